@@ -5,7 +5,7 @@ from __future__ import annotations
 SUMMARIES = {
     "agent": "receive on this host, check an agent's configuration",
     "completion": "print a script for shell completion",
-    "controller": "run the controller, check its configuration",
+    "controller": "run the controller or check its configuration",
     "drain": "accept no new requests, let active ones end",
     "element": "list, quarantine and release hardware",
     "explain": "explain what blocks a request, and when it could start",
@@ -13,7 +13,7 @@ SUMMARIES = {
     "fabric": "show racks, splitters, optical switches and light trees",
     "figures": "draw results as pictures and tables",
     "finish": "report the end of a transfer and release its resources",
-    "journal": "show what the controller meant to do and did, and what was when, or move it elsewhere",
+    "journal": "show, check, copy or move the journal; show past states",
     "lab": "Mininet with an emulated optical fabric (root)",
     "man": "write manual pages, one for each command",
     "measure": "measure the capacities between hosts",

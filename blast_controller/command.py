@@ -28,19 +28,19 @@ EXIT_DONE, EXIT_FAILED, EXIT_WRONG_INPUT = 0, 1, 2
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `controller` and its sub-commands."""
-    parser = subparsers.add_parser("controller", help="run the controller, check its configuration")
+    parser = subparsers.add_parser("controller", help="run the controller or check its configuration")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    purpose = "Run the controller until it is told to end (SIGTERM, SIGINT); SIGHUP reloads the file."
+    purpose = "Run the controller until SIGTERM or SIGINT; SIGHUP reloads the configuration file."
     run = _command(commands, "run", purpose, "--config blast.toml")
     _add_config(run)
-    run.add_argument("--log-level", choices=LEVELS, help="wins over log.level of the file")
-    run.add_argument("--log-format", choices=FORMATS, help="wins over log.format of the file")
+    run.add_argument("--log-level", choices=LEVELS, help="log level; overrides log.level of the configuration file")
+    run.add_argument("--log-format", choices=FORMATS, help="log format; overrides log.format of the configuration file")
     run.set_defaults(run=_run)
-    check = _command(commands, "check", "Check a configuration and print what it means.", "--config blast.toml")
+    check = _command(commands, "check", "Check a configuration file and print a summary.", "--config blast.toml")
     _add_config(check)
-    check.add_argument("--json", action="store_true", help="print the whole configuration, defaults included, as JSON")
+    check.add_argument("--json", action="store_true", help="print the complete configuration, with defaults, as JSON")
     check.set_defaults(run=_check)
-    example = _command(commands, "example-config", "Print a commented configuration to start from.", "> blast.toml")
+    example = _command(commands, "example-config", "Print a commented example configuration.", "> blast.toml")
     example.set_defaults(run=_example)
     token_command.register(commands)
 
@@ -58,18 +58,18 @@ def _command(
 
 
 def _add_config(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="the configuration file (TOML)")
+    parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="configuration file (TOML)")
 
 
 def _run(args: argparse.Namespace) -> int:
     try:
-        ControllerProcess(args.config, lambda config: _with_options(config, args)).run(_say_ready)
+        ControllerProcess(args.config, lambda config: _with_options(config, args)).run(_print_ready)
     except (ConfigError, CannotListen, JournalUnusable) as error:
         _complain(str(error))
         # Threads of a half-started daemon must not keep the process.
         _leave(EXIT_WRONG_INPUT if isinstance(error, ConfigError) else EXIT_FAILED)
     except Exception:
-        # The top of the process: its threads would go on without anybody who hears a signal.
+        # The process must end here: its threads would continue without a handler for signals.
         log.critical("the controller failed", exc_info=True)
         _leave(EXIT_FAILED)
     # The OpenFlow framework's threads do not end by themselves.
@@ -83,8 +83,8 @@ def _with_options(config: Config, args: argparse.Namespace) -> Config:
     return config.model_copy(update={"log": log})
 
 
-def _say_ready(addresses: dict[str, str]) -> None:
-    _say(json.dumps({"event": "ready", **addresses}))
+def _print_ready(addresses: dict[str, str]) -> None:
+    _print(json.dumps({"event": "ready", **addresses}))
 
 
 def _check(args: argparse.Namespace) -> int:
@@ -95,21 +95,21 @@ def _check(args: argparse.Namespace) -> int:
     except ConfigError as error:
         _complain(str(error))
         return EXIT_WRONG_INPUT
-    _say(config.model_dump_json(indent=2) if args.json else _summary(config))
+    _print(config.model_dump_json(indent=2) if args.json else _summary(config))
     if config.journal.in_memory:
         sys.stderr.write(f"blast controller: WARNING: {IN_MEMORY}\n")
     return EXIT_DONE
 
 
 def _example(args: argparse.Namespace) -> int:
-    _say(files("blast_controller").joinpath("example.toml").read_text().rstrip())
+    _print(files("blast_controller").joinpath("example.toml").read_text().rstrip())
     return EXIT_DONE
 
 
 def _summary(config: Config) -> str:
     ports = [len(rack.optical_ports) for rack in config.rack]
     sizes = Counter(len(splitter.outputs) for splitter in config.splitter)
-    splitters = ", ".join(f"{count} x 1:{ways}" for ways, count in sorted(sizes.items())) or "none"
+    splitters = ", ".join(f"{count} x 1:{fan_out}" for fan_out, count in sorted(sizes.items())) or "none"
     datapaths = len({rack.datapath for rack in config.rack})
     switches = ", ".join(_switch(section) for section in config.optical_switch) or "none"
     lines = [
@@ -128,8 +128,8 @@ def _summary(config: Config) -> str:
 
 
 def _switch(section: OpticalSwitchSection) -> str:
-    said = "" if section.light_check else ", the dialect's default"
-    light = f"light checked: {section.light_checked.replace('_', ' ')}{said}"
+    suffix = "" if section.light_check else ", the dialect's default"
+    light = f"light checked: {section.light_checked.replace('_', ' ')}{suffix}"
     way = "plain TCP" if section.ssh is None else "SSH"
     return f"{section.name} ({section.dialect}, {section.address} by {way}, {light})"
 
@@ -137,20 +137,24 @@ def _switch(section: OpticalSwitchSection) -> str:
 def _access(config: Config) -> str:
     access = config.access
     if access is None:
-        return "everybody on this machine is operator"
-    credentials = [f"certificates under {access.client_ca}"] if access.client_ca else []
+        return "no authentication: every local client is an operator"
+    credentials = [f"certificates of {access.client_ca}"] if access.client_ca else []
     credentials += [f"tokens in {access.token_file}"] if access.token_file else []
-    return f"{'TLS' if access.certificate else 'no TLS'}, clients known by {' or '.join(credentials)}"
+    return f"{'TLS' if access.certificate else 'no TLS'}, clients authenticated by {' or '.join(credentials)}"
 
 
 def _switches(config: Config) -> str:
     if config.openflow.certificate is None:
-        return "no TLS, whoever reaches it may be a ToR"
+        return "no TLS: any peer that connects can claim to be a ToR"
     ca = config.openflow.switch_ca
-    return f"TLS, each ToR known by its certificate under {ca}" if ca else "TLS, whoever reaches it may be a ToR"
+    return (
+        f"TLS, ToRs authenticated by certificates of {ca}"
+        if ca
+        else ("TLS without client certificates: any peer that connects can claim to be a ToR")
+    )
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 

@@ -76,10 +76,10 @@ log = logging.getLogger(__name__)
 
 EXIT_FAILED = 1
 BURST_SECONDS = 10.0
-"""How much of its rate of calls an account may have at once."""
+"""The burst of an account's calls, in seconds of its rate."""
 THREAD_SWITCH_INTERVAL = 0.0005
 TO_ANSWER = 0.05
-"""Seconds in which whoever asks a controller to stand down gets its answer."""
+"""Seconds for the answer to a client that requests a step-down."""
 
 
 class CannotListen(Exception):
@@ -121,7 +121,7 @@ class Daemon:
         self.runtime = Runtime(_core(config), self._store, self._die, places, observers)
         switches = [_switch_settings(section) for section in config.optical_switch]
         self.secrets = frozenset[str]().union(*(switch.secrets for switch in switches))
-        """What must not be written anywhere."""
+        """Secrets, which must never be logged."""
         self._optical = OpticalExecutor(
             switches, self.runtime.post, self._die, self._may_write, watchers.metering.refused
         )
@@ -142,19 +142,19 @@ class Daemon:
         self._resuming = threading.Lock()
         self._deposed = threading.Lock()
         self.on_epoch: Callable[[int], None] = lambda epoch: None
-        """Told when this controller comes to lead."""
+        """Called when this controller becomes the leader."""
         self._openflow: OpenFlowDriver | None = None
         self._optimizer: OptimizerProcess | None = None
 
     def _counts(self) -> dict[str, float]:
-        """What the servers count: of clients' connections, and of their credentials."""
+        """Return the counters of the servers: connections and credentials of clients."""
         counters = asdict(self._server.counters).items()
         served = {f"rpc_{name}": count for name, count in counters if name not in LEVELS}
         merged = {} if self._recorder is None else {"recording_merged_moments": self._recorder.merged}
         return served | {f"gate_{name}": count for name, count in asdict(self.gate.counters).items()} | merged
 
     def _levels(self) -> dict[str, float]:
-        """What there is now: of clients' connections, and of the flight recorder where there is one."""
+        """Return current levels: connections of clients, and the state of the recorder, if any."""
         served = {f"rpc_{name}": getattr(self._server.counters, name) for name in LEVELS}
         return served if self._recorder is None else served | self._recorder.levels()
 
@@ -178,7 +178,7 @@ class Daemon:
                 self._room.share(STRANGERS),
             ),
         )
-        # Whoever asks before the devices are there waits; but nothing is touched before every address is ours.
+        # Early clients wait for the devices; no device is touched before all addresses are bound.
         host, port = _listening(
             config.controller.thrift,
             lambda: self._server.start(*endpoint_of(config.controller.thrift)),
@@ -206,7 +206,7 @@ class Daemon:
         return {**addresses, "openflow": self._openflow_address()}
 
     def _record(self, epoch: int) -> None:
-        """Keep what is shown from now on. Of several controllers the one that leads does."""
+        """Start the recording. Of several controllers only the leader records."""
         if self._recorder is not None:
             self._recorder.start(epoch)
 
@@ -217,7 +217,7 @@ class Daemon:
     # ----------------------------------------------------------------------------- one of several controllers
 
     def _stand(self, succession: Succession) -> None:
-        """Follow whoever leads, and lead when nobody does. Raises JournalUnusable."""
+        """Follow the leader, and take over if there is none. Raises JournalUnusable."""
         assert self._openflow is not None
         following = succession.follow(Watcher(self._show, self._openflow.follow))
         self.runtime.become_standby(following)
@@ -226,7 +226,9 @@ class Daemon:
         except StoreFault as fault:
             raise JournalUnusable(str(fault)) from fault
         except FabricError as error:
-            raise ConfigError(f"{error}: all controllers need the same racks, splitters and switches.") from error
+            raise ConfigError(
+                f"{error}: configure the same racks, splitters and switches on all controllers."
+            ) from error
         self._openflow.start()
         self._garbage.start()
         succession.stand(Hooks(self._lead, self._depose, self._die), self._openflow.connected)
@@ -234,58 +236,60 @@ class Daemon:
     def _show(self, loaded: Loaded) -> None:
         core = _core(self._config)
         core.load(loaded.records(), time.monotonic())
-        self.runtime.call(lambda turn: self.runtime.show(core, loaded.sequence)).result()
+        self.runtime.call(lambda context: self.runtime.show(core, loaded.sequence)).result()
 
     def _lead(self, loaded: Loaded) -> None:
-        """Nobody else leads: do so."""
+        """Take over as the leader."""
         assert self._succession is not None and self._openflow is not None
         forwarding, core, self.epoch = self._openflow, _core(self._config), loaded.epoch
         succession = self._succession
-        self.runtime.still_leads, self.runtime.sequence = self._may_write, lambda: succession.sequence
+        self.runtime.holds_leadership, self.runtime.sequence = self._may_write, lambda: succession.sequence
         self._loaded = loaded
         self.on_epoch(loaded.epoch)
         self._succession.stop_following()
         self._record(loaded.epoch)
-        self.runtime.call(lambda turn: self.runtime.go_on(core, self._optical, forwarding, loaded)).result()
+        self.runtime.call(lambda context: self.runtime.go_on(core, self._optical, forwarding, loaded)).result()
         forwarding.lead(self._succession.generation, loaded.epoch & 0xFFFF)
         self._optical.start()
         self._set_optimizer(self._config)
         self._compactor.start(self._loaded.written)
-        log.warning("this controller leads", extra=fields(event="leads", epoch=loaded.epoch))
+        log.warning("this controller is the leader", extra=fields(event="leads", epoch=loaded.epoch))
 
     def _depose(self, reason: str) -> None:
-        """Lead no more: begin anew, as a process that has decided nothing."""
+        """Step down as the leader: restart as a process without decisions."""
         if not self._deposed.acquire(blocking=False):
             return
-        log.warning("this controller leads no more: %s", reason, extra=fields(event="is_standby", reason=reason))
+        log.warning(
+            "this controller is no longer the leader: %s", reason, extra=fields(event="is_standby", reason=reason)
+        )
         self.runtime.abandon()
         if self._succession is not None:
             self._succession.leave()
-        begin_anew()
+        start_over()
 
     def step_down(self) -> None:
-        """Let another controller lead, when the caller has its answer. Raises Rejected where nobody would."""
+        """Hand over to a standby after the caller has its answer. Raises Rejected without a standby."""
         succession = self._succession
         try:
             if succession is None or not succession.others():
                 raise no_standby()
         except StoreFault as fault:
-            raise Rejected("no_standby", f"Who would take over is not known: {fault}") from fault
-        threading.Timer(TO_ANSWER, self._depose, ["an operator has asked for it"]).start()
+            raise Rejected("no_standby", f"The standby controllers cannot be read: {fault}") from fault
+        threading.Timer(TO_ANSWER, self._depose, ["an operator requested it"]).start()
 
     def _may_write(self) -> bool:
-        """Whether what is written now is this controller's to write."""
-        return self._succession is None or self._succession.still_leads()
+        """Return true if this controller may write."""
+        return self._succession is None or self._succession.holds_leadership()
 
     def _die(self, error: BaseException) -> None:
-        """A part of the controller failed: end the process at once, so that a supervisor starts it anew."""
+        """End the process at once after an internal failure, so that a supervisor restarts it."""
         if isinstance(error, Dispossessed):
             self._depose(str(error))
         if self._deposed.locked():
             # Whatever fails from here on has lost its journal, and ends with the process anyway.
             return
         self._ends.add(End(self.epoch, time.monotonic() - self._began, f"{type(error).__name__}: {error}"))
-        log.critical("the controller ends: %s: %s", type(error).__name__, error)
+        log.critical("the controller exits: %s: %s", type(error).__name__, error)
         logging.shutdown()
         os._exit(EXIT_FAILED)
 
@@ -294,7 +298,9 @@ class Daemon:
         try:
             self.runtime.start(self._optical, self._openflow, self._loaded)
         except FabricError as error:
-            raise ConfigError(f"{error}: bring the old configuration back, or let its light end first.") from error
+            raise ConfigError(
+                f"{error}: restore the previous configuration, or wait until its light trees are released."
+            ) from error
         except Exception as error:  # noqa: BLE001 - what the journal holds may be what the core cannot handle
             self._die(error)
 
@@ -311,28 +317,32 @@ class Daemon:
                 raise not_holding()
             assert self._openflow is not None
             core, forwarding = _core(self._config), self._openflow
-            self.runtime.call(lambda turn: self.runtime.go_on(core, self._optical, forwarding, self._loaded)).result()
+            self.runtime.call(
+                lambda context: self.runtime.go_on(core, self._optical, forwarding, self._loaded)
+            ).result()
             self._forget_ends()
             self._start_devices()
-        log.warning("an operator lets the controller go on", extra=fields(event="resumed"))
+        log.warning("an operator ended safe mode", extra=fields(event="resumed"))
 
     def _forget_ends(self) -> None:
         try:
             self._ends.clear()
         except OSError as error:
-            log.error("the record of ends cannot be removed, the next start will hold again: %s", error)
+            log.error(
+                "the record of failures cannot be removed, so the next start will enter safe mode again: %s", error
+            )
 
     def warnings(self) -> list[str]:
-        """What whoever looks should know of the controller itself, a sentence each."""
+        """Return warnings about the controller, one sentence each."""
         found = [sentence for sentence in (self.runtime.holding, said_of(self.runtime.standby)) if sentence is not None]
         if self._recorder is not None and self._recorder.fault is not None:
             found.append(f"The flight recorder pauses: {self._recorder.fault}")
         return found + ([IN_MEMORY] if self._config.journal.in_memory else [])
 
     def apply(self, config: Config) -> None:
-        """Go by this configuration from now on, as far as a running controller can (`reload.AT_ONCE`).
+        """Apply this configuration as far as a running controller can (`reload.AT_ONCE`).
 
-        What is granted stays as it was granted. Raises ConfigError, with nothing changed.
+        Existing grants stay unchanged. Raises ConfigError, with nothing changed.
         """
         self.reload_access(config)
         self._set_optimizer(config)
@@ -341,7 +351,7 @@ class Daemon:
         self._config = config
 
     def _set_optimizer(self, config: Config) -> None:
-        """Have an optimizer at hand exactly where the configuration gives it time, and something may be decided."""
+        """Start or stop the optimizer as configured, but only on a leader."""
         if self.runtime.holding is not None or self.runtime.standby is not None:
             return
         if config.policy.optimizer_budget_ms > 0 and self._optimizer is None:
@@ -353,7 +363,7 @@ class Daemon:
         self.runtime.optimizer = self._optimizer
 
     def reload_access(self, config: Config) -> None:
-        """Take up tokens, client rules, tenants and certificates anew. Raises ConfigError; the old ones then stay."""
+        """Reload tokens, client rules, tenants and certificates. Raises ConfigError; the old ones then stay."""
         check_access_files(config)
         policy, tls = read_policy(config), tls_settings(config.access)
         if tls is not None:
@@ -408,8 +418,8 @@ def _store(config: Config) -> Store:
         return MemoryStore()
     if not path.parent.is_dir():
         raise JournalUnusable(
-            f"the journal {path} cannot be made, there is no folder {path.parent}: make it, name another file by "
-            "journal.file, or have none that outlives the controller by journal.in_memory = true."
+            f"the journal {path} cannot be created because the directory {path.parent} does not exist: create it, "
+            "set another journal.file, or keep no journal on disk with journal.in_memory = true."
         )
     return SqliteStore(path, _retention(config.journal))
 
@@ -434,7 +444,7 @@ def _opened(store: Store) -> Loaded:
 
 
 def _room(config: Config) -> Descriptors:
-    """What is left for clients beside the devices. Raises ConfigError."""
+    """Return the descriptors left for clients beside the devices. Raises ConfigError."""
     limits = ServerLimits()
     wanted = limits.connections + limits.unauthenticated + limits.handshakes + STRANGERS
     if config.controller.http:
@@ -478,7 +488,8 @@ def _listening(address: str, start: Callable[[], T]) -> T:
 
 
 def _succession(config: Config) -> Succession | None:
-    """The part of one of several controllers, where there are to be several. Raises JournalUnusable, ConfigError."""
+    """Return the part of one of several controllers, where there are to be several. Raises JournalUnusable,
+    ConfigError."""
     section = config.journal.etcd
     if section is None:
         return None
@@ -493,7 +504,7 @@ def _succession(config: Config) -> Succession | None:
         raise JournalUnusable(str(fault)) from fault
 
 
-def begin_anew() -> None:
-    """Become a process that has just been started as this one was; nobody else is left of this one."""
+def start_over() -> None:
+    """Replace this process by a newly started one; no thread of it remains."""
     logging.shutdown()
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 DEFAULT_PREFIX = "/blast/"
 _FILES = {
-    "ca": "certificates that etcd's is checked against",
-    "cert": "the certificate to show to etcd",
-    "key": "its private key",
+    "ca": "CA certificates to verify etcd's certificate",
+    "cert": "client certificate for etcd",
+    "key": "private key of the client certificate",
     "password-file": "file whose first line is the user's password",
 }
 
@@ -30,32 +30,34 @@ class NoSuchEtcd(Exception):
 
 
 def add_etcd_options(parser: argparse.ArgumentParser) -> None:
-    """What goes with --etcd."""
-    options = parser.add_argument_group("etcd", "For a journal in etcd.")
+    """Add the options of etcd."""
+    options = parser.add_argument_group("etcd", "Journal in etcd.")
     options.add_argument(
         "--etcd-prefix",
         metavar="PREFIX",
         default=DEFAULT_PREFIX,
-        help=f"of the journal's keys (default: {DEFAULT_PREFIX})",
+        help=f"prefix of the journal's keys (default: {DEFAULT_PREFIX})",
     )
-    options.add_argument("--etcd-user", metavar="NAME", help="a user of etcd's, unless its certificates name them")
-    for name, what in _FILES.items():
-        options.add_argument(f"--etcd-{name}", type=Path, metavar="FILE", help=what)
+    options.add_argument(
+        "--etcd-user", metavar="NAME", help="etcd user, if etcd does not take the user from the certificate"
+    )
+    for name, description in _FILES.items():
+        options.add_argument(f"--etcd-{name}", type=Path, metavar="FILE", help=description)
 
 
 def endpoints(text: str) -> tuple[str, ...]:
-    """HOST:PORT of members, with commas. Raises ValueError."""
+    """Parse HOST:PORT of members, separated by commas. Raises ValueError."""
     return tuple(str(parse_endpoint(part.strip())) for part in text.split(","))
 
 
-def who_copies() -> str:
-    """What others are told leads while a journal is copied into etcd."""
+def copier_name() -> str:
+    """Return the leader's name shown to others while a journal is copied into etcd."""
     return f"a copy on {os.uname().nodename}"
 
 
 @contextmanager
 def connected(arguments: argparse.Namespace) -> Iterator[tuple[Connection, Keys]]:
-    """A connection, and where the journal is. Raises NotInstalled, NoSuchEtcd, StoreFault."""
+    """Yield a connection, and where the journal is. Raises NotInstalled, NoSuchEtcd, StoreFault."""
     require("etcd", "grpc")
     from blast_controller.store.etcd.access import Access, TlsFiles, User
     from blast_controller.store.etcd.connection import Connection
@@ -63,9 +65,9 @@ def connected(arguments: argparse.Namespace) -> Iterator[tuple[Connection, Keys]
 
     files = (arguments.etcd_ca, arguments.etcd_cert, arguments.etcd_key)
     if any(files) and not all(files):
-        raise NoSuchEtcd("etcd is reached with all of --etcd-ca, --etcd-cert and --etcd-key, or with none of them")
+        raise NoSuchEtcd("--etcd-ca, --etcd-cert and --etcd-key must be given together: give all three or none")
     if (arguments.etcd_user is None) != (arguments.etcd_password_file is None):
-        raise NoSuchEtcd("--etcd-user and --etcd-password-file go together")
+        raise NoSuchEtcd("--etcd-user and --etcd-password-file must be given together: give both or none")
     user = None if arguments.etcd_user is None else User(arguments.etcd_user, arguments.etcd_password_file)
     try:
         keys = Keys(arguments.etcd_prefix)

@@ -1,4 +1,4 @@
-"""The check of the fibers at the first start of a controller: nobody has asked for it, so the log gets its report."""
+"""The fiber check at the first start of a controller; its report goes to the log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from blast_controller.core.fiber_check import FiberReport
 from blast_controller.core.model.errors import Rejected, RequestError
 from blast_controller.core.model.events import VerifyAsked
 from blast_controller.ops.activity import Line, tell
-from blast_controller.runtime.runtime import Runtime, Turn
+from blast_controller.runtime.runtime import CoreContext, Runtime
 from blast_controller.runtime.waiting import Wait
 
 DEVICES_TIMEOUT = 60.0
@@ -21,36 +21,36 @@ NONCE_BYTES = 32
 
 
 def check_fibers(runtime: Runtime) -> None:
-    """Have every free fiber probed once the devices are there, and write what was found to the log."""
+    """Probe every free fiber once the devices are connected, and log the result."""
 
-    def work(turn: Turn) -> FiberReport | Future[FiberReport]:
-        turn.handle(VerifyAsked(secrets.token_bytes(NONCE_BYTES), DEVICES_TIMEOUT))
-        return turn.wait_announced(
-            turn.core.fiber_topic,
+    def work(context: CoreContext) -> FiberReport | Future[FiberReport]:
+        context.handle(VerifyAsked(secrets.token_bytes(NONCE_BYTES), DEVICES_TIMEOUT))
+        return context.wait_announced(
+            context.core.fiber_topic,
             LONGEST_PROBING,
             Wait(
                 wanted=lambda report: True,
                 answer=lambda report: report,
-                too_late=lambda: Rejected("too_slow", "The check of the fibers has not come to its end."),
+                too_late=lambda: Rejected("too_slow", "The fiber check did not finish."),
             ),
         )
 
-    runtime.call(work).add_done_callback(_tell)
+    runtime.call(work).add_done_callback(_log_report)
 
 
-def _tell(checked: Future[FiberReport]) -> None:
+def _log_report(checked: Future[FiberReport]) -> None:
     if checked.cancelled():
         return
     error = checked.exception()
     if isinstance(error, RequestError):
-        tell(Line(logging.WARNING, "fibers", f"the fibers were not checked: {error}", {}))
+        tell(Line(logging.WARNING, "fibers", f"the fiber check failed: {error}", {}))
     elif error is None:
         for line in report_lines(checked.result()):
             tell(line)
 
 
 def report_lines(report: FiberReport) -> Iterator[Line]:
-    """A report as log lines: each fault, what was not probed, and that it is done."""
+    """Yield a report as log lines: each fault, what was not probed, and that it is done."""
     for fault in report.faults:
         known = {"element": fault.element, "reason": fault.sentence}
         yield Line(logging.WARNING, "fiber_fault", f"{fault.element}: {fault.sentence}", known)
@@ -58,9 +58,9 @@ def report_lines(report: FiberReport) -> Iterator[Line]:
         yield Line(logging.INFO, "fiber_skipped", f"not probed: {skipped}", {"element": skipped.partition(": ")[0]})
     counts = {"faults": len(report.faults), "probed": report.probed, "skipped": len(report.skipped)}
     if not report.probed:
-        yield Line(logging.WARNING, "fibers", "the fibers were not checked: nothing could be probed", counts)
+        yield Line(logging.WARNING, "fibers", "the fiber check probed nothing", counts)
         return
     count = len(report.faults)
-    said = f"{count} differ from the configuration" if count else "what was probed is wired as configured"
-    told = f"the fibers were checked: {said} ({report.probed} probed, {len(report.skipped)} not)"
+    summary = f"{count} differ from the configuration" if count else "all probed fibers match the configuration"
+    told = f"fiber check complete: {summary} ({report.probed} probed, {len(report.skipped)} not)"
     yield Line(logging.INFO, "fibers", told, counts)

@@ -1,8 +1,8 @@
-"""The collector of garbage, kept from stopping the controller.
+"""Control of the garbage collector, so that it does not stop the controller.
 
-By itself Python looks through all that lives, again and again as that grows: with what clients may hold here it took a
-second at a time, in which nobody was answered. So each object is looked at once, soon after it was made, and everything
-only now and then. Little is missed meanwhile: neither calls nor connections leave circles behind.
+By default Python traverses all live objects again and again as their number grows: with many clients this took a second
+at a time, in which no client was answered. Here each object is traversed once, soon after its creation, and all objects
+only rarely. Little garbage is missed meanwhile: neither calls nor connections leave reference cycles.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import time
 from blast_controller.heap import give_back
 
 COLLECT_AFTER = 2_000
-"""Objects made, beyond those freed, between two looks at those that are new: some milliseconds each.
+"""Objects created, beyond those freed, between two collections of young objects: some milliseconds each.
 
-What takes the place of an old object does not count, and is looked at all the same: ten times as many may have come.
+Replacements of old objects are not counted but traversed: there may be ten times as many.
 """
 MIN_SECONDS, SHARE = 60.0, 1e-4
-"""Between two looks at everything; and the share of all time that these may take.
+"""Seconds between two full collections, and their maximum share of all time.
 
-What waits while everybody stands still leaves a peak in memory, which costs more than the few circles that are found.
+Work that waits during a collection leaves a peak in memory, which costs more than the few cycles found.
 """
 
 
@@ -34,7 +34,7 @@ class GarbageCollection:
         self._before = gc.get_threshold()
 
     def start(self) -> None:
-        """What is there now stays."""
+        """Freeze all existing objects."""
         gc.collect()
         gc.freeze()
         gc.set_threshold(COLLECT_AFTER)
@@ -42,7 +42,7 @@ class GarbageCollection:
         self._thread.start()
 
     def stop(self) -> None:
-        """As it was before. Without effect where it has not begun."""
+        """Restore the previous settings. No effect without `start`."""
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -59,7 +59,7 @@ class GarbageCollection:
 
 
 def look_through_everything() -> float:
-    """Free every circle that nobody holds any more; for so many seconds the process stood still."""
+    """Run a full collection; return the seconds for which the process stopped."""
     began = time.monotonic()
     gc.unfreeze()
     gc.collect()

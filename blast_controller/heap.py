@@ -1,9 +1,9 @@
-"""What the controller frees goes back to the system, where the C library would keep it.
+"""Return of freed memory to the system, which the C library would otherwise keep.
 
-By itself glibc gives each thread a heap of its own, in which what one thread made and another one frees leaves holes,
-and takes ever larger pieces from these heaps once a large piece was freed. Under many clients that come and go the
-process grows by a tenth in an hour, though it holds no more than before. The threads hold Python's lock while they
-allocate, so one heap serves them all. On another C library nothing happens.
+By default glibc gives each thread a heap, in which memory allocated by one thread and freed by another leaves holes,
+and takes ever larger blocks from these heaps once a large block was freed. With many short-lived clients the process
+grows by a tenth in an hour at constant load. The threads hold Python's lock while they allocate, so one heap serves
+them all. No effect with another C library.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LARGE_BYTES = 128 << 10
 
 
 def keep_compact() -> None:
-    """One heap for all threads that are started from now on, and what is large outside of it."""
+    """Use one heap for all threads started from now on, and allocate large blocks outside of it."""
     with suppress(AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
         for option, value in ((_ARENA_MAX, 1), (_MMAP_THRESHOLD, _LARGE_BYTES), (_TRIM_THRESHOLD, _LARGE_BYTES)):
@@ -26,6 +26,6 @@ def keep_compact() -> None:
 
 
 def give_back() -> None:
-    """Free pages go back now, wherever they lie."""
+    """Return free pages to the system."""
     with suppress(AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

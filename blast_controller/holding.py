@@ -1,13 +1,13 @@
-"""When a controller that ends again and again by its own fault must stop deciding, and the record that tells.
+"""Safe mode of a controller that fails repeatedly, and the record of its failures.
 
-An event that the core cannot handle ends the process: the service manager starts it anew, and a reconcile repairs what
-was left half done. But whoever caused the event does so again (a client retries, a device reports once more). Where a
-run ended so, and the very next one too within `WITHIN` seconds of its start, the one after that *holds*: it decides
-nothing and leaves devices as they are, until an operator lets it go on, which empties the record.
+An event that the core cannot handle ends the process: the service manager restarts it, and a reconciliation repairs
+what was incomplete. But the cause often repeats (a client retries, a device reports again). If a run failed, and the
+very next one failed as well within `WITHIN` seconds of its start, the one after that starts in *safe mode*: it decides
+nothing and leaves devices as they are until an operator resumes it, which clears the record.
 
-Runs are told apart by the journal's epoch and timed by a steady clock within each: neither a clock that is set nor a
-machine that is booted makes two ends near or far. Normal stops, SIGKILL and power cuts are not recorded, and stand
-between two ends. The record is what holds, not the run, so that no restart ends it.
+Runs are identified by the journal's epoch and timed by a steady clock within each: neither a changed clock nor a reboot
+affects the distance of two failures. Normal stops, SIGKILL and power failures are not recorded, but count as runs in
+between. The record causes safe mode, not the run, so that no restart ends it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_BYTES = 16_384
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The end of the run `epoch` by a fault of ours, after `ran` seconds; `sentence` says what the fault was."""
+    """The failure of the run `epoch` after `ran` seconds; `sentence` is its cause."""
 
     epoch: int
     ran: float
@@ -39,16 +39,16 @@ class End:
 
 
 def reason_to_hold(ends: Sequence[End]) -> str | None:
-    """Why a controller with this record must hold, as a sentence; None if it need not."""
+    """Return why a controller with this record must start in safe mode, as a sentence, or None."""
     if len(ends) < KEPT:
         return None
     before, last = ends[-2:]
     if last.epoch != before.epoch + 1 or last.ran > WITHIN:
         return None
     return (
-        f"The controller is holding: it ended by an error of its own, and did so again {last.ran:.1f} s after it was "
-        f"started anew ({last.sentence}). It decides nothing and leaves the light as it is. An operator reads the log "
-        "before both ends, keeps away what caused them, and lets it go on by `blast resume`."
+        f"The controller is in safe mode: it failed twice, the second time {last.ran:.1f} s after its restart "
+        f"({last.sentence}). It decides nothing and leaves all light trees as they are. Read the log before both "
+        "failures, remove their cause, and run `blast resume`."
     )
 
 
@@ -60,18 +60,18 @@ class EndRecord:
 
     @classmethod
     def beside(cls, journal: Path | None) -> EndRecord:
-        """The record of the controller with this journal; it survives as the journal does."""
+        """Return the record of the controller with this journal; it survives as the journal does."""
         return cls(None if journal is None else journal.with_name(f"{journal.name}.ends"))
 
     def read(self) -> list[End]:
-        """The ends that are recorded, oldest first; nothing where the file cannot be understood, which is logged."""
+        """Return the recorded failures, oldest first; empty for an unreadable file, which is logged."""
         if self._path is None or not self._path.exists():
             return []
         try:
             with self._path.open("rb") as file:
                 return [_end(line) for line in file.read(MAX_BYTES).splitlines()]
         except (OSError, ValueError) as error:
-            log.error("%s tells nothing of how the controller ended before: %s", self._path, error)
+            log.error("the record of failures %s cannot be read: %s", self._path, error)
             return []
 
     def add(self, end: End) -> None:
@@ -97,11 +97,15 @@ class EndRecord:
                 os.fsync(file.fileno())
             beside.replace(self._path)
         except OSError as error:
-            log.error("%s cannot be written, so this end will not be known: %s", self._path, error.strerror)
+            log.error(
+                "the record of failures %s cannot be written, so the next start does not know this failure: %s",
+                self._path,
+                error.strerror,
+            )
 
 
 def _end(line: bytes) -> End:
     match json.loads(line):
         case {"epoch": int(epoch), "ran": float(ran) | int(ran), "sentence": str(sentence)}:
             return End(epoch, float(ran), sentence)
-    raise ValueError("a line is not of this program's making")
+    raise ValueError("a line is malformed")

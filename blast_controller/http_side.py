@@ -38,11 +38,11 @@ from blast_controller.runtime.standing_by import said_of
 from blast_controller.serving.tls import TlsSettings
 
 RELEASE = version("blast-controller")
-GOODBYE = "The controller is being stopped. This page goes on by itself when it is back."
+GOODBYE = "The controller is stopping. This page reconnects automatically when it runs again."
 
 
 class Watchers:
-    """Who looks on at a runtime for those who ask by HTTP. Made before it: what they see comes from `snapshot`."""
+    """The observers of a runtime for HTTP. Created before the runtime: they read from `snapshot`."""
 
     def __init__(self, tenants: Iterable[str], snapshot: Callable[[], Snapshot]) -> None:
         self.metrics = Metrics()
@@ -52,14 +52,14 @@ class Watchers:
 
     @property
     def observers(self) -> list[Observer]:
-        """All of them."""
+        """Return all of them."""
         return [self.metering, self.vitals, self.broadcast]
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the daemon tells of itself: its epoch (0: it stands by), and by name what its servers count, what only grows
-    apart from `levels`."""
+    """The daemon's own state: its epoch (0: a standby), and by name the counters of its servers and, in `levels`,
+    values that also decrease."""
 
     epoch: Callable[[], int]
     counts: Callable[[], Mapping[str, float]]
@@ -88,7 +88,7 @@ class HttpSide:
     _drawing: _Drawing = field(default_factory=_Drawing)
 
     def server(self, tls: TlsSettings | None, share: Callable[[int], int] = lambda bound: bound) -> HttpServer:
-        """The server, not started. Raises BadTlsFile."""
+        """Return the server, not started. Raises BadTlsFile."""
         runtime, registry = self.runtime, self.watchers.metrics.registry
         sources = Sources(
             snapshot=self._snapshot,
@@ -111,7 +111,7 @@ class HttpSide:
         return HttpServer(served, tls, lambda: signs.tell(page.broadcast), share, served.state.access.knows)
 
     def end(self, server: HttpServer) -> None:
-        """Say goodbye to every page, and stop."""
+        """Send a last message to every page, and stop."""
         self.watchers.broadcast.end(GOODBYE)
         server.stop()
 
@@ -120,7 +120,7 @@ class HttpSide:
         return LivePage(page_files(), self.watchers.broadcast, signs, actions, self._picture, RELEASE, self.recording)
 
     def _picture(self) -> bytes:
-        """The picture as JSON, drawn once for each fabric: of 300 racks it takes as long as many grants."""
+        """Return the picture as JSON, drawn once for each fabric: of 300 racks it takes as long as many grants."""
         snapshot = self._snapshot()
         drawing = self._drawing
         if drawing.fabric is not snapshot.fabric:

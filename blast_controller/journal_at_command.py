@@ -1,4 +1,4 @@
-"""`blast journal at`: what was shown at a moment of the past, from the flight recorder's file."""
+"""`blast journal at`: the state at a past time, from the recording."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ examples:
   blast journal at now --changes-since -1h --config /etc/blast/blast.toml
   blast journal at oldest --json --recording recording.sqlite
 
-A time without a zone is of this machine's zone. The file may be read while the controller runs."""
+A time without a time zone is in the local time zone. The file can be read while the controller runs."""
 _AGO = re.compile(r"-(\d{1,9})([smhd])")
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 OLDEST = float("-inf")
@@ -45,8 +45,8 @@ def register(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     """Add `at` to `blast journal`."""
     parser: argparse.ArgumentParser = kinds.add_parser(
         "at",
-        help="show fabric, requests and devices as they were",
-        description="Show fabric, requests and devices as they were, from the flight recorder's file.",
+        help="show fabric, requests and devices at a past time",
+        description="Show fabric, requests and devices at a past time, from the recording.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -56,18 +56,20 @@ def register(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "time", type=checked(moment), metavar="TIME", help="2026-03-14T15:09:26, -10m (s, m, h, d), now, or oldest"
     )
     where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--recording", type=Path, metavar="FILE", help="read this file")
-    where.add_argument("--config", type=Path, metavar="FILE", help="read the file that this configuration names")
+    where.add_argument("--recording", type=Path, metavar="FILE", help="recording file")
+    where.add_argument("--config", type=Path, metavar="FILE", help="configuration file that names the recording")
     parser.add_argument(
-        "--changes-since", type=checked(moment), metavar="TIME", help="say instead what has changed from then on"
+        "--changes-since", type=checked(moment), metavar="TIME", help="list the changes from this time to TIME instead"
     )
-    parser.add_argument("--limit", type=checked(_count), default=MOST, metavar="N", help="at most N lines of a kind")
-    parser.add_argument("--json", action="store_true", help="print JSON, with all rows")
+    parser.add_argument(
+        "--limit", type=checked(_count), default=MOST, metavar="N", help="maximum number of lines of each kind"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON with all rows")
     parser.set_defaults(run=_at)
 
 
 def moment(text: str) -> float:
-    """Seconds since 1970, or OLDEST. Raises ValueError."""
+    """Return the seconds since 1970, or OLDEST. Raises ValueError."""
     if text == "oldest":
         return OLDEST
     if text == "now":
@@ -77,19 +79,19 @@ def moment(text: str) -> float:
     try:
         return datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError, OSError) as error:
-        raise ValueError(f"{text!r} is no time: write 2026-03-14T15:09:26, -10m, now or oldest") from error
+        raise ValueError(f"{text!r} is not a time: use 2026-03-14T15:09:26, -10m, now or oldest") from error
 
 
 def _count(text: str) -> int:
     if not text.isdecimal() or not 0 < int(text) <= 1_000_000:
-        raise ValueError(f"{text!r} is no number of lines, from 1 to 1000000")
+        raise ValueError(f"{text!r} is not a number of lines: use 1 to 1000000")
     return int(text)
 
 
 def recording_named_by(config: Path) -> Path:
-    """The recording's file, from the key `file` of the table `recording`. Raises ConfigNamesNoRecording.
+    """Return the recording's file, from the key `file` of the table `recording`. Raises ConfigNamesNoRecording.
 
-    Nothing else is looked at: a configuration that does not load may be why somebody looks at the past.
+    Other keys are not read: a configuration that does not load may be the reason for the query.
     """
     try:
         section = tomllib.loads(config.read_text(encoding="utf-8")).get("recording")
@@ -99,9 +101,7 @@ def recording_named_by(config: Path) -> Path:
         raise ConfigNamesNoRecording(f"{config} is not TOML: {error}") from error
     file = section.get("file") if isinstance(section, dict) else None
     if not isinstance(file, str) or not file:
-        raise ConfigNamesNoRecording(
-            f"{config} names no recording (key file in the table recording): nothing is recorded without it"
-        )
+        raise ConfigNamesNoRecording(f"{config} configures no recording: set file in [recording], or use --recording")
     return Path(file)
 
 
@@ -109,19 +109,21 @@ def _at(arguments: argparse.Namespace) -> int:
     try:
         path = arguments.recording or recording_named_by(arguments.config)
         with closing(Reader(path)) as reader:
-            lines = list(_told(reader, arguments))
+            lines = list(_describe(reader, arguments))
     except (RecordingFault, ConfigNamesNoRecording) as error:
         sys.stderr.write(f"blast: {error}\n")
         return WRONG_USE if isinstance(error, ConfigNamesNoRecording) else FAILED
     except (ValueError, TypeError, KeyError, AttributeError):
-        sys.stderr.write(f"blast: what {path} holds of that time cannot be understood: read it with its own release\n")
+        sys.stderr.write(
+            f"blast: the recording {path} of that time is not readable by this release: use the release that wrote it\n"
+        )
         return FAILED
     for line in lines:
         sys.stdout.write(line + "\n")
     return DONE
 
 
-def _told(reader: Reader, arguments: argparse.Namespace) -> Iterator[str]:
+def _describe(reader: Reader, arguments: argparse.Namespace) -> Iterator[str]:
     span = reader.span()
     past = _shown(reader, span, arguments.time)
     if arguments.changes_since is not None:
@@ -140,13 +142,13 @@ def _shown(reader: Reader, span: Span, wall: float) -> Past:
     try:
         return reader.at(wall)
     except NothingRecorded as fault:
-        raise NothingRecorded(f"nothing is recorded of {when(wall)}: {span_line(span)}") from fault
+        raise NothingRecorded(f"no recording of {when(wall)}: {span_line(span)}") from fault
 
 
 def _change_lines(before: Past, past: Past, changes: Differences) -> Iterator[str]:
     head = f"from {when(before.wall)} (moment {before.sequence}) to {when(past.wall)} (moment {past.sequence})"
-    rest = [f"… {changes.left_off} more rows differ: see them by --limit or --json"] if changes.left_off else []
-    sentences = [difference.sentence for difference in changes.found] or ["nothing has changed"]
+    rest = [f"… {changes.left_off} more rows differ: use --limit or --json"] if changes.left_off else []
+    sentences = [difference.sentence for difference in changes.found] or ["no changes"]
     yield from for_terminal([head, *sentences, *rest])
 
 

@@ -30,11 +30,11 @@ EXAMPLES = """\
 examples:
   blast journal show --follow
   blast journal show --after 1200 --limit 50 --json
-  blast journal show --config blast.toml      (also while no controller runs)
+  blast journal show --config blast.toml      (without a running controller)
   blast journal show --etcd etcd1:2379        (the same)
-  blast journal at -10m --config blast.toml   (all as it was ten minutes ago)"""
+  blast journal at -10m --config blast.toml   (the state ten minutes ago)"""
 
-_TOLD = {"bytes_sent": "{} bytes sent", "duration": "{} s", "bytes_repaired": "{} bytes sent again"}
+_TOLD = {"bytes_sent": "{} bytes sent", "duration": "{} s", "bytes_repaired": "{} bytes retransmitted"}
 
 Read = Callable[[int, int], Sequence[Entry]]
 """From (after_sequence, limit) to the entries."""
@@ -48,22 +48,30 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     """Add `journal` to `blast`."""
     journal = subparsers.add_parser(
         "journal",
-        help="show what the controller meant to do and did, and what was when, or move it elsewhere",
-        description="Show what the controller meant to do and did, and what was when, or move it elsewhere.",
+        help="show, check, copy or move the journal; show past states",
+        description="Show, check, copy or move the journal (what the controller intends and did); show past states.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    kinds = journal.add_subparsers(metavar="WHAT", required=True)
-    show = add_command(kinds, "show", "print the entries of the journal, oldest first", "")
+    kinds = journal.add_subparsers(metavar="COMMAND", required=True)
+    show = add_command(kinds, "show", "print the journal's entries, oldest first", "")
     show.epilog = EXAMPLES
     where = show.add_mutually_exclusive_group()
-    where.add_argument("--config", type=Path, metavar="FILE", help="read the file that this configuration names")
-    where.add_argument("--file", type=Path, metavar="FILE", help="read this journal file")
-    where.add_argument("--etcd", type=checked(endpoints), metavar="HOST:PORT,…", help="read the journal in this etcd")
+    where.add_argument("--config", type=Path, metavar="FILE", help="configuration file that names the journal")
+    where.add_argument("--file", type=Path, metavar="FILE", help="journal file")
+    where.add_argument("--etcd", type=checked(endpoints), metavar="HOST:PORT,…", help="etcd members with the journal")
     add_etcd_options(show)
-    show.add_argument("--after", type=checked(_sequence), default=0, metavar="N", help="only entries after number N")
-    show.add_argument("--limit", type=checked(_count), default=sys.maxsize, metavar="N", help="at most N entries")
-    show.add_argument("--follow", action="store_true", help="go on with entries as they come")
+    show.add_argument(
+        "--after",
+        type=checked(_sequence),
+        default=0,
+        metavar="N",
+        help="only entries with numbers above N",
+    )
+    show.add_argument(
+        "--limit", type=checked(_count), default=sys.maxsize, metavar="N", help="maximum number of entries"
+    )
+    show.add_argument("--follow", action="store_true", help="wait for new entries and print them")
     show.set_defaults(run=_show)
     journal_at_command.register(kinds)
     journal_copy_command.register(kinds)
@@ -86,7 +94,7 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def entries(read: Read, after: int, limit: int, wait: Callable[[], None] | None) -> Iterator[Entry]:
-    """At most `limit` entries after a sequence, page by page; at the end stop, or `wait` and look again.
+    """Yield at most `limit` entries after a sequence, page by page; at the end stop, or call `wait` and read again.
 
     Raises NotAnEntry from a source whose sequences do not grow.
     """
@@ -139,10 +147,9 @@ def _from_etcd(arguments: argparse.Namespace) -> Iterator[Read]:
 
 
 def journal_named_by(config: Path) -> Path:
-    """The journal's file, from the key `file` of the table `journal`. Raises ConfigNamesNoJournal.
+    """Return the journal's file, from the key `file` of the table `journal`. Raises ConfigNamesNoJournal.
 
-    Nothing else of the configuration is looked at: who reads a journal because a controller does not start may have
-    a configuration that does not load.
+    Other keys are not read: a configuration that does not load may be the reason to read the journal.
     """
     try:
         section = tomllib.loads(config.read_text(encoding="utf-8")).get("journal")
@@ -152,12 +159,14 @@ def journal_named_by(config: Path) -> Path:
         raise ConfigNamesNoJournal(f"{config} is not TOML: {error}") from error
     named = section if isinstance(section, dict) else {}
     if named.get("in_memory") is True:
-        raise ConfigNamesNoJournal(f"{config} keeps its journal in memory: ask the controller that runs")
+        raise ConfigNamesNoJournal(
+            f"{config} keeps the journal in memory: use `blast journal show` without --config while the controller runs"
+        )
     if named.get("etcd") is not None:
-        raise ConfigNamesNoJournal(f"{config} has its journal in etcd: name its members by --etcd")
+        raise ConfigNamesNoJournal(f"{config} has its journal in etcd: use --etcd MEMBERS")
     file = named.get("file", DEFAULT_JOURNAL) if section is None or named is section else None
     if not isinstance(file, str) or not file:
-        raise ConfigNamesNoJournal(f"{config} names no journal (key file in the table journal): use --file")
+        raise ConfigNamesNoJournal(f"{config} configures no journal file: set file in [journal], or use --file")
     return Path(file)
 
 
@@ -177,7 +186,7 @@ def _as_line(entry: Entry) -> str:
 
 
 def _transfers(body: object) -> Iterator[str]:
-    """What senders have told of the transfers of a request."""
+    """Yield the senders' reports about the transfers of a request."""
     match body:
         case {"parts": [*parts]}:
             for part in parts:
@@ -190,7 +199,7 @@ def _transfer(report: Mapping[object, object]) -> str:
     told = [form.format(report[name]) for name, form in _TOLD.items() if report.get(name) is not None]
     match report.get("failed_receivers"):
         case [_, *_] as failed:
-            told.append(f"not whole at {' '.join(map(str, failed))}")
+            told.append(f"failed receivers: {' '.join(map(str, failed))}")
     return ", ".join(told)
 
 
@@ -203,11 +212,11 @@ def _when(at: float) -> str:
 
 def _sequence(text: str) -> int:
     if not text.isdecimal() or int(text) >= 1 << 63:
-        raise ValueError(f"{text!r} is no number of an entry")
+        raise ValueError(f"{text!r} is not an entry number")
     return int(text)
 
 
 def _count(text: str) -> int:
     if not text.isdecimal() or not 0 < int(text) < 1 << 63:
-        raise ValueError(f"{text!r} is no number of entries, from 1 on")
+        raise ValueError(f"{text!r} is not a number of entries: use 1 or more")
     return int(text)

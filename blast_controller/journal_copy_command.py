@@ -13,7 +13,7 @@ from pathlib import Path
 
 from blast_client.failures import DONE, FAILED, WRONG_USE
 from blast_client.options import checked
-from blast_controller.etcd_options import NoSuchEtcd, add_etcd_options, connected, endpoints, who_copies
+from blast_controller.etcd_options import NoSuchEtcd, add_etcd_options, connected, copier_name, endpoints
 from blast_controller.store.contents import Contents, Thing, Written, from_lines, to_lines
 from blast_controller.store.errors import NotAccessible, StoreFault
 from blast_controller.store.sqlite import SqliteStore
@@ -26,13 +26,13 @@ examples:
   blast journal export --etcd 10.0.0.1:2379,10.0.0.2:2379 --etcd-ca ca.pem --etcd-cert me.pem --etcd-key me.key \\
       --output journal.jsonl
 
-Also while a controller runs: it is the journal of one moment. To move a journal, end the controllers first."""
+The export is consistent even while a controller runs. To move a journal, stop all controllers first."""
 _IMPORT = """\
 examples:
   blast journal import --etcd 10.0.0.1:2379 --etcd-ca ca.pem --etcd-cert me.pem --etcd-key me.key <journal.jsonl
   blast journal import --file journal.db --input journal.jsonl
 
-Nothing is replaced: there must be no journal yet. One that does not end well leaves none."""
+The destination must not have a journal yet; nothing is replaced. A failed import leaves no journal."""
 
 
 _CHECK = """\
@@ -40,8 +40,8 @@ examples:
   blast journal check --file journal.db
   blast journal check --etcd 10.0.0.1:2379 --etcd-ca ca.pem --etcd-cert me.pem --etcd-key me.key --json
 
-Reads every row and compares it with the digests that were written with it, also while a controller runs. Exit status 1
-and a sentence about what is damaged, and what to do, if anything differs."""
+Read every row and compare it with its stored digest; a controller may run. The exit status is 1,
+with a message about the damage and the repair, if a row differs."""
 
 
 _TAKE_OVER = """\
@@ -50,24 +50,24 @@ example:
   blast journal take-over --file /var/lib/blast/journal.sqlite
   systemctl start blast-controller
 
-Every ToR refuses a controller whose journal began later, or is older, than that of the controller it last obeyed: two
-controllers with journals of their own would undo each other's work. After a backup was restored, a journal was lost
-(start the controller once to make a new one) or a journal was moved out of etcd, this lets the journal's next
-controller take the ToRs over. Make sure that no other controller runs."""
+A ToR refuses a controller whose journal is younger or older than that of the controller that it last accepted: two
+controllers with separate journals would undo each other's changes. After you restore a backup, lose a journal
+(start the controller once to create a new one) or move a journal out of etcd, this command lets the journal's next
+controller take over the ToRs. Make sure that no other controller runs."""
 
 
 def register(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `export` and `import` to `blast journal`."""
-    export = _add(kinds, "export", "write all of a journal as text: what is, and the history", _EXPORT)
-    export.add_argument("--output", type=Path, metavar="FILE", help="write there (default: standard output)")
+    export = _add(kinds, "export", "export a journal, its state and history, as text", _EXPORT)
+    export.add_argument("--output", type=Path, metavar="FILE", help="output file (default: standard output)")
     export.set_defaults(run=_export)
-    into = _add(kinds, "import", "make a journal of what was exported", _IMPORT)
-    into.add_argument("--input", type=Path, metavar="FILE", help="read from there (default: standard input)")
+    into = _add(kinds, "import", "create a journal from an export", _IMPORT)
+    into.add_argument("--input", type=Path, metavar="FILE", help="input file (default: standard input)")
     into.set_defaults(run=_import)
-    check = _add(kinds, "check", "compare every row of a journal with what was written", _CHECK)
+    check = _add(kinds, "check", "verify the digests of every row of a journal", _CHECK)
     check.add_argument("--json", action="store_true", help="print JSON")
     check.set_defaults(run=_check)
-    summary = "let ToRs obey the controller of a new or restored journal"
+    summary = "let ToRs accept the controller of a new or restored journal"
     take_over = kinds.add_parser(
         "take-over",
         help=summary,
@@ -75,7 +75,7 @@ def register(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         epilog=_TAKE_OVER,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    take_over.add_argument("--file", type=Path, metavar="FILE", required=True, help="a journal in SQLite")
+    take_over.add_argument("--file", type=Path, metavar="FILE", required=True, help="SQLite file of the journal")
     take_over.set_defaults(run=_take_over)
 
 
@@ -90,8 +90,8 @@ def _add(
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--file", type=Path, metavar="FILE", help="a journal in SQLite")
-    where.add_argument("--etcd", type=checked(endpoints), metavar="HOST:PORT,…", help="a journal in etcd: its members")
+    where.add_argument("--file", type=Path, metavar="FILE", help="SQLite file of the journal")
+    where.add_argument("--etcd", type=checked(endpoints), metavar="HOST:PORT,…", help="etcd members with the journal")
     add_etcd_options(parser)
     return parser
 
@@ -108,7 +108,7 @@ def _export(arguments: argparse.Namespace) -> int:
                 if arguments.output is not None:
                     out.close()
 
-    return _told(write)
+    return _describe(write)
 
 
 def _import(arguments: argparse.Namespace) -> int:
@@ -119,7 +119,7 @@ def _import(arguments: argparse.Namespace) -> int:
         with arguments.input.open("rb") as lines:
             _make(arguments, from_lines(lines))
 
-    return _told(read)
+    return _describe(read)
 
 
 def _check(arguments: argparse.Namespace) -> int:
@@ -130,23 +130,23 @@ def _check(arguments: argparse.Namespace) -> int:
         if arguments.json:
             sys.stdout.write(json.dumps(counts) + "\n")
             return
-        summary = "{rows} rows and {entries} entries, up to {latest}, are as they were written"
+        summary = "{rows} rows and {entries} entries, up to entry {latest}, are intact"
         sys.stdout.write(summary.format(**counts) + "\n")
 
-    return _told(check)
+    return _describe(check)
 
 
 def _take_over(arguments: argparse.Namespace) -> int:
     def raise_epoch() -> None:
         if not arguments.file.exists():
-            raise NotAccessible(arguments.file, "there is no journal yet, which a controller makes when it is started")
+            raise NotAccessible(arguments.file, "there is no journal yet: start a controller to create one")
         # Seconds since 1970 are more than any number of openings.
         store = SqliteStore(arguments.file, min_epoch=int(time.time()))
         epoch = store.open().epoch
         store.close()
-        sys.stdout.write(f"The journal is at epoch {epoch}: ToRs will obey its next controller.\n")
+        sys.stdout.write(f"The journal is at epoch {epoch}: ToRs will accept its next controller.\n")
 
-    return _told(raise_epoch)
+    return _describe(raise_epoch)
 
 
 @contextmanager
@@ -169,11 +169,11 @@ def _make(arguments: argparse.Namespace, contents: Contents) -> None:
         from blast_controller.store.etcd.copying import copy_into_etcd
         from blast_controller.store.etcd.leadership import Leadership
 
-        # Long enough for a commit to be waited for on a busy machine: nobody is in a hurry to lead.
-        copy_into_etcd(Leadership(connection, keys, who_copies(), ttl=10), contents)
+        # The lease covers a commit on a busy machine; a slow takeover does no harm here.
+        copy_into_etcd(Leadership(connection, keys, copier_name(), ttl=10), contents)
 
 
-def _told(act: Callable[[], None]) -> int:
+def _describe(act: Callable[[], None]) -> int:
     try:
         act()
     except (NotInstalled, NoSuchEtcd) as error:
@@ -183,7 +183,7 @@ def _told(act: Callable[[], None]) -> int:
         sys.stderr.write(f"blast: {error}\n")
         return FAILED
     except FileExistsError as error:
-        sys.stderr.write(f"blast: {error.filename} is there already: name a file that is not\n")
+        sys.stderr.write(f"blast: {error.filename} exists already: use another file name\n")
         return WRONG_USE
     except OSError as error:
         sys.stderr.write(f"blast: {error.filename or 'the copy'}: {error.strerror}\n")

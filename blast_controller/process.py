@@ -1,6 +1,6 @@
 """The controller as a Unix process: its configuration file, its signals, its log, its service manager.
 
-SIGTERM and SIGINT end it and leave the light as it is; SIGHUP reloads the configuration file.
+SIGTERM and SIGINT end it and leave all light trees as they are; SIGHUP reloads the configuration file.
 """
 
 from __future__ import annotations
@@ -42,28 +42,28 @@ class ControllerProcess:
         self._output.set_epoch(self._daemon.epoch)
         self._daemon.on_epoch = self._output.set_epoch
         self._output.hide(self._daemon.secrets)
-        self._told_holding: str | None = None
+        self._logged_safe_mode: str | None = None
 
     def run(self, ready: Callable[[dict[str, str]], None]) -> None:
-        """Serve until told to end; `ready` gets the addresses that are bound. Raises ConfigError, CannotListen."""
+        """Serve until a signal; `ready` gets the bound addresses. Raises ConfigError, CannotListen."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, lambda number, _: self._signals.put(number))
         addresses = self._daemon.start()
         ready(addresses)
-        self._tell_ready()
+        self._notify_ready()
         log.info("ready", extra=fields(event="ready", config_sha256=self._reloader.digest, **addresses))
         self._serve(Watchdog(self._notifier, self._on_core))
         self._notifier.send(STOPPING)
-        log.info("ending; the light stays as it is", extra=fields(event="end"))
+        log.info("stopping; light trees stay as they are", extra=fields(event="end"))
         self._daemon.stop()
-        self._output.tell_left_out(all_of_it=True)
+        self._output.report_suppressed(all_of_it=True)
 
     def _serve(self, watchdog: Watchdog) -> None:
         while True:
             watchdog.beat()
-            self._output.tell_left_out()
-            if self._daemon.runtime.holding != self._told_holding:
-                self._tell_ready()
+            self._output.report_suppressed()
+            if self._daemon.runtime.holding != self._logged_safe_mode:
+                self._notify_ready()
             try:
                 number = self._signals.get(timeout=watchdog.interval or 1.0)
             except queue.Empty:
@@ -73,7 +73,7 @@ class ControllerProcess:
             self._reload()
 
     def _on_core(self, errand: Callable[[], None]) -> None:
-        self._daemon.runtime.call(lambda turn: errand())
+        self._daemon.runtime.call(lambda context: errand())
 
     def _reload(self) -> None:
         self._notifier.reloading()
@@ -81,7 +81,7 @@ class ControllerProcess:
         log.log(
             _LEVELS.get(report.result, logging.INFO), "reload: %s", report.sentence, extra=self._reload_fields(report)
         )
-        self._tell_ready()
+        self._notify_ready()
 
     def _reload_fields(self, report: ReloadReport) -> dict[str, object]:
         totals = {result.value: self._reloader.counts[result] for result in ReloadResult if result.counted}
@@ -94,11 +94,11 @@ class ControllerProcess:
             config_reload_total=totals,
         )
 
-    def _tell_ready(self) -> None:
+    def _notify_ready(self) -> None:
         running, holding = self._reloader.running, self._daemon.runtime.holding
         serving = f"serving {len(running.rack)} racks, {len(running.splitter)} splitters"
         self._notifier.send(READY, f"STATUS={holding or serving}")
-        self._told_holding = holding
+        self._logged_safe_mode = holding
 
     def _apply(self, config: Config) -> None:
         self._daemon.apply(config)

@@ -22,14 +22,14 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     """Add `hash-token`."""
     parser = commands.add_parser(
         "hash-token",
-        help="make a line for the token file",
-        description="Print the line of a token file for a token: one that is read from standard input, or a new one.",
+        help="create a line of the token file",
+        description="Print the token-file line of a token from standard input, or of a new token (--new).",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--tenant", default=DEFAULT_TENANT, help=f"whom it stands for (default: {DEFAULT_TENANT})")
+    parser.add_argument("--tenant", default=DEFAULT_TENANT, help=f"tenant of the token (default: {DEFAULT_TENANT})")
     parser.add_argument("--role", choices=tuple(ROLES), required=True)
-    parser.add_argument("--new", type=Path, metavar="FILE", help="make a token and write it to this new file")
+    parser.add_argument("--new", type=Path, metavar="FILE", help="new file for a generated token")
     parser.set_defaults(run=_run)
 
 

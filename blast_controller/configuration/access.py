@@ -16,7 +16,7 @@ Count = Annotated[int, Field(ge=0)]
 
 
 class ClientSection(Section):
-    """Client certificates that say all that is given here stand for a tenant and a role."""
+    """Client certificates with all names given here belong to a tenant and a role."""
 
     common_name: CertificateText | None = None
     organizational_unit: CertificateText | None = None
@@ -26,13 +26,13 @@ class ClientSection(Section):
     role: Literal["viewer", "user", "operator"]
 
     def names(self) -> frozenset[tuple[str, str]]:
-        """What a certificate must say."""
+        """Return the names that a certificate must have."""
         kinds = ("common_name", "organizational_unit", "dns_name", "uri")
         return frozenset((kind, value) for kind in kinds if (value := getattr(self, kind)) is not None)
 
 
 class AccessSection(Section):
-    """How the Thrift server proves who it is, and how clients do."""
+    """Authentication of the Thrift server and its clients."""
 
     certificate: File | None = None
     private_key: File | None = None
@@ -45,9 +45,9 @@ class AccessSection(Section):
 
 
 class TenantSection(Section):
-    """What one tenant may hold at once, and how much light it may have within an hour; absent: no limit.
+    """Limits of one tenant at a time, and its lit time within an hour; absent: no limit.
 
-    `share` is its part of the light relative to others', by which the policy "fair-share" goes.
+    `share` is its weight relative to other tenants in the policy "fair-share".
     """
 
     name: Name
@@ -57,14 +57,15 @@ class TenantSection(Section):
     share: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0
 
     def limits(self) -> TenantLimits:
-        """The core's view of it."""
+        """Return the core's view of it."""
         return TenantLimits(self.max_pending, self.max_splitters, self.max_light_seconds_per_hour, self.share)
 
 
 def access_fault(
     listens: Mapping[str, str], access: AccessSection | None, tenants: Iterable[TenantSection]
 ) -> str | None:
-    """The first thing that is wrong, as one sentence; `listens` are the addresses where clients are served, by key."""
+    """Return the first thing that is wrong, as one sentence; `listens` are the addresses where clients are served, by
+    key."""
     declared = {DEFAULT_TENANT, *(tenant.name for tenant in tenants)}
     return next(_faults(listens, access, declared), None)
 
@@ -73,23 +74,31 @@ def _faults(listens: Mapping[str, str], access: AccessSection | None, declared: 
     beyond = [f"{key} {address}" for key, address in listens.items() if not is_loopback(address)]
     if access is None:
         if beyond:
-            yield f"{beyond[0]} is reached from other machines: add [access] with TLS and logins."
+            yield (
+                f"{beyond[0]} is reachable from other machines without authentication: add [access] with TLS "
+                "and clients."
+            )
         return
     if (access.certificate is None) != (access.private_key is None):
-        yield "access.certificate and access.private_key belong together: give both."
+        yield "access.certificate and access.private_key must be set together: set both."
     if access.certificate is None and beyond:
-        yield f"{beyond[0]} is reached from other machines: give access.certificate and private_key."
+        yield (
+            f"{beyond[0]} is reachable from other machines without TLS: set access.certificate and access.private_key."
+        )
     if access.client_ca is not None and access.certificate is None:
-        yield "access.client_ca needs TLS: give access.certificate and private_key."
+        yield "access.client_ca requires TLS: set access.certificate and access.private_key."
     if access.client and access.client_ca is None:
-        yield "access.client needs a CA that certificates are checked against: give access.client_ca."
+        yield "access.client requires a CA to verify certificates: set access.client_ca."
     if not access.client and access.token_file is None:
-        yield "access names nobody who may connect: give access.token_file, or access.client_ca and access.client."
+        yield "access admits no client: set access.token_file, or access.client_ca and access.client."
     if access.client_ca is not None and access.client_certificate == "optional" and access.token_file is None:
-        yield "access.client_certificate is optional, but nothing else says who a client is: give access.token_file."
+        yield "access.client_certificate is optional, but clients have no other credential: set access.token_file."
     for number, client in enumerate(access.client, 1):
         if not client.names():
             kinds = "common_name, organizational_unit, dns_name or uri"
-            yield f"access.client[{number}] fits every certificate: give {kinds}."
+            yield f"access.client[{number}] matches every certificate: set {kinds}."
         if client.tenant not in declared:
-            yield f"access.client[{number}] names the tenant {client.tenant!r}, which no [[tenant]] declares."
+            yield (
+                f"access.client[{number}] names the tenant {client.tenant!r}, which is not configured: add a "
+                "[[tenant]] or correct the name."
+            )

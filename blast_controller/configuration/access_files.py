@@ -17,7 +17,7 @@ MAX_SECRET_BYTES = 1 << 20
 
 
 def read_policy(config: Config) -> AccessPolicy:
-    """Who is who. Raises ConfigError for a token file that cannot be used."""
+    """Read the access policy. Raises ConfigError for an unusable token file."""
     access = config.access
     tenants = frozenset({DEFAULT_TENANT, *(tenant.name for tenant in config.tenant)})
     features = {"tenants"} if config.tenant else set()
@@ -36,7 +36,7 @@ def read_policy(config: Config) -> AccessPolicy:
 
 
 def switch_tls(openflow: OpenFlowSection) -> TlsSettings | None:
-    """How ToRs connect, if by TLS; as strict as `tls_settings`."""
+    """Return the TLS settings for ToRs, or None; as strict as `tls_settings`."""
     if openflow.certificate is None or openflow.private_key is None:
         return None
     refuse_readable_by_others(openflow.private_key)
@@ -44,7 +44,7 @@ def switch_tls(openflow: OpenFlowSection) -> TlsSettings | None:
 
 
 def tls_settings(access: AccessSection | None) -> TlsSettings | None:
-    """How the server speaks TLS, if it does. Raises ConfigError for a key that others may read."""
+    """Return the server's TLS settings, or None. Raises ConfigError for a key that others may read."""
     if access is None or access.certificate is None or access.private_key is None:
         return None
     refuse_readable_by_others(access.private_key)
@@ -72,7 +72,7 @@ def check_access_files(config: Config) -> None:
 
 
 def read_secret(path: Path) -> str:
-    """The text of a file that nobody else may read. Raises ConfigError."""
+    """Read a secret file that only its owner and group may access. Raises ConfigError."""
     refuse_readable_by_others(path)
     try:
         with path.open("rb") as file:
@@ -80,7 +80,7 @@ def read_secret(path: Path) -> str:
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
     if len(content) > MAX_SECRET_BYTES:
-        raise ConfigError(f"{path} has more than {MAX_SECRET_BYTES} bytes, too many for a file of secrets.")
+        raise ConfigError(f"{path} has more than {MAX_SECRET_BYTES} bytes, the limit for a file of secrets.")
     try:
         return content.decode()
     except UnicodeDecodeError as error:
@@ -88,13 +88,13 @@ def read_secret(path: Path) -> str:
 
 
 def refuse_readable_by_others(path: Path) -> None:
-    """Raises ConfigError unless a file of secrets is kept from those who are neither its owner nor in its group."""
+    """Raise ConfigError if users other than the owner and group may access a file of secrets."""
     try:
         mode = path.stat().st_mode
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
     if mode & stat.S_IRWXO:
-        raise ConfigError(f"{path} holds secrets, and every user of this machine may use it: chmod o= {path}.")
+        raise ConfigError(f"{path} contains secrets but is accessible to every local user: run chmod o= {path}.")
 
 
 def _tokens(path: Path, tenants: frozenset[str]) -> dict[bytes, Identity]:
@@ -104,7 +104,10 @@ def _tokens(path: Path, tenants: frozenset[str]) -> dict[bytes, Identity]:
         raise ConfigError(f"{path}: {error}") from error
     for identity in tokens.values():
         if identity.tenant not in tenants:
-            raise ConfigError(f"{path} names the tenant {identity.tenant!r}, which no [[tenant]] declares.")
+            raise ConfigError(
+                f"{path} names the tenant {identity.tenant!r}, which is not configured: add a "
+                "[[tenant]] or correct the name."
+            )
     return tokens
 
 

@@ -82,7 +82,7 @@ class ControllerSection(Section):
 
 
 class JournalSection(Section):
-    """Where the controller keeps what must survive a restart: in a file, unless `in_memory` or `etcd` say otherwise."""
+    """The place of the journal: a file, unless `in_memory` or `etcd` is set."""
 
     etcd: EtcdSection | None = None
     file: File = Path(DEFAULT_JOURNAL)
@@ -94,7 +94,7 @@ class JournalSection(Section):
 
     @property
     def path(self) -> Path | None:
-        """The file; None for a journal in memory or in etcd."""
+        """Return the file; None for a journal in memory or in etcd."""
         return None if self.in_memory or self.etcd is not None else self.file
 
 
@@ -107,21 +107,21 @@ class RecordingSection(Section):
 
 
 class PolicySection(Section):
-    """Who gets light first."""
+    """The scheduling policy."""
 
     name: Annotated[str, _one_of(POLICIES)] = DEFAULT
     optimizer_budget_ms: Annotated[float, Field(ge=0, le=10_000)] = 0.0
 
 
 class LogSection(Section):
-    """What is written to standard error, and how."""
+    """The log on standard error."""
 
     level: Annotated[str, _one_of(LEVELS)] = "info"
     format: Annotated[str, _one_of(FORMATS)] = "text"
 
 
 class FabricSection(TransceiverKeys):
-    """Properties of the whole optical fabric, and of transceivers that say nothing of their own."""
+    """Properties of the whole optical fabric, and defaults of transceivers."""
 
     optical_rate_gbps: Annotated[float, Field(gt=0)] = 10.0
     max_splitters_per_tree: Annotated[int, Field(ge=0)] | None = None
@@ -132,7 +132,7 @@ class FabricSection(TransceiverKeys):
 
 
 class OpticalSwitchSection(SwitchKeys):
-    """One optical circuit switch."""
+    """One optical switch."""
 
     name: Name
     address: Address
@@ -150,7 +150,7 @@ class OpticalSwitchSection(SwitchKeys):
 
     @property
     def light_checked(self) -> LightCheckTime:
-        """When light is looked for: as the file says, else as the dialect does."""
+        """Return the time of the light check: the configured one, else the dialect's default."""
         return self.light_check or DIALECTS[self.dialect].light_check
 
 
@@ -204,7 +204,7 @@ class StaticEndSection(Section):
     @model_validator(mode="after")
     def _either(self) -> StaticEndSection:
         if (self.host is None) == (self.rack is None) or (self.rack is None) != (self.port is None):
-            raise ValueError("name a rack with a port, or a host")
+            raise ValueError("set rack and port, or host")
         return self
 
 
@@ -236,7 +236,7 @@ class Config(Section):
     # ------------------------------------------------------------------------------ what the parts need
 
     def build_fabric(self) -> Fabric:
-        """The core's view of the fabric."""
+        """Return the core's view of the fabric."""
         racks = {
             r.name: Rack(
                 r.name,
@@ -258,7 +258,7 @@ class Config(Section):
         return Fabric(racks, hosts, splitters, switches, self.fabric.optical_rate_gbps * 1e9, static, keys.build())
 
     def _sides(self, rack: str, section: OpticalPortSection) -> tuple[OpticalPort, ...]:
-        """A port, or its two fibers where they may serve different groups."""
+        """Return a port, or its two fibers where they may serve different groups."""
         port = OpticalPort(rack, section.port, SwitchId(section.optical_switch), section.input, section.output)
         return port.sides() if self.fabric.directional else (port,)
 
@@ -269,12 +269,12 @@ class Config(Section):
 
     @property
     def _client_grace(self) -> float:
-        """Milliseconds. Whoever waits at a controller that hangs finds the next one only after some seconds."""
+        """Return milliseconds. A client of a hanging controller finds the next one only after some seconds."""
         wanted = self.controller.disconnect_grace_ms
         return wanted if self.journal.etcd is None else max(wanted, MIN_GRACE_OF_SEVERAL_MS)
 
     def core_settings(self) -> CoreSettings:
-        """The core's settings."""
+        """Return the core's settings."""
         every = self.journal.reconcile_interval_ms
         return CoreSettings(
             group_network=self.openflow.group_network,
@@ -299,13 +299,13 @@ class Config(Section):
         )
 
     def rule_settings(self, epoch: int) -> RuleSettings:
-        """Where rules go, for this run of the controller."""
+        """Return the rule settings for this run of the controller."""
         flow = self.openflow
         dscp = None if flow.dscp is False else flow.dscp
         return RuleSettings(flow.table, flow.priority, flow.guard_priority, dscp, flow.queue, epoch)
 
     def optical_ports(self) -> dict[DatapathId, tuple[int, ...]]:
-        """The optical ports of each datapath."""
+        """Return the optical ports of each datapath."""
         found: dict[DatapathId, tuple[int, ...]] = {}
         for rack in self.rack:
             datapath = DatapathId(int(rack.datapath, 16))
@@ -320,7 +320,7 @@ def _bits_per_second(gbps: float | None) -> float | None:
 
 
 def static_ends(config: Config) -> list[StaticEndSection]:
-    """Both ends of every static tree."""
+    """Return both ends of every static tree."""
     return [end for tree in config.static_tree for end in (tree.root, *tree.leaves)]
 
 

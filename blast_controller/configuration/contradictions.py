@@ -11,7 +11,7 @@ Faults = Callable[[Config], Iterator[str]]
 
 
 def contradiction(config: Config) -> str | None:
-    """The first contradiction, as one sentence that says what to do; None if there is none."""
+    """Return the first contradiction as a message with the remedy, or None."""
     return next((sentence for faults in CONTRADICTIONS for sentence in faults(config)), None)
 
 
@@ -20,7 +20,8 @@ def _warm_beyond_memory(config: Config) -> Iterator[str]:
     if times.keep_warm_ms > times.ended_retention_ms:
         yield (
             f"controller.keep_warm_ms ({times.keep_warm_ms:g}) must not exceed ended_retention_ms "
-            f"({times.ended_retention_ms:g}): a tree would be kept for a request that is forgotten."
+            f"({times.ended_retention_ms:g}): a tree would stay warm after its request is forgotten. Lower "
+            "keep_warm_ms or raise ended_retention_ms."
         )
 
 
@@ -29,18 +30,24 @@ def _grace_beyond_memory(config: Config) -> Iterator[str]:
     if times.disconnect_grace_ms > times.ended_retention_ms:
         yield (
             f"controller.disconnect_grace_ms ({times.disconnect_grace_ms:g}) must not exceed ended_retention_ms "
-            f"({times.ended_retention_ms:g}): a client that comes back in time would find its request forgotten."
+            f"({times.ended_retention_ms:g}): a client that reconnects in time would find its request forgotten. "
+            "Lower disconnect_grace_ms or raise ended_retention_ms."
         )
 
 
-def _lease_at_most_below_at_least(config: Config) -> Iterator[str]:
+def _lease_bounds_reversed(config: Config) -> Iterator[str]:
     if config.controller.max_lease_ms < config.controller.min_lease_ms:
-        yield "controller.max_lease_ms is less than controller.min_lease_ms: no lease could last."
+        yield (
+            "controller.max_lease_ms is less than controller.min_lease_ms, so no lease is possible: raise max_lease_ms."
+        )
 
 
 def _min_rate_beyond_the_line(config: Config) -> Iterator[str]:
     if (config.controller.min_rate_gbps or 0) > config.fabric.optical_rate_gbps:
-        yield "controller.min_rate_gbps is more than fabric.optical_rate_gbps: every request is refused."
+        yield (
+            "controller.min_rate_gbps exceeds fabric.optical_rate_gbps, so every request would be rejected: "
+            "lower min_rate_gbps."
+        )
 
 
 def _one_address_twice(config: Config) -> Iterator[str]:
@@ -48,12 +55,12 @@ def _one_address_twice(config: Config) -> Iterator[str]:
     named = {"thrift": listens.thrift, "openflow": listens.openflow, "http": listens.http}
     for one, other in combinations(named, 2):
         if named[one] == named[other] and not str(named[one]).endswith(":0"):
-            yield f"controller.{one} and controller.{other} are both {named[one]}: give each a port of its own."
+            yield f"controller.{one} and controller.{other} are both {named[one]}: use a different port for each."
 
 
 def _recording_in_the_journal(config: Config) -> Iterator[str]:
     if config.recording.file is not None and config.recording.file == config.journal.path:
-        yield f"journal.file and recording.file are both {config.recording.file}: name a file of its own for each."
+        yield f"journal.file and recording.file are both {config.recording.file}: use a different file for each."
 
 
 def _journal_in_memory_and_in_a_file(config: Config) -> Iterator[str]:
@@ -68,13 +75,14 @@ def _journal_in_memory_and_in_a_file(config: Config) -> Iterator[str]:
         if there
     ]
     if len(named) > 1:
-        yield f"{' and '.join(named)} exclude each other: leave {'one' if len(named) == 2 else 'two'} of them out."
+        yield f"{' and '.join(named)} are mutually exclusive: keep only one."
 
 
 def _loop_leaf_of_directional_ports(config: Config) -> Iterator[str]:
     if config.fabric.directional and config.fabric.loop_leaf:
         yield (
-            "fabric.directional and fabric.loop_leaf exclude each other: a loop leaf takes the sender's own receiver."
+            "fabric.directional and fabric.loop_leaf are mutually exclusive, because a loop leaf occupies the "
+            "sender's own receive fiber: keep only one."
         )
 
 
@@ -86,7 +94,7 @@ def _good_light_that_counts_as_dark(config: Config) -> Iterator[str]:
             if switch.dark_threshold_dbm > sensitivity:
                 yield (
                     f"the optical switch {switch.name} treats outputs below {switch.dark_threshold_dbm:g} dBm as dark "
-                    f"(dark_threshold_dbm), "
+                    "(dark_threshold_dbm), "
                     f"but {name} receives down to {sensitivity:g} dBm (sensitivity_dbm): set dark_threshold_dbm lower."
                 )
 
@@ -105,15 +113,15 @@ def _one_device_twice(config: Config) -> Iterator[str]:
     for switch in config.optical_switch:
         if (other := seen.setdefault(switch.address, switch.name)) != switch.name:
             yield (
-                f"the optical switches {other} and {switch.name} are both at {switch.address}: "
-                "each needs an address of its own, or their cross-connects would be taken for one another's."
+                f"the optical switches {other} and {switch.name} have the same address {switch.address}: set a "
+                "different address for each."
             )
 
 
 CONTRADICTIONS: tuple[Faults, ...] = (
     _warm_beyond_memory,
     _grace_beyond_memory,
-    _lease_at_most_below_at_least,
+    _lease_bounds_reversed,
     _min_rate_beyond_the_line,
     _one_address_twice,
     _recording_in_the_journal,

@@ -24,17 +24,17 @@ class EtcdSection(Section):
 
 
 def etcd_fault(section: EtcdSection) -> str | None:
-    """The first thing that is wrong, as one sentence."""
+    """Return the first thing that is wrong, as one sentence."""
     return next(_faults(section), None)
 
 
 def _faults(section: EtcdSection) -> Iterator[str]:
     tls = (section.ca, section.certificate, section.private_key)
     if any(tls) and not all(tls):
-        yield "journal.etcd.ca, certificate and private_key belong together: give all three."
+        yield "journal.etcd.ca, certificate and private_key must be set together: set all three."
     if not any(tls) and not all(map(is_loopback, section.endpoints)):
-        yield "journal.etcd.endpoints are on other machines: give ca, certificate and private_key."
+        yield "journal.etcd.endpoints are on other machines: set ca, certificate and private_key in journal.etcd."
     if (section.user is None) != (section.password_file is None):
-        yield "journal.etcd.user and password_file belong together: give both."
+        yield "journal.etcd.user and password_file must be set together: set both."
     if not section.prefix.strip("/"):
-        yield 'journal.etcd.prefix must name a place of its own, such as "/blast/".'
+        yield 'journal.etcd.prefix must not be empty: set a prefix that only Blast uses, such as "/blast/".'

@@ -2,6 +2,6 @@
 
 DEFAULT_JOURNAL = "/var/lib/blast/journal.sqlite"
 IN_MEMORY = (
-    "The journal is in memory (journal.in_memory): a restart of the controller forgets every request and all light "
-    "that it has lit; name a file by journal.file to keep them."
+    "The journal is in memory (journal.in_memory): after a restart the controller does not know its requests and "
+    "light trees. Set journal.file to keep them."
 )

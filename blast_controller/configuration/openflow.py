@@ -17,7 +17,7 @@ CertificateName = Annotated[str, Field(min_length=1, max_length=256)]
 
 
 class OpenFlowSection(Section):
-    """How ToRs and the controller prove who they are, and where Blast's rules live on the ToRs."""
+    """Authentication of ToRs and the controller, and the place of Blast's rules on the ToRs."""
 
     certificate: File | None = None
     private_key: File | None = None
@@ -36,7 +36,7 @@ class OpenFlowSection(Section):
 
 
 def required_names(section: OpenFlowSection, datapaths: Iterable[DatapathId]) -> dict[DatapathId, str] | None:
-    """The name that the certificate of each ToR must bear; None where ToRs show none."""
+    """Return the required name in each ToR's certificate; None if ToRs have no certificates."""
     if section.switch_ca is None:
         return None
     named = {int(datapath, 16): name for datapath, name in section.certificate_names.items()}
@@ -44,29 +44,29 @@ def required_names(section: OpenFlowSection, datapaths: Iterable[DatapathId]) ->
 
 
 def openflow_fault(listen: str, trusts_network: bool, section: OpenFlowSection) -> str | None:
-    """The first thing that is wrong, as one sentence."""
+    """Return the first thing that is wrong, as one sentence."""
     return next(_faults(listen, trusts_network, section), None)
 
 
 def _faults(listen: str, trusts_network: bool, section: OpenFlowSection) -> Iterator[str]:
     if (section.certificate is None) != (section.private_key is None):
-        yield "openflow.certificate and openflow.private_key belong together: give both."
+        yield "openflow.certificate and openflow.private_key must be set together: set both."
     if section.switch_ca is not None and section.certificate is None:
-        yield "openflow.switch_ca needs TLS: give openflow.certificate and private_key."
+        yield "openflow.switch_ca requires TLS: set openflow.certificate and openflow.private_key."
     if section.switch_ca is None and not trusts_network and not is_loopback(listen):
         yield (
-            f"controller.openflow {listen} is reached from other machines, and whoever connects could say that it is a "
-            "ToR: give openflow.switch_ca, certificate and private_key, or keep it on a management network of its own "
-            "and say so by controller.allow_insecure_openflow = true."
+            f"controller.openflow {listen} is reachable from other machines, and any peer that connects can claim "
+            "to be a ToR: set openflow.switch_ca, certificate and private_key, or use a dedicated management "
+            "network and set controller.allow_insecure_openflow = true."
         )
     if section.certificate_names and section.switch_ca is None:
-        yield "openflow.certificate_names needs a CA that certificates are checked against: give openflow.switch_ca."
+        yield "openflow.certificate_names requires a CA to verify certificates: set openflow.switch_ca."
     if section.guard_priority >= section.priority:
         yield "openflow.guard_priority must be below openflow.priority."
     if not section.group_network.is_multicast or section.group_network.prefixlen > 30:
         yield f"openflow.group_network {section.group_network} must be multicast with at least 2 addresses."
     if section.group_network.overlaps(LOCAL_CONTROL):
         yield (
-            f"openflow.group_network {section.group_network} contains {LOCAL_CONTROL}, which the protocols of routers "
-            "and hosts use (RFC 5771): give a part of 239.0.0.0/8."
+            f"openflow.group_network {section.group_network} contains {LOCAL_CONTROL}, which routing and host "
+            "protocols use (RFC 5771): use a part of 239.0.0.0/8."
         )

@@ -1,6 +1,6 @@
-"""What the file says of light: powers, losses and prices, all optional; with them, trees hold a power budget.
+"""Configuration of optical powers, losses and prices, all optional; with them, trees meet a power budget.
 
-Ranges are one number or three, in growing order: least, typical, most.
+Ranges are one number or three, in ascending order: minimum, typical, maximum.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ def _three(value: object) -> object:
         return (value, value, value)
     if isinstance(value, list | tuple) and len(value) == 3:
         return tuple(value)
-    raise ValueError("must be one number or three")
+    raise ValueError("must be one number or three: minimum, typical, maximum")
 
 
 def _growing(value: Numbers) -> Numbers:
     if list(value) != sorted(value):
-        raise ValueError("must grow from least over typical to most")
+        raise ValueError("must be in ascending order: minimum, typical, maximum")
     return value
 
 
 def _not_negative(value: Numbers) -> Numbers:
     if value[0] < 0:
-        raise ValueError("must not be below 0")
+        raise ValueError("must not be negative")
     return value
 
 
@@ -49,7 +49,7 @@ Decibels = Annotated[Numbers, BeforeValidator(_three), AfterValidator(_growing),
 
 
 class TransceiverKeys(Section):
-    """What a transceiver launches and needs, and what the fibers between it and the optical switch cost, each way."""
+    """Launch power and requirements of a transceiver, and losses of its fibers to and from the optical switch."""
 
     launch_dbm: Span | None = None
     sensitivity_dbm: float | None = None
@@ -58,7 +58,7 @@ class TransceiverKeys(Section):
 
 
 class SwitchKeys(Section):
-    """What a pass through an optical switch costs, and the most light that it takes."""
+    """Pass loss of an optical switch, and the maximum power that it accepts."""
 
     pass_loss_db: Decibels | None = None
     max_input_dbm: float | None = None
@@ -73,7 +73,7 @@ class AmplifierSection(Section):
 
 
 class SplitterKeys(Section):
-    """What a splitter does to light between its input and any output, and what it costs in dollars."""
+    """Insertion loss of a splitter between its input and any output, and its price in dollars."""
 
     insertion_loss_db: Decibels | None = None
     amplifier: AmplifierSection | None = None
@@ -86,7 +86,7 @@ class IncompleteOptics(ValueError):
 
 @dataclass(frozen=True)
 class OpticsKeys:
-    """Everything that the file says of light: the fabric's common transceiver, and each element's own keys."""
+    """All optical configuration: the fabric's default transceiver, and the keys of each element."""
 
     common: TransceiverKeys
     ports: Iterable[tuple[OpticalPort, TransceiverKeys]]
@@ -94,10 +94,12 @@ class OpticsKeys:
     switches: Iterable[tuple[str, SwitchKeys]]
 
     def build(self) -> Optics:
-        """The optics of all optical switches with a `pass_loss_db`. Raises IncompleteOptics."""
+        """Return the optics of all optical switches with a `pass_loss_db`. Raises IncompleteOptics."""
         passes = {name: _pass(name, keys) for name, keys in self.switches if keys.pass_loss_db is not None}
         if not passes and self._begun():
-            raise IncompleteOptics(f"{self._begun()} is given, but no optical switch has a pass_loss_db.")
+            raise IncompleteOptics(
+                f"{self._begun()} is set, but no optical switch has pass_loss_db: set pass_loss_db, or remove the key."
+            )
         return Optics(
             {p.element: self._transceiver(p, keys) for p, keys in self.ports if p.switch in passes},
             {s.element: _piece(s, keys) for s, keys in self.splitters if s.switch in passes},
@@ -105,7 +107,7 @@ class OpticsKeys:
         )
 
     def _begun(self) -> str | None:
-        """The first key that makes sense with a power budget only."""
+        """Return the first key that makes sense with a power budget only."""
         rows: list[tuple[str, Section]] = [("fabric", self.common)]
         rows += [(f"rack {port.rack} port {port.port}", keys) for port, keys in self.ports]
         rows += [(f"splitter {splitter.name}", keys) for splitter, keys in self.splitters]
@@ -121,8 +123,8 @@ class OpticsKeys:
 
         def lacking(key: str) -> IncompleteOptics:
             return IncompleteOptics(
-                f"{place} has no {key}, and neither has fabric, but the optical switch {port.switch} has a "
-                "pass_loss_db: give all of launch_dbm, sensitivity_dbm and overload_dbm, or no pass_loss_db."
+                f"{key} is set neither for {place} nor in fabric, but the optical switch {port.switch} has "
+                "pass_loss_db: set launch_dbm, sensitivity_dbm and overload_dbm, or remove pass_loss_db."
             )
 
         launch = own.launch_dbm or common.launch_dbm
@@ -142,30 +144,31 @@ class OpticsKeys:
 
 
 def _pass(name: str, keys: SwitchKeys) -> Passive:
-    most = float("inf") if keys.max_input_dbm is None else keys.max_input_dbm
-    return Passive(f"switch:{name}", Loss(*(keys.pass_loss_db or (0.0, 0.0, 0.0))), most)
+    maximum = float("inf") if keys.max_input_dbm is None else keys.max_input_dbm
+    return Passive(f"switch:{name}", Loss(*(keys.pass_loss_db or (0.0, 0.0, 0.0))), maximum)
 
 
 def _piece(splitter: Splitter, keys: SplitterKeys) -> Piece:
     if keys.insertion_loss_db is None:
         raise IncompleteOptics(
-            f"the splitter {splitter.name} has no insertion_loss_db, but its optical switch {splitter.switch} has a "
-            "pass_loss_db: give all splitters there one, or the switch none."
+            f"the splitter {splitter.name} has no insertion_loss_db, but its optical switch {splitter.switch} has "
+            "pass_loss_db: set insertion_loss_db for all splitters of the switch, or remove its pass_loss_db."
         )
     amplifier = None
     if keys.amplifier is not None:
-        most = float("inf") if keys.amplifier.max_input_dbm is None else keys.amplifier.max_input_dbm
+        maximum = float("inf") if keys.amplifier.max_input_dbm is None else keys.amplifier.max_input_dbm
         gain, output = keys.amplifier.gain_db, keys.amplifier.max_output_dbm
-        amplifier = Amplifier(f"amplifier:{splitter.name}", gain, output, most)
+        amplifier = Amplifier(f"amplifier:{splitter.name}", gain, output, maximum)
     usual = usual_price(splitter.fan_out) + (AMPLIFIER_PRICE if amplifier else 0.0)
     price = usual if keys.price is None else keys.price
     return Piece(splitter.element, splitter.fan_out, Loss(*keys.insertion_loss_db), amplifier, price)
 
 
 def usual_price(fan_out: int) -> float:
-    """Dollars for a 1:`ways` splitter: the paper's prices, and straight lines between and beyond them."""
+    """Return the price of a 1:`fan_out` splitter in dollars: the paper's prices, interpolated and extrapolated
+    linearly."""
     points = ((0, 0.0), *PRICES)
     for (low, cheap), (high, dear) in pairwise(points):
         if fan_out <= high or high == points[-1][0]:
             return cheap + (dear - cheap) * (fan_out - low) / (high - low)
-    raise AssertionError("the last line has no end")
+    raise AssertionError("the last line does not end with a newline")

@@ -1,4 +1,4 @@
-"""Reading a configuration file: what is wrong with it is one sentence that says what to do."""
+"""Reading of configuration files: every fault is one message with the remedy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def load(path: Path) -> Config:
 
 
 def read(path: Path) -> str:
-    """The text of a configuration file. Raises ConfigError."""
+    """Return the text of a configuration file. Raises ConfigError."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
@@ -85,14 +85,14 @@ def _check_consistency(config: Config) -> None:
         except InvalidSetting as error:
             raise ConfigError(f"the optical switch {switch.name}: {error}.") from error
         if switch.user and switch.password_file is None:
-            raise ConfigError(f"the optical switch {switch.name} has a user but no password_file.")
+            raise ConfigError(f"the optical switch {switch.name} has user but no password_file: set password_file.")
         if switch.ssh is not None and (wrong := ssh_fault(switch.ssh)) is not None:
             raise ConfigError(f"the table ssh of the optical switch {switch.name} {wrong}")
     _check_optics(config)
 
 
 def _for_clients(config: Config) -> dict[str, str]:
-    """Where clients are served."""
+    """Return the addresses that serve clients."""
     found = {"controller.thrift": config.controller.thrift}
     return found if config.controller.http is None else {**found, "controller.http": config.controller.http}
 
@@ -101,7 +101,10 @@ def _check_certificate_names(config: Config) -> None:
     known = {rack.datapath.lower() for rack in config.rack}
     for datapath in config.openflow.certificate_names:
         if datapath.lower() not in known:
-            raise ConfigError(f"openflow.certificate_names names the datapath {datapath!r}, which no rack has.")
+            raise ConfigError(
+                f"openflow.certificate_names names the datapath {datapath!r}, which no rack has: "
+                "correct the datapath or remove it."
+            )
 
 
 def _check_optics(config: Config) -> None:
@@ -124,7 +127,10 @@ def _checkstatic_ends(config: Config) -> None:
         for end in (tree.root, *tree.leaves):
             known = end.rack in racks if end.rack is not None else end.host in hosts
             if not known:
-                raise ConfigError(f"the static tree {tree.name} ends at {end.rack or end.host}, which is not declared.")
+                raise ConfigError(
+                    f"the static tree {tree.name} ends at {end.rack or end.host}, which is not "
+                    "configured: add it or correct the name."
+                )
         _unique(f"leaf of the static tree {tree.name}", (str(end.rack or end.host) for end in tree.leaves))
 
 
@@ -144,7 +150,10 @@ def _check_switch_ports(config: Config) -> None:
         users: dict[tuple[str, int], str] = {}
         for switch, number, user in uses:
             if switch not in sizes:
-                raise ConfigError(f"{user} names the optical switch {switch!r}, which is not declared.")
+                raise ConfigError(
+                    f"{user} names the optical switch {switch!r}, which is not configured: add an "
+                    "[[optical_switch]] or correct the name."
+                )
             if number > getattr(sizes[switch], f"{side}s"):
                 raise ConfigError(
                     f"{user} uses {side} {number} of {switch}, which has only {getattr(sizes[switch], side + 's')}."
@@ -154,7 +163,7 @@ def _check_switch_ports(config: Config) -> None:
             users[switch, number] = user
 
 
-def _unique(what: str, names: Iterable[str]) -> None:
+def _unique(kind: str, names: Iterable[str]) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise ConfigError(f"the {what} {twice[0]} is used twice.")
+        raise ConfigError(f"the {kind} {twice[0]} is used twice.")

@@ -1,8 +1,8 @@
-"""Taking up a changed configuration file while light is live.
+"""Reload of a changed configuration file in a running controller.
 
-What only concerns decisions yet to be made is taken up at once. Whatever describes the machine room, or where Blast
-listens and writes, waits for a restart: the running value stays, and the operator is told which keys wait and why. A
-file that is wrong changes nothing.
+Keys that affect only future decisions are applied at once. Keys that describe the machine room, or addresses and files,
+require a restart: the running value stays, and the operator gets a list of such keys with reasons. A faulty file
+changes nothing.
 """
 
 from __future__ import annotations
@@ -52,24 +52,24 @@ AT_ONCE = frozenset(
 TOGETHER = ("access", "tenant")
 """Tables that refer to each other, and so are taken up together or not at all."""
 
-_LISTENING = "the address is being listened on"
-_ON_TORS = "rules on the ToRs were made with it"
-_STARTING = "it is set when the controller starts"
-_FABRIC = "it describes the fabric that light runs through"
+_LISTENING = "the listener already uses the address"
+_ON_TORS = "rules on the ToRs depend on it"
+_STARTING = "it is read only at the start"
+_FABRIC = "it describes the fabric that active light trees use"
 REASONS = {
     "controller.thrift": _LISTENING,
     "controller.http": _LISTENING,
     "controller.advertise": _STARTING,
     "controller.openflow": _LISTENING,
     "openflow.step_timeout_ms": _STARTING,
-    "openflow.echo_interval_ms": "it is set when a ToR connects",
-    "openflow.max_missed_echoes": "it is set when a ToR connects",
+    "openflow.echo_interval_ms": "it is read only when a ToR connects",
+    "openflow.max_missed_echoes": "it is read only when a ToR connects",
     "openflow.certificate": _STARTING,
     "openflow.private_key": _STARTING,
     "openflow.switch_ca": _STARTING,
     "openflow.certificate_names": _STARTING,
     "openflow": _ON_TORS,
-    "journal": "the journal is open",
+    "journal": "the journal is already open",
     "fabric.verify_at_first_start": _STARTING,
     "fabric": _FABRIC,
     "optical_switch": _FABRIC,
@@ -81,9 +81,9 @@ REASONS = {
 
 @dataclass(frozen=True)
 class ReloadPlan:
-    """What a new configuration means for a running controller: keys taken up, and a sentence for each that is not.
+    """The effect of a new configuration on a running controller: keys applied, and a message for each that is not.
 
-    `config` is what runs afterwards: the old one with the keys in `applied` from the new.
+    `config` is the resulting configuration: the old one with the keys in `applied` from the new.
     """
 
     config: Config
@@ -92,21 +92,21 @@ class ReloadPlan:
 
 
 def plan_reload(old: Config, new: Config) -> ReloadPlan:
-    """The difference between the running configuration and a new one, divided into what can be taken up at once."""
+    """Plan the change from the running configuration to a new one."""
     different = list(_differences(old, new))
-    waiting = {key: _reason(key) for key in different if key not in AT_ONCE or _turns_tls(old, new, key)}
+    waiting = {key: _reason(key) for key in different if key not in AT_ONCE or _toggles_tls(old, new, key)}
     first = next((key for key in waiting if _table(key) in TOGETHER), None)
     if first is not None:
         for key in different:
             if _table(key) in TOGETHER:
-                waiting.setdefault(key, f"it is taken up together with {first}, which waits")
+                waiting.setdefault(key, f"it can change only together with {first}")
     applied = tuple(key for key in different if key not in waiting)
     refused = tuple(f"{key}: {waiting[key]}" for key in different if key in waiting)
     return ReloadPlan(_with(old, new, applied), applied, refused)
 
 
-def _turns_tls(old: Config, new: Config, key: str) -> bool:
-    """Whether this key would turn TLS on or off: connections are made the one way or the other from the start."""
+def _toggles_tls(old: Config, new: Config, key: str) -> bool:
+    """Return true if this key would turn TLS on or off, which is possible only at the start."""
     table, _, name = key.partition(".")
     if name not in ("certificate", "private_key"):
         return False
@@ -119,7 +119,7 @@ def _table(key: str) -> str:
 
 
 def _differences(old: BaseModel, new: BaseModel, above: str = "") -> Iterator[str]:
-    """Every key whose value differs; a list of tables is one key."""
+    """Yield every key whose value differs; a list of tables is one key."""
     for name in type(old).model_fields:
         mine, theirs = getattr(old, name), getattr(new, name)
         if isinstance(mine, BaseModel) and type(mine) is type(theirs):
@@ -146,7 +146,8 @@ def _with(old: Config, new: Config, keys: tuple[str, ...]) -> Config:
 
 
 class ReloadResult(Enum):
-    """How a reload went, counted as `config_reload_total`: all taken up, some waiting for a restart, a wrong file."""
+    """The result of a reload, counted as `config_reload_total`: all applied, some require a restart, or a faulty
+    file."""
 
     WARM = "warm"
     COLD = "cold"
@@ -155,13 +156,13 @@ class ReloadResult(Enum):
 
     @property
     def counted(self) -> bool:
-        """Whether it is worth counting: a file with the same content as before is not."""
+        """Return true if the result is counted: an unchanged file is not."""
         return self is not ReloadResult.UNCHANGED
 
 
 @dataclass(frozen=True)
 class ReloadReport:
-    """How a reload went, in a sentence too."""
+    """The result of a reload with its message."""
 
     result: ReloadResult
     sentence: str
@@ -172,9 +173,8 @@ class ReloadReport:
 class Reloader:
     """The configuration file of a running controller: `running` is in force.
 
-    `apply` brings another into force, and reads the files that it names anew; raises ConfigError when it cannot, and
-    has changed nothing then. `settled` makes of a file's configuration the one that is meant (what the command line
-    says wins over the file).
+    `apply` applies another configuration and reads the files that it names again; it raises ConfigError, with nothing
+    changed, if that fails. `settled` returns a file's configuration with the overrides of the command line.
     """
 
     def __init__(
@@ -200,20 +200,22 @@ class Reloader:
             text = read(self._path)
             if _digest(text) == self.digest:
                 self._apply(self.running)
-                sentence = f"{self._path} has not changed; the files that it names were read again"
+                sentence = f"{self._path} has not changed; the certificates and tokens that it names were read again"
                 return ReloadReport(ReloadResult.UNCHANGED, sentence)
             plan = plan_reload(self.running, self._settled(parse_file(self._path, text)))
             self._apply(plan.config)
         except ConfigError as error:
-            return ReloadReport(ReloadResult.REFUSED, f"the running configuration stays: {error}")
+            return ReloadReport(
+                ReloadResult.REFUSED, f"the new configuration is not applied, the previous one stays in force: {error}"
+            )
         self.running, self.digest = plan.config, _digest(text)
         result = ReloadResult.COLD if plan.refused else ReloadResult.WARM
         return ReloadReport(result, _sentence(plan), plan.applied, plan.refused)
 
 
 def _sentence(plan: ReloadPlan) -> str:
-    taken_up = f"taken up: {', '.join(plan.applied) or 'nothing'}"
-    return f"{taken_up}; waits for a restart: {'; '.join(plan.refused)}" if plan.refused else taken_up
+    taken_up = f"applied: {', '.join(plan.applied) or 'nothing'}"
+    return f"{taken_up}; requires a restart: {'; '.join(plan.refused)}" if plan.refused else taken_up
 
 
 def _digest(text: str) -> str:

@@ -28,18 +28,19 @@ class SchemaFault(Exception):
 
 
 def read_toml(text: str) -> dict[str, object]:
-    """The tables of a text. Raises SchemaFault."""
+    """Return the tables of a text. Raises SchemaFault."""
     try:
         return tomllib.loads(text)
     except RecursionError as error:
-        raise SchemaFault("not TOML that can be read: nested too deeply.") from error
+        raise SchemaFault("not TOML that can be parsed: nested too deeply.") from error
     except ValueError as error:
         # Not only TOMLDecodeError: Python refuses numbers of thousands of digits by itself.
         raise SchemaFault(f"not TOML: {error}.") from error
 
 
 def checked(model: type[Model], tables: object) -> Model:
-    """The tables as the model. Raises SchemaFault: a misspelled key first, since it is why another one is missing.
+    """Return the tables as the model. Raises SchemaFault: a misspelled key first, since it is why another one is
+    missing.
 
     Values are taken as they are written: "4" is no number, and true is not 1. Pydantic is as strict as that with JSON
     only, where it still makes paths and addresses of strings.
@@ -52,7 +53,7 @@ def checked(model: type[Model], tables: object) -> Model:
     except TypeError:
         text = ""
     for location in _dates(tables):
-        raise SchemaFault(f"{_place(location)}: no key takes a date or a time.", location)
+        raise SchemaFault(f"{_place(location)}: no key has a date or time as value.", location)
     try:
         return model.model_validate_json(text, strict=True)
     except ValidationError as error:
@@ -117,7 +118,7 @@ _KEY = re.compile(r"""\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"
 
 
 def line_of(text: str, location: Location) -> int:
-    """The line (from 1) of the key that a location names, or of what of it is nearest; 1 where nothing of it is."""
+    """Return the line (from 1) of the key at a location, or of its nearest existing table; else 1."""
     best, found = 0, 1
     table: Location = ()
     counts: dict[Location, int] = {}
@@ -140,7 +141,7 @@ def _names(dotted: str) -> tuple[str, ...]:
 
 
 def _numbered(names: tuple[str, ...], counts: dict[Location, int], many: bool) -> Location:
-    """The location of a table, with the places of those before it in arrays of tables."""
+    """Return the location of a table, with the places of those before it in arrays of tables."""
     location: Location = ()
     for depth, name in enumerate(names):
         location += (name,)
@@ -153,7 +154,7 @@ def _numbered(names: tuple[str, ...], counts: dict[Location, int], many: bool) -
 
 
 def _common(place: Location, location: Location) -> int:
-    """How much of a location a place in the text leads to; a place beside it leads to nothing more than its table."""
+    """Return how many steps of a location a place in the text covers; a place beside it covers only its table."""
     for length, (here, there) in enumerate(zip(place, location, strict=False)):
         if here != there:
             return length if length == len(place) else 0

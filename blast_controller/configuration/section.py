@@ -1,4 +1,4 @@
-"""What every table of the configuration file is, and the kinds of values that several tables have."""
+"""The base of all tables of the configuration file, and types of values that several tables share."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _unicast(address: IPv4Address) -> IPv4Address:
 
 def _path(value: object) -> object:
     if isinstance(value, str) and (not value or "\0" in value):
-        raise ValueError("must be the path of a file, without NUL characters")
+        raise ValueError("must be a file path without NUL characters")
     return value
 
 
@@ -59,5 +59,5 @@ Address = Annotated[str, AfterValidator(_address)]
 
 
 def is_loopback(address: str) -> bool:
-    """Whether only this machine reaches HOST:PORT."""
+    """Return true if HOST:PORT is reachable from this machine only."""
     return endpoint_of(address).is_loopback

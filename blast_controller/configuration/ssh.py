@@ -13,7 +13,7 @@ _Text = Annotated[str, Field(min_length=1)]
 
 
 class SshSection(Section):
-    """As whom we log in, what the switch proves itself by, and where TL1 is spoken."""
+    """User, host authentication and TL1 channel of an SSH connection to a switch."""
 
     user: _Text
     password_file: File | None = None
@@ -27,19 +27,19 @@ class SshSection(Section):
 
 
 def ssh_fault(section: SshSection) -> str | None:
-    """The first thing that is wrong, as the end of a sentence."""
+    """Return the first thing that is wrong, as the end of a sentence."""
     return next(_faults(section), None)
 
 
 def _faults(section: SshSection) -> Iterator[str]:
     if section.host_key is None and section.known_hosts is None:
         yield (
-            "needs host_key or known_hosts, for whoever answers at the address could say that it is the switch: take "
-            "its key from its console or its vendor's interface."
+            "needs host_key or known_hosts to authenticate the switch: read the key on the switch's console or in "
+            "its vendor's interface."
         )
     if section.host_key is not None and section.known_hosts is not None:
-        yield "has both host_key and known_hosts: leave one of them out."
+        yield "has both host_key and known_hosts: keep only one."
     if (section.password_file is None) == (section.private_key is None):
         yield "needs either password_file or private_key."
     if section.subsystem is not None and section.command is not None:
-        yield "has both subsystem and command: TL1 is spoken by one of them, or in the user's shell without either."
+        yield "has both subsystem and command: keep only one, or neither if the user's shell speaks TL1."

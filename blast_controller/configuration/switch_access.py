@@ -18,19 +18,19 @@ T = TypeVar("T")
 
 
 def read_password(section: OpticalSwitchSection) -> str:
-    """What logs in over TL1; empty if nothing does. Raises ConfigError."""
+    """Return the TL1 password, empty without a user. Raises ConfigError."""
     return "" if section.password_file is None else read_secret(section.password_file).strip()
 
 
 def read_way(section: OpticalSwitchSection) -> Way:
-    """How to get to the switch. Raises ConfigError for a file that cannot be used, or if asyncssh is missing."""
+    """Return the transport to the switch. Raises ConfigError for an unusable file, or if asyncssh is missing."""
     ssh = section.ssh
     if ssh is None:
         return Tcp()
     try:
         require("ssh-switches", "asyncssh")
     except NotInstalled as error:
-        raise ConfigError(f"the optical switch {section.name} is reached by SSH: {error}.") from error
+        raise ConfigError(f"the optical switch {section.name} cannot use SSH: {error}.") from error
     from tl1_driver.ssh import Ssh, host_keys, known_host_keys, private_key
 
     def made(path: Path, text: str, make: Callable[[str], T]) -> T:
@@ -40,12 +40,14 @@ def read_way(section: OpticalSwitchSection) -> Way:
             raise ConfigError(f"the optical switch {section.name}: {path} {error}.") from error
 
     trusted = ssh.host_key or ssh.known_hosts
-    assert trusted is not None, "what was read was checked"
+    assert trusted is not None, "configurations are checked when they are read"
     host, port = parse_endpoint(section.address)
     make = host_keys if ssh.host_key is not None else lambda text: known_host_keys(text, host, port)
     password = "" if ssh.password_file is None else read_secret(ssh.password_file).strip()
     if ssh.password_file is not None and not password:
-        raise ConfigError(f"the optical switch {section.name}: {ssh.password_file} has no password.")
+        raise ConfigError(
+            f"the optical switch {section.name}: {ssh.password_file} is empty: write the password on its first line."
+        )
     return Ssh(
         ssh.user,
         made(trusted, read(trusted), make),

@@ -1,4 +1,4 @@
-"""What applications ask for: submit, extend, finish, withdraw, vanish. A refusal changes nothing."""
+"""Requests of applications: submit, extend, finish, withdraw, disconnect. A rejected one changes nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from blast_controller.core.rollout.reservations import Reservations
 
 
 class Extensions:
-    """Changes parts that have light."""
+    """Changes of active parts."""
 
     def __init__(
         self, reservations: Reservations, layouts: LayoutPlanner, limits: SplitterLimits, lighting: Lighting
@@ -42,9 +42,7 @@ class Extensions:
     def _lit_reservation(self, part: Part) -> Reservation:
         reservation = self._reservations.live[part.reservation] if part.reservation is not None else None
         if reservation is None or reservation.busy:
-            raise Rejected(
-                "busy", "The light tree is being set up or changed at this moment; ask again when it is done."
-            )
+            raise Rejected("busy", "The light tree is being set up or changed; try again when the change is complete.")
         return reservation
 
 
@@ -57,7 +55,7 @@ class Applications:
         self._table, self._admission, self._endings, self._extensions = table, admission, endings, extensions
 
     def on_submitted(self, event: RequestSubmitted, now: float) -> None:
-        """A request comes, or comes again. Raises Rejected, KeyReused."""
+        """Handle a new or repeated request. Raises Rejected, KeyReused."""
         wanted = event.request
         known = self._table.requests.get(wanted.id)
         if known is not None:
@@ -65,7 +63,7 @@ class Applications:
                 raise KeyReused(wanted.key)
             known.vanished_at = None
             if known.attached and not event.attached:
-                # Somebody has asked for it to stay, whoever else waits for it on a connection.
+                # `submit` keeps the request even if clients that wait for it on a connection disconnect.
                 known.attached = False
                 self._table.touch(known, "stays")
             return
@@ -73,10 +71,14 @@ class Applications:
         self._table.add(wanted, event.attached, now)
 
     def on_extension(self, event: ExtensionAsked, now: float) -> None:
-        """A request is to be changed. Raises Rejected, RequestEnded, UnknownRequest."""
+        """Change a request. Raises Rejected, RequestEnded, UnknownRequest."""
         request = self._table.get_unended(event.request)
         if len(request.parts) > 1:
-            raise Rejected("several_parts", "The request is served in several parts, which cannot be changed.")
+            raise Rejected(
+                "several_parts",
+                "The request is served in several parts, so it cannot be changed; "
+                "submit another request for further receivers.",
+            )
         (part,) = request.parts
         wanted = self._admission.extended(request.current, part, event.extension)
         if part.state is PartState.PENDING:
@@ -88,7 +90,7 @@ class Applications:
         self._extensions.begin(request, part, wanted, event.extension.add_seconds, now)
 
     def on_progress(self, event: ProgressReported, now: float) -> None:
-        """A sender says how far it is. Raises Rejected, RequestEnded, UnknownRequest."""
+        """Record the progress that a sender reports. Raises Rejected, RequestEnded, UnknownRequest."""
         request = self._table.get_unended(event.request)
         part = _part_of(request, event.part)
         if part.state.final:
@@ -96,13 +98,14 @@ class Applications:
         if not part.reached <= event.reached <= request.current.bytes:
             raise Rejected(
                 "bad_extension",
-                f"The transfer has reached byte {part.reached} of {request.current.bytes}; {event.reached} cannot be.",
+                f"The progress must be from byte {part.reached} (as reported before) to {request.current.bytes}, "
+                f"not {event.reached}.",
             )
         part.reached, part.heard = event.reached, True
         self._table.touch(request, "progress")
 
     def on_finish(self, event: FinishAsked, now: float) -> None:
-        """A part is over. Raises Rejected, RequestEnded, UnknownRequest."""
+        """Finish a part. Raises Rejected, RequestEnded, UnknownRequest."""
         request = self._table.get(event.request)
         part = _part_of(request, event.part)
         if part.state is PartState.DONE:
@@ -110,19 +113,21 @@ class Applications:
         if part.state.final:
             raise RequestEnded(part.state.value, part.reason or "")
         if part.state is not PartState.ACTIVE:
-            raise Rejected("not_active", f"Part {event.part} is {part.state.value}: there is nothing to finish.")
+            raise Rejected(
+                "not_active", f"Part {event.part} is {part.state.value}: only an active part can be finished."
+            )
         part.report = event.report.about(part.receivers) if event.report is not None else None
         self._endings.end(request, part, PartEvent.FINISHED, "The sender has finished.", now)
 
     def on_withdraw(self, event: WithdrawAsked, now: float) -> None:
-        """A request is given up. Raises RequestEnded, UnknownRequest."""
+        """Withdraw a request. Raises RequestEnded, UnknownRequest."""
         if self._table.get(event.request).state is PartState.WITHDRAWN:
             return
         request = self._table.get_unended(event.request)
         self._endings.end_all(request, PartEvent.WITHDRAWN, f"Withdrawn by {event.by}.", now)
 
     def on_vanished(self, event: ClientsVanished, now: float) -> None:
-        """Whoever waited for these grants is gone; they may come back within the grace."""
+        """Start the grace period of clients that disconnected while they waited for grants."""
         for name in event.requests:
             request = self._table.requests.get(name)
             if request is not None and request.attached and is_ungranted(request):

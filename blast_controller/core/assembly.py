@@ -1,4 +1,4 @@
-"""The parts of the core, built once and given to each other by name. Nobody is given all of them."""
+"""Construction of the core's parts. Each part receives only the parts that it uses."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ from blast_controller.core.view import Checks, Policy, View
 
 
 class Assembly:
-    """Each part after those that it is given."""
+    """The parts of the core, each created after the parts that it uses."""
 
     def __init__(self, fabric: Fabric, settings: CoreSettings) -> None:
         self.orders = orders = StandingOrders(settings)
         self.timers = timers = Timers()
         self.outbox = outbox = Outbox()
-        # What there is, who asks, and who holds what.
+        # Resources, requests and reservations.
         self.inventory = inventory = Inventory(fabric, settings.max_splitters_per_tree)
         links = Links(fabric)
         self.table = table = RequestTable(orders, outbox, timers)
@@ -62,7 +62,7 @@ class Assembly:
         self.reservations = reservations = Reservations(inventory, addresses, links, outbox)
         self.probes, self.late = ProbeCircuits(fabric, inventory, outbox), LateWrites(outbox)
         self.reconciliation = Reconciliation(reservations, outbox, self.probes, self.late)
-        # Who gets light, and which.
+        # Scheduling policy and power budget.
         budget, quota = LightBudget(fabric), Quota(orders.limits)
         self.agenda, self.optimizing = Agenda(), Optimizing(orders, outbox, timers)
         self.limits = SplitterLimits(orders, quota, reservations)
@@ -72,7 +72,7 @@ class Assembly:
         kept = KeptLight(table, self.warm, links, planner, self.layouts)
         plan = LightPlan(inventory, planner, budget, kept.tree_for)
         self.dispatcher = Dispatcher(fabric, inventory, orders, self.optimizing, Light(budget, plan))
-        # What becomes of parts.
+        # Lifecycle of parts.
         self.appointments = appointments = Appointments(timers, orders, self.late)
         self.quarantine = Quarantine(inventory, self.warm, outbox, self.agenda, table)
         missing = MissingLight(inventory, links, self.quarantine, table, reservations)
@@ -92,18 +92,18 @@ class Assembly:
         finder = TreeFinder(plan, kept, self.layouts, lighting)
         self.placements = Placements(table, self.dispatcher, finder, grants, self.agenda)
         self.refusals = Refusals(plan, table, self.layouts, endings, orders)
-        # What is asked, and what is due.
+        # Requests of applications and deadlines.
         extensions = Extensions(reservations, self.layouts, self.limits, lighting)
         self.applications = Applications(table, admission, endings, extensions)
         self.request_deadlines = RequestDeadlines(table, reservations, self.views, endings, orders)
         self.light_deadlines = LightDeadlines(reservations, self.watch, self.lifecycle)
-        # What compares devices, fibers and the disk with that.
+        # Checks of devices, fibers and journal.
         self.auditor = Auditor(fabric, inventory, self.reconciliation, outbox)
         self.fibers = FiberCheck(fabric, inventory, self.probes, outbox, appointments)
         self.writer = JournalWriter(table, reservations)
         self.reader = JournalReader(fabric, inventory, table, reservations, self.writer)
         self.resumption = Resumption(table, reservations, self.agenda, self.warm, quota)
-        # What is told of all that.
+        # Views and explanations of the state.
         holdings = Holdings(inventory, reservations, table)
         policy = Policy(self.dispatcher, self.agenda, quota, self.warm)
         self.view = View(holdings, links, timers, policy, Checks(self.auditor, self.fibers, self.probes, self.late))

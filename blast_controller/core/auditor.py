@@ -1,4 +1,4 @@
-"""Reading every device again and comparing it with what is wanted: on demand, and as often as the settings say."""
+"""Reconciliation of all devices with the journal, on demand and at the interval of the settings."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from blast_controller.core.rollout.reconciliation import Reconciliation, Seen
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """What a round found: the commands that were (or, in a dry run, would be) given, and what is not ours.
+    """The result of a reconciliation: the commands sent (or, in a dry run, to be sent) and foreign state.
 
-    That is said of the devices `compared` alone; `not_compared` is everything else, with the reason of each.
+    Both concern the devices `compared` only; `not_compared` lists all others, each with a reason.
     """
 
     dry_run: bool
@@ -32,7 +32,8 @@ class AuditReport:
 
 @dataclass(slots=True)
 class _Round:
-    """`unread` are the devices that have not answered yet, `stale` those that were given work since they were asked."""
+    """State of a reconciliation: `unread` devices have not answered yet, `stale` ones received commands since they were
+    queried."""
 
     dry_run: bool
     unread: set[Device]
@@ -65,13 +66,13 @@ class Auditor:
 
     @property
     def busy(self) -> bool:
-        """Whether a round runs."""
+        """Return true while a reconciliation runs."""
         return self._round is not None
 
     def begin(self, dry_run: bool) -> None:
         """Ask every device that is there what it holds. Raises Rejected while a round runs."""
         if self._round is not None:
-            raise Rejected("busy", "The devices are being read at this moment; ask again when that is done.")
+            raise Rejected("busy", "Another reconciliation is reading the devices; try again when it is complete.")
         self.number += 1
         devices: list[Device] = list(self._fabric.switches)
         devices += dict.fromkeys(rack.datapath for rack in self._fabric.racks.values())
@@ -90,18 +91,18 @@ class Auditor:
 
     @property
     def unread(self) -> list[str]:
-        """The devices that the round still waits for."""
+        """Return the devices that the round still waits for."""
         return sorted(map(device_name, self._round.unread)) if self._round is not None else []
 
     def lost(self, device: Device, reason: str) -> None:
-        """A device will not answer; it is looked at when it returns."""
+        """Note that a device disconnected during the round; it is reconciled when it returns."""
         if self._round is not None and device in self._round.unread:
             self._round.unread.discard(device)
-            self._round.not_compared[device_name(device)] = f"disconnected before it answered: {reason}"
+            self._round.not_compared[device_name(device)] = f"disconnected before it replied: {reason}"
             self._conclude()
 
     def observed(self, event: CircuitsObserved | TableObserved) -> Seen | None:
-        """Take a device's answer; what is to be reconciled, or None."""
+        """Process a device's answer. Return the state to reconcile, or None."""
         current = self._round
         if current is None or event.device not in current.unread:
             return None
@@ -127,7 +128,7 @@ class Auditor:
         name = device_name(event.device)
         current.compared.append(name)
         for number in self._reconciliation.undecided(seen):
-            current.not_compared[f"reservation {number} on {name}"] = "a change of it is on its way"
+            current.not_compared[f"reservation {number} on {name}"] = "a change of it is in progress"
         return seen
 
     def note_foreign(self, seen: Seen) -> None:
@@ -147,7 +148,7 @@ class Auditor:
 
 
 def describe(reservation: int, step: Step) -> list[str]:
-    """A step's commands in words."""
+    """Return a step's commands in words."""
     whose = "late write" if reservation == NOBODY else f"reservation {reservation}"
     words = [f"{whose}: delete {c.input} to {c.output} on {c.switch}" for c in step.disconnect]
     words += [f"{whose}: connect {c.input} to {c.output} on {c.switch}" for c in step.connect]

@@ -63,7 +63,8 @@ from blast_controller.core.snapshot.snapshot import Snapshot
 from blast_controller.core.view import View
 
 _ANSWERS = StepConfirmed | StepFailed | StepDark | DecisionTimed | OperatorActed
-"""Most of them change nothing that is decided by: others have still to answer. Those that do say so themselves."""
+"""Answers of devices. Most do not affect a decision because other answers are outstanding; the others request one.
+"""
 LATEST_ACTION = "latest action"
 
 
@@ -122,16 +123,16 @@ class Core:
         }
 
     def handle(self, event: Event, now: float) -> list[Command]:
-        """Take one event at time `now` (seconds on any steady clock) and say what is to be done.
+        """Process one event at time `now` (seconds on any steady clock) and return the resulting commands.
 
-        Records come first: they must be on disk before any other command is carried out.
-        Raises RequestError when an application's or operator's event is refused; nothing has changed then.
+        Records come first: they must be on disk before any other command is executed. Raises RequestError when an event
+        of an application or operator is rejected; nothing has changed then.
         """
         self.take(event, now)
         return self.conclude(now)
 
     def take(self, event: Event, now: float) -> None:
-        """Take one event of several that came together; `conclude` says what is to be done. Raises RequestError."""
+        """Process one event of a batch; `conclude` returns the resulting commands. Raises RequestError."""
         self._handlers[type(event)](event, now)
         self._decision_due |= not isinstance(event, _ANSWERS)
         self._auditor.note_work()
@@ -142,8 +143,8 @@ class Core:
         return self.begin(now)
 
     def begin(self, now: float) -> list[Command]:
-        """What is to be done about what was loaded."""
-        # Whoever decided before may have said all that to switches, and some of it only just now.
+        """Return the commands that follow from the loaded state."""
+        # The previous leader may have sent these commands to switches, some of them only just now.
         self._note_late([c for r in self.reservations for layout in r.layouts for c in layout.circuits], now)
         self._note_late([c for circuits in self._parts.probes.present.values() for c in circuits], now)
         for reservation in [r for r in self.reservations if r.state is not ReservationState.LIT]:
@@ -151,7 +152,7 @@ class Core:
         return self.conclude(now)
 
     def load(self, records: Iterable[Record], now: float) -> None:
-        """Know what an earlier run has left on disk, only to be looked at. Raises FabricError when it does not fit."""
+        """Load the state of an earlier run for display only. Raises FabricError if it does not fit the fabric."""
         kept = list(records)
         self._parts.reader.read(kept, now)
         for record in kept:
@@ -166,7 +167,7 @@ class Core:
         self._decision_due = True
 
     def conclude(self, now: float) -> list[Command]:
-        """What is to be done about the events that were taken: one decision for all of them."""
+        """Decide once for all events taken, and return the resulting commands."""
         while self._decision_due:
             self._decision_due = False
             self._decide(now)
@@ -179,53 +180,53 @@ class Core:
         return self._outbox.drain()
 
     def next_timer(self) -> float | None:
-        """When `Tick` is wanted at the latest."""
+        """Return the latest time of the next `Tick`."""
         return self._timers.next()
 
     # ------------------------------------------------------------------------------------------- looking
 
     @property
     def settings(self) -> CoreSettings:
-        """What the operator has set."""
+        """Return the operator's settings."""
         return self._parts.orders.settings
 
     @property
     def snapshot(self) -> Snapshot:
-        """What readers are to be shown once all records of the latest conclusion are on disk, and never before."""
+        """Return the snapshot for readers. Show it only when all records of the latest conclusion are on disk."""
         return self._publisher.latest
 
     def take_changes(self) -> Changes:
-        """What differs in this snapshot from the one that was shown when this was last asked."""
+        """Return the differences between this snapshot and the one at the previous call."""
         return self._publisher.take_changes()
 
     @property
     def view(self) -> View:
-        """Who holds what, who waits, what is out of use, and what is kept lit."""
+        """Return a read-only view of reservations, pending parts, unusable elements and warm trees."""
         return self._parts.view
 
     @property
     def draining(self) -> bool:
-        """Whether nothing new is admitted."""
+        """Return true while the controller admits no new requests."""
         return self._parts.orders.draining
 
     @property
     def requests(self) -> Mapping[RequestKey, Request]:
-        """All requests that are known, in order of arrival."""
+        """Return all requests that are known, in order of arrival."""
         return self._table.requests
 
     def request(self, key: RequestKey) -> Request:
-        """The request with this key. Raises UnknownRequest."""
+        """Return the request with this key. Raises UnknownRequest."""
         return self._table.get(key)
 
     def reason(self, request: MulticastRequest, part: Part | PartFacts, now: float) -> str | None:
-        """Why a part waits or how it ended, as one sentence."""
+        """Return why a part waits or how it ended, as one sentence."""
         if part.state is PartState.PENDING:
             waits = self._parts.layouts.waits_for(request, part.receivers, self._parts.limits.left(now))
             return f"{waits} The last attempt failed: {part.reason}." if part.reason else waits
         return part.reason
 
     def explain(self, key: RequestKey, viewer: str | None, now: float) -> Explanation:
-        """Why a request is where it is, told to a client of the tenant `viewer`, or (None) to an operator.
+        """Explain a request to a client of the tenant `viewer`, or (None) to an operator.
 
         Raises UnknownRequest.
         """
@@ -233,48 +234,48 @@ class Core:
 
     @property
     def reservations(self) -> Iterable[Reservation]:
-        """All live reservations."""
+        """Return all live reservations."""
         return self._reservations.live.values()
 
     @property
     def pending_count(self) -> int:
-        """How many parts wait for light."""
+        """Return the number of pending parts."""
         return len(self._table.pending)
 
     def pending_count_of(self, tenant: str) -> int:
-        """How many parts of a tenant wait for light."""
+        """Return the number of pending parts of a tenant."""
         return self._table.pending_of(tenant)
 
     @property
     def active_count(self) -> int:
-        """How many parts have, or are getting, light."""
+        """Return the number of parts that are active or being set up."""
         busy = (PartState.CONFIGURING, PartState.ACTIVE)
         return sum(part.state in busy for request in self.requests.values() for part in request.parts)
 
     @property
     def audit_number(self) -> int:
-        """The topic under which the audit that runs now will be announced."""
+        """Return the topic of the running audit's report."""
         return self._auditor.number
 
     @property
     def audit_waits_for(self) -> list[str]:
-        """The devices that the audit that runs now has not read yet."""
+        """Return the devices that the running audit has not read yet."""
         return self._auditor.unread
 
     @property
     def fiber_topic(self) -> str:
-        """The topic under which the report of the latest fiber check is, or was, announced."""
+        """Return the topic of the latest fiber check's report."""
         return self._fibers.topic
 
     # ------------------------------------------------------------------------------------------ deciding
 
     def _decide(self, now: float) -> None:
-        """Place what needs no policy, tell the policy of everything else that has changed, and do what it decides."""
+        """Serve parts that need no policy, update the policy with all other changes, and apply its decision."""
         parts = self._parts
         views, limits = parts.views.take_changed(), parts.limits.in_all(now)
         self._look_again_at_quota(limits, now)
         lit = parts.aside.serve(views, limits, now)
-        # Who was served holds something by now, and the policy must not count on lighting it as well.
+        # Parts served meanwhile hold resources; the policy must not count on serving them as well.
         concerned = {view.name: view for view in (*views, *lit)}
         views = [parts.views.of(view.request, view.part) for view in concerned.values()]
         leases = parts.leases.take(now)
@@ -283,7 +284,7 @@ class Core:
         parts.leases.pause(decision.paused, now)
         for start in decision.starts:
             parts.placements.start(start, parts.limits.left(now), now)
-        # Who has ended waits no more: each request makes for one decision more at most.
+        # An ended request triggers at most one more scheduling pass.
         self._decision_due = parts.refusals.tell(now)
 
     def _look_again_at_quota(self, limits: Mapping[str, int], now: float) -> None:
@@ -305,7 +306,7 @@ class Core:
     def _check_element(self, element: ElementId) -> None:
         if element not in self._parts.inventory.elements:
             raise Rejected(
-                "unknown_element", f"The fabric has no element {element!r}; `blast element list` lists them."
+                "unknown_element", f"The fabric has no element {element!r}; run `blast element list` for all names."
             )
 
     def _on_drain(self, event: DrainAsked, now: float) -> None:
@@ -317,7 +318,7 @@ class Core:
 
     def _on_settings(self, event: SettingsChanged, now: float) -> None:
         every_before, self._parts.orders.settings = self.settings.reconcile_every, event.settings
-        self._parts.dispatcher.begin_anew()
+        self._parts.dispatcher.start_over()
         self._parts.inventory.unsettle()
         self._parts.agenda.look_again(self._table.requests)
         if event.settings.reconcile_every != every_before:
@@ -359,7 +360,7 @@ class Core:
 
     def _on_answer(self, event: StepConfirmed | StepFailed | StepDark, now: float) -> None:
         if isinstance(event, StepFailed) and isinstance(event.device, str):
-            # Whether it was done, or is still to be, nobody knows.
+            # It is unknown whether the device executed the step or still will.
             self._note_late(self._circuits_of(event.reservation, event.device), now)
         if event.reservation == PROBER:
             self._fibers.on_answer(event, now)

@@ -1,4 +1,4 @@
-"""What happens when time is over: leases, patience, grace, memory, retries."""
+"""Handlers of expired deadlines: leases, pending timeouts, grace periods, retention, retries."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from blast_controller.core.rollout.reservation_states import ReservationState
 from blast_controller.core.rollout.reservations import Reservations
 
 MAX_AT_ONCE = 16
-"""Deadlines handled by one event; of thousands that come together the next ticks take the others, so that whoever asks
-meanwhile is answered in between."""
+"""Deadlines handled by one event. If thousands expire together, later ticks take the others, so that requests are
+answered in between."""
 
 Handlers = Mapping[type, Callable[..., float | None]]
-"""By the kind of a deadline what handles it, and says when it is to be looked at again, if it is."""
+"""The handler of each kind of deadline. It returns the time of the next check, or None."""
 
 
 class Deadlines:
@@ -75,17 +75,17 @@ class RequestDeadlines:
         if part.lease_end > now:
             return part.lease_end
         if request.current.may_pause and part.heard and part.reached < request.current.bytes:
-            # Who pauses and has been heard of goes on, now or later.
+            # A request that may pause and reports progress continues, now or later.
             self._views.end_lease(request, part)
         else:
-            reason = "The lease is over; extend it in time to keep the light."
+            reason = "The lease expired; extend a lease before it ends to keep the light tree."
             self._endings.end(request, part, PartEvent.LEASE_END, reason, now)
         return None
 
     def _on_timeout_end(self, deadline: PendingTimeoutExpired, now: float) -> None:
         request = self._table.requests.get(deadline.request)
         if request is not None and is_ungranted(request):
-            reason = "No light became free within the patience given."
+            reason = "The pending timeout expired before resources became free."
             self._endings.end_all(request, PartEvent.PENDING_TIMEOUT_OVER, reason, now)
 
     def _on_grace_end(self, deadline: GraceEnd, now: float) -> float | None:
@@ -94,7 +94,12 @@ class RequestDeadlines:
             return None
         due = request.vanished_at + self._orders.settings.orphan_grace
         if due <= now:
-            self._endings.end_all(request, PartEvent.WITHDRAWN, "The client vanished before the grant.", now)
+            self._endings.end_all(
+                request,
+                PartEvent.WITHDRAWN,
+                "The client disconnected before the grant and did not reconnect in time.",
+                now,
+            )
         return due if due > now else None
 
     def _on_memory_end(self, deadline: MemoryEnd, now: float) -> float | None:

@@ -1,4 +1,4 @@
-"""What of the core must survive a restart: written as records, and taken over from them."""
+"""The core's persistent state: writing it as records and loading it from them."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from blast_controller.core.rollout.reservation_states import ReservationState
 from blast_controller.core.rollout.reservations import Reservations
 
 LAST_RESERVATION = "last reservation"
-"""The highest number that a reservation ever had: numbers stand in cookies on devices and are not used again. The
-group addresses go on behind its own, too, so that a late packet meets nobody."""
+"""The highest reservation number ever used. Cookies on devices contain the numbers, so they are never reused. Group
+addresses continue after their latest one as well, so that a late packet reaches no other group."""
 
 
 class JournalWriter:
-    """What has changed since it was last asked, as records; `note_loaded` says what is on disk already."""
+    """Changes of the core as records; `note_loaded` marks the state that is on disk already."""
 
     def __init__(self, table: RequestTable, reservations: Reservations) -> None:
         self._table = table
@@ -41,9 +41,10 @@ class JournalWriter:
         self._holdings: dict[int, frozenset[ElementId]] = {}
 
     def unwritten(self) -> Iterator[Record]:
-        """What has changed since the last call.
+        """Yield records of all changes since the last call.
 
-        Who gives elements up comes before who takes them, so that no two hold them on disk at any time.
+        Releases of elements precede reservations of them, so that no element ever has two holders on
+        disk.
         """
         yield from self._unwritten_reservations()
         for key, note in self._table.touched.items():
@@ -70,13 +71,13 @@ class JournalWriter:
         touched.clear()
 
     def note_loaded(self, last_id: int) -> None:
-        """What is live now is on disk, and `last_id` is the highest number there."""
+        """Mark all live state as stored; `last_id` is the highest reservation number on disk."""
         self._last_id = last_id
         self._holdings = {n: frozenset(r.elements) for n, r in self._reservations.live.items()}
 
 
 def _givers_first(after: Mapping[int, frozenset[ElementId]], before: Mapping[int, frozenset[ElementId]]) -> list[int]:
-    """The reservations in an order in which each takes only what nobody holds any longer."""
+    """Return the reservations in an order in which each takes only elements that are free at that point."""
     ordered: list[int] = []
     left = list(after)
     while left:
@@ -103,7 +104,7 @@ class JournalReader:
         self._table, self._reservations, self._writer = table, reservations, writer
 
     def read(self, records: Iterable[Record], now: float) -> None:
-        """Know requests, reservations and elements. Raises FabricError when the fabric lacks what is lit."""
+        """Load requests, reservations and elements. Raises FabricError if the fabric lacks reserved elements."""
         last_id = 0
         # Events come after their requests.
         for record in sorted(records, key=lambda record: record.kind == event_log.KIND):
@@ -152,11 +153,11 @@ def _owner(event: Body) -> RequestKey:
 
 
 def _check_hosts(request: Request, fabric: Fabric) -> None:
-    """Whoever is over needs no hosts any longer. Raises FabricError."""
+    """Raise FabricError unless the fabric has the hosts of a live request; an ended one needs none."""
     if not request.state.final:
         for host in (request.current.sender, *request.current.receivers):
             if host not in fabric.hosts:
                 raise FabricError(
-                    f"the journal holds the request {request.current.key} for the host {host}, which the "
-                    "configuration does not have"
+                    f"the journal has the request {request.current.key} for the host {host}, which is not in the "
+                    "configuration"
                 )

@@ -1,4 +1,4 @@
-"""Why a request is where it is: what blocks it, when it could start, and what would free it now."""
+"""Explanation of a request's state: its blockers, its earliest start, and changes that let it start now."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from blast_controller.core.requests.request_table import is_ungranted
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What a client is told about a request.
+    """The explanation of a request for a client.
 
-    `blockers` say one by one who or what is in the way; `start` is the earliest start in seconds from now, if leases
-    end as they would now: None where that is not known, or nothing waits. `smallest_change` says how to have light
-    now, and `leave_out` are the receivers that the first way to that does without.
+    `blockers` lists each blocker; `start` is the earliest start in seconds from now if no lease is extended, None if it
+    is unknown or no part is pending. `smallest_change` describes how to start now, and `leave_out` has the receivers
+    that its first option removes.
     """
 
     key: str
@@ -39,7 +39,7 @@ class Explanation:
 
 @dataclass(frozen=True, slots=True)
 class _Wait:
-    """What was found out about a part that waits; `start` on the core's clock."""
+    """The analysis of a pending part; `start` is on the core's clock."""
 
     part: Part
     start: float
@@ -64,7 +64,7 @@ class Explainer:
     def explain(self, request: Request, now: float, viewer: str | None) -> Explanation:
         """Explain a request to a client of the tenant `viewer`, or (None) to an operator.
 
-        What other tenants hold is told to a tenant as that of "another tenant", by no name and no number.
+        A tenant sees holders of other tenants only as "another tenant", without name or number.
         """
         availability = Availability(self._holdings, self._orders, now)
         obstacles = BlockingCauses(self._holdings, self._orders, Question(request.current.id, viewer, now))
@@ -97,7 +97,7 @@ class Explainer:
         found = tuple(obstacles.of(prospect))
         if self._dispatcher.lacks_light((request.current.id, part.slot)) and not found:
             # By their number alone there would be enough splitters; which ones help is not foreseen.
-            cause = "for splitters or ports with which every receiver gets its light"
+            cause = "for splitters or ports that meet the power budget of every receiver"
             return _Wait(part, NEVER, (BlockingCause(cause, (part.reason or "",)),), change)
         return _Wait(part, prospect.start, found, change)
 
@@ -109,29 +109,29 @@ class Explainer:
         return next((other for other in others if other != request.current.id), None)
 
     def _outlook(self, request: Request, first: _Wait, now: float, viewer: str | None) -> Iterator[str]:
-        """When it could start, and what may come before that."""
+        """Yield sentences about the earliest start and precedence of other requests."""
         if first.start == NEVER:
-            yield "When it can start is not known."
+            yield "The earliest start cannot be predicted."
         elif first.obstacles:
-            yield f"It can start {moment(first.start - now)} at the earliest, if leases end as they are now."
+            yield f"The earliest start is {moment(first.start - now)}, if no lease is extended."
         if (overdue := self._overdue_instead_of(request)) is not None:
             yield f"Free ports and splitters are reserved for {_named(overdue, viewer)}, which is overdue."
         pending = (other for other, _ in self._holdings.table.pending.values() if other is not request)
         rivals = [other for other in pending if viewer in (None, other.current.tenant)]
         if rivals:
             parts = "part" if len(rivals) == 1 else "parts"
-            yield f"{len(rivals)} other waiting {parts} {are(rivals)} considered beside it."
+            yield f"{len(rivals)} other waiting {parts} {are(rivals)} considered as well."
         pending_timeout = request.current.pending_timeout
         if (
             pending_timeout is not None
             and is_ungranted(request)
             and request.received_at + pending_timeout <= first.start
         ):
-            yield f"Its pending timeout expires before that, {moment(request.received_at + pending_timeout - now)}."
+            yield f"Its pending timeout expires earlier, {moment(request.received_at + pending_timeout - now)}."
 
 
 def _sorted(request: Request) -> tuple[list[Part], list[Part]]:
-    """The parts that wait, and the others."""
+    """Return the pending parts, and the others."""
     pending = [part for part in request.parts if part.state is PartState.PENDING]
     return pending, [part for part in request.parts if part.state is not PartState.PENDING]
 
@@ -152,48 +152,50 @@ def _blockers(wait: _Wait) -> list[str]:
 
 
 def _of_part(request: Request, part: Part, text: str) -> str:
-    """Say which part is meant, where there are several."""
+    """Prefix a text with the part's number if the request has several parts."""
     return f"part {part.index}: {text}" if len(request.parts) > 1 else text
 
 
 def _progress(part: Part, now: float) -> str:
-    """How far a part is that does not wait."""
+    """Describe the state of a part that is not pending."""
     reason = f" ({part.reason.removesuffix('.')})" if part.reason else ""
     match part.state:
         case PartState.CONFIGURING:
-            return f"is being lit{reason}"
+            return f"is being set up{reason}"
         case PartState.ACTIVE:
             lease = "" if part.lease_end is None else f", its lease ends {moment(part.lease_end - now)}"
-            return f"has light{lease}{reason}"
+            return f"is active{lease}{reason}"
         case _:
             return f"is {part.state.value}{reason}"
 
 
 def _min_margin(part: Part) -> str:
-    """How well the worst lit receiver of a part is served, where losses are known."""
+    """Describe the smallest power margin of an active part; empty without a power budget."""
     if part.grant is None or not part.grant.margins or part.state is not PartState.ACTIVE:
         return ""
-    least = part.grant.margins[0]
+    smallest = part.grant.margins[0]
     return (
-        f", the least margin is at {least.rack} ({least.sensitivity:+.1f} dB to sensitivity, "
-        f"{least.overload:+.1f} dB to overload; {least.binding} binds)"
+        f", the smallest margin is at {smallest.rack} ({smallest.sensitivity:+.1f} dB to sensitivity, "
+        f"{smallest.overload:+.1f} dB to overload; {smallest.binding} binds)"
     )
 
 
 def _waits(wait: _Wait) -> str:
-    causes = ", ".join(obstacle.cause for obstacle in wait.obstacles) or "for its turn: all that it needs is free"
+    causes = ", ".join(obstacle.cause for obstacle in wait.obstacles) or (
+        "for the next scheduling pass: all required resources are free"
+    )
     reason = f" (the last attempt failed: {wait.part.reason.removesuffix('.')})" if wait.part.reason else ""
     return f"waits {causes}{reason}"
 
 
 def _advice(request: Request, change: Change, viewer: str | None) -> str | None:
-    """How to have light now, as a sentence; None where nothing but waiting helps."""
-    ways = []
+    """Describe the changes that let the request start now; None if it can only wait."""
+    options = []
     if change.racks:
         name = "/".join(request.current.id) if viewer is None else request.current.key
         command = shlex.join(["blast", "extend", name, "--remove", ",".join(change.receivers)])
-        ways.append(f"leave out the rack{'' if len(change.racks) == 1 else 's'} {listed(change.racks)}: `{command}`")
+        options.append(f"remove the rack{'' if len(change.racks) == 1 else 's'} {listed(change.racks)}: `{command}`")
     if change.fan_out is not None:
-        ways.append(f"have one more splitter 1:{change.fan_out} free")
-    text = "; or ".join(ways)
+        options.append(f"free one more 1:{change.fan_out} splitter")
+    text = "; or ".join(options)
     return f"{text[0].upper()}{text[1:]}." if text else None

@@ -1,7 +1,7 @@
 """The check of the fiber map: probe frames through every free optical port and splitter output, one switch at a time.
 
-`fiber_survey.py` decides which circuits to probe through and `fiber_judge.py` what is wrong; this part holds what is
-free meanwhile, waits for devices and probes, and tells the report to whoever asked. What is in use is not touched.
+`fiber_survey.py` chooses the circuits to probe and `fiber_judge.py` finds the faults; this module reserves free
+elements, waits for devices and probes, and publishes the report. Elements in use are not touched.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ from blast_controller.core.model.timers import ClearAgain, ProbeDue
 from blast_controller.core.rollout.outbox import Outbox
 
 TIMES_SENT = 4
-"""How often each probe is sent within a round's time: a receiver may need a moment to lock."""
+"""Transmissions of each probe within a round: a receiver may need time to lock."""
 MAX_TRIES = 3
-"""How often a switch's survey is begun anew because a ToR went away meanwhile."""
+"""Surveys of a switch before it is given up because ToRs keep disconnecting."""
 
 
 @dataclass(frozen=True, slots=True)
 class FiberReport:
-    """What is not wired as configured, the elements that were not probed, each with the reason, and how many were."""
+    """Elements that are not wired as configured, elements that were not probed (each with its reason), and the number
+    probed."""
 
     faults: tuple[FiberFault, ...]
     skipped: tuple[str, ...]
@@ -65,7 +66,7 @@ class _Phase(Enum):
 
 @dataclass(slots=True)
 class _Bench:
-    """The switch that is being surveyed. `payloads` says who sends which probe of the present round."""
+    """The switch being surveyed. `payloads` maps each probe of the current round to its sender."""
 
     switch: SwitchId
     ports: tuple[OpticalPort, ...]
@@ -121,24 +122,24 @@ class FiberCheck:
 
     @property
     def topic(self) -> str:
-        """Under what the report of the latest check is announced."""
+        """Return the topic of the latest check's report."""
         return f"fibers {self._number}"
 
     @property
     def busy(self) -> bool:
-        """Whether a check runs."""
+        """Return true while a check runs."""
         return self._run is not None
 
     @property
     def stage(self) -> CheckStage | None:
-        """Where the check stands that runs; None between two switches."""
+        """Return the state of the running check; None between two switches."""
         bench = self._run.bench if self._run else None
         return None if bench is None else CheckStage(bench.switch, bench.phase.value)
 
     # ---------------------------------------------------------------------------------------------- events
 
     def on_asked(self, event: VerifyAsked, now: float) -> None:
-        """Begin a check; who asks while one runs gets the report of that."""
+        """Begin a check, or join the running one."""
         if self._run is None:
             self._number += 1
             self._run = _Run(event.nonce, list(self._fabric.switches), now + event.seconds)
@@ -147,7 +148,7 @@ class FiberCheck:
             self._go_on(now)
 
     def on_answer(self, event: StepConfirmed | StepFailed | StepDark, now: float) -> None:
-        """A switch has answered a change of probe circuits."""
+        """Handle the answer of a switch to a change of probe circuits."""
         switch = event.device
         if not isinstance(switch, str) or not self._probes.answered(event):
             return
@@ -164,7 +165,7 @@ class FiberCheck:
         self._over(bench, now)
 
     def on_seen(self, event: ProbeSeen, now: float) -> None:
-        """A probe has arrived; those of earlier rounds tell nothing any more."""
+        """Record a received probe; probes of earlier rounds are ignored."""
         bench = self._run.bench if self._run else None
         if bench is None or bench.phase is not _Phase.PROBING:
             return
@@ -175,7 +176,7 @@ class FiberCheck:
                 self._advance(bench, now)
 
     def on_due(self, deadline: ProbeDue, now: float) -> None:
-        """Devices, or the probes of a round, were waited for long enough; or probes are to be sent again."""
+        """End the wait for devices or probes, or send the probes again."""
         bench = self._run.bench if self._run else None
         if bench is None:
             self._go_on(now)
@@ -186,11 +187,11 @@ class FiberCheck:
                 self._advance(bench, now)
 
     def on_clear_again(self, deadline: ClearAgain, now: float) -> None:
-        """A switch that would not be cleared is asked once more."""
+        """Retry the removal of probe circuits from a switch."""
         self._probes.try_again(deadline.switch)
 
     def on_device_down(self, event: DeviceDown, now: float) -> None:
-        """A switch or a ToR is away: what needs it cannot be surveyed now."""
+        """Handle a disconnected device: elements that need it cannot be surveyed."""
         bench = self._run.bench if self._run else None
         if isinstance(event.device, str):
             if bench is not None and bench.switch == event.device:
@@ -198,10 +199,10 @@ class FiberCheck:
                     self._skip(bench.elements, f"{event.device} disconnected: {event.reason}")
                 self._over(bench, now)
         elif bench is not None and bench.phase is not _Phase.CLEARING and self._needs(bench, event.device):
-            self._begin_anew(bench, now)
+            self._restart_survey(bench, now)
 
     def on_device_up(self, event: DeviceUp, now: float) -> None:
-        """A device is there: what an earlier check left on a switch is removed."""
+        """Handle a connected device: remove circuits that an earlier check left on a switch."""
         if isinstance(event.device, str):
             self._probes.back(event.device, event.circuits)
         self._go_on(now)
@@ -219,7 +220,7 @@ class FiberCheck:
             self._begin(run, run.switches.pop(0), now)
         if run.bench is None:
             fixed = self._fabric.static_trees
-            self._skip(map(static_element, fixed), "its fibers are fixed: there is no switch to probe them through")
+            self._skip(map(static_element, fixed), "its fibers are fixed and pass no optical switch")
             self._outbox.say(Announce(self.topic, run.report()))
             self._run = None
 
@@ -232,7 +233,7 @@ class FiberCheck:
         run.skipped = {element: reason for element, reason in run.skipped.items() if element not in probed}
         self._skip_but(switch, probed)
         if not ports:
-            self._skip((splitter.element for splitter in splitters), "no free port to probe it through")
+            self._skip((splitter.element for splitter in splitters), "no free port for the probe")
             return
         bench = run.bench = _Bench(switch, ports, splitters, survey(switch, ports, splitters))
         self._probes.take(switch, bench.elements)
@@ -253,7 +254,7 @@ class FiberCheck:
             self._shine(bench, now)
 
     def _shine(self, bench: _Bench, now: float) -> None:
-        """The circuits are there: name the probes of this round anew and send them. What is done with is free."""
+        """Send probes with new payloads through the connected circuits, and free the elements that are done."""
         self._serial += 1
         bench.phase, bench.serial, bench.times_sent = _Phase.PROBING, self._serial, 0
         bench.payloads = {self._payload(number): sender for number, sender in enumerate(bench.round.senders)}
@@ -266,7 +267,7 @@ class FiberCheck:
         self._appointments.probes(bench.serial, TIMES_SENT, now)
 
     def _payload(self, number: int) -> bytes:
-        """What nobody can guess who does not know the nonce, though other probes were seen."""
+        """Return a payload that is not predictable without the nonce, even from other probes."""
         nonce = self._run.nonce if self._run else b""
         return hashlib.blake2b(f"{self._serial}/{number}".encode(), key=nonce, digest_size=16).digest()
 
@@ -278,23 +279,23 @@ class FiberCheck:
             self._run.probed |= {port.element for port in found.ports}
             self._run.probed |= {splitter.element for splitter in found.probed_splitters}
         if not found.probed_splitters:
-            self._skip((splitter.element for splitter in bench.splitters), "no port passes light to probe it through")
+            self._skip((splitter.element for splitter in bench.splitters), "no port with a working fiber for the probe")
         self._clear(bench, now)
 
     def _abandon(self, bench: _Bench, reason: str, now: float) -> None:
-        """The switch will not do what the survey needs."""
+        """End the survey of a switch that does not execute its commands."""
         self._skip(bench.elements, reason)
         self._clear(bench, now)
 
-    def _begin_anew(self, bench: _Bench, now: float) -> None:
-        """A ToR that is away is as dark as a dead fiber: nothing found so far counts."""
+    def _restart_survey(self, bench: _Bench, now: float) -> None:
+        """Restart the survey: a disconnected ToR looks like a dead fiber, so all earlier results are void."""
         if self._run is None:
             return
         self._run.tries[bench.switch] += 1
         if self._run.tries[bench.switch] < MAX_TRIES:
             self._run.switches.insert(0, bench.switch)
         else:
-            self._skip(bench.elements, "ToRs disconnected while it was probed")
+            self._skip(bench.elements, "ToRs disconnected during the probe")
         self._clear(bench, now)
 
     def _clear(self, bench: _Bench, now: float) -> None:
@@ -325,5 +326,5 @@ class FiberCheck:
         outputs = [s.output_element(output) for s in splitters if s.element in probed for output in s.outputs]
         for element in (*whole, *outputs):
             if element not in probed:
-                reason = self._inventory.hindrance(element) or "fewer than two of its outputs can be used"
+                reason = self._inventory.hindrance(element) or "fewer than two of its outputs are usable"
                 self._skip([element], reason)

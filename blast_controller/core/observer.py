@@ -1,4 +1,4 @@
-"""Who looks on at a core that runs: told what it takes, decides and shows. It needs to heed only what it is for."""
+"""Observers of a running core: notified of its events, commands and decisions. Methods are optional."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from blast_controller.core.snapshot.snapshot import Snapshot
 
 
 class Observer:
-    """Everybody waits while it looks: let it take a note and return. One that raises is told nothing any more."""
+    """An observer of the core. The core waits for it, so it must only take notes. One that raises is disabled."""
 
     def on_event(self, event: Event, core: Core) -> None:
-        """The core has taken an event, on which it may not have decided yet."""
+        """Called when the core took an event; its decision may follow later."""
 
     def on_command(self, command: Command) -> None:
-        """What belongs to a command is durable, and it has been carried out."""
+        """Called when a command was executed, after its records were made durable."""
 
     def on_decision(self, seconds: float) -> None:
-        """The core has decided on all that it had taken, in so long."""
+        """Called after a decision with its duration."""
 
     def on_commit(self, records: int, seconds: float) -> None:
-        """So many records are durable, and their commit waited so long for the disk."""
+        """Called after a commit with its number of records and the time spent waiting for the disk."""
 
     def on_published(self, snapshot: Snapshot, changes: Changes) -> None:
-        """Readers are shown this from now on, which differs so from what they were shown before."""
+        """Called when a new snapshot is published, with its differences from the previous one."""

@@ -1,4 +1,4 @@
-"""What the core holds to be so, in the words of the field: only to look at, and nothing by which to change it."""
+"""Read-only view of the core's state."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from blast_controller.core.rollout.reservation import Reservation
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Who decides about light, and by what."""
+    """The scheduling policy and its input."""
 
     dispatcher: Dispatcher
     agenda: Agenda
@@ -38,7 +38,7 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What compares devices and fibers with what is wanted."""
+    """Checks of devices and fibers."""
 
     auditor: Auditor
     fibers: FiberCheck
@@ -60,138 +60,139 @@ class View:
 
     @property
     def elements(self) -> tuple[ElementId, ...]:
-        """Every port, splitter, splitter output and static tree of the fabric."""
+        """Return every port, splitter, splitter output and static tree of the fabric."""
         return tuple(self._inventory.elements)
 
     @property
     def holders(self) -> Mapping[ElementId, int]:
-        """The number of the reservation that holds each element; PROBER where a check of the fibers does."""
+        """Return the number of the reservation that holds each element; PROBER where a check of the fibers does."""
         return self._inventory.holders
 
     def late_circuits(self, switch: SwitchId) -> Set[CrossConnect]:
-        """What was ours and may still come to be on a switch, although nobody may want it."""
+        """Return unwanted circuits that may still appear on a switch."""
         return self._checks.late.circuits(switch)
 
     @property
     def group_addresses(self) -> Set[str]:
-        """The group addresses that are in use."""
+        """Return the group addresses that are in use."""
         return self._holdings.reservations.addresses.used
 
     @property
     def quarantined(self) -> Mapping[ElementId, str]:
-        """The elements that nobody may use, and why."""
+        """Return the quarantined elements with their reasons."""
         return self._inventory.quarantined
 
     @property
     def occupied(self) -> Mapping[SwitchId, Mapping[ElementId, str]]:
-        """By optical switch, the elements that somebody else's cross-connects touch, and by which."""
+        """Return, by optical switch, the elements that foreign cross-connects touch, with the circuit."""
         occupied = self._inventory.occupied.items()
         return MappingProxyType({switch: MappingProxyType(found) for switch, found in occupied})
 
     def unusable(self, element: ElementId) -> str | None:
-        """Why nobody can use an element: it is quarantined or occupied. None if neither."""
+        """Return why an element is unusable (quarantined or occupied), or None."""
         return self._inventory.unusable(element)
 
     @property
     def away(self) -> Mapping[Device, str]:
-        """The devices that are not there, and why."""
+        """Return the devices that are not there, and why."""
         return self._inventory.away
 
     @property
     def without_link(self) -> Mapping[LinkId, float]:
-        """The ports that have lost their link, and since when."""
+        """Return the ports that have lost their link, and since when."""
         return self._links.down_since
 
-    # ------------------------------------------------------------------------------ parts and their light
+    # ------------------------------------------------------------------------------ parts and grants
 
     def reservation(self, number: int) -> Reservation | None:
-        """The live reservation with this number."""
+        """Return the live reservation with this number."""
         return self._holdings.reservations.live.get(number)
 
     @property
     def waiting(self) -> tuple[tuple[RequestKey, int], ...]:
-        """The parts that wait for light, each by its request and index, in the order in which they came to wait."""
+        """Return the pending parts, each by request and index, in the order of their wait."""
         return tuple(self._holdings.table.pending)
 
     @property
     def kept_free_for(self) -> PartName | None:
-        """The part that has waited too long, by request and slot: everything that it needs is kept free for it."""
+        """Return the part that has waited too long, by request and slot: everything that it needs is kept free for
+        it."""
         return self._policy.dispatcher.kept_free_for
 
     @property
     def tried(self) -> int:
-        """How often the last decision has looked for light for a part."""
+        """Return how many placements the last decision tried for a part."""
         return self._policy.dispatcher.tried
 
     @property
     def leases_over(self) -> frozenset[PartName]:
-        """The parts whose lease is over and that compete anew at the next decision, by request and slot."""
+        """Return the parts with an expired lease that compete again at the next decision, by request and slot."""
         return self._policy.agenda.leases_over
 
     def light_used(self, tenant: str, now: float) -> float:
-        """Seconds of light that a tenant has had within the last hour."""
+        """Return the seconds of light that a tenant has had within the last hour."""
         return self._policy.quota.used(tenant, now)
 
     @property
     def deadlines(self) -> int:
-        """How many moments are remembered at which something is to be looked at."""
+        """Return the number of scheduled deadlines."""
         return len(self._timers)
 
     # ------------------------------------------------------------------------------------- what is kept lit
 
     @property
     def kept_warm(self) -> int:
-        """How many trees are kept lit for whoever asks for their group again."""
+        """Return the number of warm trees."""
         return len(self._policy.warm)
 
     @property
     def trusted(self) -> frozenset[int]:
-        """Of the trees that are kept lit, those whose group is trusted to come back before others need its pieces."""
+        """Return the warm trees whose group is trusted to return before others need its pieces."""
         return self._policy.warm.trusted
 
     @property
     def alone_since(self) -> float:
-        """Since when one group has had the fabric to itself."""
+        """Return the time since which one group has had the fabric to itself."""
         return self._policy.warm.alone_since
 
     @property
     def warm_counts(self) -> WarmCounts:
-        """How often light was given and found lit, and trees gave way or were taken over, since the start."""
+        """Return the counts since the start: parts served, warm hits, evictions and reclaims."""
         return self._policy.warm.counts
 
     @property
     def idle(self) -> Mapping[Kind, int]:
-        """How many pieces of each kind are in service and used by no transfer."""
+        """Return the number of idle pieces of each kind in service."""
         return MappingProxyType(self._inventory.idle.counts)
 
     @property
     def dark(self) -> Mapping[Kind, int]:
-        """How many of the idle pieces of each kind are dark, or about to be."""
+        """Return how many of the idle pieces of each kind are dark or becoming so."""
         return MappingProxyType(self._inventory.dark.counts)
 
     @property
     def reserves(self) -> tuple[DarkReserve, ...]:
-        """The idle pieces, and the reserve that is to be dark of them, summed up for people."""
+        """Return the idle pieces, and the reserve that is to be dark of them, summed up for people."""
         return self._policy.warm.reserves
 
     # ---------------------------------------------------------------------------------------------- checks
 
     @property
     def is_auditing(self) -> bool:
-        """Whether devices are being read and compared with what is wanted."""
+        """Return true while a reconciliation runs."""
         return self._checks.auditor.busy
 
     @property
     def is_checking_fibers(self) -> bool:
-        """Whether a check of the fibers runs."""
+        """Return true while a fiber check runs."""
         return self._checks.fibers.busy
 
     @property
     def fiber_check(self) -> CheckStage | None:
-        """The switch that a check of the fibers is at; None between two switches, and while no check runs."""
+        """Return the switch that a check of the fibers is at; None between two switches, and while no check runs."""
         return self._checks.fibers.stage
 
     @property
     def probe_circuits(self) -> Mapping[SwitchId, frozenset[CrossConnect]]:
-        """What a check of the fibers, maybe one of an earlier run, may have on each switch."""
+        """Return the probe circuits, maybe of an earlier run, that may exist on each switch."""
         return MappingProxyType(self._checks.probes.present)

@@ -1,1 +1,1 @@
-"""What was shown at a moment, as named rows of JSON: what pages are sent and what the flight recorder keeps."""
+"""The displayed state at a moment as named JSON rows, for pages and the recorder."""

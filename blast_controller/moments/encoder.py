@@ -13,11 +13,11 @@ from blast_controller.moments.moment import Moment
 Rows = dict[str, str]
 """JSON by name."""
 Difference = dict[str, str | None]
-"""Rows that have come or changed, and None for those that are gone."""
+"""Added or changed rows, and None for removed ones."""
 
 
 def all_rows(snapshot: Snapshot) -> Rows:
-    """A whole snapshot."""
+    """Return a whole snapshot."""
     return {name: _encoded(value) for name, value in _values(snapshot)}
 
 
@@ -37,17 +37,17 @@ class Encoder:
     def __init__(self) -> None:
         self._known: Rows = {}
         self.owners: dict[str, str] = {}
-        """Whose a row is, by its name, until all were told that it is gone; all others are everybody's."""
-        self._gone: list[str] = []
+        """The tenant of a row, by its name, until its removal was sent to all; other rows are public."""
+        self._removed: list[str] = []
 
     @property
     def rows(self) -> Rows:
-        """All rows as of the latest moment; a reader must not change them."""
+        """Return all rows as of the latest moment; a reader must not change them."""
         return self._known
 
     def encode(self, moment: Moment) -> Difference:
-        """What of the rows differs from the moment before."""
-        for name in self._gone:
+        """Return the rows that differ from the previous moment."""
+        for name in self._removed:
             self.owners.pop(name, None)
         found = self._found(moment)
         difference = {name: row for name, row in found.items() if row != self._known.get(name)}
@@ -56,7 +56,7 @@ class Encoder:
                 del self._known[name]
             else:
                 self._known[name] = row
-        self._gone = [name for name, row in difference.items() if row is None]
+        self._removed = [name for name, row in difference.items() if row is None]
         return difference
 
     def _found(self, moment: Moment) -> Difference:

@@ -1,4 +1,4 @@
-"""Moments on their way from the thread that decides to one that tells of them: bounded, and never in the way."""
+"""A bounded queue of moments from the deciding thread to a consumer; it never blocks."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from blast_controller.moments.moment import Moment
 
 
 class Mailbox:
-    """Keeps `most` moments that nobody has taken yet; what comes then is made one with the latest of them.
+    """Keeps `most` moments; further ones are merged with the latest of them.
 
-    `wake` is called, on the thread that puts, whenever the first moment lies in an empty box: it must only take a note.
+    `wake` is called, on the producer's thread, whenever a moment arrives in an empty box: it must only take a note.
     """
 
     def __init__(self, most: int, wake: Callable[[], None]) -> None:
-        self._most = most
+        self._capacity = most
         self._wake = wake
         self._lock = Lock()
         self._moments: deque[Moment] = deque()
         self.merged = 0
-        """How many moments could not be kept apart from the one before."""
+        """The number of moments merged with their predecessor."""
 
     def put(self, moment: Moment) -> None:
         """Add a moment."""
         with self._lock:
             was_empty = not self._moments
-            if len(self._moments) >= self._most:
+            if len(self._moments) >= self._capacity:
                 before = self._moments.pop()
                 moment = moment._replace(changes=before.changes | moment.changes)
                 self.merged += 1
@@ -36,7 +36,7 @@ class Mailbox:
             self._wake()
 
     def take(self) -> list[Moment]:
-        """All that is there, oldest first."""
+        """Return and clear all moments, oldest first."""
         with self._lock:
             found, self._moments = self._moments, deque()
         return list(found)

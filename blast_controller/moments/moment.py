@@ -1,4 +1,4 @@
-"""One moment: what was published, when, and what had changed."""
+"""One moment: a published snapshot, its time, and its changes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from blast_controller.core.snapshot.snapshot import Snapshot
 
 
 class Moment(NamedTuple):
-    """A snapshot; when it was published, as seconds on the core's clock and since 1970; and what differs in it from
-    the moment before.
+    """A snapshot; its publication time, as seconds on the core's clock and since 1970; and its differences from the
+    previous moment.
 
-    Every time within the snapshot is on the core's clock: the difference of the two says when that was.
+    Every time within the snapshot is on the core's clock: the difference of the two converts it.
     """
 
     snapshot: Snapshot

@@ -1,7 +1,7 @@
-"""A snapshot as rows: a name, and plain values for JSON. Equal snapshots give equal rows, wherever they come from.
+"""A snapshot as rows: a name, and plain values for JSON. Equal snapshots give equal rows, whatever their source.
 
-Fields are called as in the Thrift interface where they mean the same. Times are seconds on the core's clock, with a
-precision of a millisecond; `Moment` says when that was.
+Fields have the names of the Thrift interface where they have the same meaning. Times are seconds on the core's clock,
+with a precision of a millisecond; `Moment` converts them.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ WARM = "warm"
 
 
 def request_name(key: RequestKey) -> str:
-    """The row of a request. No tenant's name has a slash."""
+    """Return the row of a request. No tenant's name has a slash."""
     return f"request/{key[0]}/{key[1]}"
 
 
 def tree_name(reservation: int) -> str:
-    """The row of a reservation."""
+    """Return the row of a reservation."""
     return f"tree/{reservation}"
 
 
 def unit_name(unit: str) -> str:
-    """The row of a rack, by name, or of a splitter or static tree, by element."""
+    """Return the row of a rack, by name, or of a splitter or static tree, by element."""
     return f"unit/{unit}"
 
 
 def away_name(device: Device) -> str:
-    """The row of a device that is away."""
+    """Return the row of a device that is away."""
     return f"away/{device_name(device)}"
 
 
@@ -44,7 +44,7 @@ def away_name(device: Device) -> str:
 
 
 def fabric_value(fabric: Fabric) -> Value:
-    """What is there and does not change while a controller runs."""
+    """Return the static description of the fabric."""
     return {
         "opticalRateBitsPerSecond": int(fabric.light_rate),
         "racks": [
@@ -83,7 +83,7 @@ def fabric_value(fabric: Fabric) -> Value:
 
 
 def request_value(facts: RequestFacts) -> Value:
-    """A request with its parts."""
+    """Return a request with its parts."""
     current = facts.current
     optional = {
         "maxBitsPerSecond": current.max_rate,
@@ -110,7 +110,7 @@ def request_value(facts: RequestFacts) -> Value:
 
 def _part(part: PartFacts, request: RequestFacts) -> Value:
     value: Value = {"part": part.number, "state": part.state.value}
-    # A part is most often all of its request, whose receivers are told already.
+    # A part usually has all receivers of its request, which the row has already.
     if part.receivers != request.current.receivers:
         value["receivers"] = list(part.receivers)
     if part.reason is not None:
@@ -173,7 +173,7 @@ def _report(report: TransferReport) -> Value:
 
 
 def tree_value(facts: TreeFacts) -> Value:
-    """A reservation, and the circuits that make its light tree: [switch, input, output], roots before leaves."""
+    """Return a reservation, and the circuits that make its light tree: [switch, input, output], roots before leaves."""
     tree = facts.layout.tree
     return {
         "reservation": facts.reservation,
@@ -191,7 +191,7 @@ def tree_value(facts: TreeFacts) -> Value:
 
 
 def unit_value(standings: Standings) -> Value:
-    """Those of a unit's elements that are not free: who holds them (a reservation, 0: probes), and what is wrong."""
+    """Return those of a unit's elements that are not free: holders (a reservation, 0: probes) and faults."""
     found: Value = {}
     for element in sorted(standings):
         holder, unusable = standings[element]
@@ -201,12 +201,12 @@ def unit_value(standings: Standings) -> Value:
 
 
 def away_value(reason: str) -> Value:
-    """A device that is away."""
+    """Return a device that is away."""
     return {"reason": reason}
 
 
 def warm_value(facts: WarmFacts) -> Value:
-    """What is kept lit, and what that has come to."""
+    """Return the warm trees and their counts."""
     return {
         "trees": facts.trees,
         "opticalGrants": facts.counts.lit,

@@ -1,6 +1,6 @@
-"""The Ryu application, the same on os-ken and on ryu: it hands over what switches say, and does nothing else.
+"""The Ryu application, for os-ken and ryu: it passes messages of switches on and does nothing else.
 
-A handler must not wait, because the framework's queues are short; so each makes one input for `steps` and returns.
+A handler must not block, because the framework's queues are short; so each makes one input for `steps` and returns.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ForwardingApplication(Application):
 
     @handles(ofp_event.EventOFPStateChange, [MAIN_DISPATCHER, DEAD_DISPATCHER])
     def state_changed(self, event: EventBase) -> None:
-        """A switch finished its handshake, or its connection is dead."""
+        """Handle a finished handshake, or the end of a connection."""
         connection = event.datapath
         if event.state == MAIN_DISPATCHER:
             ports = tuple(port_state(description) for description in list(connection.ports.values()))
@@ -56,14 +56,14 @@ class ForwardingApplication(Application):
 
     @handles(ofp_event.EventOFPRoleReply, [MAIN_DISPATCHER])
     def role_replied(self, event: EventBase) -> None:
-        """The switch says which role we have."""
+        """Handle a role reply."""
         message = event.msg
         master = message.role == ofproto_v1_3.OFPCR_ROLE_MASTER
         self._deliver(RoleAnswered(message.datapath, message.xid, master))
 
     @handles(ofp_event.EventOFPFlowStatsReply, [MAIN_DISPATCHER])
-    def rules_told(self, event: EventBase) -> None:
-        """One part of the rules with our cookie."""
+    def rules_reported(self, event: EventBase) -> None:
+        """Handle one part of the rules with Blast's cookie."""
         message = event.msg
         try:
             rules = tuple(decode_entry(entry.data) for entry in message.body)
@@ -75,32 +75,32 @@ class ForwardingApplication(Application):
 
     @handles(ofp_event.EventOFPAggregateStatsReply, [MAIN_DISPATCHER])
     def rules_counted(self, event: EventBase) -> None:
-        """How many rules there are."""
+        """Handle a reply with the number of rules."""
         self._deliver(RulesCounted(event.msg.datapath, event.msg.xid, event.msg.body.flow_count))
 
     @handles(ofp_event.EventOFPBarrierReply, [MAIN_DISPATCHER])
     def barrier_replied(self, event: EventBase) -> None:
-        """All that was sent before the barrier request is done."""
+        """Handle a barrier reply: all earlier messages are done."""
         self._deliver(BarrierAnswered(event.msg.datapath, event.msg.xid))
 
     @handles(ofp_event.EventOFPErrorMsg, [MAIN_DISPATCHER])
     def refused(self, event: EventBase) -> None:
-        """A switch refused a message; the error carries that message's transaction id."""
+        """Handle a refusal; the error has the transaction id of the refused message."""
         message = event.msg
         self._deliver(Refusal(message.datapath, message.xid, error_name(message), is_fenced(message)))
 
     @handles(ofp_event.EventOFPPortStatus, [MAIN_DISPATCHER])
     def port_reported(self, event: EventBase) -> None:
-        """A port came, went or changed."""
+        """Handle an added, removed or changed port."""
         message = event.msg
         state = port_state(message.desc)
         if message.reason == ofproto_v1_3.OFPPR_DELETE:
-            state = replace(state, up=False, reason="the ToR has no such port any more")
+            state = replace(state, up=False, reason="the ToR no longer has this port")
         self._deliver(PortReported(message.datapath, state))
 
     @handles(ofp_event.EventOFPPacketIn, [MAIN_DISPATCHER])
     def frame_arrived(self, event: EventBase) -> None:
-        """A frame that a rule hands to the controller; only probes are for us."""
+        """Handle a frame that a rule sent to the controller; only probes matter."""
         message = event.msg
         payload = probe_payload(bytes(message.data))
         if payload is not None and "in_port" in message.match:
@@ -108,6 +108,6 @@ class ForwardingApplication(Application):
 
     @handles(ofp_event.EventOFPExperimenter, [MAIN_DISPATCHER])
     def extended(self, event: EventBase) -> None:
-        """An extension's message; only a lost mastership is for us."""
+        """Handle an extension's message; only the loss of the master role matters."""
         if is_demotion(event.msg):
             self._deliver(Demoted(event.msg.datapath))

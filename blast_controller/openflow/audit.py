@@ -1,8 +1,8 @@
-"""What was found on a ToR against what the driver itself answers for: pure, observed rules in, repairs out.
+"""Audit of a ToR's rules: a pure function from observed rules to repairs.
 
-The driver answers for the guards and for the form of every rule with our magic; which forwards there should be is the
-core's business, so a well-formed forward is reported and left alone whoever wrote it and when: the epoch in its cookie
-is by itself no difference.
+The driver owns the guards and the form of every rule with Blast's magic; the core owns the set of forwards. A
+well-formed forward is therefore reported and left unchanged, whatever run wrote it and when: its cookie's epoch alone
+is no difference.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class Audit:
 
 
 def audit(settings: RuleSettings, guards: Sequence[Rule], found: Iterable[Rule | Stray]) -> Audit:
-    """Judge the rules with our magic that were found on a ToR.
+    """Audit the rules with Blast's magic that were found on a ToR.
 
-    A right rule in the right place is left alone. One in its right place that an older setting marked otherwise, or a
-    guard that does something else, is written anew in place, without a gap. Everything else is deleted.
+    A correct rule at the right place is left unchanged. A rule at its right place with an outdated mark, or a guard
+    with a wrong action, is overwritten in place, without a gap. All others are deleted.
     """
     missing = {guard.place: guard for guard in guards}
     forwards: set[tuple[int, Forward]] = set()
@@ -47,14 +47,14 @@ def audit(settings: RuleSettings, guards: Sequence[Rule], found: Iterable[Rule |
         if isinstance(rule, Stray):
             deletions.append(DeleteStray(rule))
             continue
-        wanted, forward = missing.get(rule.place), None
+        required, forward = missing.get(rule.place), None
         if rule.reservation:
-            wanted, forward = _as_written_now(settings, rule)
-        if wanted is None or wanted.place != rule.place:
+            required, forward = _as_written_now(settings, rule)
+        if required is None or required.place != rule.place:
             deletions.append(DeleteRule(rule))
             continue
-        if replace(rule, cookie=wanted.cookie) != wanted:
-            additions.append(AddRule(wanted))
+        if replace(rule, cookie=required.cookie) != required:
+            additions.append(AddRule(required))
         if forward:
             forwards.add((rule.reservation, forward))
         else:
@@ -64,7 +64,7 @@ def audit(settings: RuleSettings, guards: Sequence[Rule], found: Iterable[Rule |
 
 
 def _as_written_now(settings: RuleSettings, rule: Rule) -> tuple[Rule | None, Forward | None]:
-    """The rule that would be written today for the forward that `rule` does, and that forward."""
+    """Return the rule that would be written today for the forward that `rule` does, and that forward."""
     forward = forward_of(rule)
     if forward is None:
         return None, None

@@ -1,19 +1,19 @@
-"""What is said to a ToR and what its answers mean: one small state machine for each kind of dialogue.
+"""Dialogues with a ToR: one small state machine for each kind.
 
-A dialogue opens with some messages, takes the answers that carry its transaction ids, and may go on with more messages.
-It is `done` when no answer is outstanding. `exclusive` says that nothing else may be sent to this ToR meanwhile,
-because what comes next depends on the answers. `deadline` is when an answer is too late; None if that no longer
-matters. A Reaction with `over` means that the ToR cannot be used on this connection, and why.
+A dialogue opens with some messages, takes the answers with its transaction ids, and may continue with more messages.
+It is `done` when no answer is outstanding. While it is `exclusive`, nothing else may be sent to this ToR, because its
+next messages depend on the answers. After `deadline` an answer is too late; None if that does not matter any more. A
+Reaction with `over` means that the ToR cannot be used on this connection, with the reason.
 
-| dialogue | says                                                   | then, on the answers                            |
+| dialogue | first messages                                         | after the answers                               |
 |----------|--------------------------------------------------------|-------------------------------------------------|
 | standing | role request: slave, the leader's generation           | done, whatever they are                         |
-| claiming | role request: master, our generation                   | done                                            |
-| reading  | flow statistics of our cookies, aggregate of all rules | (deletions, barrier, additions, barrier,) done  |
+| claiming | role request: master, own generation                   | done                                            |
+| reading  | flow statistics of own cookies, aggregate of all rules | (deletions, barrier, additions, barrier,) done  |
 | changing | rules, barrier                                         | (deletions of steps not refused, barrier,) done |
 
-**A change**: a step that both adds and removes has its removals sent when its additions are in force, so that a member
-of a group that stays loses no packet, and never when one of them was refused, because then the old rules must go on.
+**A change**: if a step both adds and removes rules, its removals are sent after its additions are confirmed, so that a
+remaining member of a group loses no packet, and never if an addition was refused, because then the old rules must stay.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _LAST_XID = 0xFFFF_FFFF
 
 
 def transaction_ids() -> Iterator[int]:
-    """1, 2, … and from the last one on again; 0 is left to messages that nobody asked for."""
+    """Yield 1, 2, … and start again after the last; 0 is left to unsolicited messages."""
     while True:
         yield from range(1, _LAST_XID + 1)
 
@@ -74,28 +74,28 @@ class Dialogue(ABC):
         self._xids: set[int] = set()
 
     def concerns(self, xid: int) -> bool:
-        """Whether a message of this dialogue had this transaction id."""
+        """Return true if a message of this dialogue had this transaction id."""
         return xid in self._xids
 
     @property
     @abstractmethod
     def exclusive(self) -> bool:
-        """Whether nothing else may be sent before this goes on."""
+        """Return true if nothing else may be sent before this dialogue continues."""
 
     @abstractmethod
     def open(self) -> tuple[Numbered, ...]:
-        """The first messages."""
+        """Return the first messages."""
 
     @abstractmethod
     def receive(self, answer: Answer, now: float) -> Reaction:
-        """Go on."""
+        """Process an answer."""
 
     @abstractmethod
     def expire(self) -> Reaction:
-        """The deadline has passed."""
+        """Return the deadline has passed."""
 
     def abandon(self, reason: str) -> tuple[Event, ...]:
-        """The connection ended: what is still owed to the core."""
+        """Return the events that are outstanding when the connection ends."""
         return ()
 
     def _number(self, messages: Sequence[Message]) -> tuple[Numbered, ...]:
@@ -114,16 +114,16 @@ class Standing(Dialogue):
         self._generation = generation
 
     def open(self) -> tuple[Numbered, ...]:
-        """The role request."""
+        """Return the role request."""
         return self._number([Standby(self._generation)])
 
     def receive(self, answer: Answer, now: float) -> Reaction:
-        """Done."""
+        """Finish: every answer ends this dialogue."""
         self.done = True
         return Reaction()
 
     def expire(self) -> Reaction:
-        """A ToR that does not answer would not be taken over in time either."""
+        """Return a ToR that does not answer would not be taken over in time either."""
         return Reaction(over="it did not answer the role request in time")
 
 
@@ -137,22 +137,24 @@ class Claiming(Dialogue):
         self._generation = generation
 
     def open(self) -> tuple[Numbered, ...]:
-        """The role request."""
+        """Return the role request."""
         return self._number([Claim(self._generation)])
 
     def receive(self, answer: Answer, now: float) -> Reaction:
-        """Master, or over."""
+        """Process the role reply: master, or the end of the connection."""
         match answer:
             case RoleAnswered(master=True):
                 self.done = True
                 return Reaction()
             case Refusal(fenced=False, reason=reason):
-                return Reaction(over=f"it does not make us its master: {reason}")
+                return Reaction(over=f"it refused the master role: {reason}")
             case _:
-                return Reaction(over=f"{FENCED}: it refused generation {self._generation} as older than that one's")
+                return Reaction(
+                    over=f"{FENCED}: it refused generation {self._generation} as older than that controller's"
+                )
 
     def expire(self) -> Reaction:
-        """A ToR that does not answer is not written to."""
+        """Return a ToR that does not answer is not written to."""
         return Reaction(over="it did not answer the role request in time")
 
 
@@ -173,16 +175,16 @@ class Reading(Dialogue):
 
     @property
     def exclusive(self) -> bool:
-        """A repair must not meet rules that were written after the reading."""
+        """Return a repair must not meet rules that were written after the reading."""
         return not self.done
 
     @property
     def foreign(self) -> int:
-        """How many rules are not ours."""
+        """Return the number of foreign rules."""
         return max(0, (self._count or 0) - len(self._rules))
 
     def open(self) -> tuple[Numbered, ...]:
-        """Both requests."""
+        """Return both requests."""
         return self._number([ReadOurRules(), CountRules()])
 
     def receive(self, answer: Answer, now: float) -> Reaction:
@@ -192,7 +194,7 @@ class Reading(Dialogue):
                 self._rules += rules
                 self._complete = last
                 if len(self._rules) > MAX_RULES:
-                    return Reaction(over=f"it tells of more than {MAX_RULES} rules of ours")
+                    return Reaction(over=f"it reported more than {MAX_RULES} rules of this controller")
             case RulesCounted(rules=count) if self._count is None:
                 self._count = count
             case BarrierAnswered():
@@ -207,8 +209,8 @@ class Reading(Dialogue):
         return self._next_repair()
 
     def expire(self) -> Reaction:
-        """A ToR that does not tell its rules, or take its guards, is not used."""
-        return Reaction(over="it did not answer about its rules in time")
+        """Fail the connection of a ToR that does not report its rules or accept its guards."""
+        return Reaction(over="it did not answer the request for its rules in time")
 
     def _next_repair(self) -> Reaction:
         if not self._repairs:
@@ -219,7 +221,7 @@ class Reading(Dialogue):
 
 @dataclass(frozen=True, slots=True)
 class StepRules:
-    """What a step of a change does to the table: at once, and when that is in force."""
+    """The rules of a step of a change: to send at once, and after their confirmation."""
 
     first: tuple[Operation, ...]
     then: tuple[Operation, ...] = ()
@@ -248,11 +250,11 @@ class Changing(Dialogue):
 
     @property
     def exclusive(self) -> bool:
-        """While deletions are still to come: a later change may add the same rule again."""
+        """Return true while deletions are outstanding: a later change may add the same rule again."""
         return self._second_part
 
     def open(self) -> tuple[Numbered, ...]:
-        """What comes first of every step."""
+        """Return the first messages of every step."""
         return self._send([(step, operation) for step, rules in self._steps.items() for operation in rules.first])
 
     def receive(self, answer: Answer, now: float) -> Reaction:
@@ -268,12 +270,12 @@ class Changing(Dialogue):
                 return Reaction()
 
     def expire(self) -> Reaction:
-        """The steps fail; the dialogue keeps its place until the barrier is answered."""
+        """Return the steps fail; the dialogue keeps its place until the barrier is answered."""
         self.deadline, self._second_part = None, False
         return Reaction(events=self.abandon(f"ToR {self._datapath:016x} did not confirm within {self._timeout:g} s"))
 
     def abandon(self, reason: str) -> tuple[Event, ...]:
-        """Every unanswered step fails."""
+        """Return every unanswered step fails."""
         return self._fail(list(self._unanswered), reason)
 
     def _fenced(self, now: float) -> Reaction:
@@ -289,7 +291,7 @@ class Changing(Dialogue):
         return Reaction(self._send(then) if then else (), tuple(events))
 
     def _refused(self, xid: int, reason: str) -> Reaction:
-        # An error to the barrier itself says nothing about the rules: then no step can be confirmed.
+        # An error for the barrier itself does not concern the rules: then no step can be confirmed.
         steps = [self._step_of[xid]] if xid in self._step_of else list(self._unanswered)
         if xid == self._fence:
             self.done = True

@@ -41,34 +41,34 @@ from blast_controller.serving.tls import TlsSettings
 
 LOG = logging.getLogger(__name__)
 STRANGERS = 64
-"""Connections of whoever is none of our ToRs, beside two of each ToR."""
+"""Connections of peers that are not configured ToRs, beside two of each ToR."""
 LAST_GENERATION = 0xFFFF_FFFF_FFFF_FFFF
 
 
 class OpenFlowDriver:
-    """Carries out SetForwarding on the ToRs that connect to it.
+    """Executes SetForwarding on the ToRs that connect to it.
 
     Parameters
     ----------
     listen : address and port to listen on; port 0 means any free one (see `port`).
-    settings : where our rules live on a ToR.
-    optical_ports : the optical ports of each datapath id that is ours. Others may connect but are never written to.
-    group_network : the range of group addresses (IPv4, multicast), dropped wherever no forward says otherwise.
-    on_event : called on the driver's thread, one event at a time. DeviceUp means: we are the ToR's master, it holds
-        the guards, and of our forwards exactly those of the event, whoever wrote them and when; a PortChanged for
-        each optical port follows. DeviceDown comes before the failures of the steps that the ToR left unanswered,
-        and also, once, for a ToR that never comes up because it refuses us.
+    settings : tables and priorities of the rules on a ToR.
+    optical_ports : the optical ports of each configured datapath. Others may connect but are never written to.
+    group_network : the range of group addresses (IPv4, multicast), dropped unless a forward matches.
+    on_event : called on the driver's thread, one event at a time. DeviceUp means: this controller is the ToR's master;
+        the ToR has the guards and exactly the forwards of the event, whichever run wrote them; a PortChanged for each
+        optical port follows. DeviceDown precedes the failures of the steps that the ToR left unanswered, and is also
+        sent, once, for a ToR that never comes up because it refuses this controller.
     fatal : called with the exception when a thread of the driver fails; must end the process.
     step_timeout : seconds from `apply` to the barrier reply.
-    probe : how a silent ToR is noticed.
+    probe : the settings of liveness probes.
     generation : 0 to 2^64 - 1, larger in every later run on this fabric. A ToR that knows a controller of a larger one
-        refuses us, and one that we take over tells its controller so; of equal ones the last to connect wins. None:
-        another controller leads; ToRs are connected, and nothing is written to them, until `lead`.
-    tls : ToRs connect by TLS and nothing else; None: by plain TCP.
-    certificates : for each datapath the name that its certificate must bear (common or DNS name); None: any will do.
-    strangers : connections that may be open beside those of the ToRs.
+        refuses this controller, and a ToR that is taken over notifies its controller; of equal ones the last to connect
+        wins. None: a standby; ToRs are connected, and nothing is written to them, until `lead`.
+    tls : ToRs connect by TLS only; None: by plain TCP.
+    certificates : for each datapath the name that its certificate must have (common or DNS name); None: any.
+    strangers : the limit of open connections beside those of the ToRs.
 
-    Raises ValueError for a group network or a generation that is none, OSError if the address cannot be listened on,
+    Raises ValueError for an invalid group network or generation, OSError if the address cannot be listened on,
     BadTlsFile if a certificate or key cannot be used.
     """
 
@@ -100,23 +100,23 @@ class OpenFlowDriver:
 
     @property
     def port(self) -> int:
-        """The TCP port listened on."""
+        """Return the TCP port listened on."""
         return self._server.port
 
     def start(self) -> None:
         """Accept switches."""
-        self._server.start(ForwardingApplication, self._heard)
+        self._server.start(ForwardingApplication, self._received)
 
     def connected(self) -> int:
-        """How many ToRs have a connection to us, whoever leads; from any thread."""
+        """Return the number of ToRs with a connection, as leader or standby; from any thread."""
         return self._steps.connected
 
     def follow(self, generation: int) -> None:
-        """A controller of this generation leads: ToRs that connect from now on are told so."""
+        """Follow a leader of this generation: ToRs that connect from now on learn it."""
         self._put(Follow(generation))
 
     def lead(self, generation: int, epoch: int) -> None:
-        """Make every ToR ours, those that are connected at once; `epoch` (16 bits) stands in the cookies from here on.
+        """Become the master of every ToR, of connected ones at once; `epoch` (16 bits) is in the cookies from here on.
 
         Raises ValueError for a generation or an epoch that does not fit.
         """
@@ -139,23 +139,24 @@ class OpenFlowDriver:
         self._put(Command(command, time.monotonic()))
 
     def read(self, datapath: DatapathId) -> None:
-        """Read a ToR's rules after all that was applied before, and mend what is the driver's own; return at once.
+        """Read a ToR's rules after all previous commands, and repair the driver's own rules; return at once.
 
-        The driver's own are the guards, and rules with our magic that are no forwards; what is right is not touched.
-        `on_event` gets one TableObserved, or DeviceDown if the ToR does not answer; nothing for a ToR that is away.
+        The driver's own rules are the guards, and rules with Blast's magic that are not forwards; correct ones are not
+        touched. `on_event` gets one TableObserved, or DeviceDown if the ToR does not answer; nothing for a disconnected
+        ToR.
         """
         self._put(Read(datapath, mend=True))
 
     def look(self, datapath: DatapathId) -> None:
-        """Like `read`, but write nothing at all."""
+        """Read a ToR's rules like `read`, without any repair."""
         self._put(Read(datapath, mend=False))
 
     def probe(self, datapath: DatapathId, port: int, payload: bytes) -> None:
-        """Send a probe frame out of a port and return at once.
+        """Send a probe frame from a port and return at once.
 
-        Wherever it enters an optical port of one of our ToRs, `on_event` gets a ProbeSeen with its payload. Nothing is
-        sent to a ToR that is away. A packet network that floods into fibers lets hosts forge probes, so let the payload
-        hold something that nobody can guess. Raises ValueError for a payload that does not fit into a frame.
+        Wherever it enters an optical port of a configured ToR, `on_event` gets a ProbeSeen with its payload. Nothing is
+        sent to a disconnected ToR. A packet network that floods into fibers lets hosts forge probes, so the payload
+        must contain something unpredictable. Raises ValueError for a payload that does not fit into a frame.
         """
         if len(payload) > MAX_BYTES:
             raise ValueError(f"a probe of {len(payload)} bytes is longer than {MAX_BYTES}")
@@ -166,27 +167,28 @@ class OpenFlowDriver:
         self._stopped = True
         self._server.stop()
 
-    def _put(self, wanted: Input) -> None:
-        self._inbox.append(wanted)
-        # With more in it, somebody who came before has called already, or it is being emptied.
+    def _put(self, required: Input) -> None:
+        self._inbox.append(required)
+        # If the inbox has more, an earlier caller has scheduled a wakeup, or it is being emptied.
         if len(self._inbox) == 1:
             self._server.soon(self._empty)
 
-    def _heard(self, happened: Input) -> None:
+    def _received(self, happened: Input) -> None:
         if isinstance(happened, Connected) and not self._steps.knows(happened.datapath):
-            LOG.warning("ignored datapath %016x: no rack in the configuration names it", happened.datapath)
+            LOG.warning("ignored datapath %016x: no rack of the configuration has it", happened.datapath)
         self._inbox.append(happened)
         self._empty()
 
     def _stalled(self, connection: Connection, reason: str) -> None:
         if connection.id is not None:
-            self._heard(HandshakeFailed(connection, connection.id, connection.names, reason))
+            self._received(HandshakeFailed(connection, connection.id, connection.names, reason))
 
     def _empty(self) -> None:
-        self._turn(())
+        self._process(())
 
-    def _turn(self, effects: Iterable[Effect]) -> None:
-        """Act, and take what is there, one by one: what comes of taking one may be heard at once, and comes after."""
+    def _process(self, effects: Iterable[Effect]) -> None:
+        """Execute effects, then the queued inputs one by one: effects of an input may cause further inputs, which come
+        later."""
         if self._at_work or self._stopped:
             return
         self._at_work = True
@@ -210,7 +212,7 @@ class OpenFlowDriver:
 
     def _ring(self) -> None:
         self._alarm = None
-        self._turn(self._steps.expire(time.monotonic()))
+        self._process(self._steps.expire(time.monotonic()))
 
     def _act(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
@@ -218,8 +220,8 @@ class OpenFlowDriver:
                 case Transmit(session):
                     self._transmit(session, effect)
                 case HangUp(session, reason):
-                    # The core is told why, and of the same reason only once; the ToR may be back every second.
-                    LOG.debug("closed a switch's connection: %s", reason)
+                    # The core is notified, once for each reason; the ToR may reconnect every second.
+                    LOG.debug("closed the connection of a switch: %s", reason)
                     self._close(session)
                 case RejectCall(session, reason):
                     LOG.warning("closed the connection from %s: it %s", getattr(session, "address", "?"), reason)

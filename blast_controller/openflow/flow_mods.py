@@ -35,7 +35,7 @@ _IPV4_SRC, _IPV4_DST, _IPV4_DST_MASKED = (h.to_bytes(4) for h in (0x80001604, 0x
 
 
 def flow_mod(xid: int, change: AddRule | DeleteRule | DeleteStray) -> bytes:
-    """An OFPT_FLOW_MOD."""
+    """Return an OFPT_FLOW_MOD."""
     match change:
         case AddRule(rule):
             body = _fixed(rule.cookie, 0, rule.table, _ADD, rule.priority)
@@ -44,7 +44,7 @@ def flow_mod(xid: int, change: AddRule | DeleteRule | DeleteStray) -> bytes:
             body = _fixed(rule.cookie, OWNER_MASK, rule.table, _DELETE_STRICT, rule.priority)
             body += _padded(_match(rule.match))
         case DeleteStray(stray):
-            # Its match goes back as it came, whatever it may hold.
+            # The match of the deletion is the rule's own, unparsed.
             body = _fixed(stray.cookie, _WHOLE_COOKIE, stray.table, _DELETE_STRICT, stray.priority)
             body += _padded(stray.match)
     return _HEADER.pack(_VERSION, _FLOW_MOD, _HEADER.size + len(body), xid) + body

@@ -30,7 +30,7 @@ class _NotOurs(Exception):
 
 
 def decode_entry(entry: bytes) -> Rule | Stray:
-    """One ofp_flow_stats. Raises MalformedEntry."""
+    """Decode one ofp_flow_stats. Raises MalformedEntry."""
     try:
         length, table, _, _, priority, idle, hard, _, cookie, _, _ = _ENTRY.unpack_from(entry)
         _, match_length = struct.unpack_from("!HH", entry, _ENTRY.size)
@@ -65,7 +65,7 @@ def _match(fields: bytes) -> Match:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """(OXM header, value) of every field."""
+    """Yield (OXM header, value) of every field."""
     while data:
         if len(data) < 4:
             raise _NotOurs
@@ -88,7 +88,7 @@ def _network(address_and_mask: bytes | None) -> IPv4Network | None:
 
 
 def _treatment(instructions: bytes) -> tuple[tuple[int, ...], int | None, int | None]:
-    """Outputs, DSCP and queue."""
+    """Return outputs, DSCP and queue."""
     if not instructions:
         return (), None, None
     if len(instructions) < 8 or struct.unpack_from("!HH", instructions) != (_APPLY_ACTIONS, len(instructions)):
@@ -102,7 +102,7 @@ def _treatment(instructions: bytes) -> tuple[tuple[int, ...], int | None, int | 
 
 
 def _actions(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """(type, body) of every action."""
+    """Yield (type, body) of every action."""
     while data:
         if len(data) < 8:
             raise _NotOurs

@@ -1,13 +1,13 @@
-"""The only file that names os-ken or ryu: everything else of Blast's OpenFlow part runs on either.
+"""The only module that imports os-ken or ryu: all other OpenFlow modules are independent of them.
 
-BLAST_OPENFLOW_FRAMEWORK chooses `os-ken` (default; native threads) or `ryu` (4.34 on eventlet). Import this module
-before anything that starts threads or opens sockets: under ryu it monkey-patches the standard library.
+BLAST_OPENFLOW_FRAMEWORK selects `os-ken` (default; native threads) or `ryu` (4.34 on eventlet). Import this module
+before anything that starts threads or opens sockets: with ryu it monkey-patches the standard library.
 
-What is theirs: the handshake, the messages, and which handler gets which of them. What is not: their threads. They
-run three for every switch and one for every application, and between them a message waits in four queues; a hundred
-switches then spend a third of a busy controller's time on changing threads, and its event loop ends without a word
-when a handler fails. So `hear` gives a message to its handlers at once, on the thread that has read it (`server.py`),
-and `handles` passes every exception of a handler to `fatal`.
+The framework provides the handshake, the messages, and the dispatch to handlers, but not its threads: it runs three for
+every switch and one for every application, and a message waits in four queues between them; a hundred switches then
+spend a third of a busy controller's time on thread switches, and its event loop ends without a message when a handler
+fails. So `hear` passes a message to its handlers at once, on the thread that read it (`server.py`), and `handles`
+passes every exception of a handler to `fatal`.
 
 **Flow statistics** stay undecoded: each entry of a reply is a `RawEntry`, read by `flow_stats.py`.
 """
@@ -61,9 +61,9 @@ _app_manager = _module("base.app_manager")
 _controller = _module("controller.controller")
 _handler = _module("controller.handler")
 _ofproto_parser = _module("ofproto.ofproto_parser")
-# What it tells at info is which classes it makes, and nothing that an operator could use.
+# At level info it logs only its classes.
 logging.getLogger(_app_manager.__name__).setLevel(logging.WARNING)
-# A message that cannot be read is a traceback there, and a line of `hear` here.
+# For an undecodable message it logs a traceback, but Blast's server one line.
 logging.getLogger(_ofproto_parser.__name__).setLevel(logging.CRITICAL)
 _ofp_handler = _module("controller.ofp_handler")
 ofp_event = _module("controller.ofp_event")
@@ -96,7 +96,7 @@ class RawEntry:
 
     @classmethod
     def parser(cls, buffer: bytes, offset: int) -> RawEntry:
-        """What the framework's reply calls to take an entry. Raises ValueError for a length that cannot be."""
+        """Read an entry; called by the framework's reply parser. Raises ValueError for an impossible length."""
         length = int.from_bytes(buffer[offset : offset + 2])
         if not SHORTEST_ENTRY <= length <= len(buffer) - offset:
             raise ValueError(f"a flow statistics entry of {length} bytes in the last {len(buffer) - offset}")
@@ -148,7 +148,7 @@ def hear(datapath: Datapath, message: bytes) -> None:
     version, kind, length, xid = HEADER.unpack_from(message)
     parsed = _ofproto_parser.msg(datapath, version, kind, length, xid, message)
     if not parsed:
-        LOG.warning("ignored a message of type %d from %s that cannot be read", kind, datapath.address)
+        LOG.warning("ignored an undecodable message of type %d from %s", kind, datapath.address)
         return
     event, state, handshake = ofp_event.ofp_msg_to_ev(parsed), datapath.state, datapath.ofp_brick
     for handler in list(handshake.get_handlers(event, state)):
@@ -183,6 +183,6 @@ class ending_the_process:  # noqa: N801 - reads as a statement: `with ending_the
     def __exit__(self, _: object, error: BaseException | None, __: object) -> bool:
         if error is None or not isinstance(error, Exception):
             return False
-        LOG.critical("the OpenFlow part failed and ends the process", exc_info=error)
+        LOG.critical("OpenFlow failed; the process exits", exc_info=error)
         self._fatal(error)
         return True

@@ -1,4 +1,4 @@
-"""What is said to a ToR as OpenFlow 1.3 messages, and what it says as words (OpenFlow 1.3.5, appendix A)."""
+"""Translation between the driver's vocabulary and OpenFlow 1.3 messages (OpenFlow 1.3.5, appendix A)."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from blast_controller.openflow.vocabulary import (
 
 WHOLE_COOKIE = 0xFFFF_FFFF_FFFF_FFFF
 ONF_EXPERIMENTER, ROLE_STATUS = 0x4F4E4600, 1911
-"""ONF extension 191 to OpenFlow 1.3: a switch tells a controller that its role has changed."""
+"""ONF extension 191 to OpenFlow 1.3: notification of a controller that its role has changed."""
 
 
 def encode(protocol: Datapath, messages: tuple[Numbered, ...]) -> bytes:
-    """Their bytes. `protocol` is a connection (or a ProtocolDesc) that knows 1.3."""
+    """Encode messages. `protocol` is a connection (or a ProtocolDesc) for OpenFlow 1.3."""
     return b"".join(_encoded(protocol, xid, message) for xid, message in messages)
 
 
 def port_state(description: OFPPort) -> PortState:
-    """What an ofp_port says (section A.2.1)."""
+    """Return the state in an ofp_port (section A.2.1)."""
     if description.config & ofproto.OFPPC_PORT_DOWN:
         return PortState(description.port_no, False, "it is switched off")
     if description.state & ofproto.OFPPS_LINK_DOWN:
@@ -48,7 +48,7 @@ def port_state(description: OFPPort) -> PortState:
 
 
 def is_fenced(error: MsgBase) -> bool:
-    """Whether an OFPErrorMsg says that another controller is the master."""
+    """Return true if an OFPErrorMsg reports that another controller is the master."""
     return (error.type, getattr(error, "code", None)) in {
         (ofproto.OFPET_ROLE_REQUEST_FAILED, ofproto.OFPRRFC_STALE),
         (ofproto.OFPET_BAD_REQUEST, ofproto.OFPBRC_IS_SLAVE),
@@ -56,7 +56,7 @@ def is_fenced(error: MsgBase) -> bool:
 
 
 def is_demotion(message: MsgBase) -> bool:
-    """Whether an OFPExperimenter says that we are no longer the master."""
+    """Return true if an OFPExperimenter reports the loss of the master role."""
     if (message.experimenter, message.exp_type) != (ONF_EXPERIMENTER, ROLE_STATUS) or len(message.data) < 4:
         return False
     (role,) = struct.unpack_from("!I", message.data)
@@ -64,7 +64,7 @@ def is_demotion(message: MsgBase) -> bool:
 
 
 def error_name(error: MsgBase) -> str:
-    """What an OFPErrorMsg complains about, e.g. "OFPET_BAD_ACTION, OFPBAC_BAD_OUT_PORT"."""
+    """Return the name of an OFPErrorMsg's error, e.g. "OFPET_BAD_ACTION, OFPBAC_BAD_OUT_PORT"."""
     if error.type == ofproto.OFPET_EXPERIMENTER:
         return f"OFPET_EXPERIMENTER, experimenter {error.experimenter:#x}, type {error.exp_type}"
     names = (ofproto.ofp_error_type_to_str(error.type), ofproto.ofp_error_code_to_str(error.type, error.code))

@@ -1,7 +1,7 @@
-"""Probe frames: what the controller sends through a fiber to see where it ends.
+"""Probe frames, sent through a fiber to find its end.
 
-An Ethernet frame of a type that nothing else uses, from one locally administered address to another, with the length
-of its payload inside because short frames are padded on their way.
+An Ethernet frame with a private type, from one locally administered address to another, with the length of its payload
+inside because short frames are padded in transit.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _SHORTEST = 60
 
 
 def probe_frame(payload: bytes) -> bytes:
-    """The frame that carries `payload`. Raises ValueError if that is longer than `MAX_BYTES`."""
+    """Return the frame that carries `payload`. Raises ValueError if that is longer than `MAX_BYTES`."""
     if len(payload) > MAX_BYTES:
         raise ValueError(f"a probe of {len(payload)} bytes is longer than {MAX_BYTES}")
     return (_HEAD.pack(_TO, _FROM, PROBE_ETHERTYPE, _MAGIC, len(payload)) + payload).ljust(_SHORTEST, b"\0")
 
 
 def probe_payload(frame: bytes) -> bytes | None:
-    """What a received frame carries; None if it is no probe."""
+    """Return the payload of a received frame; None if it is no probe."""
     if len(frame) < _HEAD.size:
         return None
     *_, ethertype, magic, length = _HEAD.unpack_from(frame)

@@ -1,15 +1,15 @@
-"""What a ToR's flow table must hold: pure translation of the core's forwards, and of the guards, into rules.
+"""The required flow table of a ToR: pure translation of the core's forwards, and of the guards, into rules.
 
 Theory of operation
 -------------------
 A **forward** (priority `priority`) steers one group from one sender: IPv4 packets from the sender's port *and* address
 to the group's address leave by exactly the given ports, marked with a DSCP. A **guard** (lower `guard_priority`) drops
-everything else that could use the light: the whole range of group addresses, whoever sends to it, and whatever arrives
-on an optical port. One more guard for every optical port hands probe frames (`probe.py`) to the controller. Guards are
-there before the first forward and stay after the last, so a stranger reaches no one at any time.
+all other packets that could enter the optical network or arrive from it: those to the whole range of group addresses,
+from any sender, and those on an optical port. One more guard for every optical port passes probe frames (`probe.py`) to
+the controller. Guards exist before the first forward and after the last, so unauthorized packets never reach a host.
 
-Every rule carries a cookie: magic 0xb1a5 (16 bit), epoch (16), reservation (32; 0 is a guard). Rules without the magic
-belong to somebody else and are never named in a deletion.
+Every rule has a cookie: magic 0xb1a5 (16 bit), epoch (16), reservation (32; 0 is a guard). Rules without the magic are
+foreign and are never named in a deletion.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ MAGIC = 0xB1A5 << 48
 MAGIC_MASK = 0xFFFF << 48
 RESERVATION_MASK = 0xFFFF_FFFF
 OWNER_MASK = MAGIC_MASK | RESERVATION_MASK
-"""The bits of a cookie that say whose rule it is. The epoch only tells which run of the controller wrote it."""
+"""The bits of a cookie that identify the rule's owner. The epoch only identifies the run of the controller that wrote
+it."""
 MAX_PORT = 0xFFFF_FF00
 """OFPP_MAX: the highest number of a physical port (OpenFlow 1.3.5, section A.2.1)."""
 CONTROLLER = 0xFFFF_FFFD
@@ -35,7 +36,7 @@ PROBE_ETHERTYPE = 0x88B5
 
 
 class InvalidForward(ValueError):
-    """Our side asked for a forward that no rule can express; the message is a sentence that says why."""
+    """A forward that no rule can express, with the reason as message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +99,13 @@ class Rule:
 
     @property
     def place(self) -> tuple[int, int, Match]:
-        """What identifies it on a ToR: adding a rule replaces the one in the same place (section 6.4)."""
+        """Return the identity of a rule on a ToR: adding a rule replaces the one with the same identity (section
+        6.4)."""
         return self.table, self.priority, self.match
 
     @property
     def reservation(self) -> int:
-        """Whose it is; 0 for a guard."""
+        """Return the reservation; 0 for a guard."""
         return self.cookie & RESERVATION_MASK
 
 
@@ -145,14 +147,15 @@ Operation = AddRule | DeleteRule | DeleteStray
 
 
 def cookie(epoch: int, reservation: int) -> int:
-    """The cookie of a rule of `reservation` (0: a guard). Raises InvalidForward if it does not fit in 32 bits."""
+    """Return the cookie of a rule of `reservation` (0: a guard). Raises InvalidForward if it does not fit in 32
+    bits."""
     if not 0 <= reservation <= RESERVATION_MASK:
         raise InvalidForward(f"reservation {reservation} does not fit in the 32 bits of a cookie")
     return MAGIC | epoch << 32 | reservation
 
 
 def guards(settings: RuleSettings, optical_ports: Sequence[int], group_network: IPv4Network) -> list[Rule]:
-    """The rules that every ToR holds from connection on: no group without a forward, no light without a forward.
+    """Return the rules that every ToR holds from connection on: no group without a forward, no light without a forward.
 
     Probes have the forwards' priority, above the drop; they and forwards never apply to the same packet.
     """
@@ -166,9 +169,9 @@ def guards(settings: RuleSettings, optical_ports: Sequence[int], group_network: 
 
 
 def forward_rule(settings: RuleSettings, reservation: int, forward: Forward) -> Rule:
-    """The rule that does `forward` for `reservation`. Raises InvalidForward if no rule can."""
+    """Return the rule that does `forward` for `reservation`. Raises InvalidForward if no rule can."""
     if reservation == 0:
-        raise InvalidForward("reservation 0 is kept for the guards")
+        raise InvalidForward("reservation 0 is reserved for the guard rules")
     outputs = _outputs(forward)
     return Rule(
         table=settings.table,
@@ -182,7 +185,7 @@ def forward_rule(settings: RuleSettings, reservation: int, forward: Forward) -> 
 
 
 def forward_of(rule: Rule) -> Forward | None:
-    """The forward that a rule does; None if its match is not that of a forward."""
+    """Return the forward that a rule does; None if its match is not that of a forward."""
     match = rule.match
     if match.in_port is None or match.source is None or match.destination is None or match.destination.prefixlen != 32:
         return None
@@ -190,14 +193,14 @@ def forward_of(rule: Rule) -> Forward | None:
 
 
 def additions(settings: RuleSettings, change: ForwardingChange) -> list[AddRule]:
-    """The rules that a change adds. Raises InvalidForward."""
+    """Return the rules that a change adds. Raises InvalidForward."""
     return [AddRule(forward_rule(settings, change.reservation, forward)) for forward in change.add]
 
 
 def removals(settings: RuleSettings, change: ForwardingChange) -> list[DeleteRule]:
-    """The rules that a change deletes; a key that is also added is only added, which replaces the rule.
+    """Return the deletions of a change; a key that is also added is only added, which replaces the rule.
 
-    A deletion names the reservation, so it never takes away what another reservation has put in the same place
+    A deletion names the reservation, so it never deletes a rule that another reservation has added with the same key
     meanwhile. Raises InvalidForward.
     """
     added = {forward.key for forward in change.add}
@@ -206,7 +209,7 @@ def removals(settings: RuleSettings, change: ForwardingChange) -> list[DeleteRul
 
 
 def merged(changes: Iterable[ForwardingChange]) -> dict[tuple[int, int], ForwardingChange]:
-    """(reservation, step) to all that it changes."""
+    """Merge changes by (reservation, step)."""
     result: dict[tuple[int, int], ForwardingChange] = {}
     for change in changes:
         key = change.reservation, change.step
@@ -221,7 +224,7 @@ REMEMBERED = 4_096
 
 @lru_cache(REMEMBERED)
 def _address(text: str) -> IPv4Address:
-    """As an object: reading them took a tenth of a grant."""
+    """Parse and cache an address: parsing took a tenth of a grant's time."""
     return IPv4Address(text)
 
 

@@ -1,8 +1,8 @@
-"""Which messages are given to the framework's parsers: what Blast expects of a switch, and nothing that never ends.
+"""Filter of messages before the framework's parsers: only types that Blast expects, and none that never ends.
 
-The parsers step through a list by the lengths that stand in it. Where one is 0 they stay in their place for ever, and
-with them the one thread that serves all switches: twelve bytes, sent by whoever may connect, would do. Of what we ask
-for, and of what comes unasked, only a hello's elements are such a list (flow statistics are `framework.RawEntry`).
+The parsers step through a list by the lengths in it. At a length of 0 they stay in place forever, and with them the one
+thread that serves all switches: twelve bytes from any peer that can connect would suffice. Of the expected messages
+only the elements of a hello are such a list (flow statistics are `framework.RawEntry`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ASKED_FOR = frozenset({ofproto_v1_3.OFPMP_FLOW, ofproto_v1_3.OFPMP_AGGREGATE, o
 
 
 def is_readable(message: bytes) -> bool:
-    """Whether a whole message may be parsed. Raises ValueError for a message that is not of OpenFlow 1.3."""
+    """Return true if a whole message may be parsed. Raises ValueError for a message that is not of OpenFlow 1.3."""
     version, kind, _, _ = HEADER.unpack_from(message)
     if kind not in _OF_ANY_VERSION and version != ofproto_v1_3.OFP_VERSION:
         raise ValueError(f"a message of version {version}")

@@ -1,4 +1,4 @@
-"""Connections of switches: one thread, one loop, bytes in and out, whose meaning is told by framework and driver."""
+"""Connections of switches: one thread with one loop that moves bytes; framework and driver interpret them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LOG = logging.getLogger(__name__)
 BACKLOG = 2048
 MAX_UNSENT = 16 * 2**20
 """Bytes that a switch may leave unread."""
-MAX_OF_STRANGERS = 4 * 2**20
+MAX_UNKNOWN_BYTES = 4 * 2**20
 """Bytes that are listened to before a connection is that of one of our ToRs: a handshake with thousands of ports."""
 
 
@@ -48,7 +48,7 @@ class EchoProbe:
 
 
 class _NoSocket:
-    """What the framework sets up and shuts down; the stream does both itself."""
+    """The socket that the framework configures and shuts down; the stream does both itself."""
 
     def setsockopt(self, *_: int) -> None:
         pass
@@ -66,13 +66,13 @@ class Connection(Datapath):  # type: ignore[misc]
     def __init__(self, stream: asyncio.Transport, probe: EchoProbe) -> None:
         super().__init__(_NoSocket(), stream.get_extra_info("peername"))
         self.names = certificate_names(stream.get_extra_info("peercert"))
-        """What the switch's certificate says of it."""
+        """The names in the switch's certificate."""
         self._stream = stream
         self._probe = probe
         self._unread = bytearray()
 
     def begin(self, loop: asyncio.AbstractEventLoop, stalled: Callable[[Connection, str], None]) -> None:
-        """Say hello, and begin to ask whether the switch is still there; `stalled` if it is, and gets no further."""
+        """Send hello and begin to probe the switch; call `stalled` if it is alive but does not read."""
         self.send_msg(self.ofproto_parser.OFPHello(self))
         self._ask(loop)
         loop.call_later(self._probe.handshake, self._check_handshake, stalled)
@@ -83,20 +83,20 @@ class Connection(Datapath):  # type: ignore[misc]
             return False
         self._stream.write(messages)
         if self._stream.get_write_buffer_size() > MAX_UNSENT:
-            LOG.warning("closed the connection from %s: the switch does not read what it is sent", self.address)
+            LOG.warning("closed the connection from %s: the switch does not read its input", self.address)
             self.hang_up()
             return False
         return True
 
     def send(self, buf: bytes, close_socket: bool = False) -> bool:
-        """What the framework itself sends."""
+        """Send a message of the framework itself."""
         sent = self.transmit(bytes(buf))
         if close_socket:
             self._stream.close()
         return sent
 
     def received(self, data: bytes) -> None:
-        """Take what has come, and hear every whole message of it."""
+        """Append received bytes and process every complete message."""
         self._unread += data
         while len(self._unread) >= HEADER.size and self.state != DEAD_DISPATCHER:
             length = HEADER.unpack_from(self._unread)[2]
@@ -109,7 +109,7 @@ class Connection(Datapath):  # type: ignore[misc]
             if is_readable(message):
                 hear(self, message)
             else:
-                LOG.warning("ignored a message of type %d from %s that cannot be read", message[1], self.address)
+                LOG.warning("ignored an undecodable message of type %d from %s", message[1], self.address)
 
     def hang_up(self) -> None:
         """Close the connection; reported as dead at once."""
@@ -145,7 +145,7 @@ class _Stream(asyncio.Protocol):
     def __init__(self, server: Server) -> None:
         self._server = server
         self._connection: Connection | None = None
-        self._heard = 0
+        self._process = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -156,9 +156,11 @@ class _Stream(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         assert self._connection
-        self._heard += len(data)
-        if self._heard > MAX_OF_STRANGERS and self._server.is_strange(self._connection):
-            LOG.warning("closed the connection from %s: it talks on and is none of our ToRs", self._connection.address)
+        self._process += len(data)
+        if self._process > MAX_UNKNOWN_BYTES and self._server.is_strange(self._connection):
+            LOG.warning(
+                "closed the connection from %s: it keeps sending and is not a configured ToR", self._connection.address
+            )
             self._connection.hang_up()
             return
         try:
@@ -175,12 +177,12 @@ class _Stream(asyncio.Protocol):
 
 
 class Server:
-    """Listens for switches and runs one application on them, on a thread of its own.
+    """Listens for switches and runs one application on them, on its own thread.
 
-    It listens from construction on (`port` is the real port when 0 was asked for) and accepts from `start` on. One
-    server runs in a process at a time, because the frameworks register applications globally. Raises OSError if the
-    address cannot be listened on, BadTlsFile if a certificate or key cannot be used. At most `strangers` connections
-    are open at once beside those that were told to `settle`.
+    It listens from construction on (`port` is the real port for 0) and accepts from `start` on. One server runs in a
+    process at a time, because the frameworks register applications globally. Raises OSError if the address cannot be
+    listened on, BadTlsFile if a certificate or key cannot be used. At most `strangers` connections are open at once
+    beside settled ones.
     """
 
     def __init__(
@@ -215,24 +217,27 @@ class Server:
         self._listening.reload(tls)
 
     def welcome(self, connection: Connection) -> None:
-        """Give a new connection a place among the strangers; who has been there longest may have to go."""
+        """Give a new connection a place among the unidentified ones; the oldest of these may be closed."""
         self.connections.add(connection)
-        gone = self._strangers.enter(connection, str((connection.address or ("?",))[0]))
-        if gone is not None:
-            LOG.warning("closed the connection from %s: it is none of our ToRs, and others have come", gone.address)
-            gone.hang_up()
+        closed = self._strangers.enter(connection, str((connection.address or ("?",))[0]))
+        if closed is not None:
+            LOG.warning(
+                "closed the connection from %s: it is not a configured ToR, and other connections need its place",
+                closed.address,
+            )
+            closed.hang_up()
 
     def settle(self, connection: object) -> None:
-        """A connection is that of one of our ToRs."""
+        """Mark a connection as that of a configured ToR."""
         assert isinstance(connection, Connection)
         self._strangers.leave(connection)
 
     def is_strange(self, connection: Connection) -> bool:
-        """Whether a connection is not, or not yet, that of one of our ToRs."""
+        """Return true if a connection is not, or not yet, that of a configured ToR."""
         return connection in self._strangers
 
     def part_with(self, connection: Connection) -> None:
-        """A connection has ended."""
+        """Handle the end of a connection."""
         self.connections.discard(connection)
         self._strangers.leave(connection)
 

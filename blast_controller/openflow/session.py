@@ -1,17 +1,17 @@
-"""One connection of one ToR: which dialogues are under way, which wait, and what the core is told.
+"""One connection of one ToR: its running and waiting dialogues, and its events for the core.
 
-| state     | means                                   | goes to                                                     |
+| state     | meaning                                 | next state                                                  |
 |-----------|-----------------------------------------|-------------------------------------------------------------|
-| standing  | another controller leads: we are slave  | we lead → claiming                                          |
-| claiming  | nothing but the role request was sent   | master → preparing                                          |
-| preparing | rules are read, and mended where wrong  | done → up: DeviceUp with the forwards found, then its ports |
-| up        | commands and readings are carried out   |                                                             |
-| ended     | hung up by us, or lost                  |                                                             |
+| standing  | slave; this controller is a standby     | becomes the leader → claiming                               |
+| claiming  | only the role request was sent          | master → preparing                                          |
+| preparing | rules are read and repaired             | done → up: DeviceUp with the forwards found, then its ports |
+| up        | commands and readings are executed      |                                                             |
+| ended     | closed or lost                          |                                                             |
 
-Any state ends on a refusal that leaves the ToR unusable, on an answer of the preparation or of a reading that is late,
-when another controller takes the ToR over, and when the connection is lost.
+Any state ends on a refusal that leaves the ToR unusable, on a late answer of the preparation or of a reading, when
+another controller takes the ToR over, and when the connection is lost.
 
-At most `WINDOW` dialogues are on their way to one ToR; further ones wait here, so that the framework's own send queue
+At most `WINDOW` dialogues with a ToR run at a time; further ones wait here, so that the framework's own send queue
 (16 entries) never blocks the caller.
 """
 
@@ -67,21 +67,21 @@ ANSWER_TIMEOUT = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Tor:
-    """What holds for one ToR."""
+    """The configuration of one ToR."""
 
     datapath: DatapathId
     optical_ports: Sequence[int]
     guards: Sequence[Rule]
     certificate: str | None = None
-    """The name that its certificate must bear; None: nobody looks."""
+    """The name that the ToR's certificate must have; None: no check."""
 
     def is_proved_by(self, names: CertificateNames) -> bool:
-        """Whether a connection that showed a certificate with these names may be this ToR."""
+        """Return true if a connection whose certificate has these names may be this ToR."""
         return self.certificate is None or self.certificate.lower() in {name.lower() for _, name in names}
 
 
 class _State(Enum):
-    STANDING = "standing by"
+    STANDING = "standby"
     CLAIMING = "claiming"
     PREPARING = "preparing"
     UP = "up"
@@ -89,7 +89,7 @@ class _State(Enum):
 
 
 class Session:
-    """Turns what its ToR says, and what the core wants of it, into effects."""
+    """Turns messages of its ToR and commands of the core into effects."""
 
     def __init__(self, connected: Connected, tor: Tor, numbers: Iterator[int]) -> None:
         self.handle = connected.session
@@ -106,26 +106,26 @@ class Session:
 
     @property
     def up(self) -> bool:
-        """Whether commands are accepted."""
+        """Return true if commands are accepted."""
         return self._state is _State.UP
 
     @property
     def ended(self) -> bool:
-        """Whether it is of no use any more."""
+        """Return true if the session is over."""
         return self._state is _State.ENDED
 
     def deadline(self) -> float | None:
-        """The earliest moment at which something may be late."""
+        """Return the earliest deadline of a dialogue, or None."""
         return min((d.deadline for d in self._dialogues() if d.deadline is not None), default=None)
 
     # ------------------------------------------------------------------------------------------ what the core wants
 
     def become_standby(self, generation: int, now: float) -> list[Effect]:
-        """The connection is new, and a controller of this generation leads."""
+        """Return the connection is new, and a controller of this generation leads."""
         return self._ask(Standing(self._numbers, now + ANSWER_TIMEOUT, generation))
 
     def lead(self, tor: Tor, terms: Terms, now: float) -> list[Effect]:
-        """The connection is new, or stood by; from here on the ToR is ours on these terms."""
+        """Take the ToR over on these terms: the connection is new, or belonged to a standby."""
         self._tor, self._terms, self._state = tor, terms, _State.CLAIMING
         return self._ask(Claiming(self._numbers, now + ANSWER_TIMEOUT, terms.generation))
 
@@ -149,7 +149,7 @@ class Session:
         return self._ask(Reading(self._numbers, now + ANSWER_TIMEOUT, judge, mend))
 
     def challenge(self) -> list[Effect]:
-        """Ask for a sign of life, unless one is owed already; any answer is one."""
+        """Request an answer from the ToR, unless one is outstanding; any answer proves that it is alive."""
         if self._state in (_State.STANDING, _State.CLAIMING):
             return []
         return [Transmit(self.handle, ((next(self._numbers), Fence()),))]
@@ -158,10 +158,10 @@ class Session:
         """Send a probe frame; nothing answers it."""
         return [Transmit(self.handle, ((next(self._numbers), SendProbe(probe.port, probe.payload)),))]
 
-    # --------------------------------------------------------------------------------------------- what the ToR says
+    # --------------------------------------------------------------------------------------------- messages of the ToR
 
     def answered(self, answer: Answer, now: float) -> list[Effect]:
-        """Something of ours was answered; what nobody waits for is ignored."""
+        """Process an answer; ignore one that is not outstanding."""
         dialogue = next((d for d in self._under_way if d.concerns(answer.xid)), None)
         if dialogue is None:
             # A probe's transaction id is not kept; that it is no longer ours to send still matters.
@@ -169,20 +169,20 @@ class Session:
         return self._react(dialogue.receive(answer, now)) + self._settle(dialogue, now)
 
     def hears(self, news: News) -> list[Effect]:
-        """Something nobody asked for."""
+        """Process an unsolicited message."""
         match news:
             case Demoted():
                 # To a standby it is no news.
                 return [] if self._state is _State.STANDING else self.hang_up(FENCED)
             case MalformedMessage(_, reason):
-                return self.hang_up(f"it does not keep to the protocol: {reason}")
+                return self.hang_up(f"protocol violation: {reason}")
             case PortReported(_, state):
                 return self._port_reported(state)
             case ProbeArrived(_, port, payload):
                 return [ProbeSeen(self.datapath, port, payload)] if self.up and port in self._ports else []
 
     def expire(self, now: float) -> list[Effect]:
-        """Whatever is late by now fails, or ends the connection."""
+        """Fail everything that is late, or end the connection."""
         late = [d for d in self._dialogues() if d.deadline is not None and d.deadline <= now]
         self._waiting = deque(d for d in self._waiting if d not in late)
         effects: list[Effect] = []
@@ -192,18 +192,19 @@ class Session:
 
     # ------------------------------------------------------------------------------------------------------- the end
 
-    def end(self, reason: str, told: bool = False) -> list[Effect]:
-        """The connection is gone: DeviceDown if the core knew of it or is to be told, then the unanswered steps."""
-        down: list[Effect] = [DeviceDown(self.datapath, reason)] if self.up or told else []
+    def end(self, reason: str, notify: bool = False) -> list[Effect]:
+        """Handle the end of the connection: DeviceDown if the core knew it or must be notified, then the unanswered
+        steps."""
+        down: list[Effect] = [DeviceDown(self.datapath, reason)] if self.up or notify else []
         self._state = _State.ENDED
-        sentence = f"ToR {self.datapath:016x} was lost: {reason}"
+        sentence = f"ToR {self.datapath:016x} disconnected: {reason}"
         return down + [event for dialogue in self._dialogues() for event in dialogue.abandon(sentence)]
 
     def hang_up(self, reason: str) -> list[Effect]:
-        """End the connection ourselves; the core is told why, also when the ToR was never up."""
+        """Close the connection and notify the core of the reason, even if the ToR was never up."""
         if self.ended:
             return []
-        return [*self.end(reason, told=True), HangUp(self.handle, f"ToR {self.datapath:016x}: {reason}")]
+        return [*self.end(reason, notify=True), HangUp(self.handle, f"ToR {self.datapath:016x}: {reason}")]
 
     # --------------------------------------------------------------------------------------------------------- inside
 

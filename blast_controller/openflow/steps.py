@@ -1,21 +1,22 @@
-"""Who is connected, and which ToR an input or an answer is about: the sans-IO core of this part.
+"""The sans-IO core of the OpenFlow driver: connections, and the ToR to which each input or answer belongs.
 
 Theory of operation
 -------------------
-While another controller leads, a ToR that connects is asked to make us its slave, and nothing else is said to it; when
-we come to lead, all that are connected become ours at once.
+On a standby, a ToR that connects is asked for the slave role and receives nothing else; when the controller becomes
+the leader, it takes over all connected ToRs at once.
 
-A ToR is made ours before anything else: its role request carries our **generation**, and a ToR that knows a controller
-of a later one refuses, so a controller that was replaced writes nothing. Then its rules are read and what is right is
-left alone, whoever wrote it and when, so that neither a restart of the controller nor a short interruption of the
-control network costs a packet. Only then is it up, and the core hears which forwards it holds.
+The master role comes first: the role request carries the controller's **generation**, and a ToR that knows a controller
+of a later one refuses, so a replaced controller writes nothing. Then the ToR's rules are read and correct ones are left
+unchanged, whichever run wrote them, so that neither a restart of the controller nor a short interruption of the
+control network loses a packet. Only then is the ToR up, and the core receives its forwards.
 
-**Who is a ToR.** Where ToRs show certificates, each proves one datapath: the name in it must be the one configured. A
-second connection of a ToR that is connected does not simply win, for then whoever may connect could take any ToR over:
-it waits while the first one is challenged. An answer within `CHALLENGE` seconds, and the second one is turned away;
-none, and it was the ToR itself, back before its old connection was seen to be dead. A third one is turned away at once.
+**Identity of ToRs.** If ToRs have certificates, each proves one datapath: its name must be the configured one. A second
+connection of a connected ToR does not simply replace the first, because then any peer that can connect could take over
+any ToR: it waits while the first one is challenged. If that answers within `CHALLENGE` seconds, the second one is
+refused; otherwise the ToR itself has reconnected before its old connection was found dead. A third one is refused at
+once.
 
-`session.py` holds the states of a connection, `dialogues.py` what is said on it, `audit.py` what is right.
+`session.py` has the states of a connection, `dialogues.py` its dialogues, `audit.py` the check of rules.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ from blast_controller.openflow.vocabulary import (
 )
 
 CHALLENGE = 2.0
-"""Seconds for a sign of life on the first connection of a ToR while a second one waits."""
+"""Seconds for an answer on the first connection of a ToR while a second one waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +67,10 @@ class Steps:
 
     Parameters
     ----------
-    terms : what holds for every ToR; None while another controller leads, until `Lead` comes.
+    terms : the terms for every ToR; None on a standby, until `Lead` arrives.
     optical_ports : the optical ports of each known datapath; others are never written to.
     group_network : the range of group addresses, e.g. 239.77.0.0/16.
-    certificates : the name that each ToR's certificate must bear; those that are not in it need none.
+    certificates : the name that each ToR's certificate must have; ToRs without an entry need none.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class Steps:
     ) -> None:
         self._terms = terms
         self._leader = 0
-        """The generation of whoever leads, as far as it is known."""
+        """The generation of the leader, as far as known."""
         self._group_network = group_network
         names = certificates or {}
         self._tors = {
@@ -92,7 +93,7 @@ class Steps:
         self._sessions: dict[object, Session] = {}
         self._current: dict[DatapathId, Session] = {}
         self._waiting: dict[DatapathId, _Waiting] = {}
-        self._told: dict[int, str] = {}
+        self._notified: dict[int, str] = {}
         self._earliest: float | None = None
 
     def _guards(self, ports: Sequence[int]) -> Sequence[Rule]:
@@ -100,19 +101,19 @@ class Steps:
 
     @property
     def connected(self) -> int:
-        """How many of our ToRs have a connection."""
+        """Return the number of configured ToRs with a connection."""
         return len(self._current)
 
     def knows(self, datapath: DatapathId) -> bool:
-        """Whether `datapath` is one of ours."""
+        """Return true if `datapath` is a configured ToR."""
         return datapath in self._tors
 
     def serves(self, session: object) -> bool:
-        """Whether a connection is that of one of our ToRs, or waits to become it."""
+        """Return true if a connection is that of a configured ToR, or waits to become it."""
         return session in self._sessions or any(waiting.session.handle is session for waiting in self._waiting.values())
 
     def receive(self, happened: Input, now: float) -> list[Effect]:
-        """The effects of one input."""
+        """Return the effects of one input."""
         match happened:
             case Connected():
                 effects = self._connected(happened, now)
@@ -125,22 +126,24 @@ class Steps:
             case Lead(terms):
                 effects = self._lead(terms, now)
             case Command() | Read() | Probe():
-                effects = self._wanted(happened, now)
+                effects = self._handle_command(happened, now)
             case _ if session := self._sessions.get(happened.session):
-                effects = self._said(session, happened, now)
+                effects = self._handle_message(session, happened, now)
             case _:
-                effects = self._said_while_waiting(happened)
+                effects = self._handle_while_waiting(happened)
         return self._without_repetitions(effects)
 
     def expire(self, now: float) -> list[Effect]:
-        """The effects of time alone."""
+        """Return the effects of time alone."""
         if self._earliest is None or now < self._earliest:
             return []
         effects = [e for session in list(self._sessions.values()) for e in self._kept(session, session.expire(now))]
         late = [datapath for datapath, waiting in self._waiting.items() if waiting.until <= now]
         for datapath in late:
             if (old := self._current.get(datapath)) is not None:
-                effects += self._kept(old, old.hang_up("the switch opened a new connection, and is silent on this one"))
+                effects += self._kept(
+                    old, old.hang_up("the switch opened a new connection and does not answer on this one")
+                )
             effects += self._admit(datapath, now)
         deadlines = [session.deadline() for session in self._sessions.values()]
         deadlines += [waiting.until for waiting in self._waiting.values()]
@@ -148,7 +151,8 @@ class Steps:
         return self._without_repetitions(effects)
 
     def next_deadline(self) -> float | None:
-        """When `expire` is next to be called (it may then have nothing to do); None while nothing can be late."""
+        """Return the latest time of the next `expire` (which may have nothing to do); None if nothing is
+        outstanding."""
         return self._earliest
 
     def _connected(self, connected: Connected, now: float) -> list[Effect]:
@@ -157,9 +161,7 @@ class Steps:
             return []
         name = f"ToR {tor.datapath:016x}"
         if not tor.is_proved_by(connected.names):
-            return [
-                RejectCall(connected.session, f"says that it is {name}, but shows no certificate of {tor.certificate}")
-            ]
+            return [RejectCall(connected.session, f"claims to be {name}, but its certificate is not {tor.certificate}")]
         if tor.datapath in self._waiting:
             return [RejectCall(connected.session, f"is a third connection of {name}")]
         session = Session(connected, tor, self._numbers)
@@ -187,8 +189,8 @@ class Steps:
         waiting = self._waiting.pop(datapath, None)
         return [] if waiting is None else self._begin(waiting.session, now)
 
-    def _said_while_waiting(self, happened: Input) -> list[Effect]:
-        """What is heard on a second connection: that it is gone, and how its ports are."""
+    def _handle_while_waiting(self, happened: Input) -> list[Effect]:
+        """Process an input of a waiting second connection: its end, and the state of its ports."""
         waiting = next(
             (w for w in self._waiting.values() if w.session.handle is getattr(happened, "session", None)), None
         )
@@ -199,7 +201,7 @@ class Steps:
                 waiting.session.hears(happened)
         return []
 
-    def _wanted(self, wanted: DriverInput, now: float) -> list[Effect]:
+    def _handle_command(self, wanted: DriverInput, now: float) -> list[Effect]:
         match wanted:
             case Command(change, asked):
                 session = self._current.get(change.datapath)
@@ -214,7 +216,7 @@ class Steps:
             case _:
                 return []
 
-    def _said(self, session: Session, happened: Input, now: float) -> list[Effect]:
+    def _handle_message(self, session: Session, happened: Input, now: float) -> list[Effect]:
         if isinstance(happened, Lost):
             return self._kept(session, session.end(happened.reason)) + self._admit(session.datapath, now)
         effects = self._answers_the_challenge(session)
@@ -232,7 +234,8 @@ class Steps:
             return []
         return [
             RejectCall(
-                waiting.session.handle, f"is a second connection of ToR {session.datapath:016x}: the first lives"
+                waiting.session.handle,
+                f"is a second connection of ToR {session.datapath:016x}, whose first connection is alive",
             )
         ]
 
@@ -245,15 +248,15 @@ class Steps:
         return effects
 
     def _without_repetitions(self, effects: list[Effect]) -> list[Effect]:
-        """A ToR that is refused, or refuses, again and again with every new connection is told of once."""
+        """Drop repeated notifications of a ToR that is refused, or refuses, with every new connection."""
         kept: list[Effect] = []
         for effect in effects:
             match effect:
                 case DeviceUp(device):
-                    self._told.pop(int(device), None)
-                case DeviceDown(device, reason) if self._told.get(int(device)) == reason:
+                    self._notified.pop(int(device), None)
+                case DeviceDown(device, reason) if self._notified.get(int(device)) == reason:
                     continue
                 case DeviceDown(device, reason):
-                    self._told[int(device)] = reason
+                    self._notified[int(device)] = reason
             kept.append(effect)
         return kept

@@ -22,7 +22,7 @@ from blast_controller.core.model.identifiers import DatapathId
 from blast_controller.openflow.rules import Operation, Rule, RuleSettings, Stray
 from blast_controller.serving.tls import CertificateNames
 
-# ------------------------------------------------------------------------------------- inputs: what a ToR says
+# ---------------------------------------------------------------------------------------- inputs: messages of a ToR
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +36,13 @@ class PortState:
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """A ToR finished its handshake on `session`, says that it is `datapath`, and has these ports."""
+    """A ToR finished its handshake on `session`, claims to be `datapath`, and has these ports."""
 
     session: object
     datapath: DatapathId
     ports: tuple[PortState, ...] = ()
     names: CertificateNames = frozenset()
-    """What its certificate says of it; nothing without one."""
+    """The names in its certificate; empty without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class ProbeArrived:
 
 @dataclass(frozen=True, slots=True)
 class MalformedMessage:
-    """The ToR said something that contradicts the protocol."""
+    """A message of the ToR violates the protocol."""
 
     session: object
     reason: str
@@ -144,7 +144,7 @@ class MalformedMessage:
 Answer = RoleAnswered | RulesRead | RulesCounted | BarrierAnswered | Refusal
 News = Demoted | PortReported | ProbeArrived | MalformedMessage
 
-# ---------------------------------------------------------------------------------- inputs: what the core wants
+# --------------------------------------------------------------------------------------- inputs: commands of the core
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What holds for every ToR while we lead; `step_timeout` is in seconds."""
+    """The terms for every ToR of a leader; `step_timeout` is in seconds."""
 
     settings: RuleSettings
     generation: int
@@ -217,12 +217,12 @@ class Standby:
 
 @dataclass(frozen=True, slots=True)
 class ReadOurRules:
-    """Tell every rule with our magic, in any table (OFPMP_FLOW)."""
+    """Query all rules with Blast's magic, in any table (OFPMP_FLOW)."""
 
 
 @dataclass(frozen=True, slots=True)
 class CountRules:
-    """Tell how many rules there are, whoever's (OFPMP_AGGREGATE)."""
+    """Query the number of all rules (OFPMP_AGGREGATE)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +263,7 @@ class HangUp:
 
 @dataclass(frozen=True, slots=True)
 class RejectCall:
-    """Close `session`, which is not, or not now, the ToR that it says it is; the core need not know."""
+    """Close `session`, which is not, or not now, the ToR that it claims to be, without notifying the core."""
 
     session: object
     reason: str

@@ -1,1 +1,1 @@
-"""Running the controller: logs, the service manager, what an operator is told."""
+"""Operation of the controller: logs, the service manager, metrics, and the live page."""

@@ -1,6 +1,6 @@
-"""What happens in the machine room, one log line each: grants, changes, releases, failures, drift, ToRs that go away.
+"""Log lines for activity in the machine room: grants, changes, releases, failures, drift, disconnected ToRs.
 
-The functions that make a line are pure; `tell` writes it.
+The functions that build a line are pure; `tell` writes it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def tell(line: Line | None) -> None:
 
 
 def request_line(request: RequestKey, event: RequestEvent) -> Line:
-    """What happened to a request."""
+    """Build the line for an event of a request."""
     tenant, key = request
     level, name, message, more = _REQUEST_LINES[event.kind](key, event)
     known = {"tenant": tenant, "request": key, "part": event.part, "reason": event.reason, **more}
@@ -55,40 +55,40 @@ def request_line(request: RequestKey, event: RequestEvent) -> Line:
     return Line(level, name, message, known)
 
 
-_Told = tuple[int, str, str, Mapping[str, object]]
+_Line = tuple[int, str, str, Mapping[str, object]]
 
 
-def _granted(key: str, event: RequestEvent) -> _Told:
+def _granted(key: str, event: RequestEvent) -> _Line:
     assert event.grant is not None
     took = event.grant.timings.total * 1000
     message = f"granted {key}: {_described(event.grant)}, {took:.1f} ms after the request"
     return logging.INFO, "grant", message, {**_grant_fields(event.grant), "total_ms": round(took, 3)}
 
 
-def _changed(key: str, event: RequestEvent) -> _Told:
+def _changed(key: str, event: RequestEvent) -> _Line:
     if event.reason is not None:
         return logging.WARNING, "failure", f"change of {key} undone: {event.reason}", {}
     if event.grant is None:
-        return logging.INFO, "change", f"changed {key}, which waits for light", {}
+        return logging.INFO, "change", f"changed {key}; it is pending", {}
     return logging.INFO, "change", f"changed {key}: {_described(event.grant)}", _grant_fields(event.grant)
 
 
-def _paused(key: str, event: RequestEvent) -> _Told:
+def _paused(key: str, event: RequestEvent) -> _Line:
     return logging.INFO, "pause", f"paused {key}: {event.reason}", {}
 
 
-def _revoked(key: str, event: RequestEvent) -> _Told:
+def _revoked(key: str, event: RequestEvent) -> _Line:
     return logging.WARNING, "revoke", f"revoked the grant of {key}: {event.reason}", {}
 
 
-def _ended(key: str, event: RequestEvent) -> _Told:
+def _ended(key: str, event: RequestEvent) -> _Line:
     state = event.state.value if event.state is not None else "ended"
     if event.state is PartState.FAILED:
-        return logging.WARNING, "failure", f"gave up {key}: {event.reason}", {"state": state}
+        return logging.WARNING, "failure", f"failed {key}: {event.reason}", {"state": state}
     return logging.INFO, "release", f"released {key} ({state}): {event.reason}", {"state": state}
 
 
-_REQUEST_LINES: dict[EventKind, Callable[[str, RequestEvent], _Told]] = {
+_REQUEST_LINES: dict[EventKind, Callable[[str, RequestEvent], _Line]] = {
     EventKind.GRANTED: _granted,
     EventKind.CHANGED: _changed,
     EventKind.PAUSED: _paused,
@@ -113,18 +113,18 @@ def _grant_fields(grant: Grant) -> Mapping[str, object]:
 
 
 def late_line(command: SetCircuits) -> Line | None:
-    """What is taken off a switch because it came there late; None where there is nothing of the kind."""
+    """Build the line for the removal of late cross-connects; None if there are none."""
     late = [circuit for change in command.changes if change.reservation == NOBODY for circuit in change.disconnect]
     if not late:
         return None
-    name, told = device_name(command.switch), ", ".join(f"{c.input} to {c.output}" for c in late)
-    message = f"{name} has made cross-connects that an earlier controller or session sent it: {told} taken away again"
-    return Line(logging.WARNING, "late_write", message, {"device": name, "circuits": told})
+    name, circuits = device_name(command.switch), ", ".join(f"{c.input} to {c.output}" for c in late)
+    message = f"{name} made cross-connects from a late command of an earlier controller or session; removed {circuits}"
+    return Line(logging.WARNING, "late_write", message, {"device": name, "circuits": circuits})
 
 
 @singledispatch
 def device_line(event: object) -> Line | None:
-    """What a device did; None for what is daily routine."""
+    """Build the line for an event of a device; None for routine events."""
     return None
 
 
@@ -136,7 +136,7 @@ def _(event: StepFailed) -> Line:
 
 @device_line.register
 def _(event: DeviceUp) -> Line | None:
-    # The optical executor tells of its switches itself.
+    # The optical executor logs the events of its switches itself.
     if isinstance(event.device, str):
         return None
     name = device_name(event.device)
@@ -157,31 +157,32 @@ def _(event: PortChanged) -> Line:
     name = f"{device_name(event.datapath)} port {event.port}"
     known = {"device": device_name(event.datapath), "port": event.port, "reason": event.reason or None}
     if event.up:
-        return Line(logging.INFO, "port_up", f"{name} has its link", known)
-    return Line(logging.WARNING, "port_down", f"{name} has lost its link", known)
+        return Line(logging.INFO, "port_up", f"{name} link up", known)
+    return Line(logging.WARNING, "port_down", f"{name} link down", known)
 
 
 # ------------------------------------------------------------------------------------------------------ drift
 
 
 class DriftWatch:
-    """Tells of what is on devices and not of our making: once when its amount changes, not at each look."""
+    """Builds lines for foreign state on devices: only when its amount changes."""
 
     def __init__(self) -> None:
         self._seen: dict[str, int] = {}
 
     def rules(self, datapath: DatapathId, foreign: int) -> Line | None:
-        """A ToR holds so many rules without our cookie. The packet network's own are among them: no fault."""
-        return self._line(logging.INFO, device_name(datapath), foreign, f"{foreign} rules that Blast did not make")
+        """Handle the number of foreign rules on a ToR. They include the packet network's own rules, so this is no
+        fault."""
+        return self._line(logging.INFO, device_name(datapath), foreign, f"{foreign} rules that Blast did not create")
 
     def occupied(self, switch: SwitchId, elements: Collection[str]) -> Line | None:
-        """Cross-connects of somebody else's occupy these elements on an optical switch."""
-        what = f"cross-connects that Blast did not make on {', '.join(sorted(elements)) or 'no element'}"
-        return self._line(logging.WARNING, device_name(switch), len(elements), what)
+        """Handle the elements of an optical switch that foreign cross-connects occupy."""
+        description = f"cross-connects that Blast did not create on {', '.join(sorted(elements)) or 'no element'}"
+        return self._line(logging.WARNING, device_name(switch), len(elements), description)
 
-    def _line(self, level: int, device: str, amount: int, what: str) -> Line | None:
+    def _line(self, level: int, device: str, amount: int, description: str) -> Line | None:
         before, self._seen[device] = self._seen.get(device, 0), amount
         if amount == before:
             return None
         known = {"device": device, "foreign": amount}
-        return Line(level if amount > before else logging.INFO, "drift", f"drift: {device} holds {what}", known)
+        return Line(level if amount > before else logging.INFO, "drift", f"drift: {device} holds {description}", known)

@@ -1,4 +1,4 @@
-"""The operator's log of what happens: looks on at the runtime, and writes a line for what is not daily routine."""
+"""The operator's log: an observer of the runtime that writes a line for each event beyond routine."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class ActivityLog(Observer):
         self._drift = DriftWatch()
 
     def on_event(self, event: Event, core: Core) -> None:
-        """What a device has done, and what it holds that is not of our making."""
+        """Log events of devices and foreign state on them."""
         tell(device_line(event))
         tell(self._drifted(event, core))
 
     def on_command(self, command: Command) -> None:
-        """What whoever waits for a request is told, too: it has left the core and is in force."""
+        """Log the events that clients receive: they are in force when they leave the core."""
         if isinstance(command, Publish):
             tell(request_line(command.request, command.event))
         elif isinstance(command, SetCircuits):

@@ -1,4 +1,4 @@
-"""What devices hold that is not of our making, as far as they were looked at."""
+"""Foreign state on devices, as of their latest reading."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ class Drift:
     def __init__(self) -> None:
         self._rules: dict[DatapathId, int] = {}
         self.elements = 0
-        """Of optical switches, those that somebody else's cross-connects occupy."""
+        """Elements of optical switches that foreign cross-connects occupy."""
 
     @property
     def rules(self) -> int:
-        """On ToRs; the packet network's own are among them."""
+        """Return the number of foreign rules on ToRs, the packet network's own included."""
         return sum(self._rules.copy().values())
 
     def note_table(self, datapath: DatapathId, foreign: int) -> None:
-        """A ToR holds so many rules that Blast did not make."""
+        """Record the number of foreign rules on a ToR."""
         self._rules[datapath] = foreign
 
     def note_circuits(self, core: Core) -> None:
-        """An optical switch was read."""
+        """Record the foreign circuits of an optical switch after a reading."""
         self.elements = sum(map(len, core.view.occupied.values()))

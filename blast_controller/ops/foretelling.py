@@ -1,4 +1,4 @@
-"""What an operator's action will do, and to whom: said before it is done, from what everybody is shown."""
+"""Preview of an operator's action: its effects, computed from the published state before the operator confirms it."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from blast_controller.core.snapshot.snapshot import Snapshot
 
 
 class Foretold(NamedTuple):
-    """What will happen, a sentence each; or why there is nothing to be done."""
+    """The effects of an action, one sentence each; or why it is impossible."""
 
     sentences: list[str]
     possible: bool = True
 
 
 def impossible(sentence: str) -> Foretold:
-    """There is nothing to be done."""
+    """Return a preview of an impossible action."""
     return Foretold([sentence], False)
 
 
 def drain(snapshot: Snapshot, draining: bool) -> Foretold:
     """Admit nothing new."""
     if draining:
-        return impossible("The controller is drained already.")
+        return impossible("The controller is draining already.")
     states = snapshot.requests.states
     lit = states.get(PartState.ACTIVE, 0) + states.get(PartState.CONFIGURING, 0)
     return Foretold(
         [
-            "New requests of all tenants are refused, until you admit them again.",
-            f"Requests that have light go on to the end: {lit} now.",
-            f"Requests that were admitted and wait will still be served: {states.get(PartState.PENDING, 0)} now.",
+            "The controller rejects new requests of all tenants until you admit them again.",
+            f"Active requests continue until they end: {lit} now.",
+            f"Pending requests are still served: {states.get(PartState.PENDING, 0)} now.",
         ]
     )
 
@@ -44,34 +44,34 @@ def admit(snapshot: Snapshot, draining: bool) -> Foretold:
     """Admit again."""
     if not draining:
         return impossible("The controller admits requests already.")
-    return Foretold(["New requests are admitted again, of all tenants."])
+    return Foretold(["The controller admits new requests of all tenants again."])
 
 
 def quarantine(snapshot: Snapshot, element: str) -> Foretold:
     """Take an element out of use."""
     name = ElementId(element)
     if name not in snapshot.units:
-        return impossible(f"There is no element {element}: `blast fabric elements` lists them all.")
-    sentences = [f"{element} gets no new light until it is released."]
+        return impossible(f"There is no element {element}: run `blast element list` for all names.")
+    sentences = [f"No new light tree uses {element} until you release it."]
     holder, unusable = snapshot.standing(name)
     tree = None if holder is None else snapshot.trees.get(holder)
     if tree is not None:
         sentences += _held_by(tree)
     elif holder is not None:
-        sentences.append("It is being probed just now; that goes on.")
+        sentences.append("The running probe of it continues.")
     if unusable is not None:
-        sentences.append(f"It cannot be used anyway: {unusable}.")
+        sentences.append(f"It is unusable already: {unusable}.")
     return Foretold(sentences)
 
 
 def _held_by(tree: TreeFacts) -> Iterator[str]:
     if tree.state.value == "idle":
-        yield f"Tree {tree.reservation}, which is kept lit for its group, is given up; nobody uses it."
+        yield f"The warm tree {tree.reservation}, which no request uses, is evicted."
         return
     leaves = [leaf.port.rack for leaf in tree.layout.tree.leaves] if tree.layout.tree else []
     yield (
-        f"{_named(tree)} uses it now (tree {tree.reservation}, from {tree.root} to {listed(leaves)}) and goes on: "
-        "withdraw that, too, if it should end."
+        f"{_named(tree)} uses it (tree {tree.reservation}, from {tree.root} to {listed(leaves)}) and continues; "
+        "withdraw the request to end it."
     )
 
 
@@ -79,14 +79,14 @@ def release(snapshot: Snapshot, element: str) -> Foretold:
     """Bring an element back."""
     name = ElementId(element)
     if name not in snapshot.units:
-        return impossible(f"There is no element {element}: `blast fabric elements` lists them all.")
+        return impossible(f"There is no element {element}: run `blast element list` for all names.")
     _, unusable = snapshot.standing(name)
     if unusable is None:
-        return impossible(f"{element} is not out of use.")
+        return impossible(f"{element} is usable already.")
     return Foretold(
         [
-            f"{element} may carry light again. It was out of use: {unusable}.",
-            "Whoever waits for light may get it at once: be sure that it works.",
+            f"New light trees can use {element} again. It was unusable: {unusable}.",
+            "A pending request may use it immediately: make sure that it works.",
         ]
     )
 
@@ -96,15 +96,15 @@ def withdraw(snapshot: Snapshot, tenant: str, key: str) -> Foretold:
     try:
         found = snapshot.request((tenant, key))
     except UnknownRequest:
-        return impossible(f"No request {tenant}/{key} is known here.")
+        return impossible(f"There is no request {tenant}/{key}.")
     if found.state.final:
-        return impossible(f"The request {tenant}/{key} is over already: {found.state.value}.")
+        return impossible(f"The request {tenant}/{key} has ended already: {found.state.value}.")
     receivers = listed(list(found.current.receivers))
-    sentences = [f"The request {tenant}/{key}, from {found.current.sender} to {receivers}, ends now."]
+    sentences = [f"The request {tenant}/{key}, from {found.current.sender} to {receivers}, ends immediately."]
     lit = [tree for tree in snapshot.trees.values() if tree.request == (tenant, key)]
     if lit:
-        sentences.append("Its light goes out: what has not been received by then is not delivered by light.")
-    sentences.append(f"Its sender is told that it was withdrawn by an operator. It cannot be undone: {key} stays over.")
+        sentences.append("Its light tree is released; the optical transport delivers no further data.")
+    sentences.append(f"Its sender is notified. Withdrawing {key} cannot be undone.")
     return Foretold(sentences)
 
 

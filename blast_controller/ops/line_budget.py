@@ -1,8 +1,8 @@
-"""How many log lines of one kind, about one party, may be written: pure, on any steady clock.
+"""Rate limit of log lines by kind and party: pure, on any steady clock.
 
-Each (kind, party) has a bucket of `BURST` lines that fills again at `PER_SECOND`; what does not fit is counted, and is
-told later. Parties are chosen by whoever connects, so only the latest `MAX_PARTIES` have buckets of their own (for a
-new one the bucket goes that was used longest ago), and each kind has a bucket for all its parties together.
+Each (kind, party) has a bucket of `BURST` lines that fills again at `PER_SECOND`; suppressed lines are counted and
+reported later. Peers choose the parties, so only the latest `MAX_PARTIES` have separate buckets (a new one replaces the
+least recently used), and each kind has a bucket for all its parties together.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 BURST = 500.0
 PER_SECOND = 20.0
 ALL_PARTIES = 5.0
-"""A kind may have so many times the lines of one of its parties."""
+"""The limit of a kind as a multiple of the limit of one of its parties."""
 MAX_PARTIES = 1024
-TELL_EVERY = 10.0
+REPORT_EVERY = 10.0
 """Seconds between two tellings of what was left out of a kind that goes on and on."""
 
 Source = tuple[str, str]
@@ -46,7 +46,7 @@ class LineBudget:
     """Since when, and how many lines."""
 
     def allows(self, kind: str, party: str, now: float, cost: float = 1.0) -> bool:
-        """Whether a line, or what is as long as `cost` lines, may be written now; if not, it is counted as one."""
+        """Return true if a line, or one as long as `cost` lines, may be written now; otherwise count it."""
         sources = [((kind, party), 1.0)] if party else []
         for source, share in [*sources, ((kind, ""), ALL_PARTIES if party else 1.0)]:
             bucket = self._bucket(source, BURST * share, now)
@@ -62,9 +62,9 @@ class LineBudget:
         self._left_out[source] = (told, count + 1)
 
     def told(self, now: float, all_of_it: bool = False) -> Iterator[tuple[Source, int]]:
-        """What has been left out and is to be told by now, with how many lines it was."""
+        """Yield the sources whose suppressed lines are due for a report, with their number."""
         for source, (since, count) in list(self._left_out.items()):
-            if all_of_it or now - since >= TELL_EVERY:
+            if all_of_it or now - since >= REPORT_EVERY:
                 del self._left_out[source]
                 yield source, count
 

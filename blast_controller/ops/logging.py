@@ -26,7 +26,7 @@ FORMATS = ("text", "json")
 _PARTIES = ("peer", "tenant", "device")
 _ADDRESS = re.compile(r"\[?([0-9A-Fa-f.:]{3,45}?)\]?:\d{1,5}")
 LONGEST_MESSAGE = 4_000
-"""Characters; a peer may say more, and all of it would be written."""
+"""The limit in characters: peers control parts of messages."""
 LONGEST_TRACEBACK = 20_000
 LINES_OF_TRACEBACK = 50.0
 """Lines of the log budget that a traceback counts as."""
@@ -34,7 +34,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 def fields(**known: object) -> dict[str, object]:
-    """The `extra` of a log call: the event's name, its request, reservation and so on; None is left out."""
+    """Return the `extra` of a log call: the event's name, its request, reservation and so on; None is left out."""
     return {FIELDS: {name: value for name, value in known.items() if value is not None}}
 
 
@@ -47,7 +47,7 @@ class _Formatter(logging.Formatter, ABC):
         self.secrets = secrets
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, with secrets made unreadable: a device may repeat them in what it says."""
+        """Format the line with secrets masked: a device may repeat them in its messages."""
         line = self.line(record)
         for secret in self.secrets:
             line = line.replace(secret, HIDDEN).replace(json.dumps(secret)[1:-1], HIDDEN)
@@ -55,10 +55,10 @@ class _Formatter(logging.Formatter, ABC):
 
     @abstractmethod
     def line(self, record: logging.LogRecord) -> str:
-        """The line as it would be if there were no secrets."""
+        """Return the line as it would be if there were no secrets."""
 
     def fields_of(self, record: logging.LogRecord) -> dict[str, object]:
-        """What is known of this line beside its message."""
+        """Return the line's fields beside its message."""
         return {**getattr(record, FIELDS, {}), **self.always}
 
 
@@ -66,7 +66,7 @@ class JsonFormatter(_Formatter):
     """One JSON object a line: time (UTC), level, logger, thread, message, the line's fields, error (a traceback)."""
 
     def line(self, record: logging.LogRecord) -> str:
-        """The line. A field cannot hide what every line has."""
+        """Return the line. A field cannot hide what every line has."""
         line: dict[str, object] = {
             "time": _utc(record.created),
             "level": record.levelname.lower(),
@@ -84,7 +84,7 @@ class TextFormatter(_Formatter):
     """`time LEVEL logger: message (field=value …)`; only a traceback takes more than one line."""
 
     def line(self, record: logging.LogRecord) -> str:
-        """The line. Control characters, which a client could forge lines with, are escaped."""
+        """Return the line. Control characters, which a client could forge lines with, are escaped."""
         known = " ".join(f"{name}={value}" for name, value in self.fields_of(record).items())
         said = _shortened(record.getMessage(), LONGEST_MESSAGE)
         text = f"{_utc(record.created)} {record.levelname} {record.name}: {said}"
@@ -98,9 +98,9 @@ _FORMATTERS: dict[str, type[_Formatter]] = {"text": TextFormatter, "json": JsonF
 
 
 class _Limited(logging.StreamHandler[TextIO]):
-    """Writes no more lines of one kind, about one party, than a budget allows, and tells later how many were left out.
+    """Limits lines by kind and party, and reports the number of suppressed ones later.
 
-    Critical lines are the last ones that a process writes, and debugging lines were asked for: both always are.
+    Critical lines, the last of a process, and requested debugging lines are never suppressed.
     """
 
     def __init__(self, stream: TextIO, clock: Callable[[], float]) -> None:
@@ -110,34 +110,34 @@ class _Limited(logging.StreamHandler[TextIO]):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write the line, if there is room for it. Called with the handler's lock held."""
-        self.tell_left_out()
+        self.report_suppressed()
         always = record.levelno >= logging.CRITICAL or record.levelno <= logging.DEBUG
         cost = LINES_OF_TRACEBACK if record.exc_info else 1.0
         if always or self._budget.allows(_kind(record), _party(record), self._clock(), cost):
             super().emit(record)
 
-    def tell_left_out(self, all_of_it: bool = False) -> None:
-        """Say what was left out a while ago, or all of it."""
+    def report_suppressed(self, all_of_it: bool = False) -> None:
+        """Report lines suppressed a while ago, or all."""
         for (kind, party), count in self._budget.told(self._clock(), all_of_it):
             known = fields(event="left_out", left_out=count, kind=kind, peer=party or None)
             about = f" about {party}" if party else ""
-            line = (logging.WARNING, "", 0, "%d more lines were left out%s: %s", (count, about, kind), None)
+            line = (logging.WARNING, "", 0, "suppressed %d similar lines%s: %s", (count, about, kind), None)
             record = logging.LogRecord(__name__, *line)
             record.__dict__.update(known)
             super().emit(record)
 
 
 def _kind(record: logging.LogRecord) -> str:
-    """What kind of line it is, of which there are as many as places in the code that log, and events."""
+    """Return the kind of a line; the number of kinds is bounded by the log calls and events in the code."""
     event = getattr(record, FIELDS, {}).get("event")
     if event is not None:
         return f"{record.name} {event}"
-    # Without arguments the text may be of somebody else's making.
+    # Without arguments a peer may have chosen the text.
     return f"{record.name} {record.msg!r}" if record.args else f"{record.name}, line {record.lineno}"
 
 
 def _party(record: logging.LogRecord) -> str:
-    """Whom a line is about: a field that says so, or the address of a peer among what is said."""
+    """Return the party of a line: a field that names it, or a peer's address among the arguments."""
     known = getattr(record, FIELDS, {})
     named = next((str(known[name]) for name in _PARTIES if known.get(name) is not None), None)
     if named is not None:
@@ -153,7 +153,7 @@ def _party(record: logging.LogRecord) -> str:
 class LogOutput:
     """The process's log: one stream, whose level and format may change while it runs.
 
-    Of lines that somebody could cause without end only so many are written (`line_budget`).
+    Lines that a peer could cause without limit are rate-limited (`line_budget`).
     """
 
     def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -175,17 +175,17 @@ class LogOutput:
         self._handler.setFormatter(_FORMATTERS[form](self._always, self._secrets))
         logging.getLogger().setLevel(level.upper())
 
-    def tell_left_out(self, all_of_it: bool = False) -> None:
-        """Say how many lines were left out a while ago, or (at the end) until now."""
+    def report_suppressed(self, all_of_it: bool = False) -> None:
+        """Report lines suppressed a while ago or (at the end) until now."""
         with self._handler.lock or nullcontext():
-            self._handler.tell_left_out(all_of_it)
+            self._handler.report_suppressed(all_of_it)
 
     def set_epoch(self, epoch: int) -> None:
         """Name the run of the controller in every line."""
         self._always["epoch"] = epoch
 
     def hide(self, secrets: Iterable[str]) -> None:
-        """Never write these."""
+        """Mask these secrets in all lines."""
         self._secrets.update(filter(None, secrets))
 
 

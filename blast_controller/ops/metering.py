@@ -1,4 +1,4 @@
-"""Counts what happens: looks on at the runtime. A count takes about a microsecond of the thread that decides."""
+"""Metrics of events: an observer of the runtime. A count takes about a microsecond of the deciding thread."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from blast_controller.ops.metrics import Metrics
 TORS = "tors"
 """All ToRs together: a fabric may have a thousand."""
 MAX_CODES = 64
-"""Different pairs of dialect and error code that have labels of their own: a code is what a switch says."""
+"""The limit of pairs of dialect and error code with separate labels: switches choose the codes."""
 
 
 class Metering(Observer):
-    """An observer of the runtime. `tenants` are those that may be named; nobody else has a label of its own."""
+    """An observer of the runtime. `tenants` have labels of their own; all others share one."""
 
     def __init__(self, metrics: Metrics, tenants: Iterable[str]) -> None:
         self._metrics = metrics
@@ -37,14 +37,14 @@ class Metering(Observer):
         self._codes: set[tuple[str, str]] = set()
 
     def refused(self, dialect: str, code: str) -> None:
-        """An optical switch has refused a command. From any thread."""
+        """Count a refusal of an optical switch. From any thread."""
         if len(self._codes) < MAX_CODES:
             self._codes.add((dialect, code))
-        told = code if (dialect, code) in self._codes else "other"
-        self._metrics.tl1_errors.labels(dialect, told).inc()
+        label = code if (dialect, code) in self._codes else "other"
+        self._metrics.tl1_errors.labels(dialect, label).inc()
 
     def on_event(self, event: Event, core: Core) -> None:
-        """What devices and senders have told."""
+        """Count reports of devices and senders."""
         metrics = self._metrics
         match event:
             case StepConfirmed(device=device, elapsed=elapsed):
@@ -61,7 +61,7 @@ class Metering(Observer):
                 metrics.drift.labels("elements").set(self.drift.elements)
 
     def on_command(self, command: Command) -> None:
-        """What has left the core and is in force."""
+        """Count commands that left the core."""
         match command:
             case Publish(request=(tenant, _), event=event):
                 self._happened(self._tenant(tenant), event)
@@ -71,11 +71,11 @@ class Metering(Observer):
                     self._metrics.repairs.inc(len(report.commands))
 
     def on_decision(self, seconds: float) -> None:
-        """The core has decided on all that came together."""
+        """Record the duration of a decision."""
         self._metrics.decision_seconds.observe(seconds)
 
     def on_commit(self, records: int, seconds: float) -> None:
-        """So many records are durable, for which the commit waited so long."""
+        """Count a commit with its records and its wait."""
         self._metrics.journal_records.inc(records)
         self._metrics.fsync_seconds.observe(seconds)
 

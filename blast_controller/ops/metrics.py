@@ -1,7 +1,7 @@
-"""Every metric that is counted as things happen: its name, what it says, its unit and its labels, each declared once.
+"""Declaration of every metric that counts events: name, description, unit and labels.
 
-Labels are bounded: tenants, devices and switches are those of the configuration, everything else is a closed list. What
-is not counted but looked at when somebody asks (standing.py) has its names there.
+Labels are bounded: tenants, devices and switches come from the configuration, all others from closed lists. Metrics
+computed on demand are in standing.py.
 """
 
 from __future__ import annotations
@@ -32,35 +32,35 @@ class Metrics:
 
         self.requests = Counter(
             "blast_requests_total",
-            "What became of requests: granted (each part's first and later grants), or how they ended.",
+            "Requests by outcome: granted (each grant of each part), or the final state.",
             ("tenant", "outcome"),
             registry=registry,
         )
         self.refused = Counter(
-            "blast_refused_events_total", "Events that the core refused, by kind.", ("event",), registry=registry
+            "blast_refused_events_total", "Events that the core rejected, by kind.", ("event",), registry=registry
         )
         self.grant_seconds = Histogram(
             "blast_grant_seconds",
-            "Seconds from a request's receipt, or from the decision to light it, to the grant.",
+            "Seconds to a grant, from the receipt of the request or, for later grants, from the decision.",
             buckets=(*MILLISECONDS, 10.0, 60.0, 600.0),
             registry=registry,
         )
         self.grant_step_seconds = Histogram(
             "blast_grant_step_seconds",
-            "Seconds of the steps of a grant: compute, openflow and optical (Table II of the paper).",
+            "Seconds of each step of a grant: compute, openflow, optical (Table II of the paper).",
             ("step",),
             buckets=MILLISECONDS,
             registry=registry,
         )
         self.decision_seconds = Histogram(
             "blast_decision_seconds",
-            "Seconds of a decision for all events that came together.",
+            "Seconds of one decision for a batch of events.",
             buckets=DISK,
             registry=registry,
         )
         self.reconfiguration_seconds = Histogram(
             "blast_reconfig_seconds",
-            "Seconds from a command to a device to its confirmation; of all ToRs together, of each optical switch.",
+            "Seconds from a command to its confirmation, for all ToRs together and for each optical switch.",
             ("device",),
             buckets=MILLISECONDS,
             registry=registry,
@@ -79,24 +79,24 @@ class Metrics:
         )
         self.drift = Gauge(
             "blast_drift_objects",
-            "Rules and cross-connects on devices that are not of Blast's making.",
+            "Rules and cross-connects on devices that Blast did not create.",
             ("kind",),
             registry=registry,
         )
         self.reconcile_runs = Counter(
             "blast_reconcile_runs_total",
-            "Rounds of reading all devices and comparing: clean, repaired, differs (a dry run), or incomplete.",
+            "Reconciliations by result: clean, repaired, differs (dry run) or incomplete.",
             ("result",),
             registry=registry,
         )
         self.repairs = Counter(
             "blast_repair_commands_total",
-            "Commands that mended what devices held otherwise than wanted.",
+            "Commands that repaired differences between devices and journal.",
             registry=registry,
         )
         self.fsync_seconds = Histogram(
             "blast_journal_fsync_seconds",
-            "Seconds that a commit of the journal waited.",
+            "Seconds of a journal commit.",
             buckets=DISK,
             registry=registry,
         )
@@ -104,23 +104,23 @@ class Metrics:
             "blast_journal_records_total", "Records written to the journal.", registry=registry
         )
         self.transfers = Counter(
-            "blast_transfers_total", "Transfers whose senders have told how they went.", ("tenant",), registry=registry
+            "blast_transfers_total", "Transfers reported by their senders.", ("tenant",), registry=registry
         )
         self.transferred_bytes = Counter(
             "blast_transferred_bytes_total",
-            "Bytes that senders say they have sent, once for all receivers.",
+            "Bytes sent, once for all receivers, as senders report.",
             ("tenant",),
             registry=registry,
         )
         self.repaired_bytes = Counter(
             "blast_repaired_bytes_total",
-            "Bytes that senders say they had to send again.",
+            "Bytes of repairs, as senders report.",
             ("tenant",),
             registry=registry,
         )
         self.failed_receivers = Counter(
             "blast_failed_receivers_total",
-            "Receivers that senders say have not got everything.",
+            "Receivers without all data, as senders report.",
             ("tenant",),
             registry=registry,
         )

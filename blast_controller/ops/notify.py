@@ -1,7 +1,7 @@
-"""Talking to the service manager (systemd): ready, reloading, stopping, alive.
+"""Notification of the service manager (systemd): ready, reloading, stopping, alive.
 
-The protocol of sd_notify(3): assignments in one datagram to the socket that NOTIFY_SOCKET names. Without that
-variable nobody listens, and nothing is sent.
+The protocol of sd_notify(3): assignments in one datagram to the socket that NOTIFY_SOCKET names. Without that variable
+nothing is sent.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Notifier:
         # A leading @ stands for the abstract namespace (unix(7)).
         self._address = f"\0{name[1:]}" if name.startswith("@") else name
         self.patience = _watchdog_seconds(environment)
-        """Seconds without a sign of life after which we are killed; None: nobody watches."""
+        """The watchdog timeout in seconds; None: no watchdog."""
 
     def send(self, *assignments: str) -> None:
         """Send e.g. READY."""
@@ -35,15 +35,15 @@ class Notifier:
             out.sendto("\n".join(assignments).encode(), self._address)
 
     def reloading(self) -> None:
-        """Say that a reload begins; READY ends it."""
+        """Report the begin of a reload; READY ends it."""
         self.send("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
 
 class Watchdog:
-    """Tells the service manager that we live, as long as a loop of ours turns.
+    """Notifies the service manager that the process is alive, as long as an event loop runs.
 
-    `on_loop` has an errand done by that loop. The errand is the sign of life itself, and there is one under way at a
-    time: so a loop that hangs ends the signs of life, however well all other threads may be.
+    `on_loop` runs a function on that loop. The function sends the keep-alive, one at a time, so a hanging loop ends the
+    keep-alives whatever other threads do.
     """
 
     def __init__(self, notifier: Notifier, on_loop: Callable[[Callable[[], None]], None]) -> None:
@@ -53,11 +53,11 @@ class Watchdog:
 
     @property
     def interval(self) -> float | None:
-        """Seconds between two calls of `beat`; None when nobody watches."""
+        """Return the seconds between two calls of `beat`; None without a watchdog."""
         return None if self._notifier.patience is None else self._notifier.patience / 4
 
     def beat(self) -> None:
-        """Ask the loop for a sign of life."""
+        """Request a keep-alive from the loop."""
         if self._notifier.patience is not None and not self._under_way:
             self._under_way = True
             self._on_loop(self._live)

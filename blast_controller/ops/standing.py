@@ -1,4 +1,4 @@
-"""What is looked at when somebody asks for the metrics: the fabric and the requests as of the latest commit."""
+"""Metrics computed on demand: the fabric and the requests at the latest commit."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Counts = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where to look: a snapshot; the epoch of a leader (0: it stands by); why the journal cannot be written and why
-    nothing is decided, None if all is well; and by name what other parts count, what only grows apart from `levels`."""
+    """Sources of metrics: a snapshot; the epoch of a leader (0: a standby); the journal's fault and the reason of safe
+    mode, None if there is none; and by name the counters of other parts and, in `levels`, values that also decrease."""
 
     snapshot: Callable[[], Snapshot]
     epoch: Callable[[], int]
@@ -32,32 +32,41 @@ class Sources:
 
 
 class Standing(Collector):
-    """Says how things stand."""
+    """Collects metrics of the current state."""
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: names are not checked against others by collecting, which at this moment would be too early."""
+        """Return nothing: a collection at registration, to check names, would be too early."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """All of it."""
+        """Yield all of it."""
         sources, snapshot = self._sources, self._sources.snapshot()
         for name, text, value in (
-            ("blast_leader", "The epoch of a controller that decides; 0 of others.", sources.epoch()),
-            ("blast_journal_writable", "1: what is decided can be written.", sources.store_fault() is None),
-            ("blast_safe_mode", "1: nothing is decided until an operator lets it.", sources.holding() is not None),
+            ("blast_leader", "Epoch of the leader; 0 on a standby.", sources.epoch()),
+            ("blast_journal_writable", "1 if the journal is writable.", sources.store_fault() is None),
+            (
+                "blast_safe_mode",
+                "1 in safe mode, until an operator resumes the controller.",
+                sources.holding() is not None,
+            ),
         ):
             yield GaugeMetricFamily(name, text, value)
-        yield _labeled("blast_requests", "Requests that are known.", "state", _requests(snapshot))
-        yield _labeled("blast_waiting_parts", "Parts that wait for light.", "tenant", snapshot.requests.waiting)
+        yield _labeled(
+            "blast_requests",
+            "Requests by state, including ended ones within their retention.",
+            "state",
+            _requests(snapshot),
+        )
+        yield _labeled("blast_waiting_parts", "Pending parts.", "tenant", snapshot.requests.waiting)
         yield _labeled("blast_splitters", "Splitters.", "state", _splitters(snapshot))
-        yield GaugeMetricFamily("blast_reservations", "Groups that devices hold something of.", len(snapshot.trees))
-        yield _labeled("blast_of_dp_status", "1: the ToR is connected.", "dpid", _tors(snapshot))
+        yield GaugeMetricFamily("blast_reservations", "Reservations with state on devices.", len(snapshot.trees))
+        yield _labeled("blast_of_dp_status", "1 if the ToR is connected.", "dpid", _tors(snapshot))
         yield _labeled(
             "blast_optical_switch_up",
-            "1: the optical switch is connected.",
+            "1 if the optical switch is connected.",
             "switch",
             {name: float(name not in snapshot.away) for name in snapshot.fabric.switches},
         )
@@ -100,12 +109,12 @@ def _tors(snapshot: Snapshot) -> Counts:
 
 
 def _warm(warm: WarmFacts) -> Iterator[Metric]:
-    yield GaugeMetricFamily("blast_warm_trees", "Trees that are kept lit for their groups.", warm.trees)
+    yield GaugeMetricFamily("blast_warm_trees", "Warm trees.", warm.trees)
     counts = warm.counts
     for name, text, value in (
-        ("blast_optical_grants", "Parts that were given light of an optical switch.", counts.lit),
-        ("blast_warm_hits", "Parts that found their light still on.", counts.hits),
-        ("blast_warm_evictions", "Trees kept lit that gave way before they were needed.", counts.gave_way),
-        ("blast_warm_reclaimed", "Trees kept lit of which somebody took pieces over.", counts.taken_over),
+        ("blast_optical_grants", "Parts that received a light tree of an optical switch.", counts.lit),
+        ("blast_warm_hits", "Parts that used a warm tree.", counts.hits),
+        ("blast_warm_evictions", "Warm trees evicted before their group used them again.", counts.gave_way),
+        ("blast_warm_reclaimed", "Warm trees whose resources another group reclaimed.", counts.taken_over),
     ):
         yield CounterMetricFamily(name, text, value)

@@ -1,4 +1,4 @@
-"""The controller's vital signs, one point a second: what a page draws as lines, and what it says of the controller."""
+"""The controller's vital signs, one point each second: the page's charts and the state of the controller."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from blast_controller.ops.drift import Drift
 POINTS = 600
 """Ten minutes."""
 MAX_GRANTS = 4096
-"""Whose times are kept until the next point."""
+"""The limit of grant times kept until the next point."""
 
 
 class Point(NamedTuple):
@@ -37,25 +37,25 @@ class Vitals(Observer):
     def __init__(self) -> None:
         self.history: deque[Point] = deque(maxlen=POINTS)
         self._grants: deque[float] = deque(maxlen=MAX_GRANTS)
-        self._granted = self._told = 0
+        self._granted = self._reported = 0
 
     def sample(self, snapshot: Snapshot, wall: float) -> Point:
-        """The next point."""
+        """Return the next point."""
         granted = self._granted
         times = [self._grants.popleft() for _ in range(len(self._grants))]
         point = Point(
             round(wall, 3),
             snapshot.waiting_of(None),
             len(snapshot.trees),
-            granted - self._told,
+            granted - self._reported,
             round(1000 * median(times), 2) if times else None,
         )
-        self._told = granted
+        self._reported = granted
         self.history.append(point)
         return point
 
     def on_command(self, command: Command) -> None:
-        """A grant is told."""
+        """Record the time of a grant."""
         match command:
             case Publish(event=event) if event.kind is EventKind.GRANTED and event.grant is not None:
                 self._granted += 1
@@ -64,9 +64,9 @@ class Vitals(Observer):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What to ask of the controller itself: its epoch (0: it stands by); who leads otherwise, and how many seconds ago
-    it was as shown; why nothing is decided or written; whether it is drained; what devices hold that is not ours; and
-    what its servers count."""
+    """Queries of the controller's state: its epoch (0: a standby); the leader, and the age of the displayed state in
+    seconds; why it decides or writes nothing; whether it drains; foreign state on devices; and the counters of its
+    servers."""
 
     epoch: Callable[[], int]
     leader: Callable[[], str | None]
@@ -77,8 +77,8 @@ class Condition:
     drift: Drift
     counts: Callable[[], Mapping[str, float]]
 
-    def told(self) -> dict[str, object]:
-        """All of it, as JSON has it."""
+    def signs(self) -> dict[str, object]:
+        """Return all of it, as JSON has it."""
         epoch = self.epoch()
         return {
             "leader": {

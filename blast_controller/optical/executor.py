@@ -1,8 +1,8 @@
-"""Carries out cross-connect changes on the optical switches: one session and one queue for each switch.
+"""Execution of cross-connect changes on the optical switches: one session and one queue for each switch.
 
-Every step handed in is answered exactly once. When a switch refuses a command for several reservations at once, its
-list of cross-connects decides who has what, and the rest is tried again for each reservation alone, so that one bad
-port fails one reservation only. What has come while the switch was busy goes out together.
+Every step is answered exactly once. When a switch refuses a command for several reservations at once, its list of
+cross-connects determines which ones exist, and the rest is retried for each reservation alone, so that one bad port
+fails one reservation only. Changes that arrive while the switch is busy are sent together.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ LONGEST_RETRY = 10.0
 
 @dataclass(frozen=True, slots=True)
 class SwitchSettings:
-    """How to reach an optical switch; `timeout` in seconds for each command."""
+    """The connection settings of an optical switch; `timeout` in seconds for each command."""
 
     name: SwitchId
     host: str
@@ -65,7 +65,7 @@ class SwitchSettings:
 
     @property
     def secrets(self) -> frozenset[str]:
-        """What must not be written anywhere."""
+        """Return the secrets, which must never be logged."""
         return self.way.secrets | {self.password}
 
 
@@ -80,9 +80,10 @@ class OpticalExecutor:
         may_write: Callable[[], bool] = lambda: True,
         on_refused: Callable[[str, str], None] = lambda dialect, code: None,
     ) -> None:
-        """`may_write` is asked before each change: no switch knows of itself which of two controllers leads.
+        """Create the executor. `may_write` is called before each change: a switch does not know which controller is the
+        leader.
 
-        `on_refused` is told the dialect and the error code of every refusal, on the executor's thread.
+        `on_refused` receives the dialect and the error code of every refusal, on the executor's thread.
         """
         self._loop = asyncio.new_event_loop()
         hands = _Hands(on_event, may_write, on_refused)
@@ -134,20 +135,20 @@ class OpticalExecutor:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """Changes to be made together; `since` says when each was handed in."""
+    """Changes to be made together; `since` has the time at which each was queued."""
 
     changes: tuple[CircuitChange, ...]
     since: Mapping[StepKey, float]
 
     def joined(self, later: _Work) -> _Work | None:
-        """Both at once; None where that would lose the order in which a reservation changes."""
+        """Merge two batches; None if that would change the order within a reservation."""
         if not {key[0] for key in self.since}.isdisjoint(key[0] for key in later.since):
             return None
         return _Work(self.changes + later.changes, {**self.since, **later.since})
 
 
 class _Hands(NamedTuple):
-    """What a session asks of its owner."""
+    """The callbacks of a session to its owner."""
 
     on_event: Callable[[DeviceEvent], None]
     may_write: Callable[[], bool]
@@ -155,7 +156,7 @@ class _Hands(NamedTuple):
 
 
 class _SwitchSession:
-    """One switch: connect, say what is there, do the queue in order, and again when the session is lost."""
+    """One switch: connects, reports the switch's state, works through the queue, and reconnects after a failure."""
 
     def __init__(self, settings: SwitchSettings, hands: _Hands) -> None:
         self._settings = settings
@@ -261,7 +262,7 @@ class _SwitchSession:
         return frozenset(CrossConnect(self._settings.name, *c) for c in await self._present(client))
 
     async def _next(self, lost: asyncio.Future[str]) -> _Work | None:
-        """The next work (None: a reading), or _SessionEnded."""
+        """Return the next work (None: a reading), or _SessionEnded."""
         if not self._queue:
             self._queued.clear()
             queued = asyncio.ensure_future(self._queued.wait())
@@ -287,13 +288,13 @@ class _SwitchSession:
                 self._fail((change,), refusal)
 
         if not self._may_write():
-            self._fail(work.changes, "another controller may lead by now")
+            self._fail(work.changes, "another controller may be the leader now")
             return
         try:
             stuck = await self._disconnect(client, work.changes, answer)
             for change in work.changes:
                 if _key(change) in unanswered and not stuck.isdisjoint(change.after):
-                    answer(change, "what stands in its way could not be disconnected")
+                    answer(change, "a conflicting cross-connect could not be removed")
             connected = await self._connect(client, [c for c in work.changes if c.connect], unanswered, answer)
             for change, dark in await self._dark(client, connected):
                 del unanswered[_key(change)]
@@ -312,7 +313,7 @@ class _SwitchSession:
     async def _dark(
         self, client: SwitchClient, connected: Sequence[CircuitChange]
     ) -> list[tuple[CircuitChange, frozenset[int]]]:
-        """What has been connected, each with its leaves that see no light."""
+        """Return the connected changes, each with its dark leaves."""
         leaves = {leaf for change in connected for leaf in change.leaves}
         if not leaves or self._settings.light.when == "off":
             return [(change, frozenset()) for change in connected]
@@ -327,17 +328,17 @@ class _SwitchSession:
             try:
                 dark = await self._settings.light.dark(client, leaves)
             except Tl1Error as error:
-                log.warning("optical switch %s: the light could not be checked: %s", self._settings.name, error)
+                log.warning("optical switch %s: the light check failed: %s", self._settings.name, error)
                 return
             for output in sorted(dark):
-                self._on_event(LightAlarm(self._settings.name, output, "no light under traffic"))
+                self._on_event(LightAlarm(self._settings.name, output, "no light while traffic flows"))
 
         task = asyncio.create_task(look())
         self._looking.add(task)
         task.add_done_callback(self._looking.discard)
 
     async def _disconnect(self, client: SwitchClient, changes: Sequence[CircuitChange], answer: _Answer) -> set[int]:
-        """Returns the reservations of which something could not be disconnected."""
+        """Return the reservations with a circuit that could not be disconnected."""
         doomed = [_circuit(c) for change in changes for c in change.disconnect]
         refusals: dict[Circuit, str] = {}
         if doomed:
@@ -356,7 +357,7 @@ class _SwitchSession:
         return stuck
 
     async def _disconnect_singly(self, client: SwitchClient, doomed: Sequence[Circuit]) -> dict[Circuit, str]:
-        """What is not there counts as disconnected."""
+        """Disconnect one by one; a missing circuit counts as disconnected."""
         refusals: dict[Circuit, str] = {}
         for circuit in set(doomed) & await self._present(client):
             try:
@@ -372,7 +373,7 @@ class _SwitchSession:
         unanswered: dict[StepKey, CircuitChange],
         answer: _Answer,
     ) -> list[CircuitChange]:
-        """Connect what has not failed yet; answers those that are refused and returns the others."""
+        """Connect the changes that have not failed yet; answer refused ones and return the others."""
         changes = [change for change in changes if _key(change) in unanswered]
         if not changes:
             return []
@@ -412,7 +413,7 @@ class _SwitchSession:
         return None
 
     def _refusal(self, error: Denied) -> str:
-        """What it says, noted."""
+        """Count a refusal and return its message."""
         self._on_refused(self._settings.dialect.name, error.code)
         return str(error)
 
@@ -438,5 +439,5 @@ def _circuit(c: CrossConnect) -> Circuit:
 
 
 def _roots_first(changes: Sequence[CircuitChange]) -> list[Circuit]:
-    """Each change lists its roots first; so does the whole."""
+    """Return each change lists its roots first; so does the whole."""
     return [_circuit(c) for change in changes for c in change.connect]

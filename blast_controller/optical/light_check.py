@@ -16,10 +16,10 @@ When = Literal["off", "before_grant", "under_traffic"]
 
 
 class Powers(Protocol):
-    """Whoever can read the powers of a switch."""
+    """An interface that reads the powers of a switch."""
 
     async def powers(self) -> dict[Port, float]:
-        """dBm at every port where the switch measures it."""
+        """Return the power in dBm at every measured port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ class LightCheck:
     wait: float = 0.5
 
     async def dark(self, switch: Powers, outputs: Collection[int]) -> frozenset[int]:
-        """The outputs at which no light has come out within `wait`; what is not measured counts as lit.
+        """Return the outputs that are dark for `wait`; unmeasured outputs count as lit.
 
-        Raises the Tl1Error of a reading that fails.
+        Raises the Tl1Error of a failed reading.
         """
         loop = asyncio.get_running_loop()
         until = loop.time() + self.wait

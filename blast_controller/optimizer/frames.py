@@ -9,6 +9,6 @@ LENGTH = struct.Struct("!I")
 
 
 def frame(message: object) -> bytes:
-    """A message as bytes."""
+    """Return a message as bytes."""
     body = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
     return LENGTH.pack(len(body)) + body

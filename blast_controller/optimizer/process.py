@@ -1,7 +1,7 @@
-"""The optimizer at work beside the controller: one process of lower priority, started anew when it ends.
+"""The optimizer in a process of lower priority beside the controller, restarted when it exits.
 
-A process and not a thread: a busy thread would hold the interpreter from the controller for tens of milliseconds. Every
-question is answered exactly once: with nobody where the process has died, or is so late that it is ended.
+A thread would not do: a busy one would hold the interpreter's lock from the controller for tens of milliseconds. Every
+question is answered exactly once: with an empty answer if the process died, or was so late that it was ended.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Worker:
 
     def __init__(self) -> None:
         try:
-            # Without the working directory on its path: nobody else's modules.
+            # The working directory is not on the path, so no other modules are imported.
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "blast_controller.optimizer.worker"],
                 stdin=subprocess.PIPE,
@@ -53,23 +53,23 @@ class Worker:
                 bufsize=0,
             )
         except OSError as error:
-            raise WorkerLostError(f"the optimizer cannot be started: {error.strerror}") from error
+            raise WorkerLostError(f"the optimizer process failed to start: {error.strerror}") from error
         self.pid = self._process.pid
 
     def wait_ready(self, seconds: float) -> int:
-        """Its memory in bytes, once it has loaded."""
+        """Wait until the process is ready, and return its memory in bytes."""
         return self._read(int, seconds)
 
     def ask(self, command: Optimize) -> Optimized:
-        """The answer to a question; takes as long as that may take."""
+        """Return the answer to a question; takes as long as that may take."""
         try:
             self._write(frame((command.contention, command.seconds, command.revision)))
         except OSError as error:
-            raise WorkerLostError("the optimizer has ended") from error
+            raise WorkerLostError("the optimizer process exited") from error
         return Optimized(command.revision, self._read(tuple, command.seconds + GRACE))
 
     def kill(self) -> None:
-        """End the process, from any thread; whoever waits for an answer gets WorkerLostError."""
+        """Kill the process, from any thread; a pending call gets WorkerLostError."""
         self._process.kill()
 
     def end(self) -> None:
@@ -92,9 +92,9 @@ class Worker:
         try:
             found = pickle.loads(self._bytes(size, until))
         except (pickle.UnpicklingError, EOFError, AttributeError, ImportError) as error:
-            raise WorkerLostError(f"the optimizer answers nonsense: {error}") from error
+            raise WorkerLostError(f"the optimizer sent an invalid answer: {error}") from error
         if not isinstance(found, kind):
-            raise WorkerLostError(f"the optimizer answers nonsense: {type(found).__name__}")
+            raise WorkerLostError(f"the optimizer sent an invalid answer: {type(found).__name__}")
         return found
 
     def _bytes(self, count: int, until: float) -> bytes:
@@ -106,7 +106,7 @@ class Worker:
                 raise WorkerLostError("the optimizer did not answer in time")
             more = os.read(self._process.stdout.fileno(), count - len(read))
             if not more:
-                raise WorkerLostError("the optimizer has ended")
+                raise WorkerLostError("the optimizer process exited")
             read += more
         return read
 
@@ -126,7 +126,7 @@ class OptimizerProcess:
 
     @property
     def pid(self) -> int | None:
-        """The process, starting or ready; None while there is none."""
+        """Return the process, starting or ready; None while there is none."""
         worker = self._worker
         return None if worker is None else worker.pid
 
@@ -135,11 +135,11 @@ class OptimizerProcess:
         self._thread.start()
 
     def ask(self, command: Optimize) -> None:
-        """Have a question answered; never blocks."""
+        """Send a question; never blocks."""
         self._questions.put(command)
 
     def stop(self) -> None:
-        """End the process; what is still asked is answered with nobody."""
+        """End the process; pending questions get an empty answer."""
         self._ending = True
         self._questions.put(None)
         worker = self._worker
@@ -165,7 +165,8 @@ class OptimizerProcess:
             self._drop()
 
     def _next(self) -> Optimize | None:
-        """The next question, or None when it is time to look whether to go on, or to try to start a process again."""
+        """Return the next question, or None when it is time to look whether to go on, or to try to start a process
+        again."""
         pause = None if self._worker is not None else max(0.0, self._start_at - time.monotonic())
         try:
             return self._questions.get(timeout=pause)
@@ -180,7 +181,7 @@ class OptimizerProcess:
         except WorkerLostError as gone:
             self._drop()
             if not self._ending:
-                log.warning("%s, and is started again", gone)
+                log.warning("%s; restarting it", gone)
             return Optimized(command.revision)
 
     def _make_ready(self) -> None:
@@ -192,7 +193,7 @@ class OptimizerProcess:
         except WorkerLostError as gone:
             self._drop()
             if not self._ending:
-                log.error("%s; decisions are made without, and it is tried again in %g s", gone, self._pause)
+                log.error("%s; decisions continue without it, the next start is in %g s", gone, self._pause)
             self._start_at = time.monotonic() + self._pause
             self._pause = min(2 * self._pause, LONGEST_PAUSE)
         else:

@@ -1,7 +1,7 @@
 """The optimizer's process: reads questions from standard input and writes answers to standard output.
 
-Started by `process` and by nobody else. Questions (contention, seconds, seed) are answered in order by tuples
-of `Chosen`. The first message out says that the process is ready, and how much memory it has.
+Started only by `process`. Questions (contention, seconds, seed) are answered in order by tuples of `Chosen`. The first
+message reports that the process is ready, and its memory.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Question = tuple[Contention, float, int]
 
 
 def read(stream: BinaryIO) -> Question:
-    """The next message. Raises EOFError when there are no more."""
+    """Return the next message. Raises EOFError when there are no more."""
     head = stream.read(LENGTH.size)
     if len(head) < LENGTH.size:
         raise EOFError
@@ -39,7 +39,7 @@ def read(stream: BinaryIO) -> Question:
 
 
 def answer(question: Question) -> tuple[Chosen, ...]:
-    """What a question's seconds are enough for."""
+    """Return the best answer found within a question's time."""
     contention, seconds, seed = question
     return choose(contention, _clock(seconds), random.Random(seed))
 
@@ -51,7 +51,7 @@ def _clock(seconds: float) -> Spent:
 
 def main() -> None:
     """Answer until standard input ends, which it does when the controller does."""
-    # The controller's terminal may interrupt everybody; it is the controller that ends this process.
+    # Ctrl-C in the controller's terminal reaches this process too; the controller ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     questions, answers = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
     # Whatever a library prints must not get between the answers.

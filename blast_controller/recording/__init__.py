@@ -1,1 +1,1 @@
-"""The flight recorder: what was shown at every moment, in a file of its own that is bounded by bytes and days."""
+"""The recorder: the displayed state at every moment, in a separate file bounded by size and age."""

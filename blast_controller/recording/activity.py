@@ -1,4 +1,4 @@
-"""How much happened when, from what is known of blocks without reading them."""
+"""Activity over time, computed from metadata of blocks without reading them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Piece(NamedTuple):
 
 
 def spread(pieces: Iterable[Piece], buckets: int, begin: int, end: int) -> list[Bucket]:
-    """What lies in buckets of equal length between two times; each piece evenly over its time."""
+    """Distribute pieces over buckets of equal length between two times; each piece evenly over its time."""
     length = max(end - begin, 1) / buckets
     moments, changes = [0.0] * buckets, [0.0] * buckets
     for least, most, count, changed in pieces:

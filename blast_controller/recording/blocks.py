@@ -1,6 +1,6 @@
-"""Consecutive moments as one text: their times, how many rows each changes, the names of these, and their deltas.
+"""Consecutive moments as one text: their times, their numbers of changed rows, the names of these, and their deltas.
 
-Columns rather than lines of everything: what is alike then lies together, which makes a third of the bytes.
+Columns instead of complete lines: similar data is adjacent, which reduces the size to a third.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Stamp(NamedTuple):
 
 
 def stamp_of(now: float, wall: float) -> Stamp:
-    """From seconds."""
+    """Convert from seconds."""
     return Stamp(round(now * 1e6), round(wall * 1e6))
 
 
@@ -43,7 +43,7 @@ class BlockText:
 
     @property
     def changes(self) -> int:
-        """How many rows changed, each time that they did."""
+        """Return the total number of row changes."""
         return len(self._names)
 
     def add(self, stamp: Stamp, difference: Difference, before: Rows) -> None:
@@ -66,14 +66,15 @@ class BlockText:
         self.size += later.size
 
     def text(self) -> str:
-        """All of it."""
+        """Return all of it."""
         times = _times(self.stamps)
         head = f"{len(self.stamps)} {self.changes}"
         return "\n".join([head, *times, *self._counts, *to_lines(self._names), *self._deltas])
 
 
 def _times(stamps: list[Stamp]) -> Iterator[str]:
-    """Each against the one before: how far the core's clock went, and by how much more the other one, if it did."""
+    """Yield each against the one before: how far the core's clock went, and by how much more the other one, if it
+    did."""
     before = stamps[0] if stamps else Stamp(0, 0)
     for stamp in stamps:
         now, wall = stamp.now - before.now, stamp.wall - before.wall
@@ -82,26 +83,26 @@ def _times(stamps: list[Stamp]) -> Iterator[str]:
 
 
 class Block:
-    """A block that is read; the time of its first moment is told apart from it. Raises Unreadable, as all it does."""
+    """A block that is read; the time of its first moment is stored separately. Raises Unreadable, as all methods do."""
 
     def __init__(self, text: str, first: Stamp) -> None:
         head, *lines = text.split("\n")
         try:
             moments, changes = (int(number) for number in head.split(" "))
             if min(moments, changes) < 0 or len(lines) != 2 * (moments + changes):
-                raise Unreadable("a block has not as many lines as it says")
+                raise Unreadable("a block's number of lines differs from its header")
             self.stamps = list(_stamps(lines[:moments], first))
             self._counts = [int(count) for count in lines[moments : 2 * moments]]
         except ValueError as error:
-            raise Unreadable("a block's numbers cannot be read") from error
+            raise Unreadable("a block's numbers are malformed") from error
         names = 2 * moments
         self._names = from_lines(lines[names : names + changes])
         self._deltas = lines[names + changes :]
         if sum(self._counts) != changes or min(self._counts, default=0) < 0:
-            raise Unreadable("a block's moments have not as many changes as it says")
+            raise Unreadable("a block's number of changes differs from its header")
 
     def play(self, rows: Rows, moments: int) -> None:
-        """Let rows become what they were after so many moments."""
+        """Apply this number of moments to the rows."""
         count = sum(self._counts[:moments])
         for name, line in zip(self._names[:count], self._deltas[:count], strict=True):
             row = changed(name, rows.get(name), line)
@@ -111,7 +112,7 @@ class Block:
                 rows[name] = row
 
     def changes_at(self) -> list[int]:
-        """How many rows each moment changes."""
+        """Return the number of rows that each moment changes."""
         return self._counts
 
 
@@ -122,5 +123,5 @@ def _stamps(lines: list[str], first: Stamp) -> Iterator[Stamp]:
         now += int(step)
         wall += int(step) + (int(more) if more else 0)
         if max(abs(now), abs(wall)) > LATEST:
-            raise Unreadable("a moment's time is no time")
+            raise Unreadable("a moment's time is malformed")
         yield Stamp(now, wall)

@@ -11,10 +11,10 @@ import lzma
 import zstandard
 
 MAX_BYTES = 64 << 20
-"""What a text may come to; whoever writes stays far below."""
+"""The limit of an uncompressed text; writers stay far below."""
 MAX_MEMORY = 128 << 20
 _SOON, _LONG, _FAST = 0, 6, 19
-"""The presets of xz where it is done anew within minutes and for what stays, and the level of zstandard."""
+"""The presets of xz for data rewritten within minutes and for permanent data, and the level of zstandard."""
 
 
 class Unreadable(ValueError):
@@ -22,22 +22,22 @@ class Unreadable(ValueError):
 
 
 def packed_soon(text: str) -> bytes:
-    """At little effort."""
+    """Compress with little effort."""
     return _packed(text, _SOON)
 
 
 def packed(text: str) -> bytes:
-    """As small as can be."""
+    """Compress to minimum size."""
     return _packed(text, _LONG)
 
 
 def packed_for_speed(text: str) -> bytes:
-    """To be read fast."""
+    """Compress for fast decompression."""
     return zstandard.ZstdCompressor(level=_FAST, write_checksum=True).compress(_bytes(text))
 
 
 def unpacked(data: bytes) -> str:
-    """The text. Raises Unreadable, also of what would be too long."""
+    """Return the text. Raises Unreadable, also of what would be too long."""
     try:
         found = _from_zstandard(data) if data.startswith(zstandard.FRAME_HEADER) else _from_xz(data)
         return found.decode("utf-8", "surrogatepass")
@@ -62,11 +62,11 @@ def _from_xz(data: bytes) -> bytes:
 
 
 def _from_zstandard(data: bytes) -> bytes:
-    # It takes the memory that the frame says it needs.
+    # Decompression allocates the memory that the frame declares.
     frame = zstandard.get_frame_parameters(data)
     if frame.content_size > MAX_BYTES:
         raise Unreadable("it is too long")
-    # `decompress` would take a header that says 0 bytes at its word, and look at nothing behind it.
+    # `decompress` would trust a header that declares 0 bytes and ignore the data behind it.
     reader = zstandard.ZstdDecompressor(max_window_size=MAX_MEMORY).decompressobj()
     found: bytes = reader.decompress(data)
     if not (frame.has_checksum and reader.eof) or reader.unused_data:

@@ -1,6 +1,6 @@
-"""A row against what it was before: how many characters at its beginning and its end stay, and what is between them.
+"""Deltas of a row: the lengths of its common beginning and end, and the text between them.
 
-A row is most often itself again but for a state or a number, and keeping it whole would tell its receivers every time.
+Most changes affect only a state or a number; storing the row completely would repeat its receivers every time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _LARGEST_ROW = 16 << 20
 
 
 def delta(name: str, before: str | None, after: str | None) -> str:
-    """What becomes of a row."""
+    """Return the delta of a row."""
     if after is None:
         return GONE
     if before is None:
@@ -27,7 +27,7 @@ def delta(name: str, before: str | None, after: str | None) -> str:
 
 
 def changed(name: str, before: str | None, line: str) -> str | None:
-    """The row after a delta. Raises Unreadable."""
+    """Return the row after a delta. Raises Unreadable."""
     if line == GONE:
         return None
     if line[0] == "{":
@@ -36,12 +36,12 @@ def changed(name: str, before: str | None, line: str) -> str | None:
             raise Unreadable("a row is too long")
         return line.replace(_OWN_NAME, own) if own else line
     if before is None:
-        raise Unreadable(f"{name!r} changes and was not there")
+        raise Unreadable(f"{name!r} changes but did not exist")
     try:
         first, second, middle = line.split(" ", 2)
         begin, end = int(first), int(second)
     except ValueError as error:
-        raise Unreadable("a change of a row cannot be read") from error
+        raise Unreadable("a change of a row is malformed") from error
     keep = len(before) - end
     if not 0 <= begin <= keep <= len(before) or len(before) + len(middle) > _LARGEST_ROW:
         raise Unreadable("a change of a row does not fit the row")
@@ -54,23 +54,23 @@ def _own(name: str) -> str:
 
 
 def _common(one: str, other: str, most: int) -> int:
-    """How many characters at the beginning are the same: by halves, for comparing slices is fast."""
-    least, over = 0, most + 1
-    while over - least > 1:
-        middle = (least + over) // 2
-        if one[least:middle] == other[least:middle]:
-            least = middle
+    """Return the length of the common beginning, by bisection, because comparing slices is fast."""
+    minimum, over = 0, most + 1
+    while over - minimum > 1:
+        middle = (minimum + over) // 2
+        if one[minimum:middle] == other[minimum:middle]:
+            minimum = middle
         else:
             over = middle
-    return least
+    return minimum
 
 
 def _common_end(one: str, other: str, most: int) -> int:
-    least, over = 0, most + 1
-    while over - least > 1:
-        middle = (least + over) // 2
-        if one[len(one) - middle : len(one) - least] == other[len(other) - middle : len(other) - least]:
-            least = middle
+    minimum, over = 0, most + 1
+    while over - minimum > 1:
+        middle = (minimum + over) // 2
+        if one[len(one) - middle : len(one) - minimum] == other[len(other) - middle : len(other) - minimum]:
+            minimum = middle
         else:
             over = middle
-    return least
+    return minimum

@@ -1,7 +1,7 @@
-"""What differs between two moments, a sentence each for people.
+"""Differences between two moments, one sentence each.
 
-Moments before and after, not all that happened between them: what came and went meanwhile is not told, nor are times,
-which begin anew with every run.
+Only the two moments are compared: changes in between that cancel out are not listed, nor are times, which restart with
+every run.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class Differences(NamedTuple):
 
 
 def differences(before: Rows, after: Rows, most: int = MOST) -> Differences:
-    """What of the rows differs, devices and elements first. Raises ValueError, and its like, for what is no row."""
+    """Return the differences of rows, devices and elements first. Raises ValueError and subclasses for an invalid
+    row."""
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     names.sort(key=_order)
     found: list[Difference] = []
@@ -49,7 +50,7 @@ def differences(before: Rows, after: Rows, most: int = MOST) -> Differences:
 def _row(text: str | None) -> Row:
     found = None if text is None else json.loads(text)
     if not isinstance(found, dict | None):
-        raise ValueError("a row is no object")
+        raise ValueError("a row is not an object")
     return found
 
 
@@ -60,7 +61,7 @@ def _order(name: str) -> tuple[int, int, str]:
 
 def _sentences(name: str, before: Row, after: Row) -> Iterator[str]:
     kind, _, own = name.partition("/")
-    yield from _TOLD.get(kind, _anything)(own or kind, before, after)
+    yield from _FIELDS.get(kind, _anything)(own or kind, before, after)
 
 
 def _anything(own: str, before: Row, after: Row) -> Iterator[str]:
@@ -68,25 +69,25 @@ def _anything(own: str, before: Row, after: Row) -> Iterator[str]:
 
 
 def _away(device: str, before: Row, after: Row) -> Iterator[str]:
-    yield f"{device} is back" if after is None else f"{device} is disconnected: {after['reason']}"
+    yield f"{device} is connected" if after is None else f"{device} is disconnected: {after['reason']}"
 
 
 def _unit(_unit: str, before: Row, after: Row) -> Iterator[str]:
-    """Who holds an element is told by trees."""
+    """Describe changes of faults; trees describe their holders."""
     was, now = before or _NONE, after or _NONE
     for element in sorted({*was, *now}):
         old, new = (side.get(element, _NONE).get("unusable") for side in (was, now))
         if old != new:
-            yield f"{element} can be used again" if new is None else f"{element} cannot be used: {new}"
+            yield f"{element} is usable" if new is None else f"{element} is unusable: {new}"
 
 
 def _fabric(_name: str, before: Row, after: Row) -> Iterator[str]:
     old, new = (", ".join(fabric_summary(side)) if side else "none" for side in (before, after))
-    yield f"the fabric is another one: {old} -> {new}"
+    yield f"fabric changed: {old} -> {new}"
 
 
 def fabric_summary(row: Mapping[str, Any]) -> list[str]:
-    """What a fabric has, by numbers."""
+    """Summarize a fabric in numbers."""
     kinds = {
         "racks": ("rack", "racks"),
         "splitters": ("splitter", "splitters"),
@@ -98,24 +99,24 @@ def fabric_summary(row: Mapping[str, Any]) -> list[str]:
 def _warm(_name: str, before: Row, after: Row) -> Iterator[str]:
     old, new = ((side or _NONE).get("trees", 0) for side in (before, after))
     if old != new:
-        yield f"trees kept lit: {old} -> {new}"
+        yield f"warm trees: {old} -> {new}"
 
 
 def _tree(number: str, before: Row, after: Row) -> Iterator[str]:
     whose = after or before or _NONE
     old, new = (side["state"] if side else None for side in (before, after))
-    what = f"tree {number} of {whose['tenant']}/{whose['key']}"
+    subject = f"tree {number} of {whose['tenant']}/{whose['key']}"
     if old is None or new is None:
-        yield f"{what}: {new}, new" if new else f"{what}: gone, was {old}"
+        yield f"{subject}: {new}, new" if new else f"{subject}: removed, was {old}"
         return
     if old != new:
-        yield f"{what}: {old} -> {new}"
-    yield from _members(what, (before or _NONE)["leafRacks"], (after or _NONE)["leafRacks"])
+        yield f"{subject}: {old} -> {new}"
+    yield from _members(subject, (before or _NONE)["leafRacks"], (after or _NONE)["leafRacks"])
 
 
 def _request(name: str, before: Row, after: Row) -> Iterator[str]:
     if after is None:
-        yield f"request {name}: no longer known, was {(before or _NONE)['state']}"
+        yield f"request {name}: forgotten, was {(before or _NONE)['state']}"
         return
     reason = "; ".join(dict.fromkeys(part["reason"] for part in after["parts"] if part.get("reason")))
     why = f" ({reason})" if reason else ""
@@ -135,15 +136,15 @@ def _reasons(row: Mapping[str, Any]) -> list[object]:
     return [(part["state"], part.get("reason")) for part in row["parts"]]
 
 
-def _members(what: str, before: list[str], after: list[str]) -> Iterator[str]:
+def _members(subject: str, before: list[str], after: list[str]) -> Iterator[str]:
     for word, some, others in (("now with", after, before), ("now without", before, after)):
         known = set(others)
         if found := [name for name in some if name not in known]:
             more = f" and {len(found) - LONGEST_LIST} more" if len(found) > LONGEST_LIST else ""
-            yield f"{what}: {word} {', '.join(found[:LONGEST_LIST])}{more}"
+            yield f"{subject}: {word} {', '.join(found[:LONGEST_LIST])}{more}"
 
 
-_TOLD: dict[str, Callable[[str, Row, Row], Iterator[str]]] = {
+_FIELDS: dict[str, Callable[[str, Row, Row], Iterator[str]]] = {
     rows.FABRIC: _fabric,
     "away": _away,
     "unit": _unit,
@@ -151,4 +152,4 @@ _TOLD: dict[str, Callable[[str, Row, Row], Iterator[str]]] = {
     "tree": _tree,
     "request": _request,
 }
-_KINDS = list(_TOLD)
+_KINDS = list(_FIELDS)

@@ -1,4 +1,4 @@
-"""What can be wrong with a recording. Each is one sentence that says what to do."""
+"""Faults of a recording, each with a message that has the cause and the remedy."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class NoRecording(RecordingFault):
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(
-            f"the recording {path} cannot be opened ({reason}): name the file of recording.file, whose folder must "
-            "exist and which you must be allowed to use"
+            f"the recording {path} cannot be opened ({reason}): check recording.file; its directory must exist, "
+            "and you need read and write permission"
         )
 
 
@@ -24,8 +24,8 @@ class Damaged(RecordingFault):
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(
-            f"{path} is not a whole recording ({reason}): move it and its -wal file away, a new one is then begun; "
-            "the journal is another file, and not concerned"
+            f"the recording {path} is damaged ({reason}): move it and its -wal file away to begin a new one; the "
+            "journal is a different file and not affected"
         )
 
 
@@ -43,14 +43,14 @@ class InUse(RecordingFault):
     """Another process has the file."""
 
     def __init__(self, path: Path, reason: str) -> None:
-        super().__init__(f"the recording {path} is in use ({reason}): give every controller a file of its own")
+        super().__init__(f"the recording {path} is in use ({reason}): configure a different file for each controller")
 
 
 class CannotKeep(RecordingFault):
     """The disk is full, or fails."""
 
     def __init__(self, path: Path, reason: str) -> None:
-        super().__init__(f"the recording {path} cannot be written or read ({reason}): make room, or check the disk")
+        super().__init__(f"the recording {path} cannot be read or written ({reason}): free space, or check the disk")
 
 
 class NothingRecorded(RecordingFault):

@@ -35,8 +35,8 @@ TABLES = (
     "CREATE TABLE block (first INTEGER PRIMARY KEY, last INTEGER NOT NULL, run INTEGER NOT NULL, "
     "now INTEGER NOT NULL, wall INTEGER NOT NULL, least INTEGER NOT NULL, most INTEGER NOT NULL, "
     "changes INTEGER NOT NULL, digest INTEGER NOT NULL) STRICT",
-    # What bases and blocks hold, apart from them: looking for a moment then reads little. `left` counts the bodies of
-    # the same owner and kind from this one on; the digest is that of owner, kind, `left` and data.
+    # The contents of bases and blocks are separate: finding a moment then reads little. `left` counts the bodies of the
+    # same owner and kind from this one on; the digest is that of owner, kind, `left` and data.
     "CREATE TABLE body (number INTEGER PRIMARY KEY, owner INTEGER NOT NULL, kind INTEGER NOT NULL, "
     "data BLOB NOT NULL, left INTEGER NOT NULL, digest INTEGER NOT NULL) STRICT",
     "CREATE INDEX body_of ON body (owner, kind)",
@@ -54,30 +54,30 @@ def typed_faults(path: Path) -> Iterator[None]:
         try:
             yield
         except UnicodeDecodeError as error:
-            # Even what SQLite says of a damage may quote it.
-            raise Damaged(path, "a text in it is none") from error
+            # SQLite's message about the damage may contain invalid text itself.
+            raise Damaged(path, "it contains text that is not UTF-8") from error
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
-    """A connection that writes nothing, for one thread at a time. Raises RecordingFault."""
+    """Return a connection that writes nothing, for one thread at a time. Raises RecordingFault."""
     if not path.is_file():
         raise NoRecording(path, "there is no such file")
     return _checked(path, "ro")
 
 
 def open_to_write(path: Path) -> sqlite3.Connection:
-    """A connection for one thread at a time; the file is made where there is none. Raises RecordingFault."""
+    """Return a connection for one thread at a time; the file is made where there is none. Raises RecordingFault."""
     if not path.exists():
         _create(path)
     connection = _checked(path, "rw")
-    # A crash of the machine may take the latest seconds; what is there is whole all the same.
+    # A machine crash may lose the latest seconds, but the file stays consistent.
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute(f"PRAGMA journal_size_limit = {4 << 20}")
     return connection
 
 
 def _create(path: Path) -> None:
-    """It appears under its name whole."""
+    """Create the file atomically."""
     unfinished = path.with_name(path.name + ".new")
     with typed_faults(path):
         unfinished.unlink(missing_ok=True)
@@ -100,7 +100,7 @@ def _checked(path: Path, mode: str) -> sqlite3.Connection:
             (mark,) = connection.execute("PRAGMA application_id").fetchone()
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             if mark != APPLICATION_ID or version < FORMAT:
-                raise Damaged(path, "it does not carry the mark of a recording of Blast")
+                raise Damaged(path, "it is not a recording of Blast")
             if version > FORMAT:
                 raise NewerRecording(path, version, FORMAT)
         except BaseException:

@@ -15,7 +15,7 @@ TEXT_BYTES = 8 << 20
 
 
 def image_texts(rows: Mapping[str, str | None]) -> Iterator[str]:
-    """The rows; None are gone. At least one text."""
+    """Yield the rows; None are gone. At least one text."""
     some: Difference = {}
     size = 0
     for name, row in rows.items():
@@ -28,18 +28,18 @@ def image_texts(rows: Mapping[str, str | None]) -> Iterator[str]:
 
 
 def _text(rows: Mapping[str, str | None]) -> str:
-    gone = to_lines(sorted(name for name, row in rows.items() if row is None))
+    removed = to_lines(sorted(name for name, row in rows.items() if row is None))
     there = sorted((name, row) for name, row in rows.items() if row is not None)
-    return "\n".join([str(len(gone)), *gone, *to_lines(name for name, _ in there), *(row for _, row in there)])
+    return "\n".join([str(len(removed)), *removed, *to_lines(name for name, _ in there), *(row for _, row in there)])
 
 
 def apply_image(texts: Iterable[str], rows: Rows) -> None:
-    """Let rows become what the image says. Raises Unreadable."""
+    """Replace the rows by those of the image. Raises Unreadable."""
     for text in texts:
         head, _, rest = text.partition("\n")
         lines = rest.split("\n") if rest else []
         if not head.isdecimal() or len(head) > 9 or (len(lines) - (count := int(head))) % 2 or count > len(lines):
-            raise Unreadable("an image has not as many rows as names")
+            raise Unreadable("an image's numbers of rows and names differ")
         middle = count + (len(lines) - count) // 2
         for name in from_lines(lines[:count]):
             rows.pop(name, None)

@@ -1,4 +1,4 @@
-"""Names as lines. A row is JSON, which has no line breaks; of names, which clients choose a part of, nobody knows."""
+"""Names as lines. A row is JSON without line breaks; names contain text chosen by clients and need escapes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterable
 
 
 def to_lines(names: Iterable[str]) -> list[str]:
-    """A line for each name."""
+    """Return a line for each name."""
     return [_escaped(name) if "\n" in name or "\\" in name else name for name in names]
 
 
 def from_lines(lines: list[str]) -> list[str]:
-    """The names."""
+    """Return the names."""
     return [_unescaped(line) if "\\" in line else line for line in lines]
 
 

@@ -32,7 +32,7 @@ class BlockRow(NamedTuple):
 
     @property
     def stamp(self) -> Stamp:
-        """When the first moment was."""
+        """Return the time of the first moment."""
         return Stamp(self.now, self.wall)
 
 
@@ -62,26 +62,26 @@ class RunRow(NamedTuple):
 
 
 class Look:
-    """What a connection shows. Raises Damaged, and what SQLite does."""
+    """Reads from a connection. Raises Damaged and SQLite's errors."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
         self._path = path
 
     def blocks(self, rest: str, *values: int) -> list[BlockRow]:
-        """Blocks, by the rest of a query."""
+        """Read blocks by the rest of a query."""
         return self._rows(BlockRow, f"SELECT * FROM block {rest}", values)
 
     def block(self, rest: str, *values: int) -> BlockRow | None:
-        """The first of them."""
+        """Return the first of them."""
         return next(iter(self.blocks(f"{rest} LIMIT 1", *values)), None)
 
     def base(self, rest: str, *values: int) -> BaseRow | None:
-        """The first of such bases."""
+        """Return the first of such bases."""
         return next(iter(self._rows(BaseRow, f"SELECT * FROM base {rest} LIMIT 1", values)), None)
 
     def runs(self, rest: str, *values: int) -> list[Run]:
-        """Runs."""
+        """Read runs by the rest of a query."""
         rows = self._rows(RunRow, f"SELECT * FROM run {rest}", values)
         return [
             Run(
@@ -98,7 +98,7 @@ class Look:
         ]
 
     def pieces(self, begin: int, end: int) -> list[Piece]:
-        """What happened between two wall times."""
+        """Return the activity between two wall times."""
         blocks = self.blocks("WHERE most >= ? AND least <= ?", begin, end)
         bases = self._rows(BaseRow, "SELECT * FROM base WHERE alone AND wall BETWEEN ? AND ?", (begin, end))
         return [
@@ -118,7 +118,7 @@ class Look:
             raise Damaged(self._path, "moments are missing")
 
     def bodies(self, owner: int, kind: int) -> list[bytes]:
-        """What a base or block holds of a kind."""
+        """Return the bodies of a base or block of one kind."""
         query = "SELECT data, left, digest FROM body WHERE owner = ? AND kind = ? ORDER BY number"
         found = self._connection.execute(query, (owner, kind)).fetchall()
         for place, (data, left, digest) in enumerate(found):
@@ -127,13 +127,13 @@ class Look:
         return [data for data, _, _ in found]
 
     def read(self, row: BlockRow) -> Block:
-        """The moments of a block."""
+        """Return the moments of a block."""
         try:
             block = Block(only(self.bodies(row.first, MOMENTS)), row.stamp)
         except Unreadable as error:
             raise Damaged(self._path, str(error)) from error
         if len(block.stamps) != row.last - row.first + 1:
-            raise Damaged(self._path, "a block has not as many moments as it should")
+            raise Damaged(self._path, "a block has a wrong number of moments")
         return block
 
     def _rows(self, kind: type[T], query: str, values: tuple[int, ...]) -> list[T]:
@@ -141,7 +141,7 @@ class Look:
         found = self._connection.execute(query, values).fetchall()
         for *row, digest in found:
             if not all(isinstance(value, wanted) for value, wanted in zip(row, types, strict=True)):
-                raise Damaged(self._path, "a value in it is of another kind")
+                raise Damaged(self._path, "a value in it has a wrong type")
             if digest != digest_of(*row):
                 raise Damaged(self._path, "a value in it has changed")
         return [kind(*row) for *row, _ in found]
@@ -159,7 +159,7 @@ def _moments(bases: list[BaseRow], blocks: list[BlockRow]) -> tuple[int, int] | 
 
 
 def only(bodies: list[bytes]) -> str:
-    """The text of the only body. Raises Unreadable."""
+    """Return the text of the only body. Raises Unreadable."""
     if len(bodies) != 1:
-        raise Unreadable("a block has not one body")
+        raise Unreadable("a block does not have exactly one body")
     return unpacked(bodies[0])

@@ -1,4 +1,4 @@
-"""What a recording says of the past."""
+"""The past as read from a recording."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from blast_controller.moments.encoder import Rows
 
 
 class Instant(NamedTuple):
-    """A moment by its number, which alone tells before from after, and its wall time in seconds since 1970."""
+    """A moment by its number, which alone defines the order, and its wall time in seconds since 1970."""
 
     sequence: int
     wall: float
@@ -17,9 +17,9 @@ class Instant(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """From `began` to `seen` (wall times) everything was recorded, by one controller.
+    """A continuous recording from `began` to `seen` (wall times) by one controller.
 
-    `first` is the number of its first moment; `reason` tells why it began (anew).
+    `first` is the number of its first moment; `reason` is why it began.
     """
 
     number: int
@@ -50,16 +50,16 @@ class Span:
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
-        """Between the runs."""
+        """Return the gaps between the runs."""
         pairs = zip(self.runs, self.runs[1:], strict=False)
         return tuple(Gap(before.seen, after.began, after.reason) for before, after in pairs)
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """All rows as they were shown from a moment on: `now` is on the core's clock, `wall` in seconds since 1970.
+    """All rows displayed at a moment: `now` is on the core's clock, `wall` in seconds since 1970.
 
-    Nobody may change the rows.
+    The rows are read-only.
     """
 
     sequence: int
@@ -72,7 +72,7 @@ class Past:
 
 
 class Bucket(NamedTuple):
-    """How much happened in a piece of time: moments, and rows that changed in them."""
+    """The activity in a period: moments, and rows that changed in them."""
 
     moments: float
     changes: float

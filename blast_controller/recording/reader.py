@@ -25,7 +25,7 @@ SOON = 30.0
 """Seconds. It is noted more often that a controller is still there."""
 MAX_BUCKETS = 10_000
 KEPT_STATES = 2
-"""States at which blocks begin that are kept for whoever looks near them next."""
+"""The number of states at starts of blocks that are cached for nearby reads."""
 LATEST = (1 << 63) - 1
 
 
@@ -82,22 +82,22 @@ class Reader:
     # ---------------------------------------------------------------------------------------------- overview
 
     def span(self) -> Span:
-        """What can be shown. Raises NothingRecorded of a file that is still empty."""
+        """Return the recorded period. Raises NothingRecorded for an empty file."""
         with self._looking() as look:
             oldest, base = look.base("ORDER BY sequence"), look.base("ORDER BY sequence DESC")
             block = look.block("ORDER BY first DESC")
             runs = look.runs("ORDER BY number")
             if oldest is None or base is None or not runs:
-                raise NothingRecorded(f"nothing is recorded in {self._path} yet: it begins when a controller decides")
+                raise NothingRecorded(f"the recording {self._path} is empty: it begins when a controller decides")
             newest = Instant(base.sequence, base.wall / 1e6)
             if block is not None and block.last > newest.sequence:
                 newest = Instant(block.last, look.read(block).stamps[-1].wall / 1e6)
         return Span(Instant(oldest.sequence, oldest.wall / 1e6), newest, tuple(runs))
 
     def activity(self, buckets: int, begin: float, end: float) -> list[Bucket]:
-        """What happened from `begin` to `end` (wall times), in so many pieces of equal length.
+        """Return the activity from `begin` to `end` (wall times), in `buckets` periods of equal length.
 
-        Blocks are spread evenly over their time, a minute or two where much happens.
+        Blocks count evenly over their time, a minute or two during high activity.
         """
         first, last = _microseconds(begin), _microseconds(end)
         with self._looking() as look:
@@ -107,33 +107,33 @@ class Reader:
     # ----------------------------------------------------------------------------------------------- moments
 
     def at(self, wall: float) -> Past:
-        """As it was shown at this wall time: the last moment, by number, of this time or before.
+        """Return the state at this wall time: the last moment, by number, of this time or before.
 
-        Where the clock was set back, that is what was shown the last time that it was so late. Raises NothingRecorded.
+        If the clock was set back, this is the state at the last occurrence of the time. Raises NothingRecorded.
         """
         past = self._past(lambda look: self._found_at(look, _microseconds(wall)))
         return replace(past, gap=self._gap(past, wall)) if wall > past.run.seen + SOON else past
 
     def moment(self, sequence: int) -> Past:
-        """The moment of this number. Raises NothingRecorded."""
+        """Return the moment of this number. Raises NothingRecorded."""
         return self._past(lambda look: self._found(look, min(max(sequence, -LATEST), LATEST)))
 
     def between(self, one: float, other: float, most: int = MOST) -> Differences:
-        """What differs between two wall times, and how many rows beyond `most` do."""
+        """Return the differences between two wall times, and the number of rows beyond `most`."""
         return self.differences(self.at(one), self.at(other), most)
 
     def differences(self, before: Past, after: Past, most: int = MOST) -> Differences:
-        """What differs between two moments of this recording."""
+        """Return the differences between two moments of this recording."""
         try:
             return differences(before.rows, after.rows, most)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise Damaged(self._path, "a row cannot be understood") from error
+            raise Damaged(self._path, "a row is malformed") from error
 
     def _gap(self, past: Past, wall: float) -> Gap | None:
         with self._looking() as look:
             following = look.runs("WHERE number > ? ORDER BY number LIMIT 1", past.run.number)
         if not following:
-            return Gap(past.run.seen, None, "the controller has ended, or its recording pauses")
+            return Gap(past.run.seen, None, "the controller stopped, or its recording pauses")
         run = following[0]
         # Its clock may have been set back.
         return Gap(past.run.seen, run.began, run.reason) if wall < run.began else None
@@ -168,7 +168,7 @@ class Reader:
         base = base or look.base("WHERE wall <= ? ORDER BY sequence", wall)
         if base is None:
             raise NothingRecorded(
-                f"nothing is recorded of that time in {self._path}: `blast journal at oldest` shows the oldest moment"
+                f"{self._path} has no recording of that time: `blast journal at oldest` shows the oldest moment"
             )
         return _alone(base)
 
@@ -185,7 +185,7 @@ class Reader:
     # --------------------------------------------------------------------------------------------- the way there
 
     def _way(self, look: Look, found: _Found) -> _Way:
-        """All that is needed to come to a moment, read at once, so that nobody drops any of it meanwhile."""
+        """Read everything needed to reconstruct a moment in one transaction, so that trimming cannot interfere."""
         base = look.base("WHERE sequence <= ? ORDER BY sequence DESC", found.sequence)
         if base is None:
             raise Damaged(self._path, "a moment has no base")
@@ -232,7 +232,7 @@ class Reader:
 
     @contextmanager
     def _looking(self) -> Iterator[Look]:
-        """The file as of one moment."""
+        """Yield the file as of one moment."""
         with self._reading, typed_faults(self._path):
             if self._closed:
                 raise CannotKeep(self._path, "it is closed already")
@@ -253,5 +253,5 @@ def _alone(base: BaseRow) -> _Found:
 
 
 def _microseconds(wall: float) -> int:
-    """Far off times are as far off as can be."""
+    """Convert to microseconds, limited to the range of the file."""
     return round(min(max(wall, -1e12), 1e12) * 1e6)

@@ -1,6 +1,6 @@
-"""Records what is published: told of it on the deciding thread, encoding and writing on one of its own.
+"""The recorder of published state: notified on the deciding thread, it encodes and writes on its own.
 
-Nothing that goes wrong with a recording stops a controller: it is said once, and recording begins anew when it can.
+No fault of a recording stops a controller: it is logged once, and recording restarts when possible.
 """
 
 from __future__ import annotations
@@ -25,24 +25,25 @@ from blast_controller.recording.writer import RunFacts, Writer
 log = logging.getLogger(__name__)
 
 INTERVAL = 0.5
-"""Seconds between two flushes: what a kill may lose."""
+"""Seconds between two flushes: the maximum loss when the process is killed."""
 AGAIN = 30.0
 """Seconds after which recording is tried again."""
 SEEN_EVERY = 10.0
 """Seconds after which it is noted that nothing has happened."""
 MAX_WAITING = 4096
-"""Moments; what comes beyond is made one with the latest."""
+"""The limit of moments; further ones are merged with the latest."""
 STARTED = "the controller has started to decide"
 
 
 class Recorder(Observer):
-    """An observer of the runtime, from `start` to `stop`. `release` and `instance` tell whose recording it is."""
+    """An observer of the runtime, from `start` to `stop`. `release` and `instance` identify the recording's
+    controller."""
 
     def __init__(self, path: Path, keep: Keep, release: str, instance: str) -> None:
         self.fault: str | None = None
         """Why nothing is recorded; None: it is, or has not begun."""
         self.bytes = 0
-        """What the recording holds."""
+        """The size of the recording."""
         self._path, self._keep = path, keep
         self._release, self._instance = release, instance
         self._epoch = 0
@@ -58,16 +59,16 @@ class Recorder(Observer):
 
     @property
     def merged(self) -> int:
-        """How many moments could not be told from the one before."""
+        """Return the number of moments merged with their predecessor."""
         return self._mailbox.merged
 
     @property
     def lag(self) -> float:
-        """Seconds for which what was published may have waited to be recorded."""
+        """Return the maximum delay of recording in seconds."""
         return time.monotonic() - self._taken_at if len(self._mailbox) else 0.0
 
     def levels(self) -> dict[str, float]:
-        """For the metrics."""
+        """Return the levels for metrics."""
         return {
             "recording_bytes": self.bytes,
             "recording_lag_seconds": self.lag,
@@ -88,7 +89,7 @@ class Recorder(Observer):
     # --------------------------------------------------------------------------------------------- observing
 
     def on_published(self, snapshot: Snapshot, changes: Changes) -> None:
-        """Take a note. What a controller shows that only stands by is recorded by the one that decides."""
+        """Queue a moment. On a standby nothing is recorded; the leader records it."""
         if self._epoch:
             self._mailbox.put(Moment(snapshot, time.monotonic(), time.time(), changes))
 
@@ -106,8 +107,8 @@ class Recorder(Observer):
         except RecordingFault as fault:
             self._pause(str(fault))
         except Exception as error:
-            log.exception("what was published could not be recorded")
-            self._pause(f"the recorder failed ({type(error).__name__}): report it")
+            log.exception("a published moment could not be recorded")
+            self._pause(f"the recorder failed ({type(error).__name__}): report this as a bug")
 
     def _pause(self, fault: str) -> None:
         if self.fault is None:

@@ -1,4 +1,4 @@
-"""How much of the past is kept."""
+"""Retention of the recording."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MICROSECONDS_PER_DAY = 86_400_000_000
 
 
 class Group(NamedTuple):
-    """A base and the blocks that count from it: what is dropped together. `newest` is wall time in microseconds."""
+    """A base and its blocks, which are dropped together. `newest` is wall time in microseconds."""
 
     first: int
     newest: int
@@ -24,10 +24,10 @@ class Keep:
 
     def __post_init__(self) -> None:
         if self.bytes < MIN_BYTES or self.days <= 0:
-            raise ValueError(f"keep at least {MIN_BYTES} bytes, and more than no time")
+            raise ValueError(f"the retention must be at least {MIN_BYTES} bytes and more than 0 s")
 
     def is_over(self, oldest: Group, used: int, wall: int) -> bool:
-        """Whether the oldest group is to go, with so many bytes in use, at this wall time (microseconds)."""
+        """Return true if the oldest group must be dropped, given the bytes in use and the wall time (microseconds)."""
         return used > self.bytes or wall - oldest.newest > self.days * MICROSECONDS_PER_DAY
 
 

@@ -19,12 +19,13 @@ Parsed = Mapping[str, Mapping[str, Any]]
 
 
 def parsed(past: Past) -> dict[str, Any]:
-    """The rows as objects. Raises ValueError for what is no JSON."""
+    """Return the rows as objects. Raises ValueError for invalid JSON."""
     return {name: json.loads(row) for name, row in past.rows.items()}
 
 
 def past_lines(past: Past, most: int) -> Iterator[str]:
-    """All of it, but `most` requests and elements at most. Raises ValueError, and its like, for what is no row."""
+    """Yield all of it, but `most` requests and elements at most. Raises ValueError, and its like, for what is no
+    row."""
     found = parsed(past)
     run = past.run
     yield f"{when(past.wall)}  moment {past.sequence}, epoch {run.epoch} of {run.instance}, release {run.release}"
@@ -65,28 +66,28 @@ def _listed(head: str, lines: list[str], most: int) -> Iterator[str]:
 
 def _request(row: Mapping[str, Any], now: float) -> str:
     reasons = dict.fromkeys(part["reason"] for part in row["parts"] if part.get("reason"))
-    why = f": {'; '.join(reasons)}" if reasons else ""
+    reason = f": {'; '.join(reasons)}" if reasons else ""
     count = len(row["receivers"])
     to = f"{count} receiver{'s' if count != 1 else ''}"
     age = now - row["receivedAt"]
     return (
-        f"{row['state']:<12} {row['tenant']}/{row['key']}  {row['sender']} -> {to}, asked for {age:.0f} s before{why}"
+        f"{row['state']:<12} {row['tenant']}/{row['key']}  {row['sender']} -> {to}, received {age:.0f} s before{reason}"
     )
 
 
 def span_line(span: Span) -> str:
-    """What can be shown."""
+    """Describe the recorded period."""
     return f"recorded from {when(span.oldest.wall)} to {when(span.newest.wall)}"
 
 
 def gap_line(gap: Gap) -> str:
-    """What is not known."""
+    """Describe a period without recording."""
     until = "" if gap.until is None else f" to {when(gap.until)}"
     return f"from {when(gap.after)}{until}: {gap.reason}"
 
 
 def when(wall: float) -> str:
-    """A wall time here."""
+    """Return a wall time here."""
     try:
         return datetime.fromtimestamp(wall).astimezone().isoformat(sep=" ", timespec="milliseconds")
     except (ValueError, OverflowError, OSError):
@@ -94,6 +95,6 @@ def when(wall: float) -> str:
 
 
 def for_terminal(lines: Iterable[str]) -> Iterator[str]:
-    """Clients choose keys, and devices reasons: none may steer the terminal."""
+    """Escape control characters: clients choose keys and devices reasons, and neither may control the terminal."""
     for line in lines:
         yield "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line).rstrip()

@@ -1,7 +1,7 @@
 """Writes a recording: a base of all rows, then blocks of moments, and another base when these have grown too much.
 
-What has come since the latest block is there as pieces, one for each time that it was flushed: a block takes the place
-of its pieces. With every block goes its net, what it comes to altogether, so that a reader passes over blocks quickly.
+Moments since the latest block are stored as pieces, one for each flush; a block replaces its pieces. Every block has
+its net change, so that a reader can skip blocks quickly.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ BLOCK_BYTES = 4 << 20
 MAX_PIECES = 600
 LONGEST_BLOCK = MICROSECONDS_PER_DAY // 24
 NETS_PER_BASE = 3.0
-"""From a base on there are nets up to so many times its size, before the next one."""
+"""The maximum size of all nets since a base, as a multiple of the base's size."""
 LONGEST_GROUP = MICROSECONDS_PER_DAY // 4
 SHARE_OF_GROUP = 1 / 8
-"""Of all bytes: what goes together must be little of what is kept."""
+"""The maximum share of a group in all bytes: groups are dropped as a whole, so they must be small."""
 MAX_VACUUMED = 2000
-"""Pages given back to the disk at a time, of a file that may be smaller from now on."""
+"""Pages returned to the disk at a time when the file may shrink."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """Who records: the epoch and release of a controller, its instance, and why it begins (anew)."""
+    """The recording controller: its epoch, release and instance, and why the run begins."""
 
     epoch: int
     release: str
@@ -54,7 +54,7 @@ class Writer:
     def __init__(self, path: Path, keep: Keep) -> None:
         self.path = path
         self.bytes = 0
-        """What the file holds, without what is free in it."""
+        """The size of the file without its free pages."""
         self._keep = keep
         self._lock = FileLock(path)
         try:
@@ -62,7 +62,7 @@ class Writer:
         except Locked as fault:
             raise InUse(path, f"by process {fault.pid}" if fault.pid else "by another process") from fault
         except NotAccessible as fault:
-            raise NoRecording(path, f"no file can be made in {path.parent}") from fault
+            raise NoRecording(path, f"no file can be created in {path.parent}") from fault
         try:
             self._connection = open_to_write(path)
             with typed_faults(path):
@@ -96,7 +96,7 @@ class Writer:
     # ---------------------------------------------------------------------------------------------- moments
 
     def begin(self, stamp: Stamp, rows: Rows, facts: RunFacts) -> None:
-        """A run begins with these rows."""
+        """Begin a run with these rows."""
         self._close_block(stamp.wall)
         self._run += 1
         with self._transaction():
@@ -116,7 +116,7 @@ class Writer:
         self._trim(stamp.wall)
 
     def append(self, stamp: Stamp, difference: Difference) -> None:
-        """The next moment; on the disk after the next `flush`."""
+        """Append a moment; the next `flush` writes it to disk."""
         size = sum(len(name) + len(row or "") for name, row in difference.items())
         if size > TEXT_BYTES:
             self._close_block(stamp.wall)
@@ -168,7 +168,7 @@ class Writer:
         )
 
     def _close_block(self, wall: int) -> None:
-        """One block in place of its pieces, and a base after it where it is time."""
+        """Replace the pieces by one block, and add a base if it is due."""
         self._block.extend(self._pending)
         block = self._block
         if not block.stamps:
@@ -225,7 +225,7 @@ class Writer:
         )
 
     def _alone(self, stamp: Stamp, rows: Rows, changes: int) -> None:
-        """A moment that is a base by itself, since it changes (nearly) everything."""
+        """Write a moment as a separate base, since it changes (nearly) all rows."""
         self._rows = dict(rows)
         self._sequence += 1
         self._begin_block()
@@ -241,7 +241,7 @@ class Writer:
     # ------------------------------------------------------------------------------------------- what to keep
 
     def _trim(self, wall: int) -> None:
-        """Drop the oldest; of what only looks old one group at a time, so that nobody waits long."""
+        """Drop the oldest group; of groups that are only too old one at a time, to keep delays short."""
         wall = int(self._ages.now(wall / 1e6, time.monotonic()) * 1e6)
         self.bytes = self._used()
         while (oldest := self._oldest()) is not None and self._keep.is_over(oldest, self.bytes, wall):
@@ -256,7 +256,7 @@ class Writer:
                 self._connection.execute(f"PRAGMA incremental_vacuum({MAX_VACUUMED})").fetchall()
 
     def _oldest(self) -> Group | None:
-        """The oldest group that is followed by another, as the sequence from which on things stay."""
+        """Return the oldest group that is followed by another, as the sequence from which on things stay."""
         with typed_faults(self.path):
             bases = self._connection.execute("SELECT sequence, wall FROM base ORDER BY sequence LIMIT 2").fetchall()
             if len(bases) < 2:

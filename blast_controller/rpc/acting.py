@@ -1,4 +1,4 @@
-"""What operators do, and who they are: told to the core behind the deed, so that the journal's history has it."""
+"""Records of operators' actions with their identity: events after the action itself, for the journal's history."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from blast_controller.core.model.events import (
 )
 from blast_controller.rpc.clients.gate import Gate
 from blast_controller.rpc.connections.connection import Connection
-from blast_controller.runtime.runtime import Turn
+from blast_controller.runtime.runtime import CoreContext
 
 TOKEN_CHARACTERS = 8
 """Of a token's digest, in hexadecimal: enough to find its line in the token file."""
 LONGEST_REASON = 500
 
 
-def tell(turn: Turn, gate: Gate, connection: Connection, event: object) -> None:
-    """Tell the core who has done what it has just not refused, if that is an operator's deed."""
+def tell(context: CoreContext, gate: Gate, connection: Connection, event: object) -> None:
+    """Record an accepted event if it is an action of an operator."""
     did = deed(event)
     if did is not None:
-        turn.take(OperatorActed(who(gate, connection), did))
+        context.take(OperatorActed(who(gate, connection), did))
 
 
 def who(gate: Gate, connection: Connection) -> str:
-    """Who is at the other end, and by what that is known. Raises Denied."""
+    """Describe the peer and its credential. Raises Denied."""
     identity = gate.identity(connection)
     if connection.token is not None:
         return f"{identity}, token sha256:{connection.token.hex()[:TOKEN_CHARACTERS]}, from {connection.peer}"
@@ -41,7 +41,7 @@ def who(gate: Gate, connection: Connection) -> str:
 
 @singledispatch
 def deed(event: object) -> str | None:
-    """What an operator does by an event; None where that changes nothing."""
+    """Describe an operator's action; None for an event that changes nothing."""
     return None
 
 

@@ -1,4 +1,4 @@
-"""Which connections stand for which requests: who asked by `request` is taken to want it no longer once it is gone."""
+"""Connections that wait for requests: a request made by `request` is withdrawn if all its connections close."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Attachments:
     """
 
     def __init__(self, max_per_account: int = MAX_PER_ACCOUNT) -> None:
-        self._most = max_per_account
+        self._limit = max_per_account
         self._requests: dict[int, set[RequestKey]] = {}
         self._connections: dict[RequestKey, dict[int, Hashable]] = {}
         self._count: Counter[Hashable] = Counter()
@@ -28,21 +28,23 @@ class Attachments:
         return self._count.total()
 
     def begin_watch(self, request: RequestKey) -> bool:
-        """Whether the caller has to see to it that `settle` hears of this request's grant or end: the first has."""
+        """Register the caller's wait. Return true if it must call `settle` at the request's grant or end: the first
+        caller must."""
         first = request not in self._watched
         self._watched.add(request)
         return first
 
     def check(self, account: Hashable) -> None:
         """Raise Rejected when an account's connections stand for as many requests as they may."""
-        if self._count[account] >= self._most:
+        if self._count[account] >= self._limit:
             raise Rejected(
                 "too_many_waiting",
-                f"Your connections wait for {self._most} grants already: let some come, withdraw some, or use submit.",
+                f"Your connections already wait for {self._limit} grants, the limit: wait for a grant, withdraw a "
+                "request, or use submit.",
             )
 
     def add(self, connection: int, request: RequestKey, account: Hashable) -> None:
-        """From now on a connection stands for a request."""
+        """Register that a connection waits for a request."""
         holders = self._connections.setdefault(request, {})
         if connection not in holders:
             holders[connection] = account
@@ -50,13 +52,13 @@ class Attachments:
             self._count[account] += 1
 
     def settle(self, request: RequestKey) -> None:
-        """A request is granted or over: nobody need stand for it any longer."""
+        """End all waits for a request that is granted or over."""
         self._watched.discard(request)
         for connection in list(self._connections.get(request, ())):
             self._remove(connection, request)
 
     def leave(self, connection: int) -> tuple[RequestKey, ...]:
-        """A connection is gone; returns the requests for which nobody stands any longer."""
+        """Remove a connection; return the requests for which no connection waits any longer."""
         requests = tuple(self._requests.get(connection, ()))
         for request in requests:
             self._remove(connection, request)

@@ -1,4 +1,4 @@
-"""Methods of the interface, called for somebody who asks by another way than Thrift: same roles, same rules."""
+"""Calls of the interface's methods by other routes than Thrift, with the same roles and rules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.handler import BlastHandler
 
 Proof = tuple[str, frozenset[tuple[str, str]], bytes | None]
-"""Who asks: the address, what a certificate says, and the digest of a token."""
+"""Credentials of the caller: the address, the names in a certificate, and the digest of a token."""
 
 
 class Caller:

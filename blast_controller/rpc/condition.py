@@ -1,4 +1,4 @@
-"""The condition of the controller itself, as the Thrift methods tell it."""
+"""The condition of the controller, for the Thrift methods."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from blast_controller.core.model.errors import Rejected
 
 
 class Condition(Protocol):
-    """What to know of the controller, and the way out of holding."""
+    """The condition of the controller, and the release from safe mode."""
 
     def warnings(self) -> list[str]:
-        """What whoever looks should know, a sentence each."""
+        """Return warnings for all clients, one sentence each."""
 
     def resume(self) -> None:
         """Decide again after holding; may take a while. Raises Rejected if it does not hold."""
@@ -21,10 +21,10 @@ class Condition(Protocol):
 
 
 class Healthy:
-    """The condition of a controller that decides, and of which there is nothing to tell."""
+    """The condition of a leader without warnings."""
 
     def warnings(self) -> list[str]:
-        """Nothing."""
+        """Return no warnings."""
         return []
 
     def resume(self) -> None:
@@ -37,10 +37,10 @@ class Healthy:
 
 
 def not_holding() -> Rejected:
-    """The refusal of `resume` where it has no sense."""
-    return Rejected("not_holding", "The controller is not holding: it decides already.")
+    """Return the rejection of `resume` outside safe mode."""
+    return Rejected("not_holding", "The controller is not in safe mode.")
 
 
 def no_standby() -> Rejected:
-    """The refusal of `stepDown` where nobody would take over."""
-    return Rejected("no_standby", "No other controller stands by: nobody would take over.")
+    """Return the rejection of `stepDown` without a standby."""
+    return Rejected("no_standby", "There is no standby controller that could take over: start one first.")

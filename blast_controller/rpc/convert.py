@@ -38,7 +38,7 @@ LARGEST_I64 = (1 << 63) - 1
 
 
 def bad_text(field: str, sentence: str) -> ttypes.Rejected:
-    """The refusal of a text that is not UTF-8."""
+    """Return the refusal of a text that is not UTF-8."""
     return ttypes.Rejected("bad_key" if field == "key" else "bad_text", sentence)
 
 
@@ -48,7 +48,7 @@ REFUSALS = Refusals(ttypes.Denied, bad_text)
 
 
 def to_request(struct: ttypes.MulticastRequest | None, tenant: str) -> MulticastRequest:
-    """The request that a client sent, for `tenant`. Raises Rejected."""
+    """Return the request that a client sent, for `tenant`. Raises Rejected."""
     if struct is None:
         raise ttypes.Rejected("bad_request", "The request is missing.")
     return MulticastRequest(
@@ -67,18 +67,16 @@ def to_request(struct: ttypes.MulticastRequest | None, tenant: str) -> Multicast
 
 
 def to_progress(struct: ttypes.Extension | None) -> tuple[int, int] | None:
-    """What an extension says of a sender's progress, as (part, byte); None where it says nothing. Raises Rejected."""
+    """Return the progress in an extension as (part, byte), or None. Raises Rejected."""
     if struct is None or struct.progressBytes is None:
         return None
     if to_extension(struct) != Extension():
-        raise ttypes.Rejected(
-            "bad_extension", "progressBytes comes on its own: ask for changes in a call of their own."
-        )
+        raise ttypes.Rejected("bad_extension", "progressBytes cannot be combined with changes: use a separate call.")
     return struct.part or 0, struct.progressBytes
 
 
 def to_extension(struct: ttypes.Extension | None) -> Extension:
-    """The extension that a client sent."""
+    """Return the extension that a client sent."""
     if struct is None:
         return Extension()
     return Extension(
@@ -90,7 +88,7 @@ def to_extension(struct: ttypes.Extension | None) -> Extension:
 
 
 def to_transfer_report(struct: ttypes.TransferReport | None) -> TransferReport | None:
-    """What a client says of its transfer; None where it says nothing. A count below 0 says nothing."""
+    """Convert a client's report; None if it is empty. Negative counts are ignored."""
     if struct is None:
         return None
     duration = _count(struct.durationMs)
@@ -107,7 +105,7 @@ def to_transfer_report(struct: ttypes.TransferReport | None) -> TransferReport |
 
 
 def grant(key: str, found: Grant, max_margins: int = MAX_MARGINS) -> ttypes.Grant:
-    """A grant, with so many of its margins at most."""
+    """Convert a grant with at most `max_margins` margins."""
     return ttypes.Grant(
         key=key,
         part=found.part,
@@ -142,7 +140,7 @@ def _timings(found: Timings) -> ttypes.StepTimings:
 
 
 def event(key: str, found: RequestEvent) -> ttypes.Event:
-    """An event."""
+    """Return an event."""
     return ttypes.Event(
         sequence=found.sequence,
         kind=ttypes.EventKind._NAMES_TO_VALUES[found.kind.name],
@@ -154,20 +152,21 @@ def event(key: str, found: RequestEvent) -> ttypes.Event:
 
 
 def refuse_failed_change(found: RequestEvent) -> None:
-    """Raise what an `extend` is told when the change was not made."""
+    """Raise the error of an `extend` whose change was not made."""
     if found.kind is EventKind.ENDED and found.state is not None:
         raise errors.RequestEnded(found.state.value, found.reason or "")
     if found.kind is EventKind.REVOKED:
         raise errors.Rejected("light_lost", f"The grant was revoked before the change was made: {found.reason}.")
     if found.reason is not None:
-        raise errors.Rejected("device_failed", f"The change was undone, the old state is in force: {found.reason}.")
+        raise errors.Rejected("device_failed", f"The change failed and was undone: {found.reason}.")
 
 
 Reasons = Callable[[PartFacts], str | None]
 
 
 def status(request: RequestFacts, look: Look, reasons: Reasons, max_margins: int = MAX_MARGINS) -> ttypes.RequestStatus:
-    """All about a request, with so many margins of each part at most; `reasons` tells why a part waits or ended."""
+    """Convert the status of a request, with at most `max_margins` margins of each part; `reasons` has the reasons of
+    parts."""
     now = look.now
     current = request.current
     return ttypes.RequestStatus(
@@ -186,7 +185,7 @@ def status(request: RequestFacts, look: Look, reasons: Reasons, max_margins: int
 
 
 def stale(look: Look) -> int | None:
-    """How long ago what is told may have been so, in milliseconds; None where it is so now."""
+    """Return the age of the data in milliseconds; None if it is current."""
     return None if look.stale is None else _whole_ms(look.stale)
 
 
@@ -212,7 +211,7 @@ def _report(found: TransferReport) -> ttypes.TransferReport:
 
 
 def explanation(found: Explanation) -> ttypes.Explanation:
-    """Why a request is where it is."""
+    """Convert an explanation."""
     return ttypes.Explanation(
         key=found.key,
         message=found.sentence,
@@ -223,7 +222,7 @@ def explanation(found: Explanation) -> ttypes.Explanation:
 
 
 def elements(snapshot: Snapshot) -> list[ttypes.ElementStatus]:
-    """Every piece of hardware and its state."""
+    """Return every piece of hardware and its state."""
     found = []
     for name in snapshot.units:
         holder, reason = snapshot.standing(name)
@@ -241,7 +240,7 @@ def elements(snapshot: Snapshot) -> list[ttypes.ElementStatus]:
 
 
 def reconcile_report(report: AuditReport) -> ttypes.ReconcileReport:
-    """What a round of reading the devices found."""
+    """Convert the report of a reconciliation."""
     not_compared = [ttypes.NotCompared(what, reason) for what, reason in report.not_compared]
     return ttypes.ReconcileReport(
         report.dry_run, list(report.commands), list(report.foreign), list(report.compared), not_compared
@@ -249,7 +248,7 @@ def reconcile_report(report: AuditReport) -> ttypes.ReconcileReport:
 
 
 def fiber_report(report: FiberReport) -> ttypes.FiberReport:
-    """What probe frames found."""
+    """Convert the report of a fiber check."""
     faults = [ttypes.FiberFault(fault.element, fault.sentence) for fault in report.faults]
     return ttypes.FiberReport(faults, list(report.skipped), report.probed)
 
@@ -259,7 +258,7 @@ def fiber_report(report: FiberReport) -> ttypes.FiberReport:
 
 @singledispatch
 def to_thrift_error(error: BaseException) -> BaseException:
-    """What a client gets for an error; what is not a RequestError stays as it is."""
+    """Convert a RequestError to its Thrift exception; other errors stay unchanged."""
     return error
 
 
@@ -301,12 +300,12 @@ class ThriftFuture(ParkedFuture[T]):
     """A future whose errors are Thrift exceptions."""
 
     def set_exception(self, exception: BaseException | None) -> None:
-        """What a client gets for it."""
+        """Set the converted exception."""
         super().set_exception(None if exception is None else to_thrift_error(exception))
 
 
 def state_number(state: PartState) -> int:
-    """Thrift's number of a state."""
+    """Return Thrift's number of a state."""
     number: int = ttypes.PartState._NAMES_TO_VALUES[state.name]
     return number
 

@@ -1,4 +1,4 @@
-"""What the methods of the interface have at hand, and how their work gets to the core."""
+"""The context of the interface's methods, and the path of their work to the core."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from blast_controller.rpc.condition import Condition
 from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.convert import ThriftFuture
 from blast_controller.rpc.fabric_reading import FabricReading
-from blast_controller.runtime.runtime import Runtime, Turn
+from blast_controller.runtime.runtime import CoreContext, Runtime
 
 T = TypeVar("T")
 
@@ -28,14 +28,14 @@ History = Callable[[int, int], Iterable[tuple[int, str, str]]]
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What `version` tells of the server, besides what its policy serves."""
+    """The server's data for `version`, in addition to its policy's features."""
 
     features: frozenset[str]
     openflow_framework: str
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class Services:
     """The runtime that decides, the gate that knows clients, and what else there is to ask."""
 
     runtime: Runtime
@@ -46,36 +46,36 @@ class Desk:
     attached: Attachments = field(default_factory=Attachments)
     fabric: FabricReading = field(default_factory=FabricReading)
 
-    def do(self, connection: Connection, work: Callable[[Turn], T | Future[T]]) -> Future[T]:
+    def do(self, connection: Connection, work: Callable[[CoreContext], T | Future[T]]) -> Future[T]:
         """Do `work` on the runtime's thread, on the account of a connection."""
         if connection.account is None:
-            # For good: whose calls change their account on the way could overtake each other.
+            # Permanent: calls of a connection whose account changed could overtake each other.
             connection.account = self.gate.account(connection)
         answer: Future[T] = ThriftFuture()
-        self.runtime.call_for(connection.account, answer, lambda turn: _noting_too_much(connection, turn, work))
+        self.runtime.call_for(connection.account, answer, lambda context: _noting_too_much(connection, context, work))
         return answer
 
-    def later(self) -> Turn:
-        """A turn for what is answered once the work is done (on the runtime's thread only)."""
-        return Turn(self.runtime)
+    def later(self) -> CoreContext:
+        """Return a context for work whose answer is returned when it is done (on the runtime's thread only)."""
+        return CoreContext(self.runtime)
 
     def vanished(self, connection: Connection) -> None:
-        """A client is gone: what it waited for with `request` is given up after a grace."""
+        """Handle the end of a client's connection: its waits by `request` end after a grace period."""
 
-        def work(turn: Turn) -> None:
+        def work(context: CoreContext) -> None:
             # The client may have come back on another connection before this one was seen to be dead.
             left = self.attached.leave(connection.id)
             if left:
-                turn.take(ClientsVanished(left))
+                context.take(ClientsVanished(left))
 
         # Behind all that it has called.
         self.runtime.call_for(connection.account, Future(), work)
 
 
-def _noting_too_much(connection: Connection, turn: Turn, work: Callable[[Turn], T]) -> T:
+def _noting_too_much(connection: Connection, context: CoreContext, work: Callable[[CoreContext], T]) -> T:
     try:
-        return work(turn)
+        return work(context)
     except Rejected as refusal:
         if refusal.code in _ASKED_TOO_MUCH:
-            connection.asked_too_much(turn.now)
+            connection.asked_too_much(context.now)
         raise

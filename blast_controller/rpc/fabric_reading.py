@@ -1,7 +1,7 @@
-"""What `fabric` answers: the fabric as of a snapshot, put together anew where it has changed since the last answer.
+"""The answer of `fabric`: the fabric at a snapshot, rebuilt only where it changed since the last answer.
 
-It is asked for many times a second by whoever watches: with 1,000 racks each answer from scratch would take some
-milliseconds of the processor that decides, too.
+Monitoring clients call it many times a second: with 1,000 racks each complete answer would take some milliseconds of
+the processor that also decides.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from blast_controller.core.snapshot.facts import TreeFacts, WarmFacts
 from blast_controller.core.snapshot.snapshot import Snapshot
 
 Key = TypeVar("Key")
-Told = TypeVar("Told")
+Answer = TypeVar("Answer")
 
 
 class Freshness(NamedTuple):
-    """How many milliseconds ago at most it was so (None: it is so), and up to which entry of a shared journal."""
+    """The maximum age of the data in milliseconds (None: current), and the latest entry of a shared journal."""
 
     stale_ms: int | None = None
     sequence: int | None = None
@@ -43,7 +43,8 @@ class FabricReading:
     def read(
         self, snapshot: Snapshot, tenant: str | None, warnings: Sequence[str] = (), freshness: Freshness = AS_IT_IS
     ) -> ttypes.FabricStatus:
-        """Racks, splitters, switches, and the light trees and pending requests of `tenant` (None: everybody's)."""
+        """Return racks, splitters, switches, and the light trees and pending requests of `tenant` (None: all
+        tenants)."""
         with self._lock:
             self._renew(snapshot)
             racks, splitters, trees = self._racks.told, self._splitters.told, self._trees.told
@@ -83,11 +84,11 @@ class FabricReading:
         self._trees.renew((snapshot.trees,), snapshot.trees.items, lambda number: _tree(snapshot.trees[number]))
 
 
-class _Kept(Generic[Key, Told]):
-    """What was `told` of each of some things, for as long as the facts about it stay the same."""
+class _Kept(Generic[Key, Answer]):
+    """Cached answers by object, valid while the facts about the object are unchanged."""
 
     def __init__(self) -> None:
-        self.told: dict[Key, Told] = {}
+        self.told: dict[Key, Answer] = {}
         self._facts: dict[Key, object] = {}
         self._sources: tuple[object, ...] = ()
 
@@ -95,13 +96,13 @@ class _Kept(Generic[Key, Told]):
         self,
         sources: tuple[object, ...],
         facts: Callable[[], Iterable[tuple[Key, object]]],
-        make: Callable[[Key], Told],
+        make: Callable[[Key], Answer],
     ) -> None:
-        """Make anew what is told of things with other facts; nothing can be other where the `sources` are the same."""
+        """Rebuild the answers of objects with changed facts; nothing changed if the `sources` are the same."""
         if len(sources) == len(self._sources) and all(map(_is, sources, self._sources)):
             return
         before, self._sources, self._facts = self._facts, sources, dict(facts())
-        # Whoever reads at this moment keeps the old one.
+        # Concurrent readers keep the previous dictionary.
         self.told = {
             key: self.told[key] if key in before and before[key] == found else make(key)
             for key, found in self._facts.items()

@@ -1,4 +1,4 @@
-"""What the server calls: the methods of the table, and the end of a connection."""
+"""The handler of the server: the methods of the table, and the end of a connection."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import partial
 from blast_controller.rpc.clients.gate import Gate
 from blast_controller.rpc.condition import Condition, Healthy
 from blast_controller.rpc.connections.connection import Connection
-from blast_controller.rpc.desk import About, Desk, History
+from blast_controller.rpc.desk import About, History, Services
 from blast_controller.rpc.methods import METHODS, Cost, Method
 from blast_controller.runtime.runtime import Runtime
 
@@ -30,15 +30,15 @@ class BlastHandler:
         condition: Condition | None = None,
     ) -> None:
         features = FIELD_FEATURES | {method.feature for method in self.methods.values() if method.feature}
-        self._desk = Desk(runtime, gate, history, condition or Healthy(), About(features, openflow_framework))
+        self._desk = Services(runtime, gate, history, condition or Healthy(), About(features, openflow_framework))
         self.at_once = frozenset(name for name, method in self.methods.items() if method.cost is not Cost.WORKER)
 
     def __getattr__(self, name: str) -> Callable[..., object]:
-        """A method, to be called as `method(connection, *arguments)`."""
+        """Return a method, to be called as `method(connection, *arguments)`."""
         if (method := self.methods.get(name)) is None:
             raise AttributeError(f"the interface has no method {name!r}")
         return partial(method.call, self._desk)
 
     def disconnected(self, connection: Connection) -> None:
-        """A client is gone: what it waited for with `request` is given up after a grace."""
+        """Handle the end of a client's connection: its waits by `request` end after a grace period."""
         self._desk.vanished(connection)

@@ -1,4 +1,4 @@
-"""Kinds of methods: what most do in the same way, made of the event that they become and what they answer."""
+"""Kinds of methods: constructors for common forms, from the event of a call and its answer."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from blast_controller.core.model.requests import RequestKey
 from blast_controller.rpc import acting
 from blast_controller.rpc.clients.identity import Identity
 from blast_controller.rpc.connections.connection import Connection
-from blast_controller.rpc.desk import Desk
+from blast_controller.rpc.desk import Services
 from blast_controller.rpc.naming import named, status_of
-from blast_controller.runtime.runtime import Turn
+from blast_controller.runtime.runtime import CoreContext
 from blast_controller.runtime.waiting import Seat, Wait
 
 T = TypeVar("T")
@@ -25,56 +25,62 @@ Found = TypeVar("Found")
 Arguments = TypeVarTuple("Arguments")
 
 
-def looks(answer: Callable[[Turn, Identity, *Arguments], T]) -> Callable[[Desk, Connection, *Arguments], Future[T]]:
-    """A method that changes nothing: `answer` finds it in what is published or the core, for this client."""
+def looks(
+    answer: Callable[[CoreContext, Identity, *Arguments], T],
+) -> Callable[[Services, Connection, *Arguments], Future[T]]:
+    """Build a read-only method: `answer` reads the published state or the core, for this client."""
 
-    def do(desk: Desk, connection: Connection, *arguments: *Arguments) -> Future[T]:
-        client = desk.gate.identity(connection)
-        return desk.do(connection, lambda turn: turn.when_published(lambda: answer(turn, client, *arguments)))
+    def do(services: Services, connection: Connection, *arguments: *Arguments) -> Future[T]:
+        client = services.gate.identity(connection)
+        return services.do(
+            connection, lambda context: context.when_published(lambda: answer(context, client, *arguments))
+        )
 
     return do
 
 
 def changes(
     event: Callable[[*Arguments], Callable[[RequestKey], Event]],
-) -> Callable[[Desk, Connection, str | None, *Arguments], Future[ttypes.RequestStatus]]:
-    """A method that changes the request of a key at once, and answers with its status.
+) -> Callable[[Services, Connection, str | None, *Arguments], Future[ttypes.RequestStatus]]:
+    """Return a method that changes the request of a key at once, and answers with its status.
 
     `event` takes the arguments behind the key, and gives what makes the event of the request's name.
     """
 
-    def do(desk: Desk, connection: Connection, key: str | None, *arguments: *Arguments) -> Future[ttypes.RequestStatus]:
+    def do(
+        services: Services, connection: Connection, key: str | None, *arguments: *Arguments
+    ) -> Future[ttypes.RequestStatus]:
         asked = event(*arguments)
-        client = desk.gate.identity(connection)
+        client = services.gate.identity(connection)
 
-        def work(turn: Turn) -> Future[ttypes.RequestStatus]:
-            name = named(turn.core.requests, client, key)
-            turn.take(asked(name))
-            return turn.when_decided(lambda: status_of(turn, name))
+        def work(context: CoreContext) -> Future[ttypes.RequestStatus]:
+            name = named(context.core.requests, client, key)
+            context.take(asked(name))
+            return context.when_decided(lambda: status_of(context, name))
 
-        return desk.do(connection, work)
+        return services.do(connection, work)
 
     return do
 
 
-def tells(event: Callable[[*Arguments], Event]) -> Callable[[Desk, Connection, *Arguments], Future[None]]:
-    """A method that tells the core something, and answers nothing."""
+def tells(event: Callable[[*Arguments], Event]) -> Callable[[Services, Connection, *Arguments], Future[None]]:
+    """Build a method that sends an event to the core and returns nothing."""
 
-    def do(desk: Desk, connection: Connection, *arguments: *Arguments) -> Future[None]:
+    def do(services: Services, connection: Connection, *arguments: *Arguments) -> Future[None]:
         asked = event(*arguments)
 
-        def work(turn: Turn) -> None:
-            turn.handle(asked)
-            acting.tell(turn, desk.gate, connection, asked)
+        def work(context: CoreContext) -> None:
+            context.handle(asked)
+            acting.tell(context, services.gate, connection, asked)
 
-        return desk.do(connection, work)
+        return services.do(connection, work)
 
     return do
 
 
 @dataclass(frozen=True, slots=True)
 class Announcement(Generic[Found, T]):
-    """What the core announces later: under which topic, what is answered then, and how long that may take."""
+    """An announcement of the core: its topic, the answer, and the timeout."""
 
     topic: Callable[[Core], Hashable]
     answer: Callable[[Found], T]
@@ -85,19 +91,19 @@ class Announcement(Generic[Found, T]):
 
 def awaits(
     event: Callable[[*Arguments], Event], announced: Announcement[Found, T]
-) -> Callable[[Desk, Connection, *Arguments], Future[T]]:
-    """A method that has the core find something out, and answers when that is announced."""
+) -> Callable[[Services, Connection, *Arguments], Future[T]]:
+    """Return a method that has the core find something out, and answers when that is announced."""
 
-    def do(desk: Desk, connection: Connection, *arguments: *Arguments) -> Future[T]:
+    def do(services: Services, connection: Connection, *arguments: *Arguments) -> Future[T]:
         asked = event(*arguments)
-        seat = Seat(desk.gate.account(connection), asks=True)
+        seat = Seat(services.gate.account(connection), asks=True)
 
-        def work(turn: Turn) -> Future[T]:
-            turn.handle(asked)
-            acting.tell(turn, desk.gate, connection, asked)
-            wait = Wait(lambda found: True, announced.answer, lambda: announced.too_late(turn.core), seat)
-            return turn.wait_announced(announced.topic(turn.core), announced.longest, wait)
+        def work(context: CoreContext) -> Future[T]:
+            context.handle(asked)
+            acting.tell(context, services.gate, connection, asked)
+            wait = Wait(lambda found: True, announced.answer, lambda: announced.too_late(context.core), seat)
+            return context.wait_announced(announced.topic(context.core), announced.longest, wait)
 
-        return desk.do(connection, work)
+        return services.do(connection, work)
 
     return do

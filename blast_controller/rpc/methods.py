@@ -1,7 +1,7 @@
-"""The table of the interface's methods: what each becomes, who may call it, to which feature it belongs, what it costs.
+"""The table of the interface's methods: handler, minimum role, feature and cost of each.
 
-A method that the interface gets is served by one more row here. Most are of a kind (kinds.py), made of the event that
-they become and what they answer; the others name the function that does it.
+A new method of the interface needs one more row here. Most have a kind (kinds.py), built from the event of the call and
+its answer; the others name their function.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from blast_controller.rpc import server_calls as server
 from blast_controller.rpc.clients.identity import Role
 from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.convert import to_thrift_error
-from blast_controller.rpc.desk import Desk
+from blast_controller.rpc.desk import Services
 from blast_controller.rpc.kinds import awaits, changes, looks, tells
 
 T = TypeVar("T")
@@ -26,7 +26,7 @@ Arguments = TypeVarTuple("Arguments")
 
 
 class Cost(Enum):
-    """What a call takes of the server before its work is handed on."""
+    """The cost of a call for the server before its work is passed on."""
 
     WORKER = "work that may take a while: a worker does it"
     NOTHING = "short calls are made in the I/O thread, since waking a worker would take longer"
@@ -34,16 +34,16 @@ class Cost(Enum):
 
 
 class Method:
-    """One method: `of` is the interface's, `does` is called as `does(desk, connection, *arguments)`.
+    """One method: `of` is the interface's, called as `does(desk, connection, *arguments)`.
 
-    An argument that a client left out is None. `role` is the least that a caller must have, None: whoever can connect.
-    `feature` is what `version` lists it under.
+    An omitted argument is None. `role` is the minimum role of a caller, None: any client. `feature` is its name in
+    `version`.
     """
 
     def __init__(
         self,
         of: Callable[[Iface, *Arguments], T],
-        does: Callable[[Desk, Connection, *Arguments], T | Future[T]],
+        does: Callable[[Services, Connection, *Arguments], T | Future[T]],
         role: Role | None,
         cost: Cost = Cost.WORKER,
         feature: str | None = None,
@@ -52,23 +52,23 @@ class Method:
         self.role, self.cost, self.feature = role, cost, feature
         self._does: Callable[..., object] = does
 
-    def call(self, desk: Desk, connection: Connection, *arguments: object) -> object:
+    def call(self, services: Services, connection: Connection, *arguments: object) -> object:
         """Do it; returns the answer, or a future of it."""
         if self.cost is Cost.COUNTED:
-            desk.gate.admit(connection)
+            services.gate.admit(connection)
         try:
-            return self._does(desk, connection, *arguments)
+            return self._does(services, connection, *arguments)
         except RequestError as error:
             raise to_thrift_error(error) from error
 
 
 def table(rows: Iterable[Method]) -> Mapping[str, Method]:
-    """Methods by name."""
+    """Return the methods by name."""
     return {row.name: row for row in rows}
 
 
 def roles(methods: Mapping[str, Method]) -> Mapping[str, Role | None]:
-    """The least role for each method."""
+    """Return the least role for each method."""
     return {name: method.role for name, method in methods.items()}
 
 

@@ -9,32 +9,33 @@ from blast_controller.core.model.requests import Request, RequestKey
 from blast_controller.rpc import convert
 from blast_controller.rpc.clients.access import name_request
 from blast_controller.rpc.clients.identity import Identity
-from blast_controller.runtime.runtime import Look, Turn
+from blast_controller.runtime.runtime import CoreContext, Look
 
 
 def named(known: Container[RequestKey], client: Identity, key: str | None) -> RequestKey:
-    """The name of the request that a client calls `key`, where these are known."""
+    """Return the name of the request that a client calls `key`, where these are known."""
     text = key or ""
     return name_request(client, text, (client.tenant, text) in known)
 
 
-def found(turn: Turn, client: Identity, key: str | None) -> Request:
-    """The request that a client calls `key`. Raises UnknownRequest."""
-    return turn.core.request(named(turn.core.requests, client, key))
+def found(context: CoreContext, client: Identity, key: str | None) -> Request:
+    """Return the request that a client calls `key`. Raises UnknownRequest."""
+    return context.core.request(named(context.core.requests, client, key))
 
 
-def status_of(turn: Turn, request: RequestKey) -> ttypes.RequestStatus:
-    """How a request stands, as far as that is published. Raises UnknownRequest; NotLeader where others may know it."""
-    return _status(turn, request, turn.look)
+def status_of(context: CoreContext, request: RequestKey) -> ttypes.RequestStatus:
+    """Return the published status of a request. Raises UnknownRequest; NotLeader if the leader may know it."""
+    return _status(context, request, context.look)
 
 
-def changed_status(turn: Turn, request: RequestKey) -> ttypes.RequestStatus:
-    """How a request stands that the caller has changed: NotLeader would say that it has not. Raises UnknownRequest."""
-    return _status(turn, request, turn.written)
+def changed_status(context: CoreContext, request: RequestKey) -> ttypes.RequestStatus:
+    """Return the status of a request that the caller changed: NotLeader would mean that it has not. Raises
+    UnknownRequest."""
+    return _status(context, request, context.written)
 
 
-def _status(turn: Turn, request: RequestKey, look: Look) -> ttypes.RequestStatus:
+def _status(context: CoreContext, request: RequestKey, look: Look) -> ttypes.RequestStatus:
     if request not in look.snapshot.requests.by_name:
-        turn.check_leads()
+        context.check_leader()
     facts = look.snapshot.request(request)
-    return convert.status(facts, look, lambda part: turn.core.reason(facts.current, part, turn.now))
+    return convert.status(facts, look, lambda part: context.core.reason(facts.current, part, context.now))

@@ -15,11 +15,11 @@ from blast_controller.runtime.runtime import Look
 
 LARGEST_PAGE = 1000
 MAX_ON_A_PAGE = 100
-"""Requests, though a client may ask for more: nobody else is answered while they are described and encoded."""
+"""The limit of requests on a page, whatever the client requests: describing and encoding blocks other clients."""
 MAX_HOSTS_ON_A_PAGE = 3700
 """A status names each receiver up to four times, and a reply must stay below the frame cap of 1 MiB."""
 MAX_WAITING_ON_A_PAGE = 64
-"""Parts of which is to be found out what they wait for, while nobody else is answered."""
+"""The limit of parts on a page whose causes of waiting are computed, which blocks other clients."""
 MAX_LOOKED_AT = 10_000
 """Requests that are looked at for one page, whether they are wanted or not."""
 LONGEST_CURSOR = 18
@@ -27,7 +27,7 @@ LONGEST_CURSOR = 18
 
 @dataclass(frozen=True, slots=True)
 class PageQuery:
-    """Which requests to list: whose (None: everybody's), in which states, how many, and after which arrival."""
+    """A query of requests: tenant (None: all), states, limit, and first arrival."""
 
     tenant: str | None
     states: frozenset[PartState]
@@ -38,11 +38,11 @@ class PageQuery:
 def to_page_query(
     filter_: ttypes.RequestFilter | None, limit: int | None, cursor: str | None, tenant: str | None
 ) -> PageQuery:
-    """What page a client wants of the requests of `tenant`. Raises Rejected."""
+    """Validate a client's query of the requests of `tenant`. Raises Rejected."""
     if limit is None or not 1 <= limit <= LARGEST_PAGE:
         raise ttypes.Rejected("bad_limit", f"The limit must be between 1 and {LARGEST_PAGE}.")
     if cursor and not (cursor.isdecimal() and len(cursor) <= LONGEST_CURSOR):
-        raise ttypes.Rejected("bad_cursor", "The cursor must be one that this server gave.")
+        raise ttypes.Rejected("bad_cursor", "The cursor is invalid: use one that this server returned.")
     wanted = filter_.states if filter_ is not None else None
     states = frozenset(s for s in PartState if wanted is None or state_number(s) in wanted)
     return PageQuery(tenant, states, limit, int(cursor or 0))
@@ -50,14 +50,14 @@ def to_page_query(
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page as it is told, and its requests; what `waiting` of their parts wait for has still to be found out."""
+    """An encoded page with its requests; the causes of the parts in `waiting` are still to be computed."""
 
     told: ttypes.RequestPage
     requests: Sequence[RequestFacts]
     waiting: int
 
     def with_reasons(self, core: Core, now: float) -> ttypes.RequestPage:
-        """The page with why each part waits."""
+        """Return the page with the causes of waiting parts."""
         for request, status in zip(self.requests, self.told.requests, strict=True):
             for part, told in zip(request.parts, status.parts, strict=True):
                 told.reason = core.reason(request.current, part, now)
@@ -65,7 +65,7 @@ class Page:
 
 
 def page(look: Look, query: PageQuery) -> Page:
-    """The requests that a client wants to see, in order of arrival; fewer where more would take long."""
+    """Return the requests that a client wants to see, in order of arrival; fewer where more would take long."""
     every = look.snapshot.requests.after(query.after)
     own = (request for request in every if query.tenant in (None, request.current.tenant))
     found: list[RequestFacts] = []

@@ -14,10 +14,10 @@ from blast_controller.core.model.identifiers import ElementId
 from blast_controller.core.model.wording import listed
 from blast_controller.rpc import acting, convert, pages
 from blast_controller.rpc.connections.connection import Connection
-from blast_controller.rpc.desk import Desk
+from blast_controller.rpc.desk import Services
 from blast_controller.rpc.fabric_reading import Freshness
 from blast_controller.rpc.kinds import Announcement
-from blast_controller.runtime.runtime import Turn
+from blast_controller.runtime.runtime import CoreContext
 
 PROTOCOL = 1
 LONGEST_READING = 30.0
@@ -25,37 +25,35 @@ LONGEST_PROBING = 3600.0
 NONCE_BYTES = 32
 
 
-def version(desk: Desk, connection: Connection) -> ttypes.Version:
-    """What this server is and serves."""
-    features = sorted({*desk.about.features, *desk.gate.policy.features})
-    return ttypes.Version(version_of("blast-controller"), PROTOCOL, features, desk.about.openflow_framework)
+def version(services: Services, connection: Connection) -> ttypes.Version:
+    """Return the release and the features of this server."""
+    features = sorted({*services.about.features, *services.gate.policy.features})
+    return ttypes.Version(version_of("blast-controller"), PROTOCOL, features, services.about.openflow_framework)
 
 
-def ping(desk: Desk, connection: Connection) -> None:
+def ping(services: Services, connection: Connection) -> None:
     """Answer."""
 
 
-def login(desk: Desk, connection: Connection, token: str | None) -> None:
-    """Take a token for who the client is. Whether it is served is up to the policy."""
-    if "login" not in desk.gate.policy.features:
-        raise ttypes.Unsupported(
-            "login", "This server does not serve the feature 'login'; version() lists what it serves."
-        )
-    desk.gate.login(connection, token or "")
+def login(services: Services, connection: Connection, token: str | None) -> None:
+    """Log a client in with a token. The access policy determines whether this is supported."""
+    if "login" not in services.gate.policy.features:
+        raise ttypes.Unsupported("login", "This server does not support login; version() lists its features.")
+    services.gate.login(connection, token or "")
 
 
-def fabric(desk: Desk, connection: Connection) -> ttypes.FabricStatus:
-    """Racks, splitters, switches and light trees."""
-    tenant = desk.gate.identity(connection).only_tenant
-    look = desk.runtime.look()
+def fabric(services: Services, connection: Connection) -> ttypes.FabricStatus:
+    """Return racks, splitters, switches and light trees."""
+    tenant = services.gate.identity(connection).only_tenant
+    look = services.runtime.look()
     freshness = Freshness(convert.stale(look), look.sequence)
-    return desk.fabric.read(look.snapshot, tenant, desk.condition.warnings(), freshness)
+    return services.fabric.read(look.snapshot, tenant, services.condition.warnings(), freshness)
 
 
-def elements(desk: Desk, connection: Connection) -> list[ttypes.ElementStatus]:
-    """Every piece of hardware and who holds it."""
-    desk.runtime.check_leads()
-    return convert.elements(desk.runtime.snapshot)
+def elements(services: Services, connection: Connection) -> list[ttypes.ElementStatus]:
+    """Return every piece of hardware with its holder."""
+    services.runtime.check_leader()
+    return convert.elements(services.runtime.snapshot)
 
 
 def to_quarantine(element: str, reason: str) -> ElementQuarantined:
@@ -68,17 +66,17 @@ def to_release(element: str) -> ElementReleased:
     return ElementReleased(ElementId(element))
 
 
-def drain(desk: Desk, connection: Connection, on: bool | None) -> Future[ttypes.DrainStatus]:
-    """Admit nothing new, or admit again; left out: only tell. What is active goes on."""
+def drain(services: Services, connection: Connection, on: bool | None) -> Future[ttypes.DrainStatus]:
+    """Start or end draining; without an argument, report the state. Active requests continue."""
 
-    def work(turn: Turn) -> ttypes.DrainStatus:
+    def work(context: CoreContext) -> ttypes.DrainStatus:
         if on is not None:
             asked = DrainAsked(on)
-            turn.handle(asked)
-            acting.tell(turn, desk.gate, connection, asked)
-        return ttypes.DrainStatus(turn.core.draining, turn.core.active_count, turn.core.pending_count)
+            context.handle(asked)
+            acting.tell(context, services.gate, connection, asked)
+        return ttypes.DrainStatus(context.core.draining, context.core.active_count, context.core.pending_count)
 
-    return desk.do(connection, work)
+    return services.do(connection, work)
 
 
 def to_audit(dry_run: bool | None) -> AuditAsked:
@@ -89,8 +87,8 @@ def to_audit(dry_run: bool | None) -> AuditAsked:
 def _unread(core: Core) -> Rejected:
     return Rejected(
         "device_disconnected",
-        f"Not compared, because no answer came within {LONGEST_READING:g} s: {listed(core.audit_waits_for)}. "
-        "What was found on the others, the journal tells (`blast journal show`).",
+        f"No answer within {LONGEST_READING:g} s from: {listed(core.audit_waits_for)}. The journal has the result "
+        "for the other devices (`blast journal show`).",
     )
 
 
@@ -104,28 +102,28 @@ def to_verify() -> VerifyAsked:
 
 
 def _unprobed(core: Core) -> Rejected:
-    return Rejected("too_slow", "The fibers are still being probed; ask again for the same report.")
+    return Rejected("too_slow", "The fiber probe is still running; repeat the call for its report.")
 
 
 PROBES = Announcement(lambda core: core.fiber_topic, convert.fiber_report, LONGEST_PROBING, _unprobed)
-"""All fibers were probed. Who asks while that goes on gets the same report."""
+"""All fibers were probed. Callers during a probe get the same report."""
 
 
-def resume(desk: Desk, connection: Connection) -> None:
-    """Let a controller that is holding decide again."""
-    desk.condition.resume()
+def resume(services: Services, connection: Connection) -> None:
+    """End safe mode."""
+    services.condition.resume()
 
 
-def step_down(desk: Desk, connection: Connection) -> None:
+def step_down(services: Services, connection: Connection) -> None:
     """Let another controller lead."""
-    desk.runtime.check_leads()
-    desk.condition.step_down()
+    services.runtime.check_leader()
+    services.condition.step_down()
 
 
 def journal(
-    desk: Desk, connection: Connection, after_sequence: int | None, limit: int | None
+    services: Services, connection: Connection, after_sequence: int | None, limit: int | None
 ) -> list[ttypes.JournalEntry]:
-    """What was written, oldest first."""
+    """Return entries of the journal, oldest first."""
     if limit is None or not 1 <= limit <= pages.LARGEST_PAGE:
         raise ttypes.Denied(f"The limit must be between 1 and {pages.LARGEST_PAGE}.")
-    return [ttypes.JournalEntry(*entry) for entry in desk.history(after_sequence or 0, limit)]
+    return [ttypes.JournalEntry(*entry) for entry in services.history(after_sequence or 0, limit)]

@@ -1,1 +1,1 @@
-"""The core on real time: one thread that decides, its inbox, and those who wait for it."""
+"""The core in real time: the deciding thread, its inbox, and waiting clients."""

@@ -1,4 +1,4 @@
-"""Who waits for what happens to one thing, found without asking those for whom it is too early."""
+"""Waiters for the events of one object, indexed so that waiters for later events cost nothing."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ Waiter = TypeVar("Waiter", bound=Hashable)
 
 
 class Audience(Generic[Waiter]):
-    """Waiters by the number of the last event that is of no use to them; 0 where every event may be.
+    """Waiters by the number of the last event that they ignore; 0 if every event may match.
 
-    Whoever waits for what is far off costs nothing while nearer things happen, however many they are.
+    Waiters for distant events cost nothing while earlier events occur, however many they are.
     """
 
     def __init__(self) -> None:
@@ -39,6 +39,6 @@ class Audience(Generic[Waiter]):
             del self._numbers[bisect_left(self._numbers, after)]
 
     def reached_by(self, number: float) -> list[Waiter]:
-        """Those to whom an event of that number may be of use, by the number that they wait behind."""
+        """Return the waiters for which an event of that number may match, by the number that they ignore."""
         reached = self._numbers[: bisect_left(self._numbers, number)]
         return [waiter for after in reached for waiter in self._after[after]]

@@ -1,4 +1,4 @@
-"""What the runtime asks of whoever brings its commands to devices, and to the optimizer."""
+"""Interfaces of the runtime to the drivers of devices and the optimizer."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ class ForwardingDriver(Protocol):
         """Carry out one decision's changes on one ToR."""
 
     def read(self, datapath: DatapathId) -> None:
-        """Mend what is not a forward and read what a ToR holds, after what was handed in; answered by TableObserved."""
+        """Repair rules other than forwards and read a ToR's rules, after all earlier commands; answered by
+        TableObserved."""
 
     def look(self, datapath: DatapathId) -> None:
-        """The same, but write nothing."""
+        """Read a ToR's rules like `read`, without any repair."""
 
     def probe(self, datapath: DatapathId, port: int, payload: bytes) -> None:
-        """Send a probe frame out of a port; ProbeSeen tells where it arrives."""
+        """Send a probe frame from a port; ProbeSeen reports its arrival."""
 
 
 class OptimizerDriver(Protocol):

@@ -1,4 +1,4 @@
-"""Our own faults: those that end one call, told to its caller by a trace id alone, and those that end everything."""
+"""Internal faults: of one call, reported to its caller by a trace id only, and of the whole process."""
 
 from __future__ import annotations
 
@@ -23,39 +23,39 @@ class EventFailed(Exception):
 class InternalFault(Exception):
     """Our fault: one call could not be answered. It has changed nothing, and the controller goes on."""
 
-    def __init__(self, what: str, trace: str) -> None:
+    def __init__(self, action: str, trace: str) -> None:
         super().__init__(
-            f"internal error in {what}: nothing has changed and the controller goes on; "
-            f"its operator finds what happened in the log under the trace {trace}"
+            f"internal error in {action}: nothing changed and the controller continues to run; see trace {trace} in "
+            "its log"
         )
         self.trace = trace
 
 
-def logged(what: str, error: BaseException) -> InternalFault:
-    """Write an unexpected error to the log; returns what its caller is told. One that was logged before stays."""
+def logged(action: str, error: BaseException) -> InternalFault:
+    """Log an unexpected error and return the error for its caller. One that was logged before stays."""
     if isinstance(error, InternalFault):
         return error
     trace = secrets.token_hex(4)
-    log.error("%s failed (trace %s)", what, trace, exc_info=error, extra=fields(event="fault", trace=trace))
-    return InternalFault(what, trace)
+    log.error("%s failed (trace %s)", action, trace, exc_info=error, extra=fields(event="fault", trace=trace))
+    return InternalFault(action, trace)
 
 
 def without_frames(error: E) -> E:
-    """An expected error without the way that it took.
+    """Remove the traceback of an expected error.
 
-    The frames would hold whoever is told of it, who holds the error: memory that only a collection of garbage gives
-    back, and that stops the controller.
+    Its frames refer to the caller's future, which refers to the error: only the garbage collector would free this
+    cycle, and a collection stops the controller.
     """
     error.__traceback__ = error.__context__ = error.__cause__ = None
     return error
 
 
 @contextmanager
-def telling(what: str) -> Iterator[None]:
-    """Say of an unexpected error what the core was at. Raises RequestError as it is, else EventFailed."""
+def telling(action: str) -> Iterator[None]:
+    """Add the core's current action to an unexpected error. Raises RequestError unchanged, else EventFailed."""
     try:
         yield
     except RequestError:
         raise
     except Exception as error:
-        raise EventFailed(f"{what} could not be handled: {type(error).__name__}: {error}") from error
+        raise EventFailed(f"{action} failed: {type(error).__name__}: {error}") from error

@@ -1,8 +1,8 @@
-"""Work for one thread, from many: what devices say first, and what accounts ask for in turns, one piece of each.
+"""The inbox of one thread: devices first, then accounts in turns, one piece of work each.
 
-However much one account asks for at once, the next piece of another waits for one of its pieces, not for all. What is
-done together, and has its effect together, are pieces of one party alone, or one round: whoever has a single piece does
-not wait for the effect of many others.
+However much one account queues, the next piece of another waits for one of its pieces, not for all. Work that is
+committed together is that of one party alone, or one round: an account with a single piece does not wait for the
+effects of many others.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_URGENT = 16
 
 
 class Inbox(Generic[Work]):
-    """Put by any thread, got by one. The pieces of one account, and those of nobody, keep their order."""
+    """Filled by any thread, read by one. The pieces of one account, and those without an account, keep their order."""
 
     def __init__(self) -> None:
         # One token for each piece: to wait for one is a matter of the queue, to choose one is ours.
@@ -31,10 +31,10 @@ class Inbox(Generic[Work]):
         self._last: deque[Work] = deque()
         self._in_a_row = 0
         self._together: set[Hashable] = set()
-        """Whose pieces were got since `begin`; None: what is on nobody's account."""
+        """The accounts whose pieces were returned since `begin`; None: pieces without an account."""
 
     def put(self, work: Work) -> None:
-        """Add what is on nobody's account."""
+        """Add a piece without an account."""
         with self._lock:
             self._urgent.append(work)
         self._tokens.put(None)
@@ -52,18 +52,18 @@ class Inbox(Generic[Work]):
         self._tokens.put(None)
 
     def begin(self) -> None:
-        """What is got from here on is done together."""
+        """Begin a batch: the pieces returned from here on are committed together."""
         with self._lock:
             self._together.clear()
 
     def get(self, timeout: float | None) -> Work:
-        """The next piece, waiting at most so many seconds for one (None: for ever). Raises queue.Empty."""
+        """Return the next piece, waiting at most `timeout` seconds (None: forever). Raises queue.Empty."""
         self._tokens.get(timeout=timeout)
         with self._lock:
             return self._next()
 
     def get_more(self) -> Work:
-        """The next piece that may be done together with those since `begin`. Raises queue.Empty."""
+        """Return the next piece of the current batch. Raises queue.Empty."""
         self._tokens.get_nowait()
         with self._lock:
             if self._begins_another_round():

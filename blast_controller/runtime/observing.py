@@ -1,4 +1,4 @@
-"""Tells all who look on, on the runtime's thread, whatever becomes of one of them."""
+"""Notification of all observers on the runtime's thread; the failure of one does not affect the others."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ log = logging.getLogger(__name__)
 
 
 class Observers(Observer):
-    """Some observers as one, which raises nothing: whoever looks on must not stop those at work."""
+    """Several observers as one that never raises: an observer must not stop the runtime."""
 
     def __init__(self, observers: Iterable[Observer]) -> None:
         self._observers = list(observers)
 
     def on_event(self, event: Event, core: Core) -> None:
-        """As `Observer.on_event`."""
-        self._tell(lambda observer: observer.on_event(event, core))
+        """Notify all observers like `Observer.on_event`."""
+        self._notify(lambda observer: observer.on_event(event, core))
 
     def on_command(self, command: Command) -> None:
-        """As `Observer.on_command`."""
-        self._tell(lambda observer: observer.on_command(command))
+        """Notify all observers like `Observer.on_command`."""
+        self._notify(lambda observer: observer.on_command(command))
 
     def on_decision(self, seconds: float) -> None:
-        """As `Observer.on_decision`."""
-        self._tell(lambda observer: observer.on_decision(seconds))
+        """Notify all observers like `Observer.on_decision`."""
+        self._notify(lambda observer: observer.on_decision(seconds))
 
     def on_commit(self, records: int, seconds: float) -> None:
-        """As `Observer.on_commit`."""
-        self._tell(lambda observer: observer.on_commit(records, seconds))
+        """Notify all observers like `Observer.on_commit`."""
+        self._notify(lambda observer: observer.on_commit(records, seconds))
 
     def on_published(self, snapshot: Snapshot, changes: Changes) -> None:
-        """As `Observer.on_published`."""
-        self._tell(lambda observer: observer.on_published(snapshot, changes))
+        """Notify all observers like `Observer.on_published`."""
+        self._notify(lambda observer: observer.on_published(snapshot, changes))
 
-    def _tell(self, tell: Callable[[Observer], None]) -> None:
+    def _notify(self, notify: Callable[[Observer], None]) -> None:
         for observer in list(self._observers):
             try:
-                tell(observer)
+                notify(observer)
             except Exception:
-                log.exception("%s failed, and is told nothing any more", type(observer).__name__)
+                log.exception("%s failed and is disabled", type(observer).__name__)
                 self._observers.remove(observer)

@@ -1,6 +1,6 @@
-"""A future of which thousands may be pending: nobody blocks on it, so it has no condition variable of its own.
+"""A future of which thousands may be pending: no thread blocks on it, so it has no condition variable of its own.
 
-One of `threading` takes 1.4 KB; the two of a parked call would be half of what it costs us.
+One of `threading` takes 1.4 KB; the two of a parked call would be half of its cost.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ T = TypeVar("T")
 
 
 class _Shared(threading.Condition):
-    """One for all of them, on which nobody waits."""
+    """A shared condition, on which no thread waits."""
 
     def notify_all(self) -> None:
-        """There is nobody to be woken."""
+        """Do nothing: there are no waiters."""
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Not done yet; whoever has the time for it has waited for the callback."""
+        """Return false at once; callers that need the result use a callback."""
         return False
 
 
@@ -27,19 +27,20 @@ _SHARED = _Shared()
 
 
 class ParkedFuture(Future[T]):
-    """As its base; each method may be called from any thread. To block on it costs what it saves otherwise."""
+    """A future like its base; each method may be called from any thread. Blocking on it would need a condition
+    again."""
 
     def __init__(self) -> None:
         super().__init__()
         self._condition = _SHARED
 
     def result(self, timeout: float | None = None) -> T:
-        """As `Future.result`."""
+        """Return the result like `Future.result`."""
         self._await(timeout)
         return super().result(timeout=0)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """As `Future.exception`."""
+        """Return the exception like `Future.exception`."""
         self._await(timeout)
         return super().exception(timeout=0)
 

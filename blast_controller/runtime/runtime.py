@@ -1,6 +1,5 @@
-"""The single owner of the core: one thread that takes events in order, gives them to the core and carries its
-commands to the devices and to whoever waits.
-"""
+"""The single owner of the core: one thread that takes events in order, passes them to the core, and sends its commands
+to the devices and its results to waiting clients."""
 
 from __future__ import annotations
 
@@ -55,18 +54,18 @@ T = TypeVar("T")
 LARGEST_BATCH, LONGEST_BATCH = 256, 0.01
 """Pieces of work whose changes are written together, and seconds after which none is added: others wait for them."""
 MAX_OPERATORS = 1024
-"""Who may wait for an audit or a check of the fibers at a time."""
+"""The limit of clients that wait for an audit or a fiber check."""
 WRITE_AGAIN = 1.0
 LONGEST_SLEEP = 3600.0
-"""Seconds; a queue refuses to wait for centuries, which a client may name as its patience."""
+"""Seconds; a queue rejects timeouts of centuries, which a client may request."""
 log = logging.getLogger(__name__)
 
 
 class Look(NamedTuple):
-    """What readers are shown, and the moment on the core's clock at which they look.
+    """The published state, with the time of the read on the core's clock.
 
-    Where the controller stands by, or does not know what counts, it was so `stale` seconds ago at most.
-    Where several share a journal, `sequence` is that of the latest entry that is shown.
+    On a standby, or if leadership is uncertain, the state is at most `stale` seconds old. If several controllers share
+    a journal, `sequence` is that of the latest entry included.
     """
 
     snapshot: Snapshot
@@ -76,13 +75,13 @@ class Look(NamedTuple):
 
 
 class _Shown(NamedTuple):
-    """What readers in any thread are shown, at once or not at all."""
+    """The published state for readers in any thread, replaced atomically."""
 
     snapshot: Snapshot
     sequence: int | None = None
 
 
-class Turn:
+class CoreContext:
     """The runtime's thread, lent to one piece of work: the core to look at, and the means to change it."""
 
     def __init__(self, runtime: Runtime) -> None:
@@ -90,24 +89,25 @@ class Turn:
         self.core = runtime.core
         self.now = time.monotonic()
 
-    def check_leads(self) -> None:
-        """Raise NotLeader where the controller stands by."""
-        self._runtime.check_leads_now()
+    def check_leader(self) -> None:
+        """Raise NotLeader on a standby."""
+        self._runtime.check_leader_now()
 
     @property
     def look(self) -> Look:
-        """What readers are shown now, at the moment of this turn. Raises NotLeader where others may know more."""
+        """Return the published state at the time of this turn. Raises NotLeader if another controller may have a newer
+        one."""
         runtime = self._runtime
         return (runtime.look_at_written() if runtime.has_just_written else runtime.look())._replace(now=self.now)
 
     @property
     def written(self) -> Look:
-        """What was written last, for who asks for what is part of it: whoever leads now, then it was so."""
+        """Return the state as of the latest write, valid at that time even if there is another leader now."""
         return self._runtime.look_at_written()._replace(now=self.now)
 
     @property
     def snapshot(self) -> Snapshot:
-        """What readers are shown now: the core as of the latest commit."""
+        """Return the published snapshot: the core at the latest commit."""
         return self._runtime.snapshot
 
     def handle(self, event: Event) -> None:
@@ -123,27 +123,27 @@ class Turn:
         self._runtime.waiting.check_place(seat)
 
     def wait(self, request: RequestKey, timeout: float, wait: Wait) -> Future[Any]:
-        """The answer to a request's next wanted event, or a refusal after `timeout` seconds. Raises Rejected."""
+        """Return the answer to a request's next wanted event, or a refusal after `timeout` seconds. Raises Rejected."""
         return self._runtime.waiting.park(request, self.now + timeout, wait)
 
     def wait_announced(self, topic: Hashable, timeout: float, wait: Wait) -> Future[Any]:
-        """The answer to what the core announces under a topic. Raises Rejected."""
+        """Return the answer to the core's announcement of a topic. Raises Rejected."""
         return self._runtime.announced.park(topic, self.now + timeout, wait)
 
     def when_decided(self, answer: Callable[[], T]) -> Future[T]:
-        """What `answer` gives when everything that was taken so far has been decided on, and that is durable."""
+        """Return the result of `answer` after all earlier events are decided and durable."""
         return self._runtime.when_decided(answer)
 
     def when_published(self, answer: Callable[[], T]) -> T | Future[T]:
-        """As `when_decided`; but while nothing can be written, of what was published before."""
+        """Act like `when_decided`; while nothing can be written, use the previously published state."""
         return self._runtime.when_published(answer)
 
 
 class Runtime:
-    """Runs a core on real time, real devices and a store.
+    """Runs a core with real time, real devices and a store.
 
-    Events that have come together are handled together: what they change is written in one commit, and only when that
-    is durable do devices hear of anything and callers get their answers. While the store cannot write, nothing leaves.
+    Events that arrive together are handled together: one commit writes their changes, and only when that is durable do
+    devices receive commands and callers their answers. While the store cannot write, nothing leaves.
     """
 
     def __init__(
@@ -154,7 +154,8 @@ class Runtime:
         places: Places | None = None,
         observers: Iterable[Observer] = (),
     ) -> None:
-        """`fatal` is called when nothing that the core knows may be trusted; `places` are for those who wait."""
+        """Create the runtime. `fatal` is called when the core's state is no longer reliable; `places` limit waiting
+        clients."""
         self.core = core
         self._shown = _Shown(core.snapshot)
         self.waiting = WaitingRoom(places)
@@ -163,9 +164,9 @@ class Runtime:
         self.holding: str | None = None
         """Why nothing is decided until an operator lets it go on; None: it decides."""
         self.standby: Standby | None = None
-        """Who tells of the controller that decides; None: this one does."""
-        self.still_leads: Callable[[], bool] = lambda: True
-        """Whether nobody else can decide yet, where this one does."""
+        """The source of the leader's state on a standby; None: this controller is the leader."""
+        self.holds_leadership: Callable[[], bool] = lambda: True
+        """Returns true while no other controller can be the leader."""
         self.sequence: Callable[[], int | None] = lambda: None
         """The latest entry that is durable, where several controllers share the journal."""
         self.optimizer: OptimizerDriver | None = None
@@ -180,15 +181,15 @@ class Runtime:
         self._in_doubt_since: float | None = None
         self._undecided = self._abandoned = False
         self.has_just_written = False
-        """Whether a commit has shown just now that nobody else had led before it (on the runtime's thread only)."""
+        """True if a commit has just proved that there was no other leader before it (on the runtime's thread only)."""
         self._is_durable = False
-        """Whether what the present piece of work is answered by is durable, or was never to be."""
+        """True if the answer to the current piece of work is durable, or needs no write."""
         self._inbox: Inbox[Callable[[], None] | None] = Inbox()
         self._thread = threading.Thread(target=self._run, name="core", daemon=True)
 
     @property
     def snapshot(self) -> Snapshot:
-        """What is durable, for readers in any thread."""
+        """Return the durable state for readers in any thread."""
         return self._shown.snapshot
 
     def start(self, optical: OpticalDriver, forwarding: ForwardingDriver, loaded: Loaded) -> None:
@@ -218,38 +219,38 @@ class Runtime:
             self._observers.on_published(self._shown.snapshot, changes)
 
     def look(self) -> Look:
-        """What readers are shown now, for any thread. Raises NotLeader where it stands by and has seen nothing yet."""
+        """Return the published state, for any thread. Raises NotLeader on a standby that has read nothing yet."""
         standby, shown = self.standby, self._shown
         stale = self._seconds_in_doubt() if standby is None else standby.age()
         if stale is None:
-            # What is told as it is now must be so: nobody else may have changed it meanwhile.
-            self.check_leads()
+            # An answer without an age claims to be current: no other leader may have changed the state.
+            self.check_leader()
         return Look(shown.snapshot, time.monotonic(), stale, shown.sequence)
 
     def _seconds_in_doubt(self) -> float | None:
-        """For how long it has been open whether something counts that was written; others may see it already."""
+        """Return for how long the outcome of a write has been unknown; other controllers may see it already."""
         since = self._in_doubt_since
         return None if since is None else time.monotonic() - since
 
     def look_at_written(self) -> Look:
-        """What was written last, whoever leads now."""
+        """Return the state as of the latest write, even if there is another leader now."""
         return Look(self._shown.snapshot, time.monotonic(), None, self._shown.sequence)
 
     def hold(self, reason: str, loaded: Loaded) -> None:
-        """Show what the store held, and do nothing: nobody's event reaches the core, no time passes for it."""
+        """Enter safe mode: show the state of the store and do nothing; no event and no time reaches the core."""
         self.holding = reason
         now = time.monotonic()
         for device in list(self.core.view.away):
-            self.core.take(DeviceDown(device, "not looked at while the controller is holding"), now)
+            self.core.take(DeviceDown(device, "not checked while the controller is in safe mode"), now)
         self.core.load([], now)
         self._show_all_of(self.core)
         try:
             self.core.load(loaded.records(), now)
             self._show_all_of(self.core)
         except Exception:
-            # What it was given may be what it cannot handle; whoever looks is told why nothing is there.
-            log.exception("what the journal holds could not be taken over, even to be looked at")
-            self.holding = f"{reason} What the journal holds could not be taken over: nothing of it is shown."
+            # The stored state may be the one that the core cannot handle; clients get a warning instead.
+            log.exception("the journal's state could not be loaded for display")
+            self.holding = f"{reason} The journal's state could not be loaded, so no requests and trees are shown."
         self._thread.start()
 
     def become_standby(self, standby: Standby) -> None:
@@ -267,20 +268,20 @@ class Runtime:
             self._show_all_of(core, sequence)
 
     def abandon(self) -> None:
-        """The journal is another controller's from now on: that it cannot be written is no failure any more."""
+        """Abandon the journal to another controller: failing writes are no fault any more."""
         self._abandoned = True
 
-    def check_leads(self) -> None:
+    def check_leader(self) -> None:
         """Raise NotLeader where another controller decides, or may by now."""
         if self.standby is not None:
             raise NotLeader(self.standby.leader())
-        if self._abandoned or not self.still_leads():
+        if self._abandoned or not self.holds_leadership():
             raise NotLeader(None)
 
-    def check_leads_now(self) -> None:
-        """As `check_leads`, of the present piece of work (on the runtime's thread only)."""
+    def check_leader_now(self) -> None:
+        """Raise NotLeader like `check_leader`, for the current piece of work (on the runtime's thread only)."""
         try:
-            self.check_leads()
+            self.check_leader()
         except NotLeader:
             self._is_durable = True
             raise
@@ -294,7 +295,7 @@ class Runtime:
         try:
             commands = self._taken_over(core, loaded)
         except FabricError as error:
-            raise Rejected("bad_config", f"The configuration does not fit what is lit: {error}.") from error
+            raise Rejected("bad_config", f"The configuration conflicts with active light trees: {error}.") from error
         self.core, self.holding, self.standby = core, None, None
         self._optical, self._forwarding = optical, forwarding
         self._take(commands)
@@ -308,7 +309,7 @@ class Runtime:
         """Take an event from any thread; it is handled in order."""
         self._inbox.put(lambda: self._take_posted(event))
 
-    def call(self, work: Callable[[Turn], T | Future[T]]) -> Future[T]:
+    def call(self, work: Callable[[CoreContext], T | Future[T]]) -> Future[T]:
         """Do `work` on the runtime's thread; the future has its result, or that of the future it returns.
 
         It is settled once everything that the work has changed is durable.
@@ -317,8 +318,8 @@ class Runtime:
         self._inbox.put(lambda: self._work_into(outer, work))
         return outer
 
-    def call_for(self, account: Hashable, outer: Future[T], work: Callable[[Turn], T | Future[T]]) -> None:
-        """As `call` into a future of the caller's, on an account: accounts take turns, and each has its own order."""
+    def call_for(self, account: Hashable, outer: Future[T], work: Callable[[CoreContext], T | Future[T]]) -> None:
+        """Act like `call` with the caller's future, for an account: accounts take turns, and each has its own order."""
         self._inbox.put_for(account, lambda: self._work_into(outer, work))
 
     def handle(self, event: Event) -> None:
@@ -335,7 +336,7 @@ class Runtime:
 
         Raises RequestError as `handle` does.
         """
-        self.check_leads_now()
+        self.check_leader_now()
         if self.holding is not None:
             raise Rejected("safe_mode", self.holding)
         if self.store_fault is not None and isinstance(event, RequestSubmitted | ExtensionAsked):
@@ -350,18 +351,18 @@ class Runtime:
         self._observers.on_event(event, self.core)
 
     def when_published(self, answer: Callable[[], T]) -> T | Future[T]:
-        """As `Turn.when_published` (on the runtime's thread only)."""
+        """Act like `CoreContext.when_published` (on the runtime's thread only)."""
         if self.store_fault is None:
             return self.when_decided(answer)
         self._is_durable = True
         return answer()
 
     def when_decided(self, answer: Callable[[], T]) -> Future[T]:
-        """As `Turn.when_decided` (on the runtime's thread only)."""
+        """Act like `CoreContext.when_decided` (on the runtime's thread only)."""
         future: Future[T] = Future()
 
         def settle() -> None:
-            run_into(future, lambda _: answer(), Turn(self))()
+            run_into(future, lambda _: answer(), CoreContext(self))()
 
         self._held_back.append(settle)
         return future
@@ -416,9 +417,9 @@ class Runtime:
             case Announce():
                 self.announced.notify(command.topic, command.content)
 
-    def _work_into(self, outer: Future[T], work: Callable[[Turn], T | Future[T]]) -> None:
+    def _work_into(self, outer: Future[T], work: Callable[[CoreContext], T | Future[T]]) -> None:
         known, self._is_durable = len(self._unwritten), False
-        settle = run_into(outer, work, Turn(self))
+        settle = run_into(outer, work, CoreContext(self))
         unchanged = len(self._unwritten) == known and not self._undecided
         if self.store_fault is not None and unchanged and self._is_durable:
             settle()
@@ -431,20 +432,20 @@ class Runtime:
                 self._let_out()
         except BaseException as error:
             if self._abandoned:
-                log.info("what was under way is the next leader's to find: %s", error)
+                log.info("lost leadership; the next leader completes changes in progress: %s", error)
                 return
             log.exception("the core failed")
             self._fatal(error)
 
     def _handle_batch(self) -> bool:
-        """Do the next piece of work and whatever has come with it; False when told to stop."""
+        """Handle the next piece of work with all that arrived with it; return false at the stop."""
         self._inbox.begin()
         work, left, end = self._next(), LARGEST_BATCH, math.inf
         while work is not None:
             work()
             left -= 1
             now = time.monotonic()
-            # From here on: what is due comes first, and however long it takes, somebody who asks has a turn after it.
+            # Start the limit here: deadlines come first, and calls are handled after them however long they take.
             end = min(end, now + LONGEST_BATCH)
             if not left or now > end:
                 return True
@@ -456,13 +457,13 @@ class Runtime:
         return False
 
     def _let_out(self) -> None:
-        """Write what has changed, then let out what waits for that, and answer some of those who were called."""
-        self._let_out_what_is_durable()
+        """Write all changes, then publish their results, and answer some of the notified waiters."""
+        self._publish_durable()
         self.waiting.serve()
         self.announced.serve()
 
-    def _let_out_what_is_durable(self) -> None:
-        """New commands may come of it."""
+    def _publish_durable(self) -> None:
+        """Publish durable results; they may cause new commands."""
         if self._undecided:
             self._conclude(time.monotonic())
         try:
@@ -497,13 +498,13 @@ class Runtime:
         except StoreFault as fault:
             if isinstance(fault, OurFault | Dispossessed):
                 raise
-            log.error("the journal cannot be written, nothing is admitted: %s", fault)
+            log.error("the journal cannot be written, no requests are admitted: %s", fault)
             self.store_fault, self._write_again = str(fault), time.monotonic() + WRITE_AGAIN
             if self._in_doubt_since is None and self.sequence() is not None:
                 self._in_doubt_since = began
             return False
         if self.store_fault is not None:
-            log.warning("the journal can be written again")
+            log.warning("the journal is writable again")
         self.store_fault = self._in_doubt_since = None
         self._observers.on_commit(len(self._unwritten), self._store.last_commit_seconds)
         self._unwritten = []

@@ -1,4 +1,4 @@
-"""From what came of a piece of work to the future of whoever waits for it, who may be gone."""
+"""Transfer of a result to the future of its caller, who may have disconnected."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ log = logging.getLogger(__name__)
 
 
 def run_into(outer: Future[T], work: Callable[[Argument], T | Future[T]], argument: Argument) -> Callable[[], None]:
-    """Do the work with its argument; the returned function gives `outer` what came of it.
+    """Do the work with its argument; the returned function sets the result of `outer`.
 
-    What fails beside the core's handling of events was only looking: it fails alone.
+    A failure outside the core's handling of events affects only this read.
     """
     failure: Exception
     try:
@@ -29,7 +29,7 @@ def run_into(outer: Future[T], work: Callable[[Argument], T | Future[T]], argume
         raise
     except RequestError as error:
         failure = without_frames(error)
-    except Exception as error:  # noqa: BLE001 - whatever it was, it is one caller's trouble and not everybody's
+    except Exception as error:  # noqa: BLE001 - the failure concerns one caller only
         failure = logged(getattr(work, "__qualname__", "a call"), error)
     else:
         return _result_into(outer, result)
@@ -70,4 +70,4 @@ def _settle(future: Future[T], settle: Callable[[], None]) -> None:
     try:
         settle()
     except InvalidStateError:
-        log.debug("the caller has gone away")
+        log.debug("the caller disconnected")

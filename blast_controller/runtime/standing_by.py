@@ -1,4 +1,4 @@
-"""What a controller knows that stands by while another decides."""
+"""The knowledge of a standby about the leader."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ class Standby(Protocol):
     """May be asked in any thread, and answers at once."""
 
     def leader(self) -> str | None:
-        """Where the controller that decides is asked; None while nobody does."""
+        """Return the leader's address; None if there is no leader."""
 
     def age(self) -> float | None:
-        """How many seconds ago, at most, what is shown here was so; None before the first look."""
+        """Return the maximum age of the displayed state in seconds; None before the first read."""
 
 
 def said_of(standby: Standby | None) -> str | None:
-    """That a controller stands by, as people are told; None of one that does not."""
+    """Return a standby's message to clients; None on the leader."""
     if standby is None:
         return None
-    return f"This controller stands by; {standby.leader() or 'nobody'} decides."
+    return f"This controller is a standby; the leader is {standby.leader() or 'unknown'}."

@@ -20,12 +20,12 @@ from blast_controller.runtime.parked_future import ParkedFuture
 MAX_ANSWERED = 64
 """Answers given at once: making one may mean to describe a large grant, or to find out what a request waits for."""
 FOR_LOOKERS = 0.75
-"""Share of the places that those who only look on may take; the others are kept for who asks for light."""
+"""The share of places for read-only waiters; the others are reserved for requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """How many may wait: in all, and of one account."""
+    """The limits of waiters: in total, and for one account."""
 
     in_all: int = 12_288
     of_one: int = 4_096
@@ -33,7 +33,7 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """On whose account somebody waits, and whether for light asked for, or only to look on."""
+    """The account of a waiter, and whether it waits for a grant or is read-only."""
 
     account: Hashable
     asks: bool = False
@@ -41,10 +41,10 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """What a caller waits for: the first event that is `wanted`. It gets what `answer` makes of that, or `too_late`.
+    """A wait for the first event that is `wanted`. The caller gets the result of `answer` for it, or `too_late`.
 
-    Where events of a topic are numbered from 1, none up to `after` is wanted, and `wanted` is not asked about them.
-    Without a seat it takes no place.
+    If events of a topic are numbered from 1, events up to `after` are ignored without calling `wanted`. Without a seat
+    it takes no place.
     """
 
     wanted: Callable[..., bool]
@@ -55,7 +55,7 @@ class Wait:
 
 
 class _Waiter(ParkedFuture[object]):
-    """Who waits in a topic, and what is promised."""
+    """A waiter of a topic, and its future."""
 
     def __init__(self, topic: Hashable, wait: Wait) -> None:
         super().__init__()
@@ -65,8 +65,8 @@ class _Waiter(ParkedFuture[object]):
 class WaitingRoom:
     """Used by one thread; only the futures may be cancelled from others.
 
-    Who is called, by an event or because time is over, stands in a line until `serve`, which answers some at a time.
-    Deadlines are a heap in which those who are served or gone stay until they come up, or until they are the half.
+    Notified and expired waiters queue until `serve`, which answers some at a time. Deadlines are a heap in which served
+    or cancelled waiters stay until they are due, or until they are half of all.
     """
 
     def __init__(self, places: Places | None = None) -> None:
@@ -78,7 +78,7 @@ class WaitingRoom:
         self._present = 0
         self._taken: Counter[Hashable] = Counter()
         self._looking: Counter[Hashable] = Counter()
-        self._gone: queue.SimpleQueue[Future[object]] = queue.SimpleQueue()
+        self._cancelled: queue.SimpleQueue[Future[object]] = queue.SimpleQueue()
 
     def park(self, topic: Hashable, deadline: float, wait: Wait) -> Future[Any]:
         """Wait for an event on a topic. Raises Rejected when the caller's places, or all, are taken."""
@@ -109,7 +109,7 @@ class WaitingRoom:
             self._call(waiter, partial(_refuse, waiter.wait.too_late))
 
     def serve(self, most: int = MAX_ANSWERED) -> None:
-        """Answer those who were called first, and no more than so many."""
+        """Answer at most `most` notified waiters, first come first served."""
         while self._called and most > 0:
             waiter, answer = self._called.popleft()
             if not waiter.cancelled():
@@ -117,7 +117,7 @@ class WaitingRoom:
                 most -= 1
 
     def next_deadline(self) -> float | None:
-        """When `expire` is wanted; a moment long past while anyone stands in line."""
+        """Return the latest time of the next `expire`; a past time while waiters queue."""
         return -math.inf if self._called else self._next_expiry()
 
     def _next_expiry(self) -> float | None:
@@ -150,9 +150,9 @@ class WaitingRoom:
 
     def _check(self, own: int, max_own: int, every: int, most: int) -> None:
         if own >= max_own:
-            raise _too_many(f"{own} calls of yours wait already, and no more may")
+            raise _too_many(f"your account has {own} waiting calls, its limit")
         if every >= most:
-            raise _too_many(f"{every} calls wait already, and the controller takes no more")
+            raise _too_many(f"the controller has {every} waiting calls, its limit")
 
     def _give_place_back(self, seat: Seat | None) -> None:
         if seat is None:
@@ -164,14 +164,14 @@ class WaitingRoom:
     # -------------------------------------------------------------------------------------------- leaving
 
     def _note_done(self, waiter: Future[object]) -> None:
-        """In any thread."""
+        """Note a cancelled or settled future. From any thread."""
         if waiter.cancelled():
-            self._gone.put(waiter)
+            self._cancelled.put(waiter)
 
     def _see_off(self) -> None:
-        """Forget those who have left by themselves."""
-        while not self._gone.empty():
-            waiter = self._gone.get()
+        """Remove cancelled waiters."""
+        while not self._cancelled.empty():
+            waiter = self._cancelled.get()
             assert isinstance(waiter, _Waiter)
             self._leave(waiter)
         if len(self._deadlines) > 2 * self._present + 16:
@@ -190,8 +190,8 @@ class WaitingRoom:
         self._give_place_back(waiter.wait.seat)
 
 
-def _too_many(what: str) -> Rejected:
-    return Rejected("too_many_waiting", f"{what}: let some be answered, or ask again later.")
+def _too_many(message: str) -> Rejected:
+    return Rejected("too_many_waiting", f"{message}: wait for answers, or try again later.")
 
 
 def _count_down(counter: Counter[Hashable], account: Hashable) -> None:

@@ -1,1 +1,1 @@
-"""What both servers, of Thrift and of OpenFlow, are made with: places, listeners, TLS."""
+"""Common parts of the Thrift, HTTP and OpenFlow servers: places, listeners, TLS."""

@@ -1,7 +1,7 @@
-"""A listening socket that no crowd and no silent client can block, with TLS or without.
+"""A listening socket that no flood and no silent client can block, with or without TLS.
 
-One client is accepted in each turn of the loop, so that a flood of new ones leaves those who are there their turns. At
-the TLS handshake each has a bounded time and one of few places, where the longest silent one goes first.
+Each iteration of the loop accepts one client, so that a flood of new ones leaves time for existing ones. TLS handshakes
+have a time limit and a limited number of places, from which the longest silent one is removed first.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _log = logging.getLogger(__name__)
 
 _NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _SECONDS_WITHOUT_ROOM = 1.0
-_SECONDS_TO_SAY_GOODBYE = 2.0
+_TLS_CLOSE_SECONDS = 2.0
 _TLS_BUFFER_BYTES = 32_768
-"""A TLS record is half of that; asyncio would keep 256 KiB for everybody who as much as begins a handshake."""
+"""A TLS record is half of that; asyncio would allocate 256 KiB for every client that begins a handshake."""
 HANDSHAKES = 256
 HANDSHAKES_PER_HOST = 128
 
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """What a listener asks of its server: a protocol for each client, and to hear of every handshake that failed.
+    """The listener's interface to its server: a protocol for each client, and a callback for failed handshakes.
 
-    `handshakes` may be under way at once, `handshakes_per_host` from one address.
+    At most `handshakes` run at once, `handshakes_per_host` of them from one address.
     """
 
     make_protocol: Callable[[], asyncio.BaseProtocol]
@@ -47,10 +47,9 @@ class Door:
 
 
 class Listener:
-    """Accepts clients; with TLS each becomes a connection when its handshake is done. Raises BadTlsFile.
+    """Accepts clients; with TLS each becomes a connection when its handshake is complete. Raises BadTlsFile.
 
-    The listener of asyncio would do the same, but accepts a thousand at once, sets no bound to handshakes, and tells
-    nobody when and why one failed.
+    The listener of asyncio accepts a thousand at once, does not limit handshakes, and does not report failed ones.
     """
 
     def __init__(self, door: Door, tls: TlsSettings | None) -> None:
@@ -68,9 +67,9 @@ class Listener:
         self._accepting: asyncio.Task[None] | None = None
 
     def reload(self, tls: TlsSettings) -> None:
-        """Meet new clients with what these files hold now; whether TLS is spoken stays. From any thread.
+        """Reload certificates for new clients; TLS cannot be turned on or off. From any thread.
 
-        Raises BadTlsFile, and all stays as it was.
+        Raises BadTlsFile, with nothing changed.
         """
         if self._context is not None:
             # A context of its own: one whose certificate and key are being changed fails the handshakes of that moment.
@@ -83,7 +82,7 @@ class Listener:
         self._accepting = asyncio.create_task(self._accept(listening))
 
     async def close(self) -> None:
-        """Accept nobody further, and end the handshakes."""
+        """Stop accepting, and end all handshakes."""
         tasks = [*self._tasks, *([self._accepting] if self._accepting else [])]
         for task in tasks:
             task.cancel()
@@ -97,9 +96,9 @@ class Listener:
             try:
                 client, address = await loop.sock_accept(listening)
             except OSError as error:
-                # What went wrong with one client is over with it; without files or memory a pause may help.
+                # The error of a single client needs no action; without files or memory a pause may help.
                 if error.errno in _NO_ROOM:
-                    _log.error("no client can be accepted: %s", error.strerror)
+                    _log.error("no connection can be accepted: %s", error.strerror)
                     await asyncio.sleep(_SECONDS_WITHOUT_ROOM)
                 continue
             greeting = asyncio.create_task(self._greet(client, address))
@@ -110,10 +109,10 @@ class Listener:
             # Accepting may succeed again and again without ever waiting.
             await asyncio.sleep(0)
 
-    def _make_room(self, gone: asyncio.Task[None] | None) -> None:
-        if gone is not None:
-            self._crowded_out.add(gone)
-            gone.cancel()
+    def _make_room(self, closed: asyncio.Task[None] | None) -> None:
+        if closed is not None:
+            self._crowded_out.add(closed)
+            closed.cancel()
 
     def _greeted(self, client: socket.socket, greeting: asyncio.Task[None]) -> None:
         if greeting.cancelled():
@@ -131,7 +130,7 @@ class Listener:
                 client,
                 ssl=self._context,
                 ssl_handshake_timeout=self._tls.handshake_seconds if self._tls else None,
-                ssl_shutdown_timeout=_SECONDS_TO_SAY_GOODBYE if self._tls else None,
+                ssl_shutdown_timeout=_TLS_CLOSE_SECONDS if self._tls else None,
             )
         except OSError as error:
             self._door.failed(peer, reason_of(without_frames(error)))
@@ -139,4 +138,4 @@ class Listener:
             client.close()
             if asyncio.current_task() not in self._crowded_out:
                 raise
-            self._door.failed(peer, "others came while it was silent")
+            self._door.failed(peer, "it was silent, and other connections need its place")

@@ -22,11 +22,11 @@ class LoopThread:
 
     @property
     def turns(self) -> bool:
-        """Whether it has begun and not ended."""
+        """Return true while the loop runs."""
         return self._thread.is_alive()
 
     def run(self, work: Coroutine[None, None, T]) -> T:
-        """What comes of `work`, done on the loop. Raises what it raises."""
+        """Run `work` on the loop and return its result. Raises its exceptions."""
         if not self._thread.is_alive():
             self._thread.start()
         return asyncio.run_coroutine_threadsafe(work, self.loop).result()
@@ -47,13 +47,13 @@ class LoopThread:
 
 
 async def listening_socket(host: str, port: int, backlog: int = 128) -> socket.socket:
-    """A socket that listens there (`port` 0: at a free one). Raises OSError when the address cannot be had."""
+    """Return a socket that listens there (`port` 0: at a free one). Raises OSError when the address cannot be had."""
     loop = asyncio.get_running_loop()
     address = (await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))[0][4]
     return listen_on(str(address[0]), int(address[1]), backlog)
 
 
 def address_of(listening: socket.socket) -> tuple[str, int]:
-    """Where it listens: host and port."""
+    """Return host and port of a listening socket."""
     host, port = listening.getsockname()[:2]
     return str(host), int(port)

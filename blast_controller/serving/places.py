@@ -1,7 +1,7 @@
-"""Places for those who have not proved who they are: few, shared out by address, and never full.
+"""Places of unauthenticated connections: few, shared by address, and never full.
 
-Whoever comes gets a place. Where there is none left, the guest goes who has had the longest time among those of the
-address that has the most: a flood from one address drives out itself, and not the operator who is just logging in.
+Every new connection gets a place. If none is free, the oldest connection of the address with the most places is closed:
+a flood from one address displaces itself, and not an operator who is logging in.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 Guest = TypeVar("Guest", bound=Hashable)
 
 _OWN_BITS = 64
-"""Of an IPv6 address: whoever has one has all that differ in them."""
+"""The prefix length of an IPv6 site: one client usually has all addresses within it."""
 
 
 @dataclass(slots=True)
@@ -25,7 +25,7 @@ class Places(Generic[Guest]):
     per_host: int
     _guests: dict[Guest, str] = field(default_factory=dict)
     _hosts: dict[str, dict[Guest, int]] = field(default_factory=dict)
-    _came: int = 0
+    _arrivals: int = 0
 
     def __len__(self) -> int:
         return len(self._guests)
@@ -37,16 +37,16 @@ class Places(Generic[Guest]):
         """Give a place to a guest from this address; returns who has lost one for that."""
         host = host_of(address)
         crowded = host if len(self._hosts.get(host, ())) >= self.per_host else self._max_crowded()
-        gone = next(iter(self._hosts[crowded])) if crowded is not None else None
-        if gone is not None:
-            self.leave(gone)
-        self._came += 1
+        leaving = next(iter(self._hosts[crowded])) if crowded is not None else None
+        if leaving is not None:
+            self.leave(leaving)
+        self._arrivals += 1
         self._guests[guest] = host
-        self._hosts.setdefault(host, {})[guest] = self._came
-        return gone
+        self._hosts.setdefault(host, {})[guest] = self._arrivals
+        return leaving
 
     def leave(self, guest: Guest) -> None:
-        """The guest needs no place any more; may have lost it before."""
+        """Release the guest's place, if it still has one."""
         host = self._guests.pop(guest, None)
         if host is not None:
             del self._hosts[host][guest]
@@ -54,14 +54,14 @@ class Places(Generic[Guest]):
                 del self._hosts[host]
 
     def _max_crowded(self) -> str | None:
-        """The address with the most guests, of several the one that waits longest; None while there is room."""
+        """Return the address with the most guests, the oldest at a tie; None while there is room."""
         if len(self._guests) < self.total:
             return None
         return max(self._hosts, key=lambda host: (len(self._hosts[host]), -next(iter(self._hosts[host].values()))))
 
 
 def host_of(address: str) -> str:
-    """What counts as one address: an IPv4 address, a network of 64 bits of IPv6, or the text itself."""
+    """Return the unit of accounting for an address: an IPv4 address, a 64-bit network of IPv6, or the text itself."""
     try:
         parsed = ip_address(address.partition("%")[0])
     except ValueError:

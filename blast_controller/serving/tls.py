@@ -1,4 +1,4 @@
-"""TLS for servers: what it is made from, and what a certificate says of its owner."""
+"""TLS for servers: settings, contexts, and names in certificates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypedDict
 
 CertificateNames = frozenset[tuple[str, str]]
-"""What a certificate says of its owner: ("common_name", "spark-1"), ("dns_name", "spark-1.example") …"""
+"""The names in a certificate: ("common_name", "spark-1"), ("dns_name", "spark-1.example") …"""
 
 _SUBJECT_KINDS = {"commonName": "common_name", "organizationalUnitName": "organizational_unit"}
 _ALTERNATIVE_KINDS = {"DNS": "dns_name", "URI": "uri"}
@@ -37,10 +37,10 @@ class BadTlsFile(Exception):
 
 
 def server_context(settings: TlsSettings) -> ssl.SSLContext:
-    """The context of a server. Raises BadTlsFile."""
+    """Return the context of a server. Raises BadTlsFile."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # Every connection proves anew who it is: no session survives the certificate that it was opened with.
+    # Every connection authenticates again: no session outlives the certificate that opened it.
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_TICKET
     context.num_tickets = 0
     _load_certificate(context, settings)
@@ -65,7 +65,7 @@ def _load_certificate(context: ssl.SSLContext, settings: TlsSettings) -> None:
 
 
 def certificate_names(certificate: PeerCertificate | None) -> CertificateNames:
-    """What a verified certificate, as `ssl` decodes it, says of its owner; nothing where there is none."""
+    """Return the names in a verified certificate as decoded by `ssl`; empty without one."""
     if certificate is None:
         return frozenset()
     subject = [pair for group in certificate.get("subject", ()) for pair in group]
@@ -75,7 +75,7 @@ def certificate_names(certificate: PeerCertificate | None) -> CertificateNames:
 
 
 def reason_of(error: OSError) -> str:
-    """Why TLS could not be spoken, in a few words."""
+    """Return the reason of a TLS failure in a few words."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return error.verify_message
     if isinstance(error, ssl.SSLError):

@@ -1,8 +1,8 @@
-"""Transports of asyncio that go with their connections, and do not wait for the collector of garbage.
+"""Transports of asyncio that are freed with their connections, without the garbage collector.
 
-Each holds itself by a bound method, with its socket and all that hangs on it. Clients who come and go, dozens a second,
-would fill the memory with them from one look at everything to the next. None of the names is documented: were they
-gone, nothing would break, and what is said above would be so again.
+Each refers to itself by a bound method, with its socket and all attached data. Dozens of short-lived clients a second
+would fill memory with them between two full collections. The names used here are not documented: if asyncio changes
+them, only this optimization is lost.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _before: Callable[[_Tied, Exception | None], None] | None = getattr(_Transport, 
 
 
 def untie_transports() -> None:
-    """From now on, for the whole process; as often as you like."""
+    """Patch the transports of the whole process; idempotent."""
     if _Transport is not None and _before is not None:
         _Transport._call_connection_lost = _call_connection_lost
 
@@ -33,8 +33,8 @@ def _call_connection_lost(transport: _Tied, error: Exception | None) -> None:
     try:
         _before(transport, error)
     finally:
-        transport._read_ready_cb = _hear_nothing
+        transport._read_ready_cb = _ignore_input
 
 
-def _hear_nothing() -> None:
-    """What comes is for nobody."""
+def _ignore_input() -> None:
+    """Do nothing: input is ignored."""

@@ -1,1 +1,1 @@
-"""The journal: what the controller means to do and has done, durable before any device hears of it."""
+"""The journal: the controller's intentions and actions, durable before any device receives a command."""

@@ -1,10 +1,10 @@
-"""Digests that tell whether a journal is what was written: of its state as a whole, and of its history as a chain.
+"""Digests that detect damage of a journal: a sum over its state, and a chain over its history.
 
-SQLite's and etcd's own checks find a broken page, not a changed value, and neither finds a row or a commit that is
-missing. Each commit writes, with its rows, what all rows of the state add up to (a digest of each, modulo 2^63: any
-row that changes, comes or goes changes the sum, and a commit computes only what it changes), and the digest of its
-last entry, into which that of the entry before has gone. These find damage, not forgery: an attacker who can write the
-rows can write these.
+The checks of SQLite and etcd find a broken page but not a changed value, and neither finds a missing row or commit.
+Each commit writes, with its rows, the sum of the digests of all rows of the state (modulo 2^63: every changed, added or
+removed row changes the sum, and a commit computes only its own changes), and the digest of its last entry, which
+includes that of the previous entry. These detect damage, not forgery: an attacker who can write the rows can write the
+digests.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def chained(before: int, entry: Iterable[object]) -> int:
 
 @dataclass(slots=True)
 class Sum:
-    """What the digests of rows add up to."""
+    """The sum of the digests of rows."""
 
     total: int = 0
 
     def change(self, gone: Iterable[int], come: Iterable[int]) -> None:
-        """Rows with these digests are gone, and others have come."""
+        """Remove and add the digests of rows."""
         self.total = (self.total - sum(gone) + sum(come)) % MODULUS

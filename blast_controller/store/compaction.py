@@ -20,7 +20,7 @@ PAUSE = 0.02
 
 
 class Compactor:
-    """A thread that compacts an open store until it is told to stop; `fatal` hears of what should never happen."""
+    """A thread that compacts an open store until it is stopped; `fatal` receives unexpected exceptions."""
 
     def __init__(self, store: Store, fatal: Callable[[BaseException], None], interval: float = INTERVAL) -> None:
         self._store = store
@@ -53,5 +53,5 @@ class Compactor:
             while self._store.compact(at) and not self._stopped.wait(PAUSE):
                 pass
         except StoreFault as fault:
-            # A disk that is full or busy today; commits tell of it too, and louder.
-            log.warning("the journal was not compacted: %s", fault)
+            # The disk is full or busy; failing commits report that more prominently.
+            log.warning("compaction of the journal failed: %s", fault)

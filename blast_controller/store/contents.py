@@ -1,7 +1,7 @@
-"""All that is in a journal, wherever it is kept, and the same as text: to be moved from one place to another.
+"""The complete contents of a journal, and their text form for export and import.
 
-The text is JSON, one list a line: what it is and where it stands, the things as they are in the order in which they
-came, the history, and at last how many lines there were and a digest of them all, without which it is not whole.
+The text is JSON, one list a line: a header, the objects of the state in order of their creation, the history, and
+finally the number of lines and a digest of all, without which the copy is incomplete.
 """
 
 from __future__ import annotations
@@ -53,21 +53,21 @@ class Contents:
 
 
 class NotACopy(StoreFault):
-    """What was to be read is not the whole of a journal."""
+    """An incomplete or damaged copy of a journal."""
 
     def __init__(self, reason: str) -> None:
-        super().__init__(f"this is no whole copy of a journal ({reason}): make it again with `blast journal export`")
+        super().__init__(f"the copy of the journal is incomplete or damaged ({reason}): repeat `blast journal export`")
 
 
 class AlreadyThere(StoreFault):
     """A copy would replace a journal; nothing was changed."""
 
     def __init__(self, place: object) -> None:
-        super().__init__(f"there is a journal at {place} already: name a place that has none, and nothing is replaced")
+        super().__init__(f"a journal exists already at {place} and is not replaced: choose another destination")
 
 
 def to_lines(contents: Contents) -> Iterator[str]:
-    """As text. Raises StoreFault as the rows do."""
+    """Yield the lines of the text form. Raises StoreFault as the rows do."""
     head = encode([NAME, FORMAT, contents.epoch, contents.sequence])
     digest = _digest(head)
     yield head
@@ -89,7 +89,7 @@ def _digest(head: str) -> blake2b:
 
 
 def from_lines(lines: Iterable[str | bytes]) -> Contents:
-    """The contents behind `to_lines`, checked while they are read. Raises NotACopy, now and then."""
+    """Return the contents behind `to_lines`, checked while they are read. Raises NotACopy, now and then."""
     digest = blake2b(digest_size=16)
     parsed = _parsed(lines, digest)
     match next(parsed, None):
@@ -98,18 +98,18 @@ def from_lines(lines: Iterable[str | bytes]) -> Contents:
             return Contents(epoch, sequence, checked(_rows(parsed, digest if found == FORMAT else None), sequence))
         case [str(name), int(found), *_] if name == NAME:
             raise NotACopy(f"it has format {found}, and this release knows format {FORMAT}")
-    raise NotACopy("its first line is none of a copy")
+    raise NotACopy("its first line is not the header of a copy")
 
 
 def checked(rows: Iterable[Thing | Written], sequence: int) -> Iterator[Thing | Written]:
-    """The same, as long as they can be those of a journal up to `sequence`. Raises NotACopy."""
+    """Yield the same, as long as they can be those of a journal up to `sequence`. Raises NotACopy."""
     things: set[tuple[str, str]] = set()
     held: set[str] = set()
     first = entry = 0
     for row in rows:
         if isinstance(row, Thing):
             if entry or not first < row.first <= sequence or (row.kind, row.key) in things or row.elements & held:
-                raise NotACopy(f"the {row.kind} {row.key!r} cannot be where it stands")
+                raise NotACopy(f"the {row.kind} {row.key!r} is at a wrong place")
             first = row.first
             things.add((row.kind, row.key))
             held |= row.elements
@@ -123,7 +123,7 @@ def checked(rows: Iterable[Thing | Written], sequence: int) -> Iterator[Thing | 
 
 
 def _rows(parsed: Iterator[object], digest: blake2b | None) -> Iterator[Thing | Written]:
-    """`digest` is that of the lines which were taken from `parsed`, but for the latest."""
+    """Yield the rows. `digest` covers all lines taken from `parsed` except the latest."""
     for before, found in enumerate(parsed):
         match found:
             case ["thing", int(first), str(kind), str(key), [*elements], dict() as body]:
@@ -134,20 +134,20 @@ def _rows(parsed: Iterator[object], digest: blake2b | None) -> Iterator[Thing | 
                 return
             case ["end", int(lines), str(written)] if lines == before and digest is not None:
                 if written != digest.hexdigest():
-                    raise NotACopy("its lines are not those that were written")
+                    raise NotACopy("its lines do not match its digest")
                 return
             case _:
-                raise NotACopy(f"line {before + 2} cannot be understood")
+                raise NotACopy(f"line {before + 2} is malformed")
     raise NotACopy("its end is missing")
 
 
 def _parsed(lines: Iterable[str | bytes], digest: blake2b) -> Iterator[object]:
-    """What is in the lines; a line goes into the digest when the next is asked for."""
+    """Yield the parsed lines; a line is added to the digest when the next one is read."""
     for number, line in enumerate(_readable(lines), 1):
         try:
             found = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise NotACopy(f"line {number} is no JSON") from error
+            raise NotACopy(f"line {number} is not valid JSON") from error
         yield found
         written = line if isinstance(line, bytes) else line.encode(errors="replace")
         digest.update(written.rstrip(b"\r\n") + b"\n")

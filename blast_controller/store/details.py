@@ -10,7 +10,7 @@ from blast_controller.store.interface import Entry
 from blast_controller.store.rows import encode
 
 MAX_BYTES = 512 << 10
-"""What the entries of one answer may have together; half of the largest frame, so that the other half is safety."""
+"""The limit of the entries of one answer together: half of the largest frame, as a safety margin."""
 
 
 CHUNK = 50
@@ -18,16 +18,16 @@ CHUNK = 50
 
 
 class NotAnEntry(ValueError):
-    """The other side's fault: what it sent is no entry of a journal."""
+    """An invalid entry of a journal from the peer."""
 
 
 def details(entry: Entry) -> str:
-    """What Thrift's `JournalEntry.json` holds."""
+    """Return the contents of Thrift's `JournalEntry.json`."""
     return encode({"at": entry.at, "epoch": entry.epoch, "key": entry.key, "note": entry.note, "body": entry.body})
 
 
 def from_details(sequence: int, kind: str, text: str) -> Entry:
-    """The entry behind `details`. Raises NotAnEntry."""
+    """Return the entry behind `details`. Raises NotAnEntry."""
     try:
         match json.loads(text):
             case {
@@ -39,14 +39,15 @@ def from_details(sequence: int, kind: str, text: str) -> Entry:
             }:
                 return Entry(sequence, float(at), epoch, kind, key, note, body)
     except (ValueError, OverflowError, RecursionError) as error:
-        raise NotAnEntry(f"entry {sequence} of the journal cannot be understood") from error
-    raise NotAnEntry(f"entry {sequence} of the journal lacks something")
+        raise NotAnEntry(f"entry {sequence} of the journal is malformed") from error
+    raise NotAnEntry(f"entry {sequence} of the journal is incomplete")
 
 
 def page(entries: Iterable[Entry], max_bytes: int = MAX_BYTES) -> list[tuple[int, str, str]]:
-    """As many of the first entries (sequence, kind, details) as fit into one answer; at least one if there are any.
+    """Return as many of the first entries (sequence, kind, details) as fit into one answer; at least one if there are
+    any.
 
-    Of an entry that is too large by itself the body is left out, and its note says so.
+    The body of an entry that is too large by itself is left out, with a remark in its note.
     """
     found: list[tuple[int, str, str]] = []
     left = max_bytes
@@ -64,7 +65,7 @@ def page(entries: Iterable[Entry], max_bytes: int = MAX_BYTES) -> list[tuple[int
 def read_page(
     read: Callable[[int, int], Sequence[Entry]], after_sequence: int, limit: int
 ) -> list[tuple[int, str, str]]:
-    """The answer to the Thrift call `journal`, from a store's `journal`. Raises StoreFault as that does."""
+    """Return the answer to the Thrift call `journal`, from a store's `journal`. Raises StoreFault as that does."""
     return page(_in_chunks(read, after_sequence, limit))
 
 

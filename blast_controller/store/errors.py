@@ -1,6 +1,7 @@
-"""Everything a store can raise. Each fault says in one sentence what is wrong and what to do.
+"""Faults of a store, each with a message that has the cause and the remedy.
 
-`OurFault` is a mistake of the controller itself and has changed nothing; the rest is the machine's or the operator's.
+`OurFault` is a mistake of the controller itself and has changed nothing; all others are faults of the machine or the
+operator.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from pathlib import Path
 
 
 class StoreFault(Exception):
-    """The store cannot keep, or give back, what it should."""
+    """A failure to store or read data."""
 
 
 # ---------------------------------------------------------------------------------------------------- ours
@@ -23,7 +24,7 @@ class DoubleHeld(OurFault):
     """Two live reservations would hold one element (invariant I1)."""
 
     def __init__(self, element: str, holder: str, wanted_by: str) -> None:
-        super().__init__(f"reservation {wanted_by} would take {element}, which reservation {holder} holds")
+        super().__init__(f"reservation {wanted_by} needs {element}, which reservation {holder} holds")
         self.element = element
         self.holder = holder
         self.wanted_by = wanted_by
@@ -37,11 +38,11 @@ class Unstorable(OurFault):
 
 
 class Unreachable(StoreFault):
-    """What keeps the store does not answer; it may by itself, later."""
+    """The backend of the store does not answer; it may recover by itself."""
 
 
 class Dispossessed(StoreFault):
-    """Another controller has the journal by now: what this one would write counts for nothing."""
+    """Another controller has taken over the journal: writes of this one are void."""
 
 
 class NotOpen(OurFault):
@@ -58,7 +59,9 @@ class DiskFull(StoreFault):
     """There is no room for the commit; the store stays usable, and a later commit may succeed."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(f"the disk of the journal {path} is full: make room there; nothing new is admitted until then")
+        super().__init__(
+            f"the disk of the journal {path} is full: free space there; until then no requests are admitted"
+        )
 
 
 class DiskFailed(StoreFault):
@@ -76,17 +79,17 @@ class NotAccessible(StoreFault):
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(
-            f"the journal {path} cannot be opened ({reason}): its folder must exist, and folder and file must be "
-            "readable and writable for the user that the controller runs as"
+            f"the journal {path} cannot be opened ({reason}): its directory must exist, and the controller's user "
+            "must have read and write permission on both"
         )
 
 
 class Locked(StoreFault):
-    """Somebody else has the journal. `pid` is the holder's process, None where it cannot be told."""
+    """Another process has the journal. `pid` is that process, None if unknown."""
 
     def __init__(self, path: Path, pid: int | None) -> None:
         holder = f"process {pid}" if pid else "another process"
-        super().__init__(f"the journal {path} is in use by {holder}: only one controller may run on it; end that one")
+        super().__init__(f"the journal {path} is in use by {holder}: only one controller can use it; stop that one")
         self.pid = pid
 
 
@@ -95,8 +98,8 @@ class Damaged(StoreFault):
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(
-            f"{path} is not a whole journal ({reason}): restore it from a backup, or move it and its -wal file away to "
-            "start without memory, which takes down all light that Blast has set"
+            f"the journal {path} is damaged ({reason}): restore it from a backup, or move it and its -wal file "
+            "away to begin a new journal, which tears down all light trees"
         )
 
 
@@ -106,5 +109,5 @@ class OtherSchema(StoreFault):
     def __init__(self, path: Path, found: int, known: int) -> None:
         super().__init__(
             f"the journal {path} has schema {found} and this release reads schema {known}: run the release that wrote "
-            "it, or move it and its -wal file away to begin a new journal, which takes down all lit trees"
+            "it, or move it and its -wal file away to begin a new journal, which tears down all light trees"
         )

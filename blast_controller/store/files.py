@@ -36,7 +36,7 @@ def create(path: Path, fill: Callable[[sqlite3.Connection], None] = lambda conne
     # A rollback journal left by a crash would be applied to the new file.
     _remove(unfinished)
     try:
-        # It is nobody else's to read from its first byte on.
+        # Readable for the owner only, from the first byte on.
         os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         with closing(connect(unfinished, "rw")) as connection:
             make_tables(connection)
@@ -56,7 +56,7 @@ def _remove(unfinished: Path) -> None:
 
 
 def wal_of(path: Path) -> Path:
-    """The write-ahead log of an SQLite file."""
+    """Return the write-ahead log of an SQLite file."""
     return path.with_name(path.name + "-wal")
 
 

@@ -10,11 +10,11 @@ from blast_controller.store.interface import RESERVATION
 from blast_controller.store.rows import Row
 
 Changes = Mapping[str, str | None]
-"""Elements and who holds them from then on; None: nobody."""
+"""Elements with their new holders; None: free."""
 
 
 class Holdings:
-    """What is held, from `holders` (reservation by element) on."""
+    """Holders of elements, starting from `holders` (reservation by element)."""
 
     def __init__(self, holders: Mapping[str, str] | None = None) -> None:
         self._holder: dict[str, str] = {}
@@ -25,7 +25,7 @@ class Holdings:
         return element in self._holder
 
     def changes(self, rows: Sequence[Row]) -> Changes:
-        """What these rows change, one after the other. Raises DoubleHeld; nothing has changed yet."""
+        """Return the changes of holders by these rows in order. Raises DoubleHeld; nothing has changed yet."""
         held: dict[str, frozenset[str]] = {}
         holder: dict[str, str | None] = {}
         for row in rows:
@@ -42,7 +42,7 @@ class Holdings:
         return holder
 
     def apply(self, changes: Changes) -> None:
-        """They are written."""
+        """Apply written changes."""
         for element, reservation in changes.items():
             before = self._holder.pop(element, None)
             if before is not None:

@@ -1,4 +1,4 @@
-"""What the runtime asks of a store, whatever holds the data."""
+"""The interface of stores for the runtime."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ RESERVATION = "reservation"
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What a store held when it was opened.
+    """The contents of a store when it was opened.
 
-    `epoch` counts the openings, this one included. `state` has for each kind its rows by key, in the order in which
-    they were first inserted; what was forgotten and came again counts from its coming again. `is_new` tells a first
-    start from a restart. `sequence` is that of the latest entry, where several controllers share the journal. `written`
-    is the wall time of the latest entry before this opening, None where there is none.
+    `epoch` counts the openings, this one included. `state` has for each kind its rows by key, in the order of their
+    first insertion; a row that was removed and inserted again counts from its second insertion. `is_new` is true at the
+    first start. `sequence` is that of the latest entry, if several controllers share the journal. `written` is the wall
+    time of the latest entry before this opening, None if there is none.
     """
 
     epoch: int
@@ -29,11 +29,11 @@ class Loaded:
     written: float | None = None
 
     def records(self) -> list[Record]:
-        """All rows as records."""
+        """Return all rows as records."""
         return [Record(kind, key, body) for kind, found in self.state.items() for key, body in found.items()]
 
     def of(self, kind: str) -> Mapping[str, Body]:
-        """The rows of one kind."""
+        """Return the rows of one kind."""
         return self.state.get(kind, {})
 
 
@@ -55,10 +55,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """How a journal stands that another controller writes.
+    """The state of a journal that another controller writes.
 
-    `leader` is where that one is reached, `generation` the number of its time as the leader (0: nobody leads), and
-    `sequence` that of the latest entry.
+    `leader` is the leader's address, `generation` the number of its term (0: no leader), and `sequence` that of the
+    latest entry.
     """
 
     leader: str | None
@@ -75,7 +75,7 @@ class Store(Protocol):
     last_commit_seconds: float
 
     def open(self) -> Loaded:
-        """Take sole possession, count the epoch up durably and give back what is there."""
+        """Acquire the store, increment the epoch durably and return the contents."""
 
     def commit(self, records: Sequence[Record], at: float) -> None:
         """Write all records, in the order in which they happened, or none; durable on return.
@@ -85,7 +85,7 @@ class Store(Protocol):
         """
 
     def journal(self, after_sequence: int, limit: int) -> list[Entry]:
-        """At most `limit` entries above `after_sequence`, oldest first; from any thread."""
+        """Read at most `limit` entries after `after_sequence`, oldest first; from any thread."""
 
     def compact(self, at: float) -> bool:
         """Drop a small batch of history that need not be kept; whether there is more. From any thread."""

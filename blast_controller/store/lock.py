@@ -1,7 +1,7 @@
-"""Sole possession of a journal among processes.
+"""Lock of a journal among processes.
 
-A POSIX record lock: the kernel drops it when its owner dies, however that happens, names the owner, and gives forked
-children no share in it, so that a worker that outlives its controller keeps nobody out.
+A POSIX record lock: the kernel releases it when its owner dies for any reason, reports the owner, and does not share it
+with forked children, so that a worker that outlives its controller blocks no other controller.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from blast_controller.store.errors import Locked, NotAccessible
 _STRUCT_FLOCK = "hhqqi4x"
 """`struct flock` of 64-bit Linux: l_type, l_whence, l_start, l_len, l_pid."""
 
-# The kernel does not tell two owners within one process apart, and closing one's file would free the other's lock.
+# POSIX locks do not distinguish owners within one process, and closing one's file would release the other's lock.
 _held_by_this_process: set[Path] = set()
 
 
@@ -58,9 +58,9 @@ class FileLock:
 
 
 def _holder(descriptor: int) -> int | None:
-    wanted = struct.pack(_STRUCT_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    lock = struct.pack(_STRUCT_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
     with suppress(OSError):
-        kind, *_, pid = struct.unpack(_STRUCT_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, wanted))
+        kind, *_, pid = struct.unpack(_STRUCT_FLOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, lock))
         # 0: the owner lives in a process namespace that this one does not see.
         return pid or None if kind != fcntl.F_UNLCK else None
     return None

@@ -1,6 +1,6 @@
-"""The journal in memory, for tests and the simulator: what SqliteStore does, without a disk.
+"""The journal in memory, for tests and the simulator: like SqliteStore, without a disk.
 
-`close` stands for a crash as well, since every commit is durable at once; the next `open` begins a new epoch.
+`close` also represents a crash, since every commit is durable at once; the next `open` begins a new epoch.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class MemoryStore:
                 self._write_down(row, at)
 
     def journal(self, after_sequence: int, limit: int) -> list[Entry]:
-        """At most `limit` entries above `after_sequence`, oldest first."""
+        """Read at most `limit` entries after `after_sequence`, oldest first."""
         with self._lock:
             self._check_open()
             # Sequences have no gaps.
@@ -79,7 +79,7 @@ class MemoryStore:
             return False
 
     def close(self) -> None:
-        """Let go; what was committed stays."""
+        """Close the store; committed data stays."""
         with self._lock:
             self._is_open = False
 

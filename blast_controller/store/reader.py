@@ -31,7 +31,7 @@ class JournalReader:
                 raise
 
     def read(self, after_sequence: int, limit: int) -> list[Entry]:
-        """At most `limit` entries above `after_sequence`, oldest first. Raises StoreFault."""
+        """Read at most `limit` entries after `after_sequence`, oldest first. Raises StoreFault."""
         # SQLite takes a negative limit for none.
         window = (min(max(after_sequence, 0), LARGEST), min(max(limit, 0), LARGEST))
         with self._reading, typed_faults(self._path):
@@ -45,7 +45,9 @@ class JournalReader:
         try:
             return [Entry(n, at, epoch, kind, key, note, decode(body)) for n, at, epoch, kind, key, note, body in rows]
         except ValueError as error:
-            raise Damaged(self._path, f"the history after {after_sequence} has a body that is no JSON") from error
+            raise Damaged(
+                self._path, f"the history after {after_sequence} has a body that is not valid JSON"
+            ) from error
 
     def close(self) -> None:
         """Close the connection."""

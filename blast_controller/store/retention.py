@@ -1,4 +1,4 @@
-"""How much history to keep."""
+"""Retention of the history."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import NamedTuple
 SECONDS_PER_DAY = 86_400.0
 MIB = 1 << 20
 BYTES_BESIDE_BODY = 100
-"""What an entry is reckoned at beside its body."""
+"""The assumed size of an entry without its body."""
 
 
 class Line(NamedTuple):
-    """What retention asks of an entry: its sequence, the wall time it was written at, and its size in bytes."""
+    """The properties of an entry for retention: its sequence, the wall time of its commit, and its size in bytes."""
 
     sequence: int
     at: float
@@ -21,7 +21,7 @@ class Line(NamedTuple):
 
 
 def size_of(body: str | None) -> int:
-    """Bytes at which an entry with this body is reckoned."""
+    """Return the bytes at which an entry with this body is reckoned."""
     return BYTES_BESIDE_BODY + len(body or "")
 
 
@@ -41,7 +41,7 @@ class Retention:
             raise ValueError("keep at least one entry")
 
     def last_expired(self, oldest: Sequence[Line], newest: int, size: int, at: float) -> int:
-        """The last sequence to drop of these entries, 0 for none.
+        """Return the last sequence to drop of these entries, 0 for none.
 
         They are the oldest there are, in order; `newest` is the latest sequence of all and `size` what all have
         together. History goes from its beginning only: where the clock had jumped, an entry that looks old waits for

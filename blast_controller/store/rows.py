@@ -11,7 +11,7 @@ from blast_controller.store.errors import Unstorable
 from blast_controller.store.interface import RESERVATION
 
 EPOCH_KIND, EPOCH_KEY, EPOCH_NOTE = "meta", "epoch", "opened"
-"""How an opening of the store stands in the history (it is no row of the state)."""
+"""The entry of an opening of the store in the history (it is no row of the state)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +41,10 @@ def to_row(record: Record) -> Row:
 
 
 def encode(body: object) -> str:
-    """JSON text. Raises TypeError, ValueError or RecursionError for what JSON cannot say."""
+    """Encode as JSON. Raises TypeError, ValueError or RecursionError if that is not possible."""
     return json.dumps(body, allow_nan=False, separators=(",", ":"))
 
 
 def decode(text: str | None) -> Any:
-    """The body behind JSON text. Raises ValueError for text that is no JSON."""
+    """Return the body behind JSON text. Raises ValueError for text that is no JSON."""
     return None if text is None else json.loads(text)

@@ -13,8 +13,8 @@ APPLICATION_ID = 0x424C5354
 ENTRY = "sequence, at, epoch, kind, key, note, body"
 """The columns of an entry of the history, in the order in which it is digested."""
 STATE, CHAIN, TRIMMED = "state", "chain", "trimmed"
-"""Names in `meta`: what the digests of the state add up to, and the digests of the latest entry and of the last one
-that was dropped (0: none)."""
+"""Names in `meta`: the sum of the state's digests, and the digests of the latest entry and of the last trimmed one (0:
+none)."""
 
 
 SCHEMA = 3

@@ -1,10 +1,10 @@
 """The journal in one SQLite file: write-ahead log, every commit synced (synchronous = FULL), one writer.
 
-Only `COMMIT` waits for the disk. Trimming the history writes without waiting, and carrying the log over into the
-file is mostly done beside the commits; both are `compact`, which somebody else's thread calls.
+Only `COMMIT` waits for the disk. Trimming of the history does not wait, and checkpoints of the log mostly run beside
+the commits; both are `compact`, called by a separate thread.
 
-Rows are written and looked at many at a time: for each statement, and each row fetched, Python gives its lock away and
-gets it back only when a busy thread lets go of it, which takes longer than writing a hundred rows does.
+Rows are written and read in batches: for each statement and each fetched row, Python releases its lock and regains it
+only when a busy thread yields, which takes longer than writing a hundred rows.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ TRIM_BATCH = 500
 LONGEST_UNCARRIED = 1000
 """Entries that wait in the write-ahead log while there is history to drop."""
 LONGEST_LOG = 1000
-"""Pages (of 4 KiB) in the write-ahead log from which on it is begun anew."""
+"""The size of the write-ahead log, in pages of 4 KiB, at which it is restarted."""
 
 
 @dataclass(slots=True)
@@ -85,7 +85,7 @@ class _Opened:
 
 @dataclass(frozen=True, slots=True)
 class _Commit:
-    """What a commit has written: the digests after it, and the things that it changed; None: one is gone."""
+    """The changes of a commit: the digests after it, and the changed objects; None: a removed one."""
 
     state: int
     chain: int
@@ -93,9 +93,9 @@ class _Commit:
 
 
 class SqliteStore:
-    """A Store in the file `path`. `on_commit` hears the seconds that each commit waited for the disk.
+    """A Store in the file `path`. `on_commit` receives the seconds that each commit waited for the disk.
 
-    Its next epoch is `min_epoch` at least: see `blast journal take-over`.
+    Its next epoch is at least `min_epoch`: see `blast journal take-over`.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class SqliteStore:
             witness.note(newest)
             (size,) = writer.execute(f"SELECT TOTAL({ENTRY_BYTES}) FROM journal").fetchone()
             upkeep = self._connect(undo, synchronous="NORMAL")
-            # It is called again soon, and must not keep commits waiting for somebody who reads.
+            # It is called again soon and must not delay commits for a reader.
             upkeep.execute("PRAGMA busy_timeout = 0")
             # Even without its log the file is then no older than this opening, and no epoch comes twice.
             upkeep.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
@@ -162,7 +162,7 @@ class SqliteStore:
                 raise Damaged(self.path, "it is empty")
             return False
         if wal_of(self.path).exists():
-            raise Damaged(self.path, "it is gone and its -wal file is still there")
+            raise Damaged(self.path, "it is missing, but its -wal file exists")
         create(self.path)
         return True
 
@@ -176,7 +176,7 @@ class SqliteStore:
     def _load(
         self, connection: sqlite3.Connection
     ) -> tuple[dict[str, dict[str, Body]], Sum, dict[tuple[str, str], tuple[int, int]]]:
-        """The state, what its digests add up to, and `things`; all of the journal is compared with what was written."""
+        """Load the state, the sum of its digests, and `things`; verify all digests of the journal."""
         state: dict[str, dict[str, Body]] = {}
         things: dict[tuple[str, str], tuple[int, int]] = {}
         try:
@@ -184,21 +184,21 @@ class SqliteStore:
                 if isinstance(row, Thing):
                     state.setdefault(row.kind, {})[row.key] = decode(row.body)
         except ValueError as error:
-            raise Damaged(self.path, "a row of the state is no JSON") from error
+            raise Damaged(self.path, "a row of the state is not valid JSON") from error
         for kind, key, first, digest in connection.execute("SELECT kind, key, first, digest FROM state"):
             things[kind, key] = first, digest
         (total,) = connection.execute("SELECT value FROM meta WHERE name = ?", (STATE,)).fetchone()
         return state, Sum(total), things
 
     def _count_epoch(self, connection: sqlite3.Connection) -> tuple[int, int, int]:
-        """The epoch that begins, the sequence of its first entry, and the digest of that."""
+        """Return the epoch that begins, the sequence of its first entry, and the digest of that."""
 
         def count() -> tuple[int, int, int]:
             raised = "UPDATE meta SET value = max(value + 1, ?) WHERE name = 'epoch' RETURNING value"
             found = connection.execute(raised, (self._min_epoch,))
             values = [value for (value,) in found]
             if not values:
-                raise Damaged(self.path, "it does not know its epoch")
+                raise Damaged(self.path, "its epoch is missing")
             (newest,) = connection.execute("SELECT coalesce(max(sequence), 0) FROM journal").fetchone()
             (before,) = connection.execute("SELECT value FROM meta WHERE name = ?", (CHAIN,)).fetchone()
             body = encode({"epoch": values[0]})
@@ -235,7 +235,7 @@ class SqliteStore:
     # ----------------------------------------------------------------------------------------------- history
 
     def journal(self, after_sequence: int, limit: int) -> list[Entry]:
-        """At most `limit` entries above `after_sequence`, oldest first; from any thread."""
+        """Read at most `limit` entries after `after_sequence`, oldest first; from any thread."""
         return self._current().reader.read(after_sequence, limit)
 
     def compact(self, at: float) -> bool:
@@ -328,8 +328,8 @@ def _write(opened: _Opened, rows: Sequence[Row], changes: Changes, at: float) ->
     _execute(opened.writer, INSERT_STATE, written)
     _execute(opened.writer, INSERT_ENTRIES, entries)
     state = Sum(opened.state.total)
-    gone = [opened.things[name][1] for name in things if name in opened.things]
-    state.change(gone, (digest for *_, digest in written))
+    removed = [opened.things[name][1] for name in things if name in opened.things]
+    state.change(removed, (digest for *_, digest in written))
     _execute(opened.writer, UPDATE_META, [(STATE, state.total), (CHAIN, chain)])
     return _Commit(state.total, chain, things)
 

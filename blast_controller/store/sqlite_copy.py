@@ -23,8 +23,8 @@ MANY = 1000
 
 @contextmanager
 def contents_of_file(path: Path) -> Iterator[Contents]:
-    """A journal as it is now, also while a controller writes on. Raises NotAccessible, Damaged, OtherSchema."""
-    # Not around what is done with the contents: whose faults are not the file's.
+    """Yield a journal as it is now, also while a controller writes on. Raises NotAccessible, Damaged, OtherSchema."""
+    # Exclude the caller's block: its faults are not the file's.
     with ExitStack() as undo:
         with typed_faults(path):
             if not path.is_file():
@@ -35,7 +35,7 @@ def contents_of_file(path: Path) -> Iterator[Contents]:
             check_is_whole(connection, path)
             found = connection.execute("SELECT value FROM meta WHERE name = 'epoch'").fetchone()
             if found is None:
-                raise Damaged(path, "it does not know its epoch")
+                raise Damaged(path, "its epoch is missing")
             (epoch,) = found
             (sequence,) = connection.execute("SELECT coalesce(max(sequence), 0) FROM journal").fetchone()
         yield Contents(epoch, sequence, _rows(connection, path))

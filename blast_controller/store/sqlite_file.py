@@ -9,16 +9,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 BUSY_SECONDS = 2.0
-"""How long to wait for somebody with an SQLite shell in the file before giving up."""
+"""Seconds to wait for another process that uses the file, such as an SQLite shell."""
 
 Fault = Callable[[Path, str], Exception]
-"""Made of the file and what SQLite says of it."""
+"""A constructor from the file and SQLite's message."""
 
 
 class Faults(NamedTuple):
-    """What is raised where a file may not be used, is used by another, is damaged, or where there is no room for it or
-    its disk fails.
-    """
+    """The faults for a file that is not accessible, in use, damaged, out of space, or on a failing disk."""
 
     inaccessible: Fault
     in_use: Fault
@@ -37,7 +35,7 @@ _KINDS: Mapping[int, Callable[[Faults], Fault]] = {
     sqlite3.SQLITE_LOCKED: lambda faults: faults.in_use,
     sqlite3.SQLITE_CORRUPT: lambda faults: faults.damaged,
     sqlite3.SQLITE_NOTADB: lambda faults: faults.damaged,
-    # What the controller can get wrong is caught before: a constraint is broken by rows that it did not write.
+    # The controller validates its rows, so a broken constraint comes from rows of another writer.
     sqlite3.SQLITE_CONSTRAINT: lambda faults: faults.damaged,
     # Tables or columns that should be there are missing.
     sqlite3.SQLITE_ERROR: lambda faults: faults.damaged,
@@ -62,7 +60,7 @@ def typed(path: Path, faults: Faults) -> Iterator[None]:
 
 
 def connect(path: Path, mode: str) -> sqlite3.Connection:
-    """A connection usable from every thread (one at a time), transactions explicit. `mode` is ro, rw or rwc.
+    """Return a connection usable from every thread (one at a time), transactions explicit. `mode` is ro, rw or rwc.
 
     Raises sqlite3.Error.
     """

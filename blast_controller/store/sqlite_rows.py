@@ -37,13 +37,13 @@ def _state(connection: sqlite3.Connection, path: Path, written: int | None) -> I
         elements = frozenset(held.pop(key, ()) if kind == RESERVATION else ())
         computed = thing_digest(first, kind, key, body, elements)
         if digest_written not in (None, computed):
-            raise Damaged(path, f"the {kind} {key!r} is not what was written")
+            raise Damaged(path, f"the {kind} {key!r} is changed")
         found.change((), [computed])
         yield Thing(first, kind, key, body, elements)
     if held:
         raise Damaged(path, f"the reservation {next(iter(held))}, which holds elements, is missing")
     if written not in (None, found.total):
-        raise Damaged(path, "rows of its state are missing, or of another time")
+        raise Damaged(path, "rows of its state are missing or outdated")
 
 
 def _history(connection: sqlite3.Connection, path: Path, meta: dict[str, int]) -> Iterator[Written]:
@@ -55,18 +55,16 @@ def _history(connection: sqlite3.Connection, path: Path, meta: dict[str, int]) -
         entry = Written._make(fields)
         chain = chained(chain, entry)
         if written not in (None, chain):
-            raise Damaged(
-                path, f"entry {entry.sequence} of its history is not what was written, or one before it is missing"
-            )
+            raise Damaged(path, f"entry {entry.sequence} of its history is changed, or an earlier one is missing")
         yield entry
     if has_digests and chain != meta[CHAIN]:
         raise Damaged(path, "the latest entries of its history are missing")
     if entry is not None and entry.epoch != meta.get("epoch"):
-        raise Damaged(path, f"it was opened {entry.epoch} times and says {meta.get('epoch')}")
+        raise Damaged(path, f"its epoch is {meta.get('epoch')}, but an entry has epoch {entry.epoch}")
     missing = read_witness(path) - (0 if entry is None else entry.sequence)
     if missing > 0:
         raise Damaged(
             path,
-            f"its last {missing} entries are missing: its -wal file is damaged, or this is an older copy; to go on "
-            f"with an older copy, remove {witness_file(path)}",
+            f"its last {missing} entries are missing: its -wal file is damaged, or this is an older copy; to use "
+            f"an older copy, remove {witness_file(path)}",
         )

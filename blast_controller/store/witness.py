@@ -1,10 +1,10 @@
-"""The number of the latest commit, in a file of its own beside the journal.
+"""The number of the latest commit, in a separate file beside the journal.
 
-A write-ahead log whose end is damaged looks like a shorter one: SQLite takes the commits before the damage and says
-nothing of those behind it. The number is written after each commit, without waiting for the disk: after a crash of the
-machine it may be older than the journal, which proves nothing, and never newer.
+A write-ahead log with a damaged end looks like a shorter one: SQLite accepts the commits before the damage and does not
+report the others. The number is written after each commit, without waiting for the disk: after a crash of the machine
+it may be older than the journal, which proves nothing, and never newer.
 
-It is no part of the lock's file: closing a file anywhere in a process frees its POSIX locks.
+It is not part of the lock's file: closing a file anywhere in a process releases its POSIX locks.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Two or more controllers of which one leads: following it, taking over from it, and standing down."""
+"""Several controllers with one leader: following it, taking over from it, and stepping down."""

@@ -24,16 +24,16 @@ from blast_controller.succession.succession import Watcher
 
 @dataclass(frozen=True, slots=True)
 class LeaderTerms:
-    """What holds for who leads: the seconds of its lease, and what history it keeps."""
+    """The settings of a leader: the length of its lease in seconds, and the retention of history."""
 
     lease: int
     retention: Retention
 
 
 class EtcdSuccession:
-    """As `Succession`. `address` is where others are sent to this controller.
+    """A Succession by etcd. `address` is the one to which others refer clients of this controller.
 
-    Raises StoreFault for files that cannot be read, ValueError for a prefix that is none.
+    Raises StoreFault for unreadable files, ValueError for an invalid prefix.
     """
 
     def __init__(self, access: Access, keys: Keys, address: str, term: LeaderTerms) -> None:
@@ -47,44 +47,44 @@ class EtcdSuccession:
 
     @property
     def generation(self) -> int:
-        """The number of our time as the leader: larger than that of any leader before. Only while we lead."""
+        """Return the number of our time as the leader: larger than that of any leader before. Only while we lead."""
         term = self._leadership.term
         return 0 if term is None else term.generation
 
     @property
     def sequence(self) -> int:
-        """That of the latest entry that we have written, or found when we came to lead."""
+        """Return the sequence of the latest entry written, or found when this controller became the leader."""
         return self.store.sequence
 
-    def still_leads(self) -> bool:
-        """Whether no other can lead yet; looks at the clock only."""
-        return self._leadership.still_leads()
+    def holds_leadership(self) -> bool:
+        """Return true if no other controller can be the leader yet; uses the clock only."""
+        return self._leadership.holds_leadership()
 
     def follow(self, watcher: Watcher) -> Following:
-        """Who will look at the journal, once started, again and again."""
+        """Return a follower of the journal, to be started."""
         self._following = Following(self._followed, watcher.show, watcher.meet)
         return self._following
 
     def stand(self, hooks: Hooks, reached: Callable[[], int]) -> None:
-        """Lead when nobody does; `reached` counts the devices that have a connection to us."""
-        self._candidate = Candidate(self.store, self._presence, hooks, self.still_leads, reached)
+        """Become a candidate for leadership; `reached` counts the devices connected to this controller."""
+        self._candidate = Candidate(self.store, self._presence, hooks, self.holds_leadership, reached)
         self._candidate.start()
 
     def stop_following(self) -> None:
-        """We lead."""
+        """Stop following: this controller is the leader."""
         if self._following is not None:
             self._following.stop()
 
     def others(self) -> int:
-        """How many other controllers could lead. Raises StoreFault."""
+        """Return the number of other candidates. Raises StoreFault."""
         return len(self._presence.others())
 
     def history(self, after_sequence: int, limit: int) -> list[Entry]:
-        """As `Store.journal`, whoever leads."""
+        """Read entries like `Store.journal`, also on a standby."""
         return self._followed.journal(after_sequence, limit)
 
     def leave(self) -> None:
-        """Lead no more, if we did, and be no candidate."""
+        """Resign as leader and end the candidacy."""
         self.stop_following()
         if self._candidate is not None:
             self._candidate.stop()
@@ -97,7 +97,7 @@ class EtcdSuccession:
 
 
 def joined(section: EtcdSection, address: str, retention: Retention) -> EtcdSuccession:
-    """The part in the journal that this table names. Raises StoreFault for files that cannot be read."""
+    """Return the part in the journal that this table names. Raises StoreFault for files that cannot be read."""
     tls = user = None
     if section.ca is not None and section.certificate is not None and section.private_key is not None:
         tls = TlsFiles(section.ca, section.certificate, section.private_key)

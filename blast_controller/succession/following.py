@@ -1,4 +1,4 @@
-"""Follows the controller that leads: what it has written is shown here, a little later."""
+"""Following of the leader: its writes are displayed here with a short delay."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ SHARE = 0.1
 
 
 class Journal(Protocol):
-    """What is followed. Both raise StoreFault."""
+    """The followed journal. Both methods raise StoreFault."""
 
     def look(self) -> Seen:
-        """How it stands."""
+        """Return the state of the journal."""
 
     def state(self) -> Loaded:
-        """All that is in it."""
+        """Return all that is in it."""
 
 
 class Following:
-    """A thread that looks again and again. `show` is given what has changed, `meet` the generation of each new leader.
+    """A thread that reads the journal repeatedly. `show` receives changes, `meet` the generation of each new leader.
 
-    It is what readers are told by: `leader` and `age`.
+    Readers use `leader` and `age`.
     """
 
     def __init__(self, journal: Journal, show: Callable[[Loaded], None], meet: Callable[[int], None]) -> None:
@@ -50,19 +50,19 @@ class Following:
         try:
             self._look()
         except Unreachable as fault:
-            log.error("nothing can be told before the journal was read, which is tried again and again: %s", fault)
+            log.error("the journal could not be read, retrying: %s", fault)
         self._thread.start()
 
     def stop(self) -> None:
-        """Look no more; what was shown stays."""
+        """Stop reading; the displayed state stays."""
         self._ended.set()
 
     def leader(self) -> str | None:
-        """Where whoever leads is reached."""
+        """Return the leader's address."""
         return self._seen.leader
 
     def age(self) -> float | None:
-        """How many seconds ago, at most, what is shown was so; None before the first look."""
+        """Return the maximum age of the displayed state in seconds; None before the first read."""
         return None if self._as_of is None else time.monotonic() - self._as_of
 
     def _run(self) -> None:
@@ -72,10 +72,10 @@ class Following:
             try:
                 self._look()
             except StoreFault as fault:
-                log.warning("the journal cannot be followed: %s", fault)
+                log.warning("following the journal failed: %s", fault)
             except Exception:
-                # What is told grows older, and says so; this controller may still have to lead.
-                log.exception("what the leader has written cannot be shown")
+                # The displayed age grows; this controller may still have to take over.
+                log.exception("the leader's state could not be loaded for display")
             pause = max(INTERVAL, (time.monotonic() - began) / SHARE)
 
     def _look(self) -> None:

@@ -1,4 +1,4 @@
-"""What the daemon asks of whatever makes it one of several controllers."""
+"""The daemon's interface to several controllers."""
 
 from __future__ import annotations
 
@@ -13,44 +13,45 @@ from blast_controller.succession.following import Following
 
 @dataclass(frozen=True, slots=True)
 class Watcher:
-    """What is told to the daemon while it stands by: all that is in the journal, and the generation of a new leader."""
+    """Callbacks of a standby: the complete state of the journal, and the generation of a new leader."""
 
     show: Callable[[Loaded], None]
     meet: Callable[[int], None]
 
 
 class Succession(Protocol):
-    """Follows whoever leads, and leads when nobody does."""
+    """Follows the leader, and takes over if there is none."""
 
     @property
     def store(self) -> Store:
-        """The journal, which is opened when we come to lead."""
+        """Return the journal, which is opened when we come to lead."""
 
     @property
     def generation(self) -> int:
-        """The number of our time as the leader: larger than that of any leader before; 0 while we do not lead."""
+        """Return the number of our time as the leader: larger than that of any leader before; 0 while we do not
+        lead."""
 
     @property
     def sequence(self) -> int:
-        """That of the latest entry that we have written, or found when we came to lead."""
+        """Return the sequence of the latest entry written, or found when this controller became the leader."""
 
-    def still_leads(self) -> bool:
-        """Whether no other can lead yet; looks at the clock only."""
+    def holds_leadership(self) -> bool:
+        """Return true if no other controller can be the leader yet; uses the clock only."""
 
     def follow(self, watcher: Watcher) -> Following:
-        """Who will look at the journal, once started, again and again."""
+        """Return a follower of the journal, to be started."""
 
     def stop_following(self) -> None:
-        """We lead."""
+        """Stop following: this controller is the leader."""
 
     def stand(self, hooks: Hooks, reached: Callable[[], int]) -> None:
-        """Lead when nobody does; `reached` counts the devices that have a connection to us."""
+        """Become a candidate for leadership; `reached` counts the devices connected to this controller."""
 
     def others(self) -> int:
-        """How many other controllers could lead. Raises StoreFault."""
+        """Return the number of other candidates. Raises StoreFault."""
 
     def history(self, after_sequence: int, limit: int) -> list[Entry]:
-        """As `Store.journal`, whoever leads."""
+        """Read entries like `Store.journal`, also on a standby."""
 
     def leave(self) -> None:
-        """Lead no more, if we did, and be no candidate."""
+        """Resign as leader and end the candidacy."""

@@ -114,7 +114,7 @@ def test_a_poisoned_controller_holds_until_an_operator_lets_it_go_on(controller:
         assert client.fabric().warnings is None
         assert client.submit(MulticastRequest("next", "h1", ["h2"], 10**6)).key == "next"
         again = controller.blast("resume")
-        assert again.returncode == 2 and "not holding" in again.stderr
+        assert again.returncode == 2 and "not in safe mode" in again.stderr
     controller.kill()
     with controller.start() as client:
         assert client.fabric().warnings is None, "the record is empty"

@@ -88,7 +88,7 @@ def changed(pattern: str, replacement: str) -> Edit:
 
 
 SWAPPED = (fiber_of("r2", "input", 5), fiber_of("r5", "input", 2))
-CHECKED = "the fibers were checked"
+CHECKED = "fiber check complete"
 
 
 def verified(bench: FaultBench) -> FiberReport:
@@ -122,8 +122,8 @@ def test_only_fibers_that_break_are_dead_and_only_the_first_start_logs_a_check(l
                 lab.faults.mend_fiber(element)
         assert said(report) == {
             "port:r3/91": "its receive fiber is dead: no light arrives from output 3 of ocs1",
-            "output:s1/11": "the output is dead: none of its light comes in at input 11 of ocs1",
-            "splitter:s2": "no light comes out of any of its outputs when output 13 of ocs1 is lit",
+            "output:s1/11": "the output is dead: no light arrives at input 11 of ocs1",
+            "splitter:s2": "no light arrives from any of its outputs when output 13 of ocs1 is lit",
         }
         assert verified(bench).faults == []
 
@@ -144,7 +144,7 @@ def test_each_difference_is_named_and_nothing_else(lab: Lab) -> None:
             "port:r5/91": "its transmit fiber is swapped with the transmit fiber of port:r2/91",
             "output:s1/14": "the output is swapped with output:s2/10",
             "output:s2/10": "the output is swapped with output:s1/14",
-            "output:s2/8": "the output is dead: none of its light comes in at input 8 of ocs1",
+            "output:s2/8": "the output is dead: no light arrives at input 8 of ocs1",
         }
         assert not held_circuits(lab)
         shown = run_command(lab)

@@ -362,7 +362,7 @@ def test_foreign_circuits_are_reported_and_left_alone(bench: FaultBench) -> None
             assert_converged(bench.lab, bench.client, foreign)
             unusable = {e.name: e.reason for e in bench.client.elements() if e.state == "unusable"}
             assert {"port:r7/91", "port:r8/91"} <= set(unusable), unusable
-            assert "which Blast did not make" in unusable["port:r7/91"]
+            assert "which Blast did not create" in unusable["port:r7/91"]
         finally:
             tl1(bench.lab, "disconnect", *foreign)
     bench.client.reconcile(dry_run=False)

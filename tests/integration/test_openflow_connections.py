@@ -229,7 +229,7 @@ def test_an_entry_that_contradicts_itself_ends_only_its_connection(process: Cont
     spoilt = sound[:50] + b"\xff\xff" + sound[52:]
     with FakeSwitch(process.port, tor, rules=[spoilt]) as switch:
         switch.until_closed()
-        assert "does not keep to the protocol" in process.expect(event="DeviceDown", device=tor)["reason"]
+        assert "protocol violation" in process.expect(event="DeviceDown", device=tor)["reason"]
     with FakeSwitch(process.port, tor) as switch:
         _up(process, switch)
 

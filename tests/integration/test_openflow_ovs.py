@@ -374,5 +374,5 @@ def test_ports_are_reported_at_connection_and_when_they_change(tmp_path: Path) -
             assert process.expect(event="PortChanged", datapath=datapath, port=LIGHT)["up"]
             subprocess.run(["ovs-vsctl", "del-port", tor.name, f"{tor.prefix}p{LIGHT2}"], check=True)
             gone = process.expect(event="PortChanged", datapath=datapath, port=LIGHT2)
-            assert (gone["up"], gone["reason"]) == (False, "the ToR has no such port any more")
+            assert (gone["up"], gone["reason"]) == (False, "the ToR no longer has this port")
             process.expect_none(event="PortChanged", port=1)

@@ -118,7 +118,7 @@ def test_a_certificate_proves_the_one_tor_whose_name_it_bears(papers: Papers, tm
         for pair, datapath in ((one, 2), (two, 1)):
             with pytest.raises(REFUSED), FakeSwitch(own.port, datapath, tls=papers.context(pair)) as switch:
                 switch.until_barrier()
-            eventually(lambda: any("shows no certificate of" in line for line in own.logged()), "the refusal")
+            eventually(lambda: any("but its certificate is not" in line for line in own.logged()), "the refusal")
         for pair, datapath in ((one, 1), (two, 2)):
             with FakeSwitch(own.port, datapath, tls=papers.context(pair)) as switch:
                 switch.prepare()

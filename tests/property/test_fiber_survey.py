@@ -113,9 +113,9 @@ class Bench:
         self._touched.add(end)
         (self.wiring.at_input if side == "input" else self.wiring.at_output)[place] = None
         if side == "input":
-            self._say(side, place, f"is dead: none of its light comes in at input {place} of ocs1")
+            self._say(side, place, f"is dead: no light arrives at input {place} of ocs1")
         elif isinstance(end, str):
-            sentence = f"no light comes out of any of its outputs when output {place} of ocs1 is lit"
+            sentence = f"no light arrives from any of its outputs when output {place} of ocs1 is lit"
             self.expected[f"splitter:{end}"] = sentence
         else:
             self._say(side, place, f"is dead: no light arrives from output {place} of ocs1")
@@ -127,7 +127,9 @@ class Bench:
         port = ports[one % len(ports)]
         self._touched.add(port)
         self.wiring.at_input[port.input] = self.wiring.at_output[port.output] = None
-        self.expected[port.element] = "no light passes by its transmit fiber or its receive fiber; they may be reversed"
+        self.expected[port.element] = (
+            "no light passes through its transmit fiber or its receive fiber; they may be reversed"
+        )
 
     def _say(self, side: str, place: int, what: str) -> None:
         end = next(found for s, number, found in self._fibers if (s, number) == (side, place))
@@ -191,9 +193,9 @@ def test_what_is_found_is_found_for_one_output_only():
     assert Played(wiring).said == {
         f"output:s1/{one[0]}": f"the output is swapped with output:s2/{two[0]}",
         f"output:s2/{two[0]}": f"the output is swapped with output:s1/{one[0]}",
-        f"output:s1/{one[1]}": f"the output is dead: none of its light comes in at input {one[1]} of ocs1",
+        f"output:s1/{one[1]}": f"the output is dead: no light arrives at input {one[1]} of ocs1",
         f"output:s2/{two[1]}": f"the output is at input {one[1]} of ocs1 instead of input {two[1]}",
-        f"output:s2/{two[2]}": f"the output is dead: none of its light comes in at input {two[2]} of ocs1",
+        f"output:s2/{two[2]}": f"the output is dead: no light arrives at input {two[2]} of ocs1",
     }
 
 
@@ -218,7 +220,7 @@ def test_a_fabric_without_any_light(wiring):
     wiring.at_input = dict.fromkeys(wiring.at_input)
     played = Played(wiring)
     assert set(played.said) == {p.element for p in wiring.ports}
-    assert set(played.said.values()) == {"no light passes from it to any free port, or to it from any"}
+    assert set(played.said.values()) == {"no light passes from it to any free port, or from any free port to it"}
     assert played.map.probed_splitters == ()
     assert len(played.rounds) <= 16
 
@@ -230,8 +232,7 @@ def test_light_that_comes_out_in_the_middle_of_others(wiring):
     wiring.at_output[held.output] = held
     live = CrossOver(wiring, held)
     assert Played(live, ports=wiring.ports[:4], splitters=wiring.splitters).said == {
-        "port:r1/50": "its transmit fiber is dead: none of its light comes in at input 1 of ocs1; "
-        "it comes out at port:r5/50"
+        "port:r1/50": "its transmit fiber is dead: no light arrives at input 1 of ocs1; light arrives at port:r5/50"
     }
 
 

@@ -372,7 +372,7 @@ def test_a_tor_that_refuses_again_and_again_is_told_of_once() -> None:
         told += steps.receive(Refusal(session, claim.messages[0][0], "stale", fenced=True), 0.0)
     downs = [effect for effect in told if isinstance(effect, DeviceDown)]
     assert [down.reason for down in downs] == [
-        "another controller is the master of this ToR: it refused generation 5 as older than that one's"
+        "another controller is the master of this ToR: it refused generation 5 as older than that controller's"
     ]
     assert sum(isinstance(effect, HangUp) for effect in told) == 3
 
@@ -388,7 +388,9 @@ def test_a_tor_that_does_not_answer_the_claim_or_the_reading_is_hung_up_and_told
         down, hang_up = steps.expire(ANSWER_TIMEOUT)
         assert isinstance(down, DeviceDown)
         assert down.reason == (
-            "it did not answer about its rules in time" if answers else "it did not answer the role request in time"
+            "it did not answer the request for its rules in time"
+            if answers
+            else "it did not answer the role request in time"
         )
         assert isinstance(hang_up, HangUp)
         assert steps.next_deadline() is None

@@ -38,12 +38,16 @@ class SuccessionBug(SeededBug):
 BUGS = {
     "lease_not_looked_at": SuccessionBug(
         "A leader takes its leadership for granted, whatever its lease says.",
-        {f"{ETCD}.leadership:Leadership.still_leads": {" and lease is not None and lease.holds()": ""}},
+        {f"{ETCD}.leadership:Leadership.holds_leadership": {" and lease is not None and lease.holds()": ""}},
         seed=5,
     ),
     "no_revision_compared": SuccessionBug(
         "A change is written whoever leads and whatever the head is.",
-        {f"{ETCD}.ledger:Ledger._fenced": {"compare=[self._leads, changed_at(self._keys.head, self.revision)],": ""}},
+        {
+            f"{ETCD}.ledger:Ledger._fenced": {
+                "compare=[self._is_leader, changed_at(self._keys.head, self.revision)],": ""
+            }
+        },
     ),
     "no_role_asked_for": SuccessionBug(
         "A leader takes every ToR for its own without a word about roles.",
@@ -73,7 +77,7 @@ BUGS = {
         {
             f"{ETCD}.ledger:Ledger._carry_out": {
                 "return self._unless_forgotten(operations, after) is not None": """\
-request = api.TxnRequest(compare=[self._leads], success=operations, failure=self._standing)
+request = api.TxnRequest(compare=[self._is_leader], success=operations, failure=self._standing)
 answer = self._connection.call(TXN, request)
 if not answer.succeeded:
     self._over = _deposed(list(answer.responses[0].response_range.kvs))

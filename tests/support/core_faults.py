@@ -317,9 +317,9 @@ class Faults(Invariants):
     def start(self, dice: Dice) -> None:
         """A new process: a later epoch, a steady clock that begins anew."""
         self.note("restart", self.journal.reservations())
-        self.begin_anew(dice.pick([0.0, self.world.now, 1e6]))
+        self.start_over(dice.pick([0.0, self.world.now, 1e6]))
 
-    def begin_anew(self, now: float) -> None:
+    def start_over(self, now: float) -> None:
         self.world.start(now)
         for key, request in self.core.requests.items() if self.world.running else ():
             for part in request.parts:

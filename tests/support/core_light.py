@@ -397,6 +397,6 @@ def circuits_told(world: World) -> tuple[set[CrossConnect], set[CrossConnect]]:
     return {c for x in changes for c in x.disconnect}, {c for x in changes for c in x.connect}
 
 
-def rules_told(world: World) -> list[SetForwarding]:
+def rules_reported(world: World) -> list[SetForwarding]:
     """Return what ToRs were told."""
     return [c for c in world.commands if isinstance(c, SetForwarding)]

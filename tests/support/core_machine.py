@@ -94,7 +94,7 @@ SCENES: dict[str, tuple[Fabric, CoreSettings]] = {
     "limited tenants": (make_fabric(5, [2, 2, 4], ports=2), CoreSettings(tenants=POOR, group_network=FEW_ADDRESSES)),
 }
 TENANTS = ("default", "biology")
-CLIENT_GONE = "The client vanished before the grant."
+CLIENT_GONE = "The client disconnected before the grant and did not reconnect in time."
 
 
 class CoreMachine(Faults):
@@ -451,7 +451,7 @@ class CoreMachine(Faults):
         """When all is given up and every device answers, nothing is left anywhere."""
         self.world.crash_after = None
         if not self.world.running:
-            self.begin_anew(self.world.now)
+            self.start_over(self.world.now)
         self.reconnect()
         self.world.deliver()
         self.mend_everything()

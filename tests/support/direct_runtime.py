@@ -10,7 +10,7 @@ from blast_controller.core.model.commands import Publish
 from blast_controller.core.model.errors import RequestError
 from blast_controller.core.model.events import Event
 from blast_controller.core.snapshot.snapshot import Snapshot
-from blast_controller.runtime.runtime import Look, Turn
+from blast_controller.runtime.runtime import CoreContext, Look
 from blast_controller.runtime.settling import run_into
 from blast_controller.runtime.waiting import WaitingRoom
 from tests.support.core import World
@@ -33,10 +33,10 @@ class DirectRuntime:
     def snapshot(self) -> Snapshot:
         return self.core.snapshot
 
-    def check_leads(self) -> None:
+    def check_leader(self) -> None:
         """It is alone."""
 
-    check_leads_now = check_leads
+    check_leader_now = check_leader
 
     def look(self) -> Look:
         return Look(self.core.snapshot, self.world.now)
@@ -67,7 +67,7 @@ class DirectRuntime:
 
     def call_for(self, _account, outer, work) -> None:
         with self._lock:
-            settle = run_into(outer, work, Turn(self))
+            settle = run_into(outer, work, CoreContext(self))
             self._settle()
         settle()
 

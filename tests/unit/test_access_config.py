@@ -87,22 +87,22 @@ def test_good_ways_to_be_protected(text):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (OUTSIDE, "reached from other machines: add [access]"),
-        (f"{OUTSIDE}[access]\n{TOKENS}", "reached from other machines: give access.certificate"),
-        (f"{OUTSIDE}[access]\n{TLS}", "nobody who may connect"),
-        (f'[access]\n{TLS}client_ca = "/ca"\n', "nobody who may connect"),
-        (f'[access]\n{TOKENS}certificate = "/c"\n', "belong together"),
-        (f"[access]\n{RULES}", "client_ca needs TLS"),
-        (f'[access]\n{TLS}{TOKENS}client = [{{ common_name = "a", role = "user" }}]\n', "needs a CA"),
+        (OUTSIDE, "reachable from other machines without authentication: add [access]"),
+        (f"{OUTSIDE}[access]\n{TOKENS}", "reachable from other machines without TLS: set access.certificate"),
+        (f"{OUTSIDE}[access]\n{TLS}", "admits no client"),
+        (f'[access]\n{TLS}client_ca = "/ca"\n', "admits no client"),
+        (f'[access]\n{TOKENS}certificate = "/c"\n', "must be set together"),
+        (f"[access]\n{RULES}", "client_ca requires TLS"),
+        (f'[access]\n{TLS}{TOKENS}client = [{{ common_name = "a", role = "user" }}]\n', "requires a CA"),
         (f'[access]\n{TLS}{RULES}client_certificate = "optional"\n', "token_file"),
-        (f'[access]\n{TLS}client_ca = "/ca"\nclient = [{{ role = "operator" }}]\n', "access.client[1] fits every"),
-        ("[access]\n" + TLS + RULES.replace("role", 'tenant = "x", role'), "no [[tenant]] declares"),
+        (f'[access]\n{TLS}client_ca = "/ca"\nclient = [{{ role = "operator" }}]\n', "access.client[1] matches every"),
+        ("[access]\n" + TLS + RULES.replace("role", 'tenant = "x", role'), "which is not configured"),
         (f"[access]\n{TLS}{RULES.replace('user', 'root')}", "access.client[1].role"),
         (f"[access]\n{TLS}{RULES}common_name = 'a'\n", "unknown key access.common_name"),
-        (SWITCHES_OUTSIDE, "reached from other machines, and whoever connects could say that it is a ToR"),
-        (f"{SWITCHES_OUTSIDE}[openflow]\n{TLS}", "give openflow.switch_ca"),
-        ('[openflow]\ncertificate = "/c"\n', "openflow.certificate and openflow.private_key belong together"),
-        ('[openflow]\nswitch_ca = "/ca"\n', "openflow.switch_ca needs TLS"),
+        (SWITCHES_OUTSIDE, "reachable from other machines, and any peer that connects can claim to be a ToR"),
+        (f"{SWITCHES_OUTSIDE}[openflow]\n{TLS}", "set openflow.switch_ca"),
+        ('[openflow]\ncertificate = "/c"\n', "openflow.certificate and openflow.private_key must be set together"),
+        ('[openflow]\nswitch_ca = "/ca"\n', "openflow.switch_ca requires TLS"),
         ('[[tenant]]\nname = "a/b"\n', "tenant[1].name"),
         ('[[tenant]]\nname = "a"\n[[tenant]]\nname = "a"\n', "the tenant a is used twice"),
         ('[[tenant]]\nname = "a"\nmax_pending = -1\n', "max_pending"),
@@ -181,8 +181,8 @@ def test_secrets_that_others_may_use_are_refused(protected, which, mode):
     [
         (b"secret\n", "line 1 must be"),
         (b"\xff", "not UTF-8"),
-        (f"sha256:{'0' * 64} chemistry user".encode(), "no [[tenant]] declares"),
-        (b"#" * (1 << 20) + b"#", "too many"),
+        (f"sha256:{'0' * 64} chemistry user".encode(), "which is not configured"),
+        (b"#" * (1 << 20) + b"#", "the limit for a file of secrets"),
     ],
 )
 def test_token_files_that_cannot_be_used(protected, content, words):
@@ -265,16 +265,16 @@ def test_check_reads_the_files_and_says_who_may_connect(protected, tmp_path, cap
     file = tmp_path / "blast.toml"
     file.write_text(text + RACK)
     assert main(["controller", "check", "--config", str(file)]) == 0
-    assert "(TLS, clients known by certificates under" in capsys.readouterr().out
+    assert "(TLS, clients authenticated by certificates of" in capsys.readouterr().out
     pair.key.chmod(0o644)
     assert main(["controller", "check", "--config", str(file)]) == 2
     assert "chmod" in capsys.readouterr().err
     file.write_text(RACK)
     assert main(["controller", "check", "--config", str(file)]) == 0
-    assert "everybody on this machine is operator" in capsys.readouterr().out
+    assert "no authentication: every local client is an operator" in capsys.readouterr().out
     file.write_text(OUTSIDE + RACK)
     assert main(["controller", "check", "--config", str(file)]) == 2
-    assert "reached from other machines" in capsys.readouterr().err
+    assert "reachable from other machines" in capsys.readouterr().err
 
 
 def test_the_certificate_of_a_tor_bears_its_configured_name_or_its_datapath():
@@ -283,7 +283,7 @@ def test_the_certificate_of_a_tor_bears_its_configured_name_or_its_datapath():
     assert required_names(config(with_ca).openflow, [1, 2]) == {1: f"{1:016x}", 2: f"{2:016x}"}
     assert required_names(config(with_ca + by_name).openflow, [1, 2]) == {1: "tor1.example", 2: f"{2:016x}"}
     assert required_names(config(f"[openflow]\n{TLS}").openflow, [1]) is None
-    with pytest.raises(ConfigError, match=r"give openflow\.switch_ca"):
+    with pytest.raises(ConfigError, match=r"set openflow\.switch_ca"):
         config(f"[openflow]\n{by_name}")
     with pytest.raises(ConfigError, match="no rack has"):
         config(with_ca + by_name.replace(f"{1:016x}", f"{7:016x}"))

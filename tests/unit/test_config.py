@@ -107,43 +107,64 @@ def test_racks_may_share_a_datapath():
         (with_change("inputs =", "input ="), "unknown key optical_switch[1].input; did you mean inputs?"),
         ("[controller]\nthirft = 'x'\n" + GOOD, "unknown key controller.thirft; did you mean thrift?"),
         ("[fabric]\nzzzzzz = 1\n" + GOOD, "unknown key fabric.zzzzzz; remove it."),
-        (with_change('name = "h1",', 'nmae = "h1", name = "h1",'), "unknown key rack[1].hosts[1].nmae; did you mean name?"),
+        (with_change('name = "h1",', 'nmae = "h1", name = "h1",'), "unknown key rack[1].hosts[1].nmae; did you "
+                                                                   "mean name?"),
         (with_change('name = "s1"\n', ""), "the key splitter[1].name is missing."),
         ("", "the key rack is missing."),
         ("rack = []\n", "rack: tuple should have at least 1 item after validation, not 0 (found [])."),
-        ("[controller]\nthrift = '9090'\n" + GOOD, "controller.thrift: must be \"HOST:PORT\" or \"[IPv6]:PORT\" (found '9090')."),
-        ("[policy]\nname = 'best'\n" + GOOD, "policy.name: must be one of edf, fair-share, hrrn, las-lease, paper, smith, srpt-lease (found 'best')."),
-        (with_change('"ocs1"\naddress', '"ocs1"\ndialect = "klingon"\naddress'), "optical_switch[1].dialect: must be one of"),
-        (with_change("0000000000000001", "1"), "rack[1].datapath: must be 16 hexadecimal digits, not all zero (found '1')."),
+        ("[controller]\nthrift = '9090'\n" + GOOD, "controller.thrift: must be \"HOST:PORT\" or \"[IPv6]:PORT\" "
+                                                   "(found '9090')."),
+        ("[policy]\nname = 'best'\n" + GOOD, "policy.name: must be one of edf, fair-share, hrrn, las-lease, "
+                                             "paper, smith, srpt-lease (found 'best')."),
+        (with_change('"ocs1"\naddress', '"ocs1"\ndialect = "klingon"\naddress'), "optical_switch[1].dialect: must "
+                                                                                 "be one of"),
+        (with_change("0000000000000001", "1"), "rack[1].datapath: must be 16 hexadecimal digits, not all zero "
+                                               "(found '1')."),
         (with_change("0000000000000001", "0" * 16), "rack[1].datapath: must be 16 hexadecimal digits, not all zero"),
         (with_change('"10.0.0.1"', '"10.0.0.256"'), "rack[1].hosts[1].ip: "),
         (with_change('"s1"', '"s 1"'), "splitter[1].name: string should match pattern"),
         (with_change("[9, 10, 11, 12]", "[9]"), "splitter[1].outputs: tuple should have at least 2 items"),
-        (with_change("input = 1,", "input = 0,"), "rack[1].optical_ports[1].input: input should be greater than or equal to 1"),
+        (with_change("input = 1,", "input = 0,"), "rack[1].optical_ports[1].input: input should be greater than "
+                                                  "or equal to 1"),
         ("[controller]\nmin_lease_ms = inf\n" + GOOD, "controller.min_lease_ms: input should be a finite number"),
         ("[fabric]\noptical_rate_gbps = nan\n" + GOOD, "fabric.optical_rate_gbps: input should be a finite number"),
         ("[openflow]\nguard_priority = 40_000\n" + GOOD, "openflow.guard_priority must be below openflow.priority."),
         ("[openflow]\ngroup_network = '10.0.0.0/8'\n" + GOOD, "openflow.group_network 10.0.0.0/8 must be multicast"),
         ("[openflow]\ngroup_network = '239.0.0.0/31'\n" + GOOD, "must be multicast with at least 2 addresses."),
         ("[openflow]\ngroup_network = '239.0.0.1/16'\n" + GOOD, "openflow.group_network: "),
-        ("[openflow]\ngroup_network = '224.0.0.0/4'\n" + GOOD, "openflow.group_network 224.0.0.0/4 contains 224.0.0.0/24"),
-        (with_change('"10.0.0.1"', '"224.0.0.1"'), "rack[1].hosts[1].ip: must be the address of one host (found '224.0.0.1')."),
+        ("[openflow]\ngroup_network = '224.0.0.0/4'\n" + GOOD, "openflow.group_network 224.0.0.0/4 contains "
+                                                               "224.0.0.0/24"),
+        (with_change('"10.0.0.1"', '"224.0.0.1"'), "rack[1].hosts[1].ip: must be the address of one host (found "
+                                                   "'224.0.0.1')."),
         ("[controller]\nworkers = true\n" + GOOD, "controller.workers: input should be a valid integer (found True)."),
         ("[controller]\nworkers = '4'\n" + GOOD, "controller.workers: input should be a valid integer (found '4')."),
-        ("[controller]\nallow_insecure_openflow = 1\n" + GOOD, "controller.allow_insecure_openflow: input should be a valid boolean"),
-        ('[journal]\nfile = "a\\u0000b"\n' + GOOD, "journal.file: must be the path of a file, without NUL characters"),
-        ("[access]\ntoken_file = ''\n" + GOOD, "access.token_file: must be the path of a file"),
-        ('[[splitter]]\nname = "s1"\noptical_switch = "ocs1"\ninput = 10\noutputs = [13, 14]\n' + GOOD, "the splitter s1 is used twice."),
+        ("[controller]\nallow_insecure_openflow = 1\n" + GOOD, "controller.allow_insecure_openflow: input should "
+                                                               "be a valid boolean"),
+        ('[journal]\nfile = "a\\u0000b"\n' + GOOD, "journal.file: must be a file path without NUL characters"),
+        ("[access]\ntoken_file = ''\n" + GOOD, "access.token_file: must be a file path"),
+        ('[[splitter]]\nname = "s1"\noptical_switch = "ocs1"\ninput = 10\noutputs = [13, 14]\n' + GOOD, "the "
+                                                                                                        "splitter "
+                                                                                                        "s1 is "
+                                                                                                        "used twice."),
         (with_change('name = "r2"', 'name = "r1"'), "the rack r1 is used twice."),
         (with_change("10.0.0.2", "10.0.0.1"), "the host address 10.0.0.1 is used twice."),
         (with_change("0000000000000002", "0000000000000001"), "the port 1 of datapath 0000000000000001 is used twice."),
-        (with_change("input = 2,", "input = 1,"), "input 1 of ocs1 is used twice: by rack r1 port 49 and rack r2 port 49."),
+        (with_change("input = 2,", "input = 1,"), "input 1 of ocs1 is used twice: by rack r1 port 49 and rack r2 "
+                                                  "port 49."),
         (with_change("[9, 10,", "[9, 9,"), "input 9 of ocs1 is used twice: by splitter s1 and splitter s1."),
         (with_change("input = 9", "input = 1"), "output 1 of ocs1 is used twice: by rack r2 port 49 and splitter s1."),
         (with_change("11, 12]", "11, 17]"), "splitter s1 uses input 17 of ocs1, which has only 16."),
         (with_change("output = 2 }", "output = 17 }"), "rack r1 port 49 uses output 17 of ocs1, which has only 16."),
-        (with_change('optical_switch = "ocs1"\ninput = 9', 'optical_switch = "ocs2"\ninput = 9'), "splitter s1 names the optical switch 'ocs2', which is not declared."),
-        (with_change("inputs = 16", 'inputs = 16\nuser = "blast"'), "the optical switch ocs1 has a user but no password_file."),
+        (with_change('optical_switch = "ocs1"\ninput = 9', 'optical_switch = "ocs2"\ninput = 9'), "splitter s1 "
+                                                                                                  "names the "
+                                                                                                  "optical switch "
+                                                                                                  "'ocs2', which "
+                                                                                                  "is not "
+                                                                                                  "configured: "
+                                                                                                  "add an "
+                                                                                                  "[[optical_switch]] or correct the name."),
+        (with_change("inputs = 16", 'inputs = 16\nuser = "blast"'), "the optical switch ocs1 has user but no "
+                                                                    "password_file: set password_file."),
         ("rack = [\n", "not TOML: "),
         ("a = " + "[" * 5000, "not TOML"),
         ("a = " + "1" * 5000, "not TOML: "),
@@ -235,10 +256,10 @@ def test_what_is_at_the_edge_is_taken(replacements):
     ("etcd", "sentence"),
     [
         ('endpoints = ["e1"]', r'must be "HOST:PORT" or "\[IPv6\]:PORT"'),
-        ('endpoints = ["e1:2379"]', "are on other machines: give ca, certificate and private_key"),
-        ('endpoints = ["127.0.0.1:1"]\nca = "x"', "belong together: give all three"),
-        ('endpoints = ["127.0.0.1:1"]\nuser = "x"', "user and password_file belong together"),
-        ('endpoints = ["127.0.0.1:1"]\nprefix = "/"', "must name a place of its own"),
+        ('endpoints = ["e1:2379"]', "are on other machines: set ca, certificate and private_key"),
+        ('endpoints = ["127.0.0.1:1"]\nca = "x"', "must be set together: set all three"),
+        ('endpoints = ["127.0.0.1:1"]\nuser = "x"', "user and password_file must be set together"),
+        ('endpoints = ["127.0.0.1:1"]\nprefix = "/"', "must not be empty"),
     ],
 )
 def test_a_journal_in_etcd_that_cannot_be_reached_safely_is_refused(etcd, sentence):

@@ -60,20 +60,29 @@ def test_a_price_alone_begins_no_budget():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (FABRIC + GOOD, "launch_dbm of fabric is given, but no optical switch has a pass_loss_db."),
-        (GOOD + "insertion_loss_db = 7.4\n", "insertion_loss_db of splitter s1 is given, but no optical switch"),
+        (
+            FABRIC + GOOD,
+            "launch_dbm of fabric is set, but no optical switch has pass_loss_db: set pass_loss_db, or remove the key.",
+        ),
+        (GOOD + "insertion_loss_db = 7.4\n", "insertion_loss_db of splitter s1 is set, but no optical switch"),
         (
             GOOD.replace("port = 49, ", "port = 49, fiber_loss_db = 1, ", 1),
-            "fiber_loss_db of rack r1 port 49 is given, but no",
+            "fiber_loss_db of rack r1 port 49 is set, but no",
         ),
         (FABRIC + WITH_PASS, "the splitter s1 has no insertion_loss_db, but its optical switch ocs1 has"),
-        (WITH_LOSS, "rack r1 port 49 has no launch_dbm, and neither has fabric"),
+        (WITH_LOSS, "launch_dbm is set neither for rack r1 port 49 nor in fabric"),
         (FABRIC + with_port("overload_dbm = -20"), "rack r1 port 49: sensitivity and overload must be"),
-        (FABRIC + with_port("launch_dbm = [4, 0, -4]"), "must grow from least over typical to most"),
-        (FABRIC + with_port("launch_dbm = [4, 5]"), "rack[1].optical_ports[1].launch_dbm: must be one number or three"),
-        (FABRIC + with_port("fiber_loss_db = [-1, 0, 1]"), "must not be below 0"),
+        (FABRIC + with_port("launch_dbm = [4, 0, -4]"), "must be in ascending order: minimum, typical, maximum"),
+        (
+            FABRIC + with_port("launch_dbm = [4, 5]"),
+            "rack[1].optical_ports[1].launch_dbm: must be one number or three: minimum, typical, maximum",
+        ),
+        (FABRIC + with_port("fiber_loss_db = [-1, 0, 1]"), "must not be negative"),
         (FABRIC + with_port("fiber_loss_db = nan"), "finite"),
-        (FABRIC + with_port('launch_dbm = "bright"'), "launch_dbm: must be one number or three"),
+        (
+            FABRIC + with_port('launch_dbm = "bright"'),
+            "launch_dbm: must be one number or three: minimum, typical, maximum",
+        ),
         (FABRIC + WITH_PASS + "insertion_lost_db = 1\n", "did you mean insertion_loss_db?"),
         (FABRIC + WITH_LOSS + "amplifier = { gain_db = 20 }\n", "amplifier.max_output_dbm is missing"),
         (FABRIC + WITH_LOSS + "price = -1\n", "splitter[1].price"),

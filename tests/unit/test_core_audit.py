@@ -43,7 +43,7 @@ def without(datapath):
     """The report of a round in which a ToR went away."""
     name = f"tor:{datapath:016x}"
     compared = tuple(other for other in EVERY if other != name)
-    return replace(QUIET, compared=compared, not_compared=((name, "disconnected before it answered: connection lost"),))
+    return replace(QUIET, compared=compared, not_compared=((name, "disconnected before it replied: connection lost"),))
 
 
 def spoil(world):
@@ -176,7 +176,7 @@ def test_a_reading_that_is_older_than_what_was_told_since_is_taken_again(world):
     assert world.handle(CircuitsObserved("ocs1", before)) == [ReadDevice("ocs1")]
     world.settle()
     # The reading that was under way when the change was asked for comes first.
-    moving = (("reservation 1 on switch:ocs1", "a change of it is on its way"),)
+    moving = (("reservation 1 on switch:ocs1", "a change of it is in progress"),)
     assert world.announced[world.core.audit_number] == replace(QUIET, not_compared=moving)
     assert world.served() == {*GROUP, "r4h1"}
     assert world.kinds("a") == ["granted", "changed"]

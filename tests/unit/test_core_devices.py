@@ -125,7 +125,7 @@ def test_foreign_circuits_block_what_they_touch():
     world.switches["ocs1"].foreign = foreign
     world.connect_all()
     for element in ("port:r4/50", "splitter:s1", "splitter:s2"):
-        assert "which Blast did not make" in world.core.view.unusable(element)
+        assert "which Blast did not create" in world.core.view.unusable(element)
     with pytest.raises(Rejected) as refusal:
         world.submit(multicast("a", "r1h1", GROUP))
     assert (refusal.value.code, refusal.value.largest) == ("group_too_wide", 2)
@@ -175,7 +175,7 @@ def test_light_goes_one_way():
 
 
 def test_what_is_not_in_a_table_cannot_happen():
-    with pytest.raises(ImpossibleTransition, match="a part in state done cannot take the event 'picked'"):
+    with pytest.raises(ImpossibleTransition, match="a part in state done has no transition for the event 'picked'"):
         part_after(PartState.DONE, PartEvent.PICKED)
     with pytest.raises(ImpossibleTransition, match="a reservation in state gone"):
         reservation_after(ReservationState.GONE, ReservationEvent.CONFIRMED)

@@ -32,7 +32,7 @@ def change(world, **settings):
 def test_nothing_new_is_admitted_and_nothing_is_touched(world):
     assert world.handle(DrainAsked(on=True)) == []
     assert world.core.draining
-    with rejected("draining", "being drained"):
+    with rejected("draining", "is draining"):
         world.submit(multicast("c", "r4h1", ["r4h2"]))
 
     assert key_of("c") not in world.core.requests

@@ -62,13 +62,12 @@ def test_a_rack_whose_port_is_held(busy):
     told = explained(busy, "late")
     assert told.key == "late"
     assert told.sentence == (
-        "The request late waits for a free optical port of r3. "
-        "It can start in 6.0 s at the earliest, if leases end as they are now."
+        "The request late waits for a free optical port of r3. The earliest start is in 6.0 s, if no lease is extended."
     )
     assert told.blockers == ("port:r3/50 is held by default/early (reservation 1), whose lease ends in 6.0 s",)
     assert told.start == pytest.approx(6.0)
     assert told.leave_out == ("r3h1", "r3h2")
-    assert told.smallest_change == "Leave out the rack r3: `blast extend default/late --remove r3h1,r3h2`."
+    assert told.smallest_change == "Remove the rack r3: `blast extend default/late --remove r3h1,r3h2`."
 
 
 def test_a_tenant_names_its_request_without_the_tenant(busy):
@@ -80,14 +79,14 @@ def test_a_holder_that_is_just_being_lit_counts_with_the_lease_that_it_will_get(
     world.submit(multicast("early", "r1h1", ["r2h1"]))
     world.submit(multicast("late", "r1h1", ["r3h1"]))
     told = explained(world, "late")
-    assert told.blockers == ("port:r1/50 is being lit for default/early (reservation 1)",)
+    assert told.blockers == ("port:r1/50 is being set up for default/early (reservation 1)",)
     assert told.start == pytest.approx(10.0)
 
 
 def test_what_a_quarantine_takes_away_has_no_end(busy):
     busy.handle(ElementQuarantined("port:r5/50", "dirty"))
     told = explained(busy, "late")
-    assert told.start is None and told.sentence.endswith("When it can start is not known.")
+    assert told.start is None and told.sentence.endswith("The earliest start cannot be predicted.")
     assert "port:r5/50 is not usable: dirty" in told.blockers
     assert told.leave_out == ()  # without r3 and r5 there is nobody left
 
@@ -109,12 +108,14 @@ def test_splitters_that_are_all_held():
     ask(world, "early", "r1h1", ["r2h1", "r3h1"])
     ask(world, "late", "r4h1", ["r5h1", "r6h1", "r6h2"])
     told = explained(world, "late")
-    assert told.sentence.startswith("The request late waits for free splitters that make 2 leaves on ocs1. It can")
+    assert told.sentence.startswith(
+        "The request late waits for free splitters that make 2 leaves on ocs1. The earliest"
+    )
     assert told.blockers == ("splitter:s1 (1:4) is held by default/early (reservation 1), whose lease ends in 10 s",)
     assert told.start == pytest.approx(10.0)
     assert told.leave_out == ("r5h1",), "the rack with the fewest receivers"
     assert told.smallest_change == (
-        "Leave out the rack r5: `blast extend default/late --remove r5h1`; or have one more splitter 1:4 free."
+        "Remove the rack r5: `blast extend default/late --remove r5h1`; or free one more 1:4 splitter."
     )
     assert leave_out(world, "late", told.leave_out) is PartState.ACTIVE
 
@@ -124,7 +125,7 @@ def test_the_splitter_that_would_do_is_the_smallest_that_does():
     for number, (sender, receivers) in enumerate([("r1", ["r2", "r3"]), ("r4", ["r5", "r6"]), ("r7", ["r8", "r9"])]):
         ask(world, f"k{number}", f"{sender}h1", [f"{rack}h1" for rack in receivers])
     ask(world, "late", "r10h1", [f"r{n}h1" for n in range(11, 17)])
-    assert "one more splitter 1:8 free" in explained(world, "late").smallest_change
+    assert "free one more 1:8 splitter" in explained(world, "late").smallest_change
 
 
 def test_a_loop_leaf_takes_a_output():
@@ -133,7 +134,7 @@ def test_a_loop_leaf_takes_a_output():
     ask(world, "late", "r4h1", ["r5h1", "r6h1"])
     told = explained(world, "late")
     assert "free splitters that make 3 leaves on ocs1" in told.sentence and told.start == pytest.approx(10.0)
-    assert "one more splitter 1:2 free" in told.smallest_change, "together with the one that is free"
+    assert "free one more 1:2 splitter" in told.smallest_change, "together with the one that is free"
 
 
 def test_a_splitter_that_is_kept_warm_counts_as_free():
@@ -144,7 +145,7 @@ def test_a_splitter_that_is_kept_warm_counts_as_free():
     world.core.take(FinishAsked(key_of("early"), 0), world.now)
     told = explained(world, "late")
     assert told.blockers == () and told.start == 0.0 and told.smallest_change is None
-    assert "waits for its turn: all that it needs is free" in told.sentence
+    assert "waits for the next scheduling pass: all required resources are free" in told.sentence
     world.conclude()
     world.settle()
     assert state_of(world, "late") is PartState.ACTIVE
@@ -176,7 +177,7 @@ def test_a_tenant_that_has_used_up_its_light():
     world.now = 6.0
     ask(world, "late", "r3h1", ["r3h2", "r4h1"], "physics")
     told = explained(world, "late", "physics", "physics")
-    assert told.blockers == ("the tenant physics has used up its light for this hour",)
+    assert told.blockers == ("the tenant physics has used its quota of lit time for this hour",)
     assert told.start is None and told.leave_out == ("r4h1",)
 
 
@@ -222,12 +223,11 @@ def test_a_holder_whose_tor_is_away_gives_nothing_back():
     told = explained(world, "late")
     assert told.start is None
     assert told.blockers == (
-        "port:r1/50 is held by default/early (reservation 1), whose lease ends in 10 s, "
-        f"for which tor:{2:016x} has to come back",
+        f"port:r1/50 is held by default/early (reservation 1), whose lease ends in 10 s, after tor:{2:016x} reconnects",
     )
     world.advance_to(10.0)
     assert state_of(world, "late") is PartState.PENDING
-    assert "is being given back by default/early" in explained(world, "late").blockers[0]
+    assert "is being released by default/early" in explained(world, "late").blockers[0]
     assert "the tor" not in explained(world, "late").sentence.lower()
 
 
@@ -256,12 +256,12 @@ def test_a_static_tree_that_is_in_use():
 
 
 def test_a_request_that_does_not_wait(busy):
-    assert explained(busy, "early").sentence == "The request early has light, its lease ends in 6.0 s."
+    assert explained(busy, "early").sentence == "The request early is active, its lease ends in 6.0 s."
     busy.handle(FinishAsked(key_of("early"), 0))
     assert explained(busy, "early").sentence == "The request early is done (The sender has finished)."
     told = explained(busy, "late")
-    assert "is being given back by default/early" in told.blockers[0] and told.start == pytest.approx(0.0)
-    assert told.sentence.endswith("It can start now at the earliest, if leases end as they are now.")
+    assert "is being released by default/early" in told.blockers[0] and told.start == pytest.approx(0.0)
+    assert told.sentence.endswith("The earliest start is now, if no lease is extended.")
     busy.settle()
     busy.handle(WithdrawAsked(key_of("late")))
     told = explained(busy, "late")
@@ -272,12 +272,12 @@ def test_a_request_that_does_not_wait(busy):
 def test_a_request_that_is_being_lit():
     world = ready_world(make_fabric(4, [4]))
     world.handle(RequestSubmitted(multicast("a", "r1h1", ["r2h1"])))
-    assert explained(world, "a").sentence == "The request a is being lit."
+    assert explained(world, "a").sentence == "The request a is being set up."
 
 
 def test_patience_that_is_too_short(busy):
     busy.submit(multicast("brief", "r1h2", ["r6h1"], pending_timeout=2.0))
-    assert explained(busy, "brief").sentence.endswith("Its pending timeout expires before that, in 2.0 s.")
+    assert explained(busy, "brief").sentence.endswith("Its pending timeout expires earlier, in 2.0 s.")
     busy.submit(multicast("long", "r1h2", ["r6h1"], pending_timeout=20.0))
     assert "pending_timeout" not in explained(busy, "long").sentence
 
@@ -288,7 +288,7 @@ def test_each_part_is_told_of_where_there_are_several(busy):
     request.parts.append(replace(part, index=1, receivers=("r6h1",)))
     part.receivers = ("r3h1",)
     told = explained(busy, "late")
-    assert "part 0: waits for a free optical port of r3; part 1: waits for its turn" in told.sentence
+    assert "part 0: waits for a free optical port of r3; part 1: waits for the next scheduling pass" in told.sentence
     assert told.blockers[0].startswith("part 0: port:r3/50 is held by") and told.start == 0.0
     assert told.leave_out == () and told.smallest_change is None, "such a request cannot be changed"
 

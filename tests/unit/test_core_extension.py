@@ -91,7 +91,7 @@ def test_without_an_free_output_nothing_changes():
     world = ready_world(make_fabric(4, [4]))
     world.granted(multicast("a", "r1h1", ["r2h1"]))
     before = state_of(world)
-    with rejected("no_free_output", "no open splitter output"):
+    with rejected("no_free_output", "no free splitter output"):
         extend(world, add_receivers=("r3h1",))
 
     assert state_of(world) == before

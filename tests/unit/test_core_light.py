@@ -18,7 +18,7 @@ from tests.support.core_light import (
     output_name,
     output_of,
     quarantined,
-    rules_told,
+    rules_reported,
 )
 
 
@@ -37,7 +37,7 @@ def test_a_dark_output_is_avoided_in_the_next_attempt():
     world.granted(multicast("a", "r1h1", GROUP))
     assert world.kinds("a") == ["granted"]
     assert quarantined(world) == {output_name(world, 0)}
-    assert "no light towards port:r2/50" in world.core.view.quarantined[output_name(world, 0)]
+    assert "no light toward port:r2/50" in world.core.view.quarantined[output_name(world, 0)]
     assert world.served() == set(GROUP)
     assert output(world, 0) not in {c.input for c in world.switches["ocs1"].held}
 
@@ -49,7 +49,7 @@ def test_a_receiver_that_is_dark_over_two_outputs_is_to_blame_and_the_outputs_ar
     assert quarantined(world) == {"port:r2/50"}
     part = world.part()
     assert part.state is PartState.FAILED
-    assert part.reason.startswith("no light at port:r2/50. No optical switch has usable ports of all the racks")
+    assert part.reason.startswith("no light at port:r2/50. No optical switch has usable ports of all racks")
     assert "r2: no light over output:s1/" in part.reason
     assert world.kinds("a") == ["ended"]
     world.granted(multicast("b", "r1h1", ["r3h1", "r4h1"]))
@@ -76,7 +76,7 @@ def test_an_alarm_moves_just_that_branch(world):
     assert gone == {old}
     assert [c.output for c in come] == [old.output]
     assert not {c.input for c in come} & {output(world, 0), output(world, 1)}
-    assert rules_told(world) == []
+    assert rules_reported(world) == []
     assert world.served() == set(GROUP)
     assert world.kinds("a") == ["granted", "changed"]
     assert world.part().state is PartState.ACTIVE
@@ -90,11 +90,13 @@ def test_without_an_free_output_the_status_says_so():
     world.commands.clear()
     world.run(LightAlarm("ocs1", output_of(world, "r2")))
     assert world.commands == []
-    assert world.reason() == "no light at port:r2/50, and no open output to lead it there"
+    assert world.reason() == "no light at port:r2/50, and no free splitter output to replace it"
     assert world.part().state is PartState.ACTIVE
     assert world.served() == set(GROUP), "the switch may be wrong: nothing is taken away"
     world.restart()
-    assert world.reason() == "no light at port:r2/50, and no open output to lead it there", "the journal knows it, too"
+    assert world.reason() == "no light at port:r2/50, and no free splitter output to replace it", (
+        "the journal knows it, too"
+    )
 
 
 def test_free_outputs_of_a_condemned_splitter_are_no_way_out():
@@ -107,7 +109,7 @@ def test_free_outputs_of_a_condemned_splitter_are_no_way_out():
     world.settle()
     assert quarantined(world) == {"splitter:s1"}
     assert circuits_told(world)[0] == set()
-    assert "no open output" in world.reason()
+    assert "no free splitter output" in world.reason()
 
 
 def test_a_branch_that_stays_dark_over_another_output_is_left_alone_with_its_receiver_to_blame(world):
@@ -162,7 +164,7 @@ def test_no_light_at_a_new_leaf_refuses_the_extension_and_keeps_the_old_state(wo
     assert {name: world.device(name).held for name in world.devices} == before
     assert world.core.view.holders == holder
     event = world.core.request(key_of("a")).events[-1]
-    assert (event.kind.value, event.reason) == ("changed", "no light arrived at the new leaves")
+    assert (event.kind.value, event.reason) == ("changed", "no light at the new leaves")
     assert event.grant.receivers == tuple(GROUP)
     assert world.reason() is None, "nobody who was promised light lacks it"
     assert quarantined(world) == {output_name(world, 2)}
@@ -223,7 +225,7 @@ def test_the_wait_for_links_of_an_earlier_attempt_does_not_end_a_later_one():
     assert world.kinds("a") == ["granted"], "the wait of the grant is over, not that of the extension"
     world.advance(0.5)
     assert world.kinds("a") == ["granted", "changed"]
-    assert world.core.request(key_of("a")).events[-1].reason == "no light arrived at the new leaves"
+    assert world.core.request(key_of("a")).events[-1].reason == "no light at the new leaves"
     assert world.served() == set(GROUP)
 
 
@@ -256,7 +258,7 @@ def test_a_link_that_stays_away_is_repaired_over_another_output(world):
     assert world.kinds("a") == ["granted"], "the change waits for the link"
     world.handle(PortChanged(2, 50, up=True))
     assert world.kinds("a") == ["granted", "changed"]
-    assert rules_told(world) == []
+    assert rules_reported(world) == []
     gone, come = circuits_told(world)
     assert len(gone) == len(come) == 1
     assert world.served() == set(GROUP)

@@ -83,7 +83,7 @@ def test_a_sender_that_says_nothing_within_its_lease_loses_the_request(world):
 def test_progress_goes_forward_and_not_beyond_the_end(world, reached):
     long_one(world)
     tell(world, "long", GB // 2)
-    with pytest.raises(Rejected, match="cannot be"):
+    with pytest.raises(Rejected, match="The progress must be from byte"):
         world.handle(ProgressReported(key_of("long"), 0, reached))
 
 

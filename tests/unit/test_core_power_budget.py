@@ -100,9 +100,9 @@ def test_refused_what_is_free_it_starts_when_more_is():
     world, weak = refused()
     assert weak.state is PartState.PENDING
     reason = world.core.reason(weak.current, weak.parts[0], world.now)
-    assert "of what is free no tree reaches everybody" in reason and "lacks" in reason
+    assert "with the free resources no tree reaches everybody" in reason and "lacks" in reason
     explained = world.core.explain(key_of("weak"), TENANT, world.now)
-    assert "waits for splitters or ports with which every receiver gets its light" in explained.sentence
+    assert "waits for splitters or ports that meet the power budget of every receiver" in explained.sentence
     assert "splitter:s" in explained.blockers[0] and explained.start is None
     # What it was refused is still there for others, at once.
     world.granted(multicast("other", "r6h1", to(7, 8)))
@@ -147,7 +147,7 @@ def test_a_tenants_limit_holds_for_what_light_needs():
     # Alone, the dimming takes one splitter more than counting says.
     settings = CoreSettings(tenants={TENANT: TenantLimits(max_splitters=0)})
     world = world_of([4], overload={"r2": -5.0}, settings=settings)
-    with rejected("power_budget", "takes 1 splitters"):
+    with rejected("power_budget", "needs 1 splitters"):
         world.submit(multicast("k", "r1h1", to(2)))
 
 
@@ -221,7 +221,7 @@ def test_a_client_is_shown_the_least_margin():
     assert convert.grant("k", replace(part.grant, margins=())).margins is None
     assert isinstance(told.margins[0], ttypes.LeafMargin)
     explained = world.core.explain(key_of("k"), TENANT, world.now).sentence
-    assert "the least margin is at r3 (+1.3 dB to sensitivity, +17.4 dB to overload; splitter:s1 binds)" in explained
+    assert "the smallest margin is at r3 (+1.3 dB to sensitivity, +17.4 dB to overload; splitter:s1 binds)" in explained
 
 
 def test_a_warm_tree_that_no_longer_holds_the_budget_is_not_used_again():

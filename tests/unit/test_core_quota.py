@@ -51,7 +51,7 @@ def test_only_so_many_requests_of_a_tenant_may_wait():
     assert state(lit) is PartState.ACTIVE, "what has light does not wait"
     submit(world, "b", "r1h1", ["r2h1"])
     submit(world, "c", "r1h1", ["r2h1"])
-    with rejected("too_many_pending", "The tenant physics already has 2 requests waiting"):
+    with rejected("too_many_pending", "The tenant physics has 2 pending requests"):
         submit(world, "d", "r1h1", ["r2h1"])
 
     submit(world, "b", "r1h1", ["r2h1"])
@@ -65,7 +65,7 @@ def test_a_tenant_holds_no_more_splitters_than_it_may():
     first = submit(world, "a", "r1h1", ["r2h1", "r3h1"])
     second = submit(world, "b", "r4h1", ["r5h1", "r6h1"])
     assert (state(first), state(second)) == (PartState.ACTIVE, PartState.PENDING)
-    assert reason(world, second) == "Waiting: the tenant physics holds as many splitters as it may."
+    assert reason(world, second) == "Waiting: the tenant physics has reached its limit of splitters."
     assert state(submit(world, "c", "r4h1", ["r5h1"])) is PartState.ACTIVE, "a cross-connect needs no splitter"
     other = submit(world, "d", "r7h1", ["r8h1", "r9h1"], tenant="biology")
     assert state(other) is PartState.ACTIVE, "nobody else is limited"
@@ -86,7 +86,7 @@ def test_an_extension_takes_no_more_splitters_than_the_tenant_may_hold():
 
 def test_what_needs_more_splitters_than_the_tenant_may_ever_hold_is_refused_at_once():
     world = ready_world(make_fabric(5, [2, 2, 2]), limited(max_splitters=1))
-    with rejected("too_many_splitters", "the tenant physics may hold 1 at a time"):
+    with rejected("too_many_splitters", "the tenant physics may hold at a time"):
         submit(world, "a", "r1h1", ["r2h1", "r3h1", "r4h1"])
 
     assert state(submit(world, "a", "r1h1", ["r2h1", "r3h1", "r4h1"], tenant="biology")) is PartState.ACTIVE
@@ -112,7 +112,7 @@ def test_light_of_the_last_hour_is_limited():
     finish(world, second)
     third = submit(world, "c", "r4h1", ["r5h1"])
     assert state(third) is PartState.PENDING
-    assert reason(world, third) == "Waiting: the tenant physics has used up its light for this hour."
+    assert reason(world, third) == "Waiting: the tenant physics has used its quota of lit time for this hour."
     assert state(first) is PartState.ACTIVE, "what is lit stays lit"
     assert state(submit(world, "d", "r4h1", ["r5h1"], tenant="biology")) is PartState.ACTIVE
 
@@ -159,7 +159,7 @@ def test_no_light_is_added_by_extension_when_it_is_used_up():
     world = ready_world(make_fabric(4, [4]), limited(max_light_seconds=10.0))
     request = submit(world, "a", "r1h1", ["r1h2"])
     finish(world, _after(world, submit(world, "b", "r2h1", ["r3h1"]), 20.0))
-    with pytest.raises(Rejected, match="has used up its light for this hour"):
+    with pytest.raises(Rejected, match="has used its quota of lit time for this hour"):
         world.handle(ExtensionAsked(request.current.id, Extension(add_receivers=("r2h1",))))
     world.handle(ExtensionAsked(request.current.id, Extension(remove_receivers=("r1h2",), add_receivers=("r1h2",))))
 
@@ -185,7 +185,7 @@ def test_no_seconds_are_no_light_at_all():
     for key, receiver in (("a", "r2h1"), ("b", "r3h1")):
         request = submit(world, key, "r1h1", [receiver])
         assert state(request) is PartState.PENDING
-        assert "used up its light" in reason(world, request)
+        assert "used its quota of lit time" in reason(world, request)
 
 
 def test_a_change_of_limits_counts_for_the_next_decision():

@@ -83,7 +83,7 @@ def test_a_rate_above_the_light_is_the_light_rate(world):
         (multicast("a", "r1h1", ["r2h1", "nobody"]), "unknown_host", "no host 'nobody'"),
         (multicast("a", "r1h1", ["r2h1", "r1h1"]), "sender_among_receivers", "r1h1 is among the receivers"),
         (multicast("a", "r1h1", []), "no_receivers", "at least one receiver"),
-        (multicast("a", "r1h1", ["r2h1", "r3h1", "r2h1"]), "duplicate_receivers", "r2h1 is named twice"),
+        (multicast("a", "r1h1", ["r2h1", "r3h1", "r2h1"]), "duplicate_receivers", "r2h1 is listed twice"),
         (multicast("a", "r1h1", HOSTS, size=0), "bad_bytes", "positive number of bytes, not 0"),
         (multicast("a", "r1h1", HOSTS, size=-5), "bad_bytes", "not -5"),
         (multicast("a", "r1h1", HOSTS, size=(1 << 62) + 1), "bad_bytes", "at most 4611686018427387904"),
@@ -104,7 +104,7 @@ def test_wrong_input_is_rejected_with_a_sentence(world, wanted, code, sentence):
 
 def test_a_group_too_wide_learns_the_largest_width():
     world = ready_world(make_fabric(9, [4, 2]))
-    with pytest.raises(Rejected, match="spans 9 racks; the splitters of this fabric can join at most 6") as rejection:
+    with pytest.raises(Rejected, match="spans 9 racks; the splitters of this fabric reach at most 6") as rejection:
         world.submit(multicast("a", "r1h1", [f"r{n}h1" for n in range(2, 10)]))
     assert (rejection.value.code, rejection.value.largest) == ("group_too_wide", 6)
     world.granted(multicast("b", "r1h1", [f"r{n}h1" for n in range(2, 7)]))
@@ -224,7 +224,7 @@ def test_finish_twice_is_finish_once(world):
 
 def test_finish_needs_a_part_that_is_active(world):
     world.submit(multicast("a", "r1h1", HOSTS))
-    with rejected("not_active", "configuring: there is nothing to finish"):
+    with rejected("not_active", "configuring: only an active part can be finished"):
         world.handle(FinishAsked(key_of("a"), 0))
 
     with pytest.raises(Rejected, match="no part 1"):
@@ -274,7 +274,7 @@ def test_a_lease_ends_by_itself(world):
     later(world, 0.1)
     world.settle()
     assert world.state("a") is PartState.EXPIRED
-    assert "extend it in time" in str(world.part().reason)
+    assert "extend a lease before it ends" in str(world.part().reason)
     assert world.core.view.holders == {}
 
 

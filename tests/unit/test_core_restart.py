@@ -174,7 +174,7 @@ def test_light_on_hardware_that_the_configuration_has_not_stops_the_start(world,
         world.handle(FinishAsked(key_of("a"), 0))
     world.fabric = other(world.fabric)
     world.crash()
-    with pytest.raises(FabricError, match="the journal holds"):
+    with pytest.raises(FabricError, match="the journal has"):
         world.start()
 
 

@@ -91,14 +91,14 @@ def test_away_later_it_goes_on_where_it_was(mortal):
     connection.patience = PATIENCE
     store.commit([row("b"), row("c")], at=3.0)
     assert [entry.key for entry in store.journal(0, 10)] == ["epoch", "a", "b", "c"]
-    assert leadership.still_leads()
+    assert leadership.holds_leadership()
 
 
 def test_away_for_good_it_no_longer_leads_and_closes_all_the_same(mortal):
     leadership = mortal.leadership(ttl=1)
     store = mortal.opened_store(leadership=leadership)
     mortal.server.kill()
-    eventually(lambda: not leadership.still_leads(), "it to know that it may not lead")
+    eventually(lambda: not leadership.holds_leadership(), "it to know that it may not lead")
     store.close()
     mortal.server.start()
 
@@ -110,7 +110,7 @@ def test_when_its_space_is_used_up_nothing_is_lost_and_it_goes_on_when_there_is_
     server.start()
     store = mortal.opened_store(leadership=mortal.leadership(ttl=60))
     written = []
-    with pytest.raises(SpaceUsedUp, match="is used up: raise its --quota-backend-bytes") as caught:
+    with pytest.raises(SpaceUsedUp, match="has reached its space quota: raise its --quota-backend-bytes") as caught:
         for number in range(100):
             store.commit([row(f"r{number}", random.Random(number).randbytes(30_000).hex())], at=1.0)
             written.append(f"r{number}")
@@ -203,19 +203,19 @@ def spoilt(controllers, *operations):
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (lambda keys: put(keys.head, b"nonsense"), "is not a whole journal"),
-        (lambda keys: put(keys.head, b"[1,5]"), "its head lacks something"),
+        (lambda keys: put(keys.head, b"nonsense"), "is damaged"),
+        (lambda keys: put(keys.head, b"[1,5]"), "its head is incomplete"),
         (lambda keys: put(keys.head, b"{}"), "names no format"),
-        (lambda keys: put(keys.head, b"\x78nonsense"), "is not a whole journal"),
-        (lambda keys: delete(keys.head), "does not know where it stands"),
-        (lambda keys: put(keys.state(7), b'["request",5,[],{}]'), "a row of the state lacks something"),
-        (lambda keys: put(keys.state(7), b'["request","a",[],{}]'), "'a' is there twice"),
-        (lambda keys: put(keys.state(7), b'["reservation","2",["port:1"],{}]'), "or what it holds is"),
-        (lambda keys: put(keys.state(2), b'["request","a",[],{"is":"other"}]'), "changed, missing, or of another time"),
-        (lambda keys: delete(keys.state(2)), "changed, missing, or of another time"),
-        (lambda keys: put(keys.state(7), b'["request","b",[],{}]'), "changed, missing, or of another time"),
-        (lambda keys: put(keys.epoch, b"many"), "its epoch is no number"),
-        (lambda keys: put(keys.generation, b"many"), "its generation is no number"),
+        (lambda keys: put(keys.head, b"\x78nonsense"), "is damaged"),
+        (lambda keys: delete(keys.head), "its head is missing"),
+        (lambda keys: put(keys.state(7), b'["request",5,[],{}]'), "a row of the state is incomplete"),
+        (lambda keys: put(keys.state(7), b'["request","a",[],{}]'), "'a' is stored twice"),
+        (lambda keys: put(keys.state(7), b'["reservation","2",["port:1"],{}]'), "or holds elements of another one"),
+        (lambda keys: put(keys.state(2), b'["request","a",[],{"is":"other"}]'), "changed, missing or outdated"),
+        (lambda keys: delete(keys.state(2)), "changed, missing or outdated"),
+        (lambda keys: put(keys.state(7), b'["request","b",[],{}]'), "changed, missing or outdated"),
+        (lambda keys: put(keys.epoch, b"many"), "its epoch is not a number"),
+        (lambda keys: put(keys.generation, b"many"), "its generation is not a number"),
         (lambda keys: put(keys.head, Head(3, 0, 1, 2, staged=2).pack()), "part 0 of its latest commit is missing"),
     ],
 )
@@ -230,8 +230,8 @@ def test_what_is_no_whole_journal_is_left_as_it_is(controllers, spoil, words):
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (b"[[1.0]]", "entry 3 of the history lacks something"),
-        (b'[7,[1.0,1,"request","a","",{"is":"a"}]]', "the entries up to 3 of the history are not what was written"),
+        (b"[[1.0]]", "entry 3 of the history is incomplete"),
+        (b'[7,[1.0,1,"request","a","",{"is":"a"}]]', "the entries up to 3 of the history are changed"),
     ],
 )
 def test_a_history_that_is_none_is_told_when_it_is_read(controllers, value, words):
@@ -257,7 +257,7 @@ def test_a_history_that_lacks_a_key_is_told_by_who_comes_to_lead(controllers):
 
 def test_a_copy_into_it_that_was_not_finished_is_told(controllers):
     controllers.connection().call(TXN, api.TxnRequest(success=[put(controllers.keys.importing, b"")]))
-    with pytest.raises(DamagedInEtcd, match="a copy into it was not finished"):
+    with pytest.raises(DamagedInEtcd, match="an import into it was not completed"):
         controllers.store().open()
 
 
@@ -270,7 +270,7 @@ def test_a_journal_of_a_later_release_is_refused(controllers):
 def test_who_writes_without_leading_is_found_out(controllers):
     store = controllers.opened_store()
     controllers.connection().call(TXN, api.TxnRequest(success=[put(controllers.keys.head, Head(9, 0, 1, 9).pack())]))
-    with pytest.raises(DamagedInEtcd, match="somebody writes to it who does not lead"):
+    with pytest.raises(DamagedInEtcd, match="a controller that is not the leader writes to it"):
         store.commit([row("a")], at=1.0)
 
 
@@ -306,7 +306,7 @@ def test_who_may_not_have_it_forget_says_so_once(caplog):
     for minute in range(5):
         forgetting.forget(100 + minute, 60.0 * minute)
     assert asked == [100]
-    assert [record.message[:25] for record in caplog.records] == ["etcd has to compact itself"[:25]]
+    assert [record.message[:25] for record in caplog.records] == ["this controller cannot co"[:25]]
 
 
 def test_values_are_compressed_where_it_pays():

@@ -30,10 +30,10 @@ def test_a_term_is_the_revision_of_the_key_and_an_epoch_that_grows(controllers):
     term = one.campaign(0.0)
     key = controllers.leader_key()
     assert (term.revision, key.value) == (key.create_revision, b"one:1")
-    assert one.term == term and one.still_leads() and one.leader() == "one:1"
+    assert one.term == term and one.holds_leadership() and one.leader() == "one:1"
     one.resign()
     assert controllers.leader_key() is None
-    assert one.term is None and not one.still_leads() and one.leader() is None
+    assert one.term is None and not one.holds_leadership() and one.leader() is None
     again = one.campaign(0.0)
     assert again.epoch == term.epoch + 1 and again.revision > term.revision
 
@@ -148,7 +148,7 @@ def test_who_waits_leads_when_the_leader_resigns(controllers):
     eventually(lambda: standby._lease is not None, "the standby to wait")
     leader.resign()
     waiting.join(30)
-    assert standby.still_leads() and [term.epoch for term in terms] == [2]
+    assert standby.holds_leadership() and [term.epoch for term in terms] == [2]
 
 
 def test_who_waits_leads_when_the_leader_is_gone_without_a_word(controllers):
@@ -157,7 +157,7 @@ def test_who_waits_leads_when_the_leader_is_gone_without_a_word(controllers):
     leader.campaign()
     connection.close()
     assert standby.campaign(30.0).epoch == 2
-    assert not leader.still_leads(), "before another leads"
+    assert not leader.holds_leadership(), "before another leads"
 
 
 def test_waiting_can_be_given_up(controllers):
@@ -176,14 +176,14 @@ def test_waiting_can_be_given_up(controllers):
     standby.give_up()
     waiting.join(30)
     (fault,) = faults
-    assert fault.address == "leader:1" and "another controller at leader:1 leads" in str(fault)
+    assert fault.address == "leader:1" and "another controller at leader:1 is the leader" in str(fault)
 
 
 def test_a_lease_is_kept_while_its_holder_lives(controllers):
     one = controllers.leadership(ttl=1)
     term = one.campaign()
     time.sleep(2.2)  # a lease of a second would have run out twice
-    assert one.still_leads() and controllers.leader_key().create_revision == term.revision
+    assert one.holds_leadership() and controllers.leader_key().create_revision == term.revision
 
 
 def test_who_was_asleep_does_not_think_that_it_leads(controllers, monkeypatch):
@@ -191,16 +191,16 @@ def test_who_was_asleep_does_not_think_that_it_leads(controllers, monkeypatch):
     one.campaign()
     awake = lease.now
     monkeypatch.setattr(lease, "now", lambda: awake() + 50.0)
-    assert one.still_leads()
+    assert one.holds_leadership()
     monkeypatch.setattr(lease, "now", lambda: awake() + 90.0)
-    assert not one.still_leads(), "before etcd gives the lead to another"
+    assert not one.holds_leadership(), "before etcd gives the lead to another"
 
 
 def test_who_finds_its_lease_gone_does_not_lead(controllers):
     one = controllers.leadership(ttl=1)
     one.campaign()
     controllers.depose()
-    eventually(lambda: not one.still_leads(), "its thread to hear of it")
+    eventually(lambda: not one.holds_leadership(), "its thread to hear of it")
 
 
 # ---------------------------------------------------------------------------------------------------------- fencing
@@ -215,10 +215,10 @@ def test_a_deposed_leader_writes_nothing_and_hears_who_leads(controllers):
     new = controllers.store(leadership=controllers.leadership(address="new:1"))
     assert list(new.open().of("request")) == ["before"]
     for _ in range(2):
-        with pytest.raises(Deposed, match="has lost the lead to the one at new:1") as caught:
+        with pytest.raises(Deposed, match="lost leadership to the one at new:1") as caught:
             old.commit([row("late")], at=2.0)
         assert caught.value.address == "new:1"
-        assert not old_leadership.still_leads()
+        assert not old_leadership.holds_leadership()
     with pytest.raises(Deposed):
         old.compact(at=2e9)
     new.commit([row("after")], at=3.0)
@@ -247,7 +247,7 @@ def test_nobody_leads_and_the_old_one_still_cannot_write(controllers):
     old = controllers.store()
     old.open()
     controllers.depose()
-    with pytest.raises(Deposed, match="has lost the lead: it writes no more"):
+    with pytest.raises(Deposed, match="lost leadership and writes nothing"):
         old.commit([row("late")], at=1.0)
 
 
@@ -284,5 +284,5 @@ def test_opening_waits_as_long_as_it_is_told(controllers):
 
 @pytest.mark.parametrize("prefix", ["", "/"])
 def test_the_journal_has_a_prefix_of_its_own(prefix):
-    with pytest.raises(ValueError, match="needs a prefix of its own"):
+    with pytest.raises(ValueError, match="must not be empty"):
         Keys(prefix)

@@ -34,7 +34,7 @@ def test_faults_are_named(world):
     assert said(report) == {
         "port:r2/50": "its transmit fiber is swapped with the transmit fiber of port:r5/50",
         "port:r5/50": "its transmit fiber is swapped with the transmit fiber of port:r2/50",
-        "output:s1/8": "the output is dead: none of its light comes in at input 8 of ocs1",
+        "output:s1/8": "the output is dead: no light arrives at input 8 of ocs1",
     }
     assert report.skipped == ()
     world.assert_nothing_left()
@@ -77,7 +77,7 @@ def test_what_cannot_be_used_is_listed_with_the_reason(world):
     world.deliver()
     report = world.verified()
     assert report.faults == ()
-    occupied = "occupied by the cross-connect 2 to 3 on ocs1, which Blast did not make"
+    occupied = "occupied by the cross-connect 2 to 3 on ocs1, which Blast did not create"
     assert set(report.skipped) == {
         "output:s2/11: dirty",
         "port:r6/50: broken",
@@ -91,14 +91,14 @@ def test_what_cannot_be_used_is_listed_with_the_reason(world):
 def test_without_a_free_port_splitters_are_skipped():
     world = ready_fibers(make_fabric(2, (3,)))
     world.granted(multicast("a", "r1h1", ["r2h1"]))
-    assert "splitter:s1: no free port to probe it through" in world.verified().skipped
+    assert "splitter:s1: no free port for the probe" in world.verified().skipped
 
 
 def test_fibers_that_are_fixed_are_not_said_to_have_been_probed():
     tree = StaticTree("t1", "r1", 60, None, {"r2": 60}, frozenset())
     world = ready_fibers(replace(make_fabric(2), static_trees={tree.name: tree}))
     report = world.verified()
-    assert report.skipped == ("static:t1: its fibers are fixed: there is no switch to probe them through",)
+    assert report.skipped == ("static:t1: its fibers are fixed and pass no optical switch",)
 
 
 def test_where_no_port_passes_light_splitters_are_skipped():
@@ -106,7 +106,7 @@ def test_where_no_port_passes_light_splitters_are_skipped():
     world.wiring.at_output = dict.fromkeys(world.wiring.at_output)
     report = world.verified()
     assert set(said(report)) == {"port:r1/50", "port:r2/50"} and report.probed == 2
-    assert report.skipped == ("splitter:s1: no port passes light to probe it through",)
+    assert report.skipped == ("splitter:s1: no port with a working fiber for the probe",)
     world.assert_nothing_left()
 
 
@@ -211,7 +211,7 @@ def test_tors_that_come_and_go_end_the_survey_of_a_switch(world):
         world.deliver()
     report = world.report(topic)
     assert report.faults == ()
-    assert "port:r1/50: ToRs disconnected while it was probed" in report.skipped
+    assert "port:r1/50: ToRs disconnected during the probe" in report.skipped
     world.assert_nothing_left()
 
 

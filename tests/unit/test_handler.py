@@ -64,7 +64,7 @@ def test_what_was_done_is_not_said_to_be_another_s_to_do(lab):
 
     def last_commit(records, at):
         commit(records, at)
-        lab.runtime.still_leads = lambda: False
+        lab.runtime.holds_leadership = lambda: False
 
     lab.store.commit = last_commit
     assert now(lab.handler.submit(CLIENT, wanted())).key == "a"
@@ -79,7 +79,7 @@ def test_an_extension_that_is_in_force_is_told_by_who_leads_no_more(lab):
     hold(lab)
     answer = lab.handler.extend(CLIENT, "a", ttypes.Extension(addReceivers=["r4h1"]))
     lab.settle()
-    lab.runtime.still_leads = lambda: False
+    lab.runtime.holds_leadership = lambda: False
     lab.devices.release()
     assert now(answer).receivers == ["r2h1", "r3h1", "r4h1"]
     with pytest.raises(ttypes.NotLeader):
@@ -193,7 +193,7 @@ def test_extend_without_device_work_answers_at_once(lab):
     hold(lab)
     assert now(lab.handler.extend(CLIENT, "first", ttypes.Extension(addLeaseMs=1000))).parts[0].grant.leaseMs == 11_000
     for nothing in (None, ttypes.Extension()):
-        with pytest.raises(ttypes.Rejected, match="asks for nothing"):
+        with pytest.raises(ttypes.Rejected, match="changes nothing"):
             now(lab.handler.extend(CLIENT, "a", nothing))
 
 
@@ -295,7 +295,7 @@ def test_progress_is_told_by_an_extension_of_its_own(lab):
     granted(lab, mayPause=True)
     now(lab.handler.extend(CLIENT, "a", ttypes.Extension(progressBytes=5)))
     assert next(iter(lab.look().requests.values())).parts[0].reached == 5
-    with pytest.raises(ttypes.Rejected, match="on its own"):
+    with pytest.raises(ttypes.Rejected, match="cannot be combined"):
         now(lab.handler.extend(CLIENT, "a", ttypes.Extension(progressBytes=6, addLeaseMs=1)))
 
 
@@ -305,13 +305,15 @@ def test_explain_says_what_blocks_a_request(lab):
     now(lab.handler.submit(CLIENT, wanted("late", ["r2h1", "r4h1"], "r4h2")))
     told = now(lab.handler.explain(CLIENT, "late"))
     told.validate()
-    assert told.key == "late" and told.message.startswith("The request late waits for a free optical port of r2. It")
+    assert told.key == "late" and told.message.startswith(
+        "The request late waits for a free optical port of r2. The earliest"
+    )
     (blocker,) = told.blockers
     assert blocker.startswith("port:r2/50 is held by default/first (reservation 1), whose lease ends in ")
     assert 0 < told.estimatedStartMs <= 10_000
-    assert told.suggestion == "Leave out the rack r2: `blast extend default/late --remove r2h1`."
+    assert told.suggestion == "Remove the rack r2: `blast extend default/late --remove r2h1`."
     told = now(lab.handler.explain(CLIENT, "first"))
-    assert told.message.startswith("The request first has light") and told.blockers is None
+    assert told.message.startswith("The request first is active") and told.blockers is None
     assert told.estimatedStartMs is None and told.suggestion is None
 
 
@@ -319,7 +321,7 @@ def test_drain_admits_nothing_new_until_it_is_over(lab):
     granted(lab)
     status = now(lab.handler.drain(CLIENT, True))
     assert (status.draining, status.active) == (True, 1)
-    with pytest.raises(ttypes.Rejected, match="being drained"):
+    with pytest.raises(ttypes.Rejected, match="is draining"):
         now(lab.handler.submit(CLIENT, wanted(key="b")))
     assert now(lab.handler.drain(CLIENT, False)).draining is False
 
@@ -345,9 +347,9 @@ def test_numbers_beyond_the_interface_are_capped():
     ("more", "code", "limit"),
     [
         ({"size": 1 << 62}, "lease_too_long", "24.0 h"),
-        ({"size": 10**9, "maxBitsPerSecond": 1}, "bad_rate", "at least 10 Mbit/s"),
-        ({"size": 1 << 62, "maxBitsPerSecond": 1}, "bad_rate", "at least 10 Mbit/s"),
-        ({"size": 1 << 62, "maxBitsPerSecond": 1, "mayPause": True}, "bad_rate", "at least 10 Mbit/s"),
+        ({"size": 10**9, "maxBitsPerSecond": 1}, "bad_rate", "minimum 10 Mbit/s"),
+        ({"size": 1 << 62, "maxBitsPerSecond": 1}, "bad_rate", "minimum 10 Mbit/s"),
+        ({"size": 1 << 62, "maxBitsPerSecond": 1, "mayPause": True}, "bad_rate", "minimum 10 Mbit/s"),
     ],
 )
 def test_nobody_gets_light_for_years(lab, more, code, limit):
@@ -539,18 +541,18 @@ def test_at_the_first_start_the_log_gets_the_report(caplog):
         check_fibers(lab.runtime)
         lab.settle()
     assert "not probed: port:r1/50: broken" in caplog.text
-    assert "the fibers were not checked: nothing could be probed" in caplog.text
+    assert "the fiber check probed nothing" in caplog.text
     assert "wired as configured" not in caplog.text
 
 
 def test_what_was_probed_is_counted():
     (*_, line) = report_lines(FiberReport((), ("port:r1/50: broken",), 5))
-    assert line.message == "the fibers were checked: what was probed is wired as configured (5 probed, 1 not)"
+    assert line.message == "fiber check complete: all probed fibers match the configuration (5 probed, 1 not)"
 
 
 def test_faults_are_warnings():
     lines = list(report_lines(FiberReport((FiberFault("output:s1/7", "the output is dead"),), (), 3)))
     assert [(line.level, line.event, line.message) for line in lines] == [
         (logging.WARNING, "fiber_fault", "output:s1/7: the output is dead"),
-        (logging.INFO, "fibers", "the fibers were checked: 1 differ from the configuration (3 probed, 0 not)"),
+        (logging.INFO, "fibers", "fiber check complete: 1 differ from the configuration (3 probed, 0 not)"),
     ]

@@ -315,11 +315,11 @@ def test_connections_of_an_account_and_those_for_operators_are_bounded():
     crowd = Crowd(lambda: 0.0)
     for _ in range(MAX_PER_ACCOUNT):
         crowd.enter("viewer", is_operator=False)
-    with pytest.raises(Crowded, match=f"You have {MAX_PER_ACCOUNT} connections"):
+    with pytest.raises(Crowded, match=f"Your account has {MAX_PER_ACCOUNT} connections"):
         crowd.enter("viewer", is_operator=False)
     for number in range(MAX_KNOWN - FOR_OPERATORS - MAX_PER_ACCOUNT):
         crowd.enter(number, is_operator=False)
-    with pytest.raises(Crowded, match="come later"):
+    with pytest.raises(Crowded, match="try again later"):
         crowd.enter("another", is_operator=False)
     crowd.enter("operator", is_operator=True)
     crowd.leave("viewer")

@@ -101,31 +101,31 @@ def test_json_has_the_clocks_and_all_rows(recorded, capsys):
 def test_what_has_changed_is_a_list_of_sentences(recorded, capsys):
     args = ("--recording", recorded.path, "--changes-since")
     _, out, _ = run(capsys, at(recorded, 20), *args, at(recorded, 10))
-    assert re.findall(r"switch:ocs1 is disconnected: cable|port:r4/50 cannot be used: .*dirty", out)[0]
+    assert re.findall(r"switch:ocs1 is disconnected: cable|port:r4/50 is unusable: .*dirty", out)[0]
     status, out, _ = run(capsys, "now", *args, "oldest", "--json")
     told = json.loads(out)
     assert status == 0 and (told["from"]["moment"], told["to"]["moment"]) == (1, 4)
     assert "request default/k: new, done (The sender has finished.)" in [one["sentence"] for one in told["changes"]]
     _, out, _ = run(capsys, "now", *args, at(recorded, 20), "--limit", 1)
-    assert "switch:ocs1 is back" in out and "more rows differ" in out
+    assert "switch:ocs1 is connected" in out and "more rows differ" in out
     _, out, _ = run(capsys, "now", *args, "now")
-    assert "nothing has changed" in out
+    assert "no changes" in out
 
 
 def test_a_wrong_use_is_answered_by_a_sentence(recorded, capsys, tmp_path):
     status, _, error = run(capsys, at(recorded, -60), "--recording", recorded.path)
-    assert status == 1 and "nothing is recorded of" in error and "recorded from" in error
+    assert status == 1 and "no recording of" in error and "recorded from" in error
     for arguments in (["yesterday", "--recording", recorded.path], ["-10x", "--recording", recorded.path], ["now"]):
         assert run(capsys, *arguments)[0] == 2
     config = tmp_path / "blast.toml"
     config.write_text("[journal]\n")
     status, _, error = run(capsys, "now", "--config", config)
-    assert status == 2 and "names no recording" in error
+    assert status == 2 and "configures no recording" in error
     config.write_text(f"[recording]\nfile = {json.dumps(str(recorded.path))}\n")
     assert run(capsys, "-1m", "--config", config)[0] == 0
     config.write_text(f"[recording]\nfile = {json.dumps(str(config))}\n")
     status, _, error = run(capsys, "now", "--config", config)
-    assert status == 1 and "not a whole recording" in error
+    assert status == 1 and "is damaged" in error
 
 
 def test_times_are_absolute_or_ago():
@@ -161,10 +161,10 @@ def test_differences_are_told_of_what_people_look_for():
     }
     found = differences(before, after)
     assert [difference.sentence for difference in found.found] == [
-        "trees kept lit: 1 -> 2",
+        "warm trees: 1 -> 2",
         "tree 9 of t/k: lit -> idle",
-        "tree 10 of t/k: gone, was lit",
-        "request t/gone: no longer known, was done",
+        "tree 10 of t/k: removed, was lit",
+        "request t/gone: forgotten, was done",
         "request t/more: now with b",
         "request t/why: pending (no light)",
     ]

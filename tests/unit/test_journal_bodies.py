@@ -242,5 +242,5 @@ def test_what_is_held_must_be_in_the_fabric(spoil):
     fabric = make_fabric(3, [4])
     body = lit(fabric)
     load_reservation(body, fabric)
-    with pytest.raises(FabricError, match="the journal holds"):
+    with pytest.raises(FabricError, match="the journal has"):
         load_reservation(body, spoil(fabric))

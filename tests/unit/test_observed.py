@@ -105,7 +105,7 @@ def test_who_looks_on_stops_nobody_and_sees_commands_when_they_are_durable(caplo
         lab.runtime.post(RequestSubmitted(multicast("a", "r1h1", ["r2h1", "r3h1"])))
         lab.settle()
         assert grants(lab)
-    assert broken.asked == 1 and "Broken failed, and is told nothing any more" in caplog.text
+    assert broken.asked == 1 and "Broken failed and is disabled" in caplog.text
     assert toy.seen[0] == "RequestSubmitted with 1 waiting"
     assert toy.seen[1:3] == ["decision", "commit"]
     assert toy.seen.index("commit") < toy.seen.index("published") < toy.seen.index("SetCircuits")

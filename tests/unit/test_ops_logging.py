@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.ops.line_budget import ALL_PARTIES, BURST, MAX_PARTIES, PER_SECOND, TELL_EVERY, LineBudget
+from blast_controller.ops.line_budget import ALL_PARTIES, BURST, MAX_PARTIES, PER_SECOND, REPORT_EVERY, LineBudget
 from blast_controller.ops.logging import LINES_OF_TRACEBACK, LONGEST_MESSAGE, LogOutput, fields
 
 log = logging.getLogger("blast.test")
@@ -133,8 +133,8 @@ def test_a_burst_is_written_then_a_trickle_and_what_is_left_out_is_counted():
     budget = LineBudget()
     written = sum(budget.allows("kind", "peer", 0.0) for _ in range(1000))
     assert written == BURST
-    assert not list(budget.told(TELL_EVERY / 2))
-    assert list(budget.told(TELL_EVERY)) == [(("kind", "peer"), 1000 - BURST)]
+    assert not list(budget.told(REPORT_EVERY / 2))
+    assert list(budget.told(REPORT_EVERY)) == [(("kind", "peer"), 1000 - BURST)]
     assert not list(budget.told(1e9)), "told once"
     assert sum(budget.allows("kind", "peer", 1.0) for _ in range(1000)) == PER_SECOND
 
@@ -184,8 +184,8 @@ def test_a_flood_of_lines_is_cut_and_told_later(written, clock):
     for port in range(2000):
         log.warning("%s closed: %s", f"192.0.2.7:{port}", "x" * port)
     assert len(lines(stream)) == BURST
-    clock.now = TELL_EVERY
-    output.tell_left_out()
+    clock.now = REPORT_EVERY
+    output.report_suppressed()
     told = lines(stream)[-1]
     assert (told["event"], told["left_out"], told["peer"]) == ("left_out", 2000 - BURST, "192.0.2.7")
     assert "closed" in told["message"]
@@ -195,20 +195,20 @@ def test_what_was_left_out_is_told_before_the_next_line_and_at_the_end(written, 
     output, stream = written
     for _ in range(int(BURST) + 100):
         log.warning("grant", extra=fields(event="grant", tenant="physics"))
-    clock.now = 2 * TELL_EVERY
+    clock.now = 2 * REPORT_EVERY
     log.warning("something else")
     assert [line["message"] for line in lines(stream)[-2:]][1] == "something else"
     assert lines(stream)[-2]["left_out"] == 100
-    for _ in range(int(TELL_EVERY * 2 * PER_SECOND) + 300):
+    for _ in range(int(REPORT_EVERY * 2 * PER_SECOND) + 300):
         log.warning("grant", extra=fields(event="grant", tenant="physics"))
-    output.tell_left_out(all_of_it=True)
+    output.report_suppressed(all_of_it=True)
     assert lines(stream)[-1]["left_out"] == 300
 
 
 def test_critical_lines_are_always_written(written):
     _, stream = written
     for _ in range(1000):
-        log.critical("the controller ends")
+        log.critical("the controller exits")
     assert len(lines(stream)) == 1000
 
 

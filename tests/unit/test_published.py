@@ -138,7 +138,7 @@ def test_nothing_is_published_before_it_is_decided():
 def test_who_may_be_succeeded_by_now_tells_nothing_as_it_is(lab):
     """A leader that was stopped for a while: somebody else may have changed everything."""
     granted(lab)
-    lab.runtime.still_leads = lambda: False
+    lab.runtime.holds_leadership = lambda: False
     for ask in (
         lambda: lab.handler.fabric(CLIENT),
         lambda: lab.handler.elements(CLIENT),
@@ -152,5 +152,5 @@ def test_who_may_be_succeeded_by_now_tells_nothing_as_it_is(lab):
             ask()
     lab.runtime.post(DeviceDown(4, "what devices say is still heard"))
     lab.settle()
-    lab.runtime.still_leads = lambda: True
+    lab.runtime.holds_leadership = lambda: True
     assert now(lab.handler.status(CLIENT, "a")).state == ttypes.PartState.ACTIVE

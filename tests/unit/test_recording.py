@@ -102,7 +102,7 @@ def test_a_clock_that_was_wrong_for_a_moment_does_not_cost_the_past(path):
 
 def test_only_one_controller_writes_a_file(path):
     writer = begun(path)
-    with pytest.raises(InUse, match="a file of its own"):
+    with pytest.raises(InUse, match="a different file"):
         Writer(path, Keep())
     writer.close()
     Writer(path, Keep()).close()
@@ -111,7 +111,7 @@ def test_only_one_controller_writes_a_file(path):
 def test_what_is_no_recording_is_refused_by_a_sentence(path, tmp_path):
     with pytest.raises(NoRecording, match="no such file"):
         Reader(path)
-    with pytest.raises(NoRecording, match="no file can be made"):
+    with pytest.raises(NoRecording, match="no file can be created"):
         Writer(tmp_path / "nowhere" / "file", Keep())
     path.write_bytes(b"anything else" * 1000)
     for opened in (lambda: Reader(path), lambda: Writer(path, Keep())):
@@ -211,7 +211,7 @@ def test_a_damaged_file_is_said_once_and_left_alone(path, soon, caplog):
         path.unlink()
         eventually(lambda: recorder.fault is None, "another try")
         recorder.stop()
-    assert "not a whole recording" in before
+    assert "is damaged" in before
     assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
     (run,) = Reader(path).span().runs
     assert run.reason.startswith("recording had paused")

@@ -39,9 +39,9 @@ def test_what_touches_live_light_waits_and_each_key_is_named():
     plan = plan_reload(parse(EXAMPLE), parse(changed(LEASE, RACK, TABLE, ("127.0.0.1:9090", "127.0.0.1:9191"))))
     assert plan.applied == ("controller.lease_factor",)
     assert plan.refused == (
-        "controller.thrift: the address is being listened on",
-        "openflow.table: rules on the ToRs were made with it",
-        "rack: it describes the fabric that light runs through",
+        "controller.thrift: the listener already uses the address",
+        "openflow.table: rules on the ToRs depend on it",
+        "rack: it describes the fabric that active light trees use",
     )
     assert plan.config == parse(changed(LEASE)), "what waits keeps its running value"
 
@@ -102,8 +102,8 @@ def test_tokens_certificates_and_tenants_are_taken_up():
 def test_turning_tls_on_or_off_waits_and_so_does_what_belongs_to_it():
     none = parse(EXAMPLE)
     assert plan_reload(none, with_access()).refused == (
-        "access: it is set when the controller starts",
-        "tenant: it is taken up together with access, which waits",
+        "access: it is read only at the start",
+        "tenant: it can change only together with access",
     )
     tokens_only = parse(EXAMPLE + '[access]\ntoken_file = "/etc/blast/tokens"\n')
     plan = plan_reload(tokens_only, with_access())
@@ -115,7 +115,7 @@ def test_the_controller_s_certificate_for_switches_is_taken_up_but_not_their_ca(
     old, other = parse(changed(OPENFLOW_TLS)), (OPENFLOW_TLS[0], OPENFLOW_TLS[1].replace("/of", "/new"))
     plan = plan_reload(old, parse(changed(other)))
     assert plan.applied == ("openflow.certificate", "openflow.private_key")
-    assert plan.refused == ("openflow.switch_ca: it is set when the controller starts",)
+    assert plan.refused == ("openflow.switch_ca: it is read only at the start",)
     plan = plan_reload(parse(EXAMPLE), old)
     assert plan.applied == () and len(plan.refused) == 3
     assert plan_reload(old, parse(EXAMPLE)).config == old
@@ -125,8 +125,8 @@ def test_a_key_that_waits_keeps_its_whole_table_waiting():
     plan = plan_reload(with_access(), with_access(("ca.pem", "ca2.pem"), ("/tokens", "/t2")))
     assert plan.applied == ()
     assert plan.refused == (
-        "access.client_ca: it is set when the controller starts",
-        "access.token_file: it is taken up together with access.client_ca, which waits",
+        "access.client_ca: it is read only at the start",
+        "access.token_file: it can change only together with access.client_ca",
     )
 
 
@@ -180,7 +180,7 @@ def test_cold_takes_up_what_it_can(reloader, file, taken_up):
     file.write_text(changed(LEASE, RACK))
     report = reloader.reload()
     assert report.result is ReloadResult.COLD
-    assert "taken up: controller.lease_factor; waits for a restart: rack: it describes" in report.sentence
+    assert "applied: controller.lease_factor; requires a restart: rack: it describes" in report.sentence
     assert [config.rack for config in taken_up] == [parse(EXAMPLE).rack]
     file.write_text(EXAMPLE)
     assert reloader.reload().result is ReloadResult.WARM and reloader.running == parse(EXAMPLE)
@@ -193,7 +193,7 @@ def test_a_wrong_file_changes_nothing_and_says_why(reloader, file, taken_up, bad
     file.unlink() if bad is None else file.write_text(bad)
     report = reloader.reload()
     assert report.result is ReloadResult.REFUSED
-    assert report.sentence.startswith(f"the running configuration stays: {file}")
+    assert report.sentence.startswith(f"the new configuration is not applied, the previous one stays in force: {file}")
     assert reloader.running == parse(EXAMPLE) and taken_up == []
     file.write_text(EXAMPLE)
     assert reloader.reload().result is ReloadResult.UNCHANGED, "back to what runs"

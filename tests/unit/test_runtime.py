@@ -161,4 +161,4 @@ def test_an_event_that_cannot_be_handled_is_fatal(monkeypatch):
     monkeypatch.setattr(core, "take", lambda event, now: 1 // 0)
     runtime.call(lambda turn: turn.handle(RequestSubmitted(WANTED)))
     assert happened.wait(PATIENCE)
-    assert str(failures[0]).startswith("RequestSubmitted could not be handled: ZeroDivisionError")
+    assert str(failures[0]).startswith("RequestSubmitted failed: ZeroDivisionError")

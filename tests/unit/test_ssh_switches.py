@@ -74,7 +74,7 @@ def good(folder: Path) -> str:
     [
         (
             'user = "u"\npassword_file = "/p"',
-            "needs host_key or known_hosts, for whoever answers at the address could say",
+            "needs host_key or known_hosts to authenticate the switch",
         ),
         ('user = "u"\npassword_file = "/p"\nhost_key = "/h"\nknown_hosts = "/k"', "has both host_key and known_hosts"),
         ('user = "u"\nhost_key = "/h"', "needs either password_file or private_key."),
@@ -84,7 +84,7 @@ def good(folder: Path) -> str:
         ),
         (
             'user = "u"\nhost_key = "/h"\npassword_file = "/p"\nsubsystem = "tl1"\ncommand = "tl1"',
-            "has both subsystem and command: TL1 is spoken by one of them",
+            "has both subsystem and command: keep only one",
         ),
     ],
 )
@@ -178,15 +178,15 @@ def broken(files: Path, what: str) -> str:
 @pytest.mark.parametrize(
     ("what", "says"),
     [
-        ("key readable by others", "/key holds secrets, and every user of this machine may use it: chmod o= "),
+        ("key readable by others", "/key contains secrets but is accessible to every local user: run chmod o= "),
         ("no key", "/key cannot be read: No such file"),
         ("no private key", "/key has no private key that can be used."),
         ("encrypted key", "/key is encrypted, and nobody is there to be asked for the passphrase."),
         ("no host key", "/host.pub cannot be read: No such file"),
         ("private host key", "/host.pub is no list of public keys, one a line as in a .pub file."),
         ("empty host key", "/host.pub has no host key."),
-        ("password readable by others", "/password holds secrets"),
-        ("empty password", "/password has no password."),
+        ("password readable by others", "/password contains secrets"),
+        ("empty password", "/password is empty: write the password on its first line."),
         ("host not known", "/strangers has no key of [ocs1.example.org]:22."),
         ("no known_hosts", "/known is not in the format of known_hosts."),
     ],
@@ -218,7 +218,7 @@ def test_without_asyncssh_it_says_what_to_install(files: Path, monkeypatch: pyte
     )
     with pytest.raises(ConfigError) as caught:
         read_way(switch(good(files)))
-    said = f"the optical switch ocs1 is reached by SSH: asyncssh not installed: {how_to_install('ssh-switches')}."
+    said = f"the optical switch ocs1 cannot use SSH: asyncssh not installed: {how_to_install('ssh-switches')}."
     assert str(caught.value) == said
 
 

@@ -293,7 +293,7 @@ def test_a_viewer_cannot_take_every_place_of_those_who_wait(lab):
 def test_an_account_has_its_share_and_another_has_its_own(lab):
     places(lab, in_all=100, of_one=8)
     first = [lab.handler.awaitEvent(CLIENT, "first", 1, 3600_000) for _ in range(6)]
-    assert "6 calls of yours" in refusal(lambda: lab.handler.awaitEvent(CLIENT, "first", 1, 3600_000)).message
+    assert "6 waiting calls" in refusal(lambda: lab.handler.awaitEvent(CLIENT, "first", 1, 3600_000)).message
     again = Connection(3, "192.0.2.1:6")
     assert refusal(lambda: lab.handler.awaitEvent(again, "first", 1, 3600_000)).code == "too_many_waiting"
     lab.handler.awaitEvent(OTHER, "first", 1, 3600_000)
@@ -472,7 +472,7 @@ def test_an_account_that_calls_too_often_is_refused_and_another_is_not(lab):
     ):
         refused = refusal(call)
         assert refused.code == "too_many_calls"
-        assert "ask again in" in refused.message
+        assert "try again in" in refused.message
     now(handler.withdraw(CLIENT, "k0"))
     now(handler.submit(OTHER, wanted("k5")))
 

@@ -81,7 +81,7 @@ def test_a_row_that_one_commit_removes_and_writes_again_is_there_after_reopening
 def test_a_second_holder_is_refused_and_nothing_is_written(store):
     store.commit([holding("1", "port:r1/1", "splitter:s1")], at=0.0)
     before = store.journal(0, 10)
-    with pytest.raises(DoubleHeld, match="reservation 2 would take splitter:s1, which reservation 1 holds") as caught:
+    with pytest.raises(DoubleHeld, match="reservation 2 needs splitter:s1, which reservation 1 holds") as caught:
         store.commit([request("a", 1), holding("2", "port:r2/1", "splitter:s1")], at=0.0)
     assert (caught.value.element, caught.value.holder, caught.value.wanted_by) == ("splitter:s1", "1", "2")
     assert store.journal(0, 10) == before

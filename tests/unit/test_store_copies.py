@@ -120,7 +120,7 @@ def test_a_journal_that_was_never_opened_is_one_too(tmp_path):
 
 def test_no_journal_is_replaced(sqlite, controllers, tmp_path):
     lines = lines_of_file(sqlite.path)
-    with pytest.raises(AlreadyThere, match="name a place that has none"):
+    with pytest.raises(AlreadyThere, match="choose another destination"):
         copy_into_file(tmp_path / "journal.db", from_lines(lines))
     store = controllers.opened_store()
     with pytest.raises(NotLeader):
@@ -145,7 +145,7 @@ def test_a_copy_that_is_cut_off_is_no_journal_and_can_be_made_again(sqlite, cont
             copy_into_etcd(controllers.leadership(connection), from_lines(lines))
             is_over = True
         except StoreUnavailableError:
-            with pytest.raises(DamagedInEtcd, match="a copy into it was not finished: make that again"):
+            with pytest.raises(DamagedInEtcd, match="an import into it was not completed: repeat it"):
                 controllers.store().open()
     assert dead_after > 5
     assert lines_of_etcd(controllers)[1:-1] == lines[1:-1]
@@ -173,15 +173,15 @@ def test_a_file_that_cannot_be_filled_is_not_made(sqlite, tmp_path):
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (lambda lines: [], "its first line is none of a copy"),
-        (lambda lines: ["[5]"], "its first line is none of a copy"),
+        (lambda lines: [], "its first line is not the header of a copy"),
+        (lambda lines: ["[5]"], "its first line is not the header of a copy"),
         (lambda lines: ['["blast-journal",3,1,1,7]'], "it has format 3"),
-        (lambda lines: [*lines[:5], b"\xff", *lines[5:]], "line 6 is no JSON"),
+        (lambda lines: [*lines[:5], b"\xff", *lines[5:]], "line 6 is not valid JSON"),
         (lambda lines: lines[:-1], "its end is missing"),
-        (lambda lines: lines[:-2] + lines[-1:], "cannot be understood"),
-        (lambda lines: [lines[0], lines[1], *lines[1:]], "the request 'z' cannot be where it stands"),
-        (lambda lines: [lines[0], lines[2], lines[1], *lines[3:]], "cannot be where it stands"),
-        (lambda lines: [lines[0], *lines[1:9], '["end",8,""]'], "its lines are not those that were written"),
+        (lambda lines: lines[:-2] + lines[-1:], "is malformed"),
+        (lambda lines: [lines[0], lines[1], *lines[1:]], "the request 'z' is at a wrong place"),
+        (lambda lines: [lines[0], lines[2], lines[1], *lines[3:]], "is at a wrong place"),
+        (lambda lines: [lines[0], *lines[1:9], '["end",8,""]'], "its lines do not match its digest"),
         (lambda lines: [*lines[:-3], lines[-2], f'["end",{len(lines) - 3},""]'], "entry 69 comes after entry 67"),
     ],
 )
@@ -189,7 +189,7 @@ def test_what_is_no_whole_copy_is_refused_in_a_sentence(sqlite, spoil, words):
     spoilt = spoil(lines_of_file(sqlite.path))
     with pytest.raises(NotACopy, match=words) as caught:
         list(from_lines(spoilt).rows)
-    assert "make it again with `blast journal export`" in str(caught.value)
+    assert "repeat `blast journal export`" in str(caught.value)
 
 
 def test_where_there_is_no_journal_none_is_copied(controllers, tmp_path):
@@ -207,7 +207,7 @@ def test_a_commit_that_is_not_carried_out_yet_is_not_copied(controllers):
     store.close()
     put_head = put(controllers.keys.head, Head(1, 100, 1, 2, staged=2).pack())
     controllers.connection().call(TXN, api.TxnRequest(success=[put_head]))
-    with pytest.raises(StoreFault, match="is yet to be carried out"):
+    with pytest.raises(StoreFault, match="is not yet applied"):
         contents_of_etcd(controllers.connection(), controllers.keys)
 
 
@@ -232,11 +232,11 @@ def test_the_commands_move_a_journal_there_and_back(sqlite, controllers, tmp_pat
 @pytest.mark.parametrize(
     ("changes", "status", "words"),
     [
-        ({"etcd-ca": None}, 2, "with all of --etcd-ca, --etcd-cert and --etcd-key"),
-        ({"etcd-user": None}, 2, "--etcd-user and --etcd-password-file go together"),
-        ({"etcd-prefix": "/"}, 2, "needs a prefix of its own"),
+        ({"etcd-ca": None}, 2, "--etcd-ca, --etcd-cert and --etcd-key must be given together"),
+        ({"etcd-user": None}, 2, "--etcd-user and --etcd-password-file must be given together: give both or none"),
+        ({"etcd-prefix": "/"}, 2, "must not be empty"),
         ({"etcd-prefix": "/other/"}, 1, "refuses the controller"),
-        ({"etcd-password-file": "/nowhere"}, 1, "/nowhere, which etcd is to be reached with, cannot be read"),
+        ({"etcd-password-file": "/nowhere"}, 1, "/nowhere, a credential for etcd, cannot be read"),
     ],
 )
 def test_what_is_wrong_is_told_in_one_line(controllers, capsys, changes, status, words):
@@ -254,7 +254,7 @@ def test_without_the_library_it_is_told_how_to_get_it(capsys, monkeypatch):
 
 def test_files_are_not_overwritten_and_missing_ones_are_told(sqlite, tmp_path, capsys):
     assert run("export", "--file", sqlite.path, "--output", sqlite.path) == 2
-    assert "is there already: name a file that is not" in capsys.readouterr().err
+    assert "exists already: use another file name" in capsys.readouterr().err
     assert run("import", "--file", tmp_path / "new.db", "--input", tmp_path / "nowhere") == 1
     assert "No such file" in capsys.readouterr().err
     assert run("export", "--file", tmp_path / "nowhere.db") == 1

@@ -139,14 +139,14 @@ def test_rows_that_nobody_has_committed_are_noticed(written: Path, tmp_path: Pat
 def test_check_command_says_what_is_damaged(written: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = copied(written, tmp_path / "checked")
     assert main(["journal", "check", "--file", str(path)]) == 0
-    assert capsys.readouterr().out.endswith(" are as they were written\n")
+    assert capsys.readouterr().out.endswith(" are intact\n")
     assert main(["journal", "check", "--json", "--file", str(path)]) == 0
     assert json.loads(capsys.readouterr().out).keys() == {"rows", "entries", "latest", "epoch"}
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("DELETE FROM state WHERE key = 'r3'")
         connection.commit()
     assert main(["journal", "check", "--file", str(path)]) == 1
-    assert "rows of its state are missing, or of another time): restore it from a backup" in capsys.readouterr().err
+    assert "rows of its state are missing or outdated): restore it from a backup" in capsys.readouterr().err
 
 
 def test_damaged_copies_are_noticed_and_leave_nothing(written: Path, tmp_path: Path) -> None:

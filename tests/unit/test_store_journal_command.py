@@ -105,7 +105,7 @@ def test_as_json_it_is_one_object_a_line(store, capsys):
     [
         (
             {"bytes_sent": 10**9, "duration": 1.5, "bytes_repaired": 7, "failed_receivers": ["h1", "h2"]},
-            "done (1000000000 bytes sent, 1.5 s, 7 bytes sent again, not whole at h1 h2)",
+            "done (1000000000 bytes sent, 1.5 s, 7 bytes retransmitted, failed receivers: h1 h2)",
         ),
         ({"bytes_sent": 5, "duration": None, "bytes_repaired": None, "failed_receivers": []}, "done (5 bytes sent)"),
         (None, "done"),
@@ -138,10 +138,10 @@ def test_the_configuration_names_the_file(store, tmp_path, capsys):
     [
         (None, "cannot be read"),
         ("[journal", "is not TOML"),
-        ("[journal]\nin_memory = true", "keeps its journal in memory"),
-        ("[journal]\nfile = 5", "names no journal"),
+        ("[journal]\nin_memory = true", "keeps the journal in memory"),
+        ("[journal]\nfile = 5", "configures no journal file"),
         ('[journal.etcd]\nendpoints = ["e:2379"]', "has its journal in etcd"),
-        ("journal = 1", "names no journal"),
+        ("journal = 1", "configures no journal file"),
     ],
 )
 def test_a_configuration_without_a_journal_is_wrong_use(tmp_path, capsys, text, sentence):
@@ -185,7 +185,7 @@ def test_numbers_are_checked(arguments, capsys):
     with pytest.raises(SystemExit) as end:
         run(*arguments)
     assert end.value.code == 2
-    assert "is no number of" in capsys.readouterr().err
+    assert "is not a" in capsys.readouterr().err
 
 
 def test_followed_it_goes_on_with_what_comes(store):

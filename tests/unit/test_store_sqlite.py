@@ -219,7 +219,7 @@ def test_a_lost_file_with_its_log_still_there_is_refused(path, tmp_path):
     image.mkdir()
     shutil.copy(wal_of(path), image)
     store.close()
-    with pytest.raises(Damaged, match="its -wal file is still there"):
+    with pytest.raises(Damaged, match="its -wal file exists"):
         SqliteStore(image / path.name).open()
     assert not (image / path.name).exists()
 
@@ -243,8 +243,8 @@ def test_a_lost_log_gives_no_epoch_twice_and_no_fresh_start(path, tmp_path):
     ("statement", "reason"),
     [
         ("DROP TABLE held", "no such table: held"),
-        ("DELETE FROM meta", "opened 1 times and says None"),
-        ("UPDATE state SET body = '{' WHERE key = 'r1'", "the request 'r1' is not what was written"),
+        ("DELETE FROM meta", "its epoch is None, but an entry has epoch 1"),
+        ("UPDATE state SET body = '{' WHERE key = 'r1'", "the request 'r1' is changed"),
     ],
 )
 def test_a_file_that_somebody_edited_is_refused(filled, statement, reason):
@@ -314,7 +314,7 @@ def test_without_the_rights_it_says_which_it_needs(filled):
     assert first == "fine" and len(others) == len(needed)
     for answer in others:
         assert answer.startswith("NotAccessible ")
-        assert "must be readable and writable for the user that the controller runs as" in answer
+        assert "the controller's user must have read and write permission" in answer
 
 
 def test_a_missing_folder_is_not_made(tmp_path):

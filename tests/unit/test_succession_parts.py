@@ -37,7 +37,7 @@ class FakeJournal:
 def hurried(monkeypatch):
     monkeypatch.setattr(following_module, "INTERVAL", 0.01)
     monkeypatch.setattr(candidate_module, "LOOK", 0.01)
-    monkeypatch.setattr(candidate_module, "TELL", 1)
+    monkeypatch.setattr(candidate_module, "PUBLISH_EVERY", 1)
     monkeypatch.setattr(candidate_module, "AGAIN", 0.01)
 
 
@@ -105,7 +105,7 @@ def test_it_leads_until_its_time_is_over():
     eventually(lambda: told.led, "it to lead")
     assert not told.deposed
     leads.clear()
-    eventually(lambda: told.deposed == ["its time as the leader has run out"], "it to notice")
+    eventually(lambda: told.deposed == ["its leadership expired"], "it to notice")
     candidate.stop()
 
 

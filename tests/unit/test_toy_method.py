@@ -153,7 +153,7 @@ def test_the_new_method_is_served_beside_the_others(served):
 def test_its_role_is_asked_for(served):
     client, gate = served
     gate.policy = AccessPolicy()
-    with pytest.raises(Denied, match="waiting is for clients with the role viewer"):
+    with pytest.raises(Denied, match="waiting requires the role viewer"):
         client.waiting("default")
 
 

@@ -15,13 +15,13 @@ from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.rollout.reservation_states import ReservationState
 
 NEVER = math.inf
-"""The moment of what nobody can foresee: a device has to come back, or an operator to do something."""
+"""The time of an event that is not predictable, such as the reconnection of a device or an operator's action."""
 
 
 class Availability:
-    """Foresees moments, on the core's clock: `now` for what is free, a later one for what somebody holds.
+    """Predictions of when resources become free, on the core's clock: `now` for free ones.
 
-    The time that devices need to give something back counts as none. Changes nothing.
+    The time that devices need for a release counts as zero. Changes nothing.
     """
 
     def __init__(self, holdings: Holdings, orders: StandingOrders, now: float) -> None:
@@ -31,39 +31,39 @@ class Availability:
         self._ends: dict[int, float] = {}
 
     def is_absent(self, rack: str) -> bool:
-        """Whether a rack's ToR is away."""
+        """Return true if a rack's ToR is disconnected."""
         return self._fabric.datapath_of(rack) in self._inventory.away
 
     @property
     def has_address(self) -> bool:
-        """Whether there is a group address for one more reservation."""
+        """Return true if a group address is free."""
         return len(self._holdings.reservations.live) < self._orders.settings.group_network.num_addresses - 2
 
     def port(self, port: OpticalPort) -> float:
-        """When a rack's optical port could serve somebody else."""
+        """Return the time at which an optical port becomes available."""
         absent = port.switch in self._inventory.away or self.is_absent(port.rack)
         return NEVER if absent else self._element(port.element)
 
     def splitter(self, splitter: Splitter) -> float:
-        """When a splitter could serve somebody else."""
+        """Return the time at which a splitter becomes available."""
         return NEVER if splitter.switch in self._inventory.away else self._element(splitter.element)
 
     def usable_part(self, splitter: Splitter) -> Splitter:
-        """A splitter without the outputs that cannot be used."""
+        """Return a splitter without the outputs that cannot be used."""
         return splitter.without(lambda output: self._inventory.unusable(output) is not None)
 
     @property
     def static_trees(self) -> list[tuple[float, StaticTree]]:
-        """The static trees that can be used, each with the moment when it could serve somebody else."""
+        """Return the usable static trees, each with the time at which it becomes available."""
         return [(self._element(static_element(tree.name)), tree) for tree in self._inventory.usable_static()]
 
     @property
     def free_static(self) -> list[StaticTree]:
-        """The static trees that nobody uses."""
+        """Return the free static trees."""
         return self._inventory.available_static()
 
     def end(self, holder: int) -> float:
-        """When a holder will have given back what it holds; what is kept warm is given up by whoever asks."""
+        """Return the time at which a holder will have released its elements; a warm tree is evicted on demand."""
         if holder not in self._ends:
             self._ends[holder] = self._end(holder)
         return self._ends[holder]
@@ -81,7 +81,7 @@ class Availability:
         if reservation.state is ReservationState.IDLE:
             return self.now
         if any(device in self._inventory.away for layout in reservation.layouts for device in layout.holding.devices):
-            # A device that is away keeps what it holds, so that nobody else can have it.
+            # A disconnected device keeps its circuits, so nothing else can use them.
             return NEVER
         at_once = math.nextafter(self.now, math.inf)
         return (

@@ -1,6 +1,6 @@
-"""What is in the way of a part that waits: which racks, splitters, tenants' limits and devices, and who holds them.
+"""Causes that block a pending part: racks, splitters, limits of tenants and devices, with their holders.
 
-What other tenants hold is told to a tenant as that of "another tenant", by no name and no number.
+A tenant sees holders of other tenants only as "another tenant", without name or number.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from blast_controller.core.rollout.reservation_states import ReservationState
 
 @dataclass(frozen=True, slots=True)
 class BlockingCause:
-    """One thing that is missing: what the part waits for in a few words, and who or what blocks it one by one."""
+    """A missing resource: the wait in a few words, and a list of all blockers."""
 
     cause: str
     blockers: tuple[str, ...]
@@ -31,7 +31,7 @@ class BlockingCause:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """About which request somebody asks, and when: a client of the tenant `viewer`, or (None) an operator."""
+    """A query for an explanation: the request, the client's tenant `viewer` (None: an operator), and the time."""
 
     request: RequestKey
     viewer: str | None
@@ -39,7 +39,7 @@ class Question:
 
 
 class BlockingCauses:
-    """Finds what blocks a request, and tells it to whoever asks."""
+    """Finds the causes that block a request and describes them to a viewer."""
 
     def __init__(self, holdings: Holdings, orders: StandingOrders, question: Question) -> None:
         self._holdings, self._orders, self._question, self._now = holdings, orders, question, question.now
@@ -47,7 +47,7 @@ class BlockingCauses:
         self._holders: dict[int, str | None] = {}
 
     def of(self, prospect: Prospect) -> Iterator[BlockingCause]:
-        """Everything that is in the way of a part now."""
+        """Yield all causes that block a part now."""
         for rack in prospect.absent:
             reason = self._inventory.away[self._fabric.datapath_of(rack)]
             yield _single(f"for the ToR of {rack}", f"the ToR of {rack} is disconnected ({reason})")
@@ -60,7 +60,7 @@ class BlockingCauses:
     def _of_light(self, prospect: Prospect) -> Iterator[BlockingCause]:
         if prospect.light_used_up:
             tenant = prospect.request.tenant
-            spent = f"the tenant {tenant} has used up its light for this hour"
+            spent = f"the tenant {tenant} has used its quota of lit time for this hour"
             yield _single(f"because {spent}", spent)
         if any(free <= self._now for free, _ in prospect.static_trees):
             return
@@ -81,7 +81,7 @@ class BlockingCauses:
             text = f"the optical switch {offer.switch}"
             yield _single(f"for {text}", f"{text} is disconnected ({self._inventory.away[offer.switch]})")
             return
-        # A port that lacks only because its ToR is away has been told of.
+        # `of` reports disconnected ToRs already.
         blocked = [rack for rack in prospect.without_port(offer) if not prospect.is_absent(rack)]
         if blocked:
             yield self._ports(blocked, offer.switch)
@@ -105,16 +105,16 @@ class BlockingCauses:
 
     def _limit(self, prospect: Prospect) -> BlockingCause:
         tenant, live = prospect.request.tenant, self._holdings.reservations.live
-        most = self._orders.limits(tenant).max_splitters
+        limit = self._orders.limits(tenant).max_splitters
         held = prospect.held_by_tenant.items()
         lines = tuple(f"{listed(names)} {are(names)} {self._held_by(live[number])}" for number, names in held)
-        cause = f"because the tenant {tenant} may hold {most} {'splitter' if most == 1 else 'splitters'} at a time"
+        cause = f"because the tenant {tenant} may hold {limit} {'splitter' if limit == 1 else 'splitters'} at a time"
         return BlockingCause(cause, lines)
 
     # --------------------------------------------------------------------------------------------- holders
 
     def _lines(self, elements: Iterable[tuple[ElementId, str]]) -> list[str]:
-        """Who or what is in the way at each (element, its name) that is not to be had; like ones in one line."""
+        """Describe the blocker of each unavailable (element, name); equal ones share a line."""
         found = [(trouble, name) for element, name in elements if (trouble := self._trouble(element)) is not None]
         alike = groupby(sorted(found, key=_trouble_of), key=_trouble_of)
         grouped = [(trouble, [name for _, name in pairs]) for trouble, pairs in alike]
@@ -131,34 +131,34 @@ class BlockingCauses:
         return self._holders[holder]
 
     def _keeps(self, holder: int) -> str | None:
-        """Why what this holder has is not to be had; None if it gives it up to whoever asks."""
+        """Describe why a holder blocks its elements; None if it releases them on demand."""
         if holder == PROBER:
             return "being probed by `blast fabric verify`"
         reservation = self._holdings.reservations.live[holder]
         return None if reservation.state is ReservationState.IDLE else self._held_by(reservation)
 
     def _held_by(self, reservation: Reservation) -> str:
-        who = self._who(reservation)
+        holder_name = self._holder_name(reservation)
         away = [self._device(d) for layout in reservation.layouts for d in layout.holding.devices]
         missing = listed(sorted({device for device in away if device}))
-        until = f", for which {missing} has to come back" if missing else ""
+        until = f", after {missing} reconnects" if missing else ""
         match reservation.state:
             case ReservationState.RELEASING:
-                return f"being given back by {who}{until}"
+                return f"being released by {holder_name}{until}"
             case ReservationState.CONFIGURING:
-                return f"being lit for {who}{until}"
+                return f"being set up for {holder_name}{until}"
             case _:
                 _, part = self._holdings.table.part_of(reservation)
                 lease = "" if part.lease_end is None else f", whose lease ends {moment(part.lease_end - self._now)}"
-                return f"held by {who}{lease}{until}"
+                return f"held by {holder_name}{lease}{until}"
 
     def _device(self, device: Device) -> str | None:
-        """The name of a device that is away."""
+        """Return the name of a device that is away."""
         if device not in self._inventory.away:
             return None
         return device_name(device)
 
-    def _who(self, reservation: Reservation) -> str:
+    def _holder_name(self, reservation: Reservation) -> str:
         tenant, key = reservation.request
         if reservation.request == self._question.request:
             return f"part {reservation.part} of this request"

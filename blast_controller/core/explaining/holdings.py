@@ -1,4 +1,4 @@
-"""Who holds what, and for whom."""
+"""Resources with their reservations and requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a part that waits could be served with, and from when on: on each optical switch, or by a static tree."""
+"""Resources that could serve a pending part, with the time: on each optical switch, or by a static tree."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class TreeSizes:
         self._budget, self._orders = budget, orders
 
     def leaves(self, racks: int) -> int:
-        """How many ends a tree to so many racks has, the sender's not counted."""
+        """Return the number of leaves of a tree to this number of racks, without the sender's."""
         return leaves_of(racks, self._orders.settings.loop_leaf)
 
     def fits(self, racks: int, switch: SwitchId, pool: Mapping[int, int], most: int | None) -> bool:
-        """Whether these splitters of a switch, `most` of them at most, join so many racks to the sender's."""
+        """Return true if at most `most` of these splitters of a switch connect this number of racks to the sender's."""
         limits = [number for number in (self._orders.settings.max_splitters_per_tree, most) if number is not None]
         choose = self._budget.choose(switch, min(limits, default=None))
         return Feasibility((), pool, choose).splitters(self.leaves(racks)) is not None
@@ -39,10 +39,10 @@ class TreeSizes:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What one optical switch can give to a group, and when.
+    """The resources of one optical switch for a group, with times.
 
-    `ports` says of each rack of the group when it has a free port there, `splitters` of each splitter how many ways it
-    has and from when on.
+    `ports` has the time at which each rack of the group has a free port, `splitters` the fan-out of each splitter and
+    the time at which it is available.
     """
 
     switch: SwitchId
@@ -51,11 +51,11 @@ class Offer:
 
     @property
     def ports_ready(self) -> float:
-        """When every rack of the group has a port."""
+        """Return the time at which every rack of the group has a free port."""
         return max(self.ports.values())
 
     def pool(self, at: float) -> Counter[int]:
-        """The splitters that are free at a moment, by their ways."""
+        """Return the number of splitters that are free at a time, by fan-out."""
         return Counter(fan_out for moment, fan_out in self.splitters if moment <= at)
 
 
@@ -87,44 +87,45 @@ class Prospect:
 
     @cached_property
     def absent(self) -> list[str]:
-        """The racks of the group whose ToR is away."""
+        """Return the racks of the group whose ToR is away."""
         return [rack for rack in dict.fromkeys((self.root, *self.hosts_of)) if self.is_absent(rack)]
 
     def is_absent(self, rack: str) -> bool:
-        """Whether a rack's ToR is away."""
+        """Return true if a rack's ToR is disconnected."""
         return self.availability.is_absent(rack)
 
     @cached_property
     def has_address(self) -> bool:
-        """Whether there is a group address for one more reservation."""
+        """Return true if a group address is free."""
         return self.availability.has_address
 
     @cached_property
     def light_used_up(self) -> bool:
-        """Whether the tenant may have no light at all for now."""
+        """Return true if the tenant has used its quota of lit time."""
         return self._limits.light_used_up(self.request.tenant, self.now)
 
     # ------------------------------------------------------------------------------------------- splitters
 
     def leaves(self, racks: int) -> int:
-        """How many ends a tree to so many racks has, the sender's not counted."""
+        """Return the number of leaves of a tree to this number of racks, without the sender's."""
         return self._sizes.leaves(racks)
 
     @property
     def sizes_in_use(self) -> list[int]:
-        """How many ways the splitters of the fabric have."""
+        """Return the fan-outs of the fabric's splitters."""
         return sorted({splitter.fan_out for splitter in self._fabric.splitters.values()})
 
     def fits(self, racks: int, switch: SwitchId, pool: Mapping[int, int], at: float) -> bool:
-        """Whether these splitters of a switch, and what the tenant may hold then, reach so many other racks."""
+        """Return true if these splitters of a switch, within the tenant's limit at that time, reach this number of
+        other racks."""
         return self._sizes.fits(racks, switch, pool, self.splitters_left(at))
 
     def would_fit(self, switch: SwitchId, pool: Mapping[int, int]) -> bool:
-        """Whether these splitters join all racks, if the tenant might hold as many as it wants."""
+        """Return true if these splitters connect all racks when the tenant's limit is ignored."""
         return self._sizes.fits(len(self.others), switch, pool, None)
 
     def splitters_left(self, at: float) -> int | None:
-        """How many more splitters the tenant may hold at this moment; None: as many as there are."""
+        """Return how many more splitters the tenant may hold at this time; None without a limit."""
         most = self._limits.most(self.request.tenant)
         if most is None:
             return None
@@ -132,7 +133,7 @@ class Prospect:
 
     @cached_property
     def held_by_tenant(self) -> dict[int, list[ElementId]]:
-        """The splitters that count against what the tenant may hold, by reservation."""
+        """Return the splitters that count toward the tenant's limit, by reservation."""
         return self._limits.held_by(self.request.tenant)
 
     @cached_property
@@ -143,7 +144,8 @@ class Prospect:
 
     @cached_property
     def offers(self) -> list[Offer]:
-        """What each optical switch offers, the earliest first; of equals the one on which fewer racks have to wait."""
+        """Return the offers of all optical switches, earliest first; at equal times, the one with fewer blocked racks
+        first."""
         offers = [self._offer(switch) for switch in self._fabric.switches]
         return sorted(offers, key=lambda offer: (self.start_on(offer), len(self.without_port(offer))))
 
@@ -159,22 +161,22 @@ class Prospect:
         return min(map(self.availability.port, ports), default=NEVER)
 
     def without_port(self, offer: Offer) -> list[str]:
-        """The racks that have no free port on the offer's switch now."""
+        """Return the racks that have no free port on the offer's switch now."""
         return [rack for rack, moment in offer.ports.items() if moment > self.now]
 
     @cached_property
     def static_trees(self) -> list[tuple[float, StaticTree]]:
-        """The static trees that reach everybody, the one that is free first at the head."""
+        """Return the static trees that reach all receivers, earliest available first."""
         found = [pair for pair in self.availability.static_trees if self.reaches_all(pair[1], self.request_hosts)]
         return sorted(found, key=lambda pair: pair[0])
 
     @property
     def request_hosts(self) -> list[str]:
-        """Every receiver that is asked about."""
+        """Return every receiver that is asked about."""
         return [host for hosts in self.hosts_of.values() for host in hosts]
 
     def reaches_all(self, tree: StaticTree, hosts: Iterable[str]) -> bool:
-        """Whether a static tree leads from the sender to these hosts."""
+        """Return true if a static tree leads from the sender to these hosts."""
         sender, members = self._fabric.hosts[self.request.sender], [self._fabric.hosts[name] for name in hosts]
         return covers(tree, sender, members)
 
@@ -182,7 +184,7 @@ class Prospect:
 
     @cached_property
     def start(self) -> float:
-        """The earliest moment at which all that is needed would be free; NEVER where that cannot be foreseen."""
+        """Return the earliest moment at which all that is needed would be free; NEVER where that cannot be foreseen."""
         if self.absent or not self.has_address:
             return NEVER
         if not self.others:
@@ -193,7 +195,7 @@ class Prospect:
         return min([static, *map(self.start_on, self.offers[:1])])
 
     def start_on(self, offer: Offer) -> float:
-        """The earliest moment at which a switch could serve the group."""
+        """Return the earliest moment at which a switch could serve the group."""
         ready = offer.ports_ready
         ends = (*(moment for moment, _ in offer.splitters), *(end for end, _ in self._own_splitters))
         moments = sorted({ready, *(moment for moment in ends if ready < moment)} - {NEVER})

@@ -1,8 +1,8 @@
-"""The smallest change to a part that waits with which it would have light now.
+"""The smallest change to a pending part with which it could start now.
 
-Splitters only count leaves, so that which racks go is decided by their ports alone: those without a free one have to,
-and of the others only as many as the free splitters cannot join, those with the fewest receivers first. That is exact
-for groups of any size.
+Splitters only limit the number of leaves, so ports alone decide which racks to remove: all racks without a free port,
+and as many others as the free splitters cannot reach, those with the fewest receivers first. This is exact for groups
+of any size.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Change:
 
     @property
     def helps(self) -> bool:
-        """Whether there is anything that would help."""
+        """Return true if the change would help."""
         return bool(self.racks) or self.fan_out is not None
 
 
@@ -44,7 +44,8 @@ def smallest_change(prospect: Prospect, light: bool) -> Change:
 
 
 def _max_racks(prospect: Prospect, light: bool) -> frozenset[str]:
-    """The most racks with receivers that could be served now, and of those choices the one with the most receivers."""
+    """Return the most racks with receivers that could be served now, and of those choices the one with the most
+    receivers."""
     if prospect.is_absent(prospect.root) or not prospect.has_address:
         return frozenset()
     local = [rack for rack in prospect.hosts_of if rack == prospect.root]
@@ -57,7 +58,7 @@ def _max_racks(prospect: Prospect, light: bool) -> frozenset[str]:
 
 
 def _joined(prospect: Prospect, offer: Offer) -> list[str]:
-    """Other racks that a switch could join to the sender's now."""
+    """Return the other racks that a switch could connect to the sender's now."""
     blocked = set(prospect.without_port(offer))
     if prospect.root in blocked:
         return []
@@ -70,7 +71,7 @@ def _joined(prospect: Prospect, offer: Offer) -> list[str]:
 
 
 def _reached(prospect: Prospect, tree: StaticTree) -> list[str]:
-    """Racks with receivers that a static tree leads to."""
+    """Return the racks with receivers that a static tree reaches."""
     racks = [rack for rack in prospect.hosts_of if not prospect.is_absent(rack)]
     return [rack for rack in racks if prospect.reaches_all(tree, prospect.hosts_of[rack])]
 
@@ -83,7 +84,7 @@ def _receivers(prospect: Prospect, racks: Sequence[str]) -> int:
 
 
 def _one_more_splitter(prospect: Prospect) -> int | None:
-    """The fan_out of the smallest splitter that would be enough, of the sizes in use if one of them is."""
+    """Return the fan_out of the smallest splitter that would be enough, of the sizes in use if one of them is."""
     if prospect.absent or not prospect.has_address:
         return None
     racks = len(prospect.others)

@@ -1,8 +1,9 @@
-"""What is wrong with the fibers: each element that is not wired as configured, and a sentence that says how.
+"""Diagnosis of fibers: each element that is not wired as configured, with a description of the fault.
 
 Every fiber end has a place at the switch: inputs take the ports' transmit fibers and the splitters' outputs, outputs
-feed the ports' receive fibers and the splitters' inputs. An element is named if its own fiber is not in its place.
-Splitters are all alike and so are the outputs of one, so what lights most of a splitter's outputs counts as its input.
+feed the ports' receive fibers and the splitters' inputs. An element is reported if its own fiber is not in its place.
+Splitters are interchangeable and so are the outputs of one, so the fiber that lights most of a splitter's outputs
+counts as its input.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class FiberFault:
 
 @dataclass(frozen=True, slots=True)
 class _Misplaced:
-    """What belongs to `place` is at `now` (None: it was not seen), in exchange with what belongs there or not."""
+    """The fiber end of `place`, found at `now` (None: not found), possibly swapped with the one of that place."""
 
     place: int
     now: int | None = None
@@ -33,7 +34,7 @@ class _Misplaced:
 
 
 def judge(found: FiberMap) -> list[FiberFault]:
-    """The differences between what was found and what is configured, by element: ports, splitters, outputs."""
+    """Return the differences between survey and configuration, by element: ports, splitters, outputs."""
     return _Judge(found).faults()
 
 
@@ -74,16 +75,16 @@ class _Judge:
         if receive is None:
             return self._of_transmit(port, transmit)
         if not self._map.sources:
-            return "no light passes from it to any free port, or to it from any"
+            return "no light passes from it to any free port, or from any free port to it"
         if transmit.now is None and receive.now is None and port not in self._map.strays:
-            return "no light passes by its transmit fiber or its receive fiber; they may be reversed"
+            return "no light passes through its transmit fiber or its receive fiber; they may be reversed"
         partner = self._partner(transmit)
         if partner is not None and partner == self._partner(receive):
             return f"both its fibers are swapped with those of {partner}"
         return f"{self._of_transmit(port, transmit)}; {self._of_receive(receive)}"
 
     def _partner(self, fiber: _Misplaced) -> str | None:
-        """The port that this fiber is swapped with."""
+        """Return the port whose fiber is swapped with this one."""
         places = self._at_inputs if fiber is self._inputs.get(fiber.place) else self._at_outputs
         partner = places.get(fiber.now) if fiber.exchanged and fiber.now is not None else None
         return partner if partner in self._ports else None
@@ -92,10 +93,8 @@ class _Judge:
         if fiber.now is not None:
             return self._elsewhere("its transmit fiber", "input", fiber)
         strays = sorted(self._map.strays.get(port, ()))
-        hint = f"; it comes out at {', '.join(strays)}" if strays else ""
-        return (
-            f"its transmit fiber is dead: none of its light comes in at input {fiber.place} of {self._map.switch}{hint}"
-        )
+        hint = f"; light arrives at {', '.join(strays)}" if strays else ""
+        return f"its transmit fiber is dead: no light arrives at input {fiber.place} of {self._map.switch}{hint}"
 
     def _of_receive(self, fiber: _Misplaced) -> str:
         if fiber.now is not None:
@@ -105,13 +104,13 @@ class _Judge:
     def _of_feed(self, fiber: _Misplaced) -> str:
         if fiber.now is not None:
             return self._elsewhere("the fiber to its input", "output", fiber)
-        return f"no light comes out of any of its outputs when output {fiber.place} of {self._map.switch} is lit"
+        return f"no light arrives from any of its outputs when output {fiber.place} of {self._map.switch} is lit"
 
     def _of_outputs(self, splitter: Splitter) -> Iterable[FiberFault]:
         for output in splitter.outputs:
             fiber = self._inputs.get(output)
             if fiber is not None:
-                dead = f"the output is dead: none of its light comes in at input {output} of {self._map.switch}"
+                dead = f"the output is dead: no light arrives at input {output} of {self._map.switch}"
                 sentence = dead if fiber.now is None else self._elsewhere("the output", "input", fiber)
                 yield FiberFault(splitter.output_element(output), sentence)
 
@@ -122,7 +121,7 @@ class _Judge:
         return f"{fiber} is at {side} {now} of {self._map.switch} instead of {side} {misplaced.place}"
 
     def _fiber_at(self, side: str, place: int) -> str:
-        """What belongs to a place, in words."""
+        """Describe the fiber end that belongs to a place."""
         if side == "input":
             element = self._at_inputs[place]
             splitter = self._splitters.get(element)
@@ -132,7 +131,7 @@ class _Judge:
 
 
 def _misplaced(configured: Mapping[int, str], found: Mapping[int, str]) -> list[_Misplaced]:
-    """The places whose own fiber is not there, and where it is: exchanges first, then whatever is left over."""
+    """Return the places whose own fiber is not there, and where it is: exchanges first, then whatever is left over."""
     wrong = [place for place, owner in configured.items() if found.get(place) != owner]
     exchanged: dict[int, int] = {}
     for place in wrong:

@@ -1,15 +1,15 @@
-"""Which fibers end where: what is found out about the free hardware of one optical switch, round by round.
+"""Survey of the fiber ends of one optical switch's free hardware, in rounds.
 
 Theory of operation
 -------------------
-A probe frame names the port that sent it, and a ToR tells at which port it came; nobody tells by which circuit it has
-passed. So every circuit but the first has one end that is *known*: what enters at an input where a port's light has
-been seen to enter, or leaves at an output that has been seen to lead to a port. The other end is then read directly,
-whatever is plugged in there, and becomes known itself. The first circuit is tried alone.
+A probe frame has the number of its sending port, and a ToR reports the port
+that received it; the circuit that it passed is not observable. Therefore every circuit but the first has one end that
+is *known*: an input at which a port's light was seen to enter, or an output that was seen to lead to a port. The other
+end is then observed directly, whatever is plugged in there, and becomes known itself. The first circuit is tried alone.
 
-Known ends double with every round, and a round is over as soon as all has come that the config promises: then nothing
-else can come. A fabric that is wired as configured is surveyed in a few round trips, and only what is wrong takes time.
-No round can make a loop: of two ends one is a ToR, which passes no light on.
+Known ends double with every round, and a round ends as soon as all probes that the configuration predicts have arrived:
+no others can arrive then. A fabric that is wired as configured needs a few round trips; only faults take time. No round
+can create a loop: one of two ends is always a ToR, which forwards no light.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from blast_controller.core.model.fabric import CrossConnect, OpticalPort, Splitt
 from blast_controller.core.model.identifiers import ElementId, SwitchId
 
 MAX_SHIFTS = 8
-"""How many ways of joining the ports are tried before all of them are called dark."""
+"""Combinations of ports to try before all ports count as dark."""
 
 Pair = tuple[OpticalPort, OpticalPort]
-"""Who has sent a probe, and who has seen it."""
+"""The sender and the receiver of a probe."""
 
 Joint = tuple[int, int]
 """A circuit: switch input, switch output."""
@@ -45,17 +45,17 @@ class Round:
     done: frozenset[ElementId] = frozenset()
 
     def complete(self, seen: Set[Pair]) -> bool:
-        """Whether nothing else can come."""
+        """Return true if no other probes can arrive."""
         return bool(self.expected) and self.expected <= seen
 
 
 @dataclass(slots=True)
 class FiberMap:
-    """What was found out about the ports and splitters that were probed.
+    """The survey's result for the probed ports and splitters.
 
     `sources` are the ports whose transmit fiber ends at an input, `sinks` those whose receive fiber starts at an
-    output, and `glass` the (output, input) that a splitter joins. `strays` are elements not probed here at which the
-    light of a port was seen.
+    output, and `glass` the (output, input) pairs that a splitter connects. `strays` are elements outside the survey
+    that received a port's light.
     """
 
     switch: SwitchId
@@ -67,16 +67,16 @@ class FiberMap:
     strays: defaultdict[OpticalPort, set[str]] = field(default_factory=lambda: defaultdict(set))
 
     def right(self, port: OpticalPort) -> bool:
-        """Whether both fibers of a port are where the config says."""
+        """Return true if both fibers of a port are at their configured places."""
         return self.sources.get(port.input) == port and self.sinks.get(port.output) == port
 
     def whole(self, splitter: Splitter) -> bool:
-        """Whether light comes out of every output."""
+        """Return true if light leaves every output."""
         return all((splitter.input, output) in self.glass for output in splitter.outputs)
 
     @property
     def probed_splitters(self) -> tuple[Splitter, ...]:
-        """All, unless no port was found to probe them through."""
+        """Return all splitters, or none if no port was found for their probes."""
         return self.splitters if self.sources else ()
 
 
@@ -121,7 +121,7 @@ class _Surveyor:
         return False
 
     def _single_out(self, lit: list[Joint]) -> _Trial:
-        """Halve what light passes until one circuit is left."""
+        """Bisect the circuits that pass light until one is left."""
         while len(lit) > 1:
             half = len(lit) // 2
             first = yield from self._lit(lit[:half])
@@ -171,7 +171,7 @@ class _Surveyor:
     # ------------------------------------------------------------------------------------------- rounds
 
     def _join(self, outputs: Sequence[int], inputs: Sequence[int]) -> _Trial:
-        """Light `outputs`, each from another port, and look at which of `inputs` that light comes back."""
+        """Connect `outputs`, each to a different port, and observe at which of `inputs` their signals return."""
         self._tried |= {(o, i) for o in outputs for i in inputs}
         feeding = zip(self._known_inputs, outputs, strict=False)
         return (yield from self._lit([*feeding, *zip(inputs, self._known_outputs, strict=False)]))
@@ -190,7 +190,8 @@ class _Surveyor:
         return bool(here)
 
     def _expected(self, joints: Sequence[Joint]) -> frozenset[Pair]:
-        """What comes if all is as configured; nothing where the config does not say."""
+        """Return the probes that must arrive if all is wired as configured; empty where the configuration does not
+        determine it."""
         feeding = {o: self.map.sources[i] for i, o in joints if i in self.map.sources}
         pairs = set()
         for i, o in joints:
@@ -206,18 +207,18 @@ class _Surveyor:
         return frozenset(pairs)
 
     def _understand(self, joints: Sequence[Joint], seen: Iterable[Pair]) -> None:
-        """What was seen tells of the end that was not known; where both were, light has passed a splitter."""
+        """Derive the unknown ends from received probes; if both ends were known, a splitter is between them."""
         sources, sinks = dict(self.map.sources), dict(self.map.sinks)
-        towards = {sources[i]: o for i, o in joints if i in sources}
+        toward = {sources[i]: o for i, o in joints if i in sources}
         back = {sinks[o]: i for i, o in joints if o in sinks}
         for sender, receiver in sorted(seen, key=lambda pair: (pair[0].element, pair[1].element)):
-            lit, came = towards.get(sender), back.get(receiver)
+            lit, arrived = toward.get(sender), back.get(receiver)
             if lit is not None and sinks.get(lit) == receiver:
                 continue
-            if lit is not None and came is not None:
-                self.map.glass.add((lit, came))
-            elif came is not None:
-                self.map.sources[came] = sender
+            if lit is not None and arrived is not None:
+                self.map.glass.add((lit, arrived))
+            elif arrived is not None:
+                self.map.sources[arrived] = sender
             elif lit is not None:
                 self.map.sinks[lit] = receiver
             elif len(joints) == 1:
@@ -238,7 +239,7 @@ class _Surveyor:
         return end in ports and ports[end].element not in self._done
 
     def _keep_references(self) -> None:
-        """Give back ports that are right, but for as many as what is left can use at once."""
+        """Free verified ports, except as many as the remaining circuits can use at once."""
         dark = 2 * len(self.map.ports) - len(self.map.sources) - len(self.map.sinks)
         needed = sum(splitter.fan_out for splitter in self.map.splitters) + (dark if self.map.splitters else 0)
         right = [port for port in self.map.ports if self.map.right(port)]

@@ -1,8 +1,7 @@
-"""The cross-connects that are made only to probe fibers: held, journalled first, and always taken away again.
+"""Temporary cross-connects of the fiber check: reserved, written to the journal first, and always removed.
 
-They belong to no reservation, so they and the elements that they need are held under a number that none has. What the
-journal names here may be on the switch after a crash; it is removed when the switch is there again, and only then are
-its elements free.
+They belong to no reservation; their elements are held under a special number. Circuits in the journal may still be on
+the switch after a crash; they are removed when the switch reconnects, and only then are their elements free.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ KIND = "probe"
 
 @dataclass(slots=True)
 class _Bench:
-    """One switch: `present` is what may be on it, `wanted` what shall be; `step` is None while it has nothing to do.
-    The elements `done` are not needed for what is wanted, and are given back when nothing else is there."""
+    """One switch: `present` may exist on it, `wanted` shall exist; `step` is None while it is idle. The elements `done`
+    are not needed for `wanted` and are freed when no other circuit is present."""
 
     elements: set[ElementId]
     present: frozenset[CrossConnect] = frozenset()
@@ -47,16 +46,16 @@ class ProbeCircuits:
         self._steps = 0
 
     def circuits(self, switch: SwitchId) -> frozenset[CrossConnect]:
-        """What may be on a switch and is ours."""
+        """Return the probe circuits that may exist on a switch."""
         return self._benches[switch].present if switch in self._benches else frozenset()
 
     @property
     def present(self) -> Mapping[SwitchId, frozenset[CrossConnect]]:
-        """What may be on each switch and is ours."""
+        """Return the probe circuits that may exist on each switch."""
         return {switch: bench.present for switch, bench in self._benches.items()}
 
     def has(self, switch: SwitchId) -> bool:
-        """Whether a switch is being probed, or has still to be cleared."""
+        """Return true if a switch is being probed or cleared."""
         return switch in self._benches
 
     # ------------------------------------------------------------------------------------------- probing
@@ -67,7 +66,8 @@ class ProbeCircuits:
         self._benches[switch] = _Bench(set(elements))
 
     def lay(self, switch: SwitchId, circuits: Collection[CrossConnect], done: Iterable[ElementId]) -> bool:
-        """Have these circuits on the switch, alone, and let others use what is `done` then; whether that is so now."""
+        """Request exactly these circuits on the switch, and free `done` afterwards. Return true if they exist
+        already."""
         bench = self._benches[switch]
         bench.done = bench.elements.intersection(done)
         if bench.present == frozenset(circuits):
@@ -122,11 +122,11 @@ class ProbeCircuits:
         return True
 
     def back(self, switch: SwitchId, circuits: frozenset[CrossConnect]) -> bool:
-        """The switch is there again and holds these circuits; whether nothing of ours is left on it."""
+        """Handle the return of a switch with these circuits. Return true if no probe circuits are left on it."""
         bench = self._benches.get(switch)
         if bench is None:
             return False
-        # What was handed in when the new session was there but not yet heard of is done after this was read.
+        # The reading is older than commands sent between the new session and its event.
         if bench.step is None:
             bench.present &= circuits
         return self.clear(switch)
@@ -142,7 +142,7 @@ class ProbeCircuits:
     # -------------------------------------------------------------------------------------------- restart
 
     def adopt(self, switch: SwitchId, body: Body, reserved: Collection[CrossConnect]) -> None:
-        """Take over what an earlier run may have left on a switch; what is `reserved` is no longer a probe's."""
+        """Adopt circuits of an earlier run on a switch, except the `reserved` ones."""
         circuits = frozenset(CrossConnect(switch, *pair) for pair in body["circuits"]).difference(reserved)
         elements = self._touched_by(switch, circuits) - self._inventory.holders.keys()
         self._inventory.take(elements, PROBER)

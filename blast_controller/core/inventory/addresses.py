@@ -1,4 +1,4 @@
-"""Group addresses: who may have one, and which is next."""
+"""Allocation of group addresses."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ class GroupAddresses:
 
     @property
     def used(self) -> Set[str]:
-        """Those that groups have."""
+        """Return the allocated addresses."""
         return frozenset(self._used)
 
     @property
     def count(self) -> int:
-        """How many there are, used or not."""
+        """Return the total number of addresses."""
         return self._network.num_addresses - 2
 
     def take(self) -> str | None:
-        """An address that nobody uses, or None. Used ones come round last, so that a late sender hits nobody."""
+        """Allocate an address, or return None if none is free. Released ones come last, so that late packets reach no
+        new group."""
         for offset in range(self.count):
             index = (self.next - 1 + offset) % self.count + 1
             address = str(IPv4Address(int(self._network.network_address) + index))

@@ -1,5 +1,4 @@
-"""Which elements cannot be used by anyone, and why: quarantined, or occupied by what somebody else has connected; and
-which devices are away."""
+"""Unusable elements with reasons (quarantined, or occupied by foreign cross-connects), and disconnected devices."""
 
 from __future__ import annotations
 
@@ -22,31 +21,31 @@ class Conditions:
 
     @property
     def quarantined(self) -> Mapping[ElementId, str]:
-        """The elements that nobody may use, and why."""
+        """Return the quarantined elements with their reasons."""
         return MappingProxyType(self._quarantined)
 
     @property
     def occupied(self) -> Mapping[SwitchId, Mapping[ElementId, str]]:
-        """The elements of each switch that circuits touch which are not ours, and which those are."""
+        """Return the elements of each switch that circuits touch which are not ours, and which those are."""
         return MappingProxyType(self._occupied)
 
     @property
     def away(self) -> Mapping[Device, str]:
-        """The devices that are away, and why."""
+        """Return the devices that are away, and why."""
         return MappingProxyType(self._away)
 
     def unusable(self, element: ElementId) -> str | None:
-        """Why an element cannot be used by anyone, or None."""
+        """Return why an element is unusable, or None."""
         return self._quarantined.get(element) or next(
             (found[element] for found in self._occupied.values() if element in found), None
         )
 
     def usable_outputs(self, splitter: Splitter) -> Splitter:
-        """A splitter without the outputs that are quarantined."""
+        """Return a splitter without the outputs that are quarantined."""
         return splitter.without(self._quarantined.__contains__) if self._quarantined else splitter
 
     def bad_outputs(self, splitters: Iterable[Splitter]) -> set[int]:
-        """The outputs of these splitters that should lead nobody any light."""
+        """Return the outputs of these splitters that must not feed a leaf."""
         return {
             output
             for s in splitters
@@ -55,7 +54,7 @@ class Conditions:
         }
 
     def quarantine(self, element: ElementId, reason: str) -> None:
-        """Let nobody use an element from now on."""
+        """Quarantine an element."""
         self._quarantined[element] = reason
 
     def lift_quarantine(self, element: ElementId) -> bool:
@@ -63,11 +62,11 @@ class Conditions:
         return self._quarantined.pop(element, None) is not None
 
     def note_away(self, device: Device, reason: str) -> None:
-        """A device is away."""
+        """Note that a device disconnected."""
         self._away[device] = reason
 
     def note_back(self, device: Device) -> None:
-        """A device is there."""
+        """Note that a device connected."""
         self._away.pop(device, None)
 
     def note_foreign(self, switch: SwitchId, circuits: Collection[CrossConnect]) -> set[ElementId]:
@@ -87,8 +86,8 @@ class Conditions:
                 fed = next((inputs[output] for output in splitter.outputs if output in inputs), None)
                 found[splitter.element] = outputs.get(splitter.input) or fed
         return {
-            element: f"occupied by the cross-connect {circuit.input} to {circuit.output} on {switch}, "
-            "which Blast did not make"
+            element: f"occupied by the cross-connect {circuit.input} to {circuit.output} on {switch}, which Blast "
+            "did not create"
             for element, circuit in found.items()
             if circuit is not None
         }

@@ -1,14 +1,14 @@
-"""Who holds which element, and on what terms.
+"""Holders of elements, and the state in which they hold them.
 
-| standing | taken | kept | reclaimed | released | freed |
+| state | taken | kept | reclaimed | released | freed |
 |---|---|---|---|---|---|
 | free | held | – | – | – | – |
 | held | – | kept lit | – | leaving | free |
 | kept lit | – | – | held | – | – |
 | leaving | – | – | – | – | free |
 
-A fiber check takes elements and frees them. What a reservation takes while it is leaving is leaving at once: it has
-come back to it, because its circuits could not be taken away.
+A fiber check takes elements and frees them. An element that a reservation takes while it is leaving is leaving at once:
+it returned because its circuits could not be removed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PROBER = 0
 
 
 class Standing(Enum):
-    """How somebody has an element."""
+    """The state in which an element is held."""
 
     FREE = "free"
     HELD = "held"
@@ -51,11 +51,11 @@ class Custody:
 
     @property
     def holders(self) -> Mapping[ElementId, int]:
-        """The reservation that holds each element, or PROBER."""
+        """Return the reservation that holds each element, or PROBER."""
         return MappingProxyType(self._holders)
 
     def standing(self, element: ElementId) -> Standing:
-        """How somebody has it."""
+        """Return the state of an element."""
         holder = self._holders.get(element)
         if holder is None:
             return _S.FREE
@@ -67,36 +67,36 @@ class Custody:
 
     def take(self, elements: Iterable[ElementId], holder: int) -> None:
         """Let `holder` have elements. Raises DoubleBooked, with nothing changed, if another one has one of them."""
-        wanted = list(elements)
-        for element in wanted:
+        requested = list(elements)
+        for element in requested:
             if (other := self._holders.get(element, holder)) != holder:
                 raise DoubleBooked(f"{element} is held by reservation {other}, wanted by {holder}")
-        self._holders.update(dict.fromkeys(wanted, holder))
+        self._holders.update(dict.fromkeys(requested, holder))
 
     def free(self, elements: Iterable[ElementId]) -> None:
-        """Elements are given back."""
+        """Free elements."""
         for element in elements:
             self._must_be_able(element, "freed", _S.HELD, _S.LEAVING, _S.PROBED)
             del self._holders[element]
 
     def keep(self, elements: Iterable[ElementId]) -> None:
-        """Their holder keeps them lit, and gives them up when somebody needs them."""
+        """Keep elements lit for their holder, which releases them on demand."""
         for element in elements:
             self._must_be_able(element, "kept", _S.HELD)
             self._kept_lit.add(element)
 
     def reclaim(self, elements: Iterable[ElementId]) -> None:
-        """Their holder has a use for them again, or is about to give them up."""
+        """Mark kept elements as held again: their holder uses them, or will release them."""
         for element in elements:
             self._must_be_able(element, "reclaimed", _S.KEPT_LIT)
             self._kept_lit.remove(element)
 
     def release(self, holder: int) -> None:
-        """A reservation is on its way out: what it has is neither its part's any longer nor free yet."""
+        """Mark a reservation as leaving: its elements no longer serve its part but are not free yet."""
         self._leaving.add(holder)
 
     def forget(self, holder: int) -> None:
-        """A reservation is gone."""
+        """Forget a released reservation."""
         self._leaving.discard(holder)
 
     def _must_be_able(self, element: ElementId, event: str, *standings: Standing) -> None:

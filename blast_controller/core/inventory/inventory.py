@@ -1,15 +1,15 @@
-"""What there is of the fabric, and for whom: one account of every port and splitter, kept up to date as things change.
+"""Inventory of ports and splitters: one account for each piece, updated as its state changes.
 
-For each of these pieces it is known how somebody has it (`custody`), whether it can be used and which devices it needs
-(`conditions`). From that follows where it counts, piece by piece and never all of them anew:
+The account has the piece's holder (`custody`), whether it is usable and which devices it needs (`conditions`). These
+determine the totals in which it counts; totals are updated piece by piece, never recomputed:
 
-capacity   it can be used, whoever has it and whatever is away
-available  anyone can have it now: it can be used, its devices are there, and nobody has it, or only keeps it lit
-idle       it can be used and no transfer has it; `dark` of these are not kept lit
-offered    the scheduling policy may count on it: it is available, or held by a part that the policy gave it to, as it
-           was then, whatever has become of it since
+capacity   it is usable, whatever its holder, connected or not
+available  it is usable, its devices are connected, and it is free or only kept lit
+idle       it is usable and no transfer uses it; `dark` ones of these are not kept lit
+offered    the scheduling policy may count on it: it is available, or held by a part that the policy placed, in the
+           form in which it was placed
 
-A splitter counts with the outputs that can be used, and not at all with fewer than two.
+A splitter counts with its usable outputs, and not at all with fewer than two.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Counts(NamedTuple):
 
 
 class _Account(NamedTuple):
-    """As what one piece counts and where, and as what it is offered."""
+    """The totals in which a piece counts, its form there, and the form offered to the policy."""
 
     usable: Piece | None = None
     counts: _Counts = _Counts()
@@ -56,8 +56,8 @@ class Changes(NamedTuple):
 
 
 class Inventory:
-    """`capacity`, `available`, `idle`, `dark` and `offered` are stocks; `unsettled` are, by switch, the kinds of which
-    what is idle or dark has changed since somebody has taken that off."""
+    """`capacity`, `available`, `idle`, `dark` and `offered` are totals; `unsettled` has, by switch, the kinds whose
+    idle or dark total changed since the last read."""
 
     def __init__(self, fabric: Fabric, max_splitters_per_tree: int | None) -> None:
         self.fabric = fabric
@@ -92,7 +92,7 @@ class Inventory:
 
     @property
     def holders(self) -> Mapping[ElementId, int]:
-        """The reservation that holds each element, or PROBER."""
+        """Return the reservation that holds each element, or PROBER."""
         return self._custody.holders
 
     def take(self, elements: Iterable[ElementId], holder: int) -> None:
@@ -103,24 +103,24 @@ class Inventory:
         self._change(self._custody.take, elements, holder)
 
     def free(self, elements: Iterable[ElementId]) -> None:
-        """Elements are given back."""
+        """Free elements."""
         self._change(self._custody.free, elements)
 
     def keep_lit(self, elements: Iterable[ElementId]) -> None:
-        """Their holder keeps elements lit, and gives them up when somebody needs them."""
+        """Keep elements lit for their holder, which releases them on demand."""
         self._change(self._custody.keep, elements)
 
     def reclaim(self, elements: Iterable[ElementId]) -> None:
-        """Their holder has a use for elements again, or is about to give them up."""
+        """Mark kept elements as held again: their holder uses them, or will release them."""
         self._change(self._custody.reclaim, elements)
 
     def release(self, holder: int, elements: Iterable[ElementId]) -> None:
-        """A reservation is on its way out: what it holds is neither its part's any longer nor free yet."""
+        """Mark a reservation as leaving: its elements no longer serve its part but are not free yet."""
         self._custody.release(holder)
         self._recount(elements)
 
     def forget(self, holder: int) -> None:
-        """A reservation is gone."""
+        """Forget a released reservation."""
         self._custody.forget(holder)
 
     def _change(self, change: Callable[..., None], elements: Iterable[ElementId], *more: int) -> None:
@@ -129,7 +129,7 @@ class Inventory:
         self._recount(each)
 
     def keepers_of(self, elements: Iterable[ElementId]) -> set[int]:
-        """The reservations that keep some of these lit (or splitters of these outputs)."""
+        """Return the reservations that keep some of these lit (or splitters of these outputs)."""
         pieces = (self._splitter_of.get(element, element) for element in elements)
         return {self.holders[piece] for piece in pieces if self._custody.standing(piece) is Standing.KEPT_LIT}
 
@@ -137,29 +137,29 @@ class Inventory:
 
     @property
     def quarantined(self) -> Mapping[ElementId, str]:
-        """The elements that nobody may use, and why."""
+        """Return the quarantined elements with their reasons."""
         return self._conditions.quarantined
 
     @property
     def occupied(self) -> Mapping[SwitchId, Mapping[ElementId, str]]:
-        """The elements of each switch that circuits touch which are not ours, and which those are."""
+        """Return the elements of each switch that circuits touch which are not ours, and which those are."""
         return self._conditions.occupied
 
     @property
     def away(self) -> Mapping[Device, str]:
-        """The devices that are away, and why."""
+        """Return the devices that are away, and why."""
         return self._conditions.away
 
     def unusable(self, element: ElementId) -> str | None:
-        """Why an element cannot be used by anyone, or None."""
+        """Return why an element is unusable, or None."""
         return self._conditions.unusable(element)
 
     def bad_outputs(self, splitters: Iterable[Splitter]) -> set[int]:
-        """The outputs of these splitters that should lead nobody any light."""
+        """Return the outputs of these splitters that must not feed a leaf."""
         return self._conditions.bad_outputs(splitters)
 
     def quarantine(self, element: ElementId, reason: str) -> None:
-        """Let nobody use an element from now on."""
+        """Quarantine an element."""
         self._conditions.quarantine(element, reason)
         self._recount([element])
 
@@ -170,23 +170,23 @@ class Inventory:
         return lifted
 
     def note_away(self, device: Device, reason: str) -> None:
-        """What needs this device cannot be had while it is away."""
+        """Note that a device disconnected: elements that need it are unavailable until it returns."""
         self._conditions.note_away(device, reason)
         self._note_device()
         self._recount(self._needing[device])
 
     def note_back(self, device: Device) -> None:
-        """A device is there."""
+        """Note that a device connected."""
         self._conditions.note_back(device)
         self._note_device()
         self._recount(self._needing[device])
 
     def note_foreign(self, switch: SwitchId, circuits: Collection[CrossConnect]) -> None:
-        """Remember the cross-connects on `switch` that are not ours: what they touch cannot be used."""
+        """Record the foreign cross-connects on `switch`: elements that they touch are unusable."""
         self._recount(self._conditions.note_foreign(switch, circuits))
 
     def hindrance(self, element: ElementId) -> str | None:
-        """Why nobody could have an element now, or None: it cannot be used, is held, or needs a device that is away."""
+        """Return why an element is unavailable (unusable, held, or its device disconnected), or None."""
         if len(sides := self._sides.get(element, [])) > 1:
             return next((reason for side in sides if (reason := self.hindrance(side))), None)
         if reason := self.unusable(element):
@@ -200,7 +200,7 @@ class Inventory:
     # ------------------------------------------------------------------------------------------ counting
 
     def take_changes(self) -> Changes:
-        """What may have changed since this was asked last, by whoever asks."""
+        """Return the possible changes since the last call by any caller."""
         changes, self._changes = self._changes, Changes(set(), set(), devices=False)
         return changes
 
@@ -249,11 +249,11 @@ class Inventory:
         return None if piece is None else (piece, self._kind(element, piece))
 
     def _kind(self, element: ElementId, piece: Piece) -> Kind:
-        """Of a whole piece it is known."""
+        """Return the kind of a piece; that of a whole piece is cached."""
         return self._kinds[element] if piece is self._pieces[element] else kind_of(piece)
 
     def _usable(self, element: ElementId) -> Piece | None:
-        """A port, or a splitter with the outputs that can be used; None if it cannot be used."""
+        """Return a port, or a splitter with the outputs that can be used; None if it cannot be used."""
         piece = self._pieces[element]
         if self.unusable(element) is not None:
             return None
@@ -274,30 +274,31 @@ class Inventory:
 
     @property
     def elements(self) -> list[ElementId]:
-        """Every port, splitter, splitter output and static tree of the fabric."""
+        """Return every port, splitter, splitter output and static tree of the fabric."""
         splitters = self.fabric.splitters.values()
         outputs = (s.output_element(output) for s in splitters for output in s.outputs)
         static = map(static_element, self.fabric.static_trees)
         return [*(p.element for p in self._ports), *(s.element for s in splitters), *outputs, *static]
 
     def available_now(self, allowance: Mapping[str, int] | None = None) -> Residual:
-        """What can be had now; `allowance` limits the splitters of some tenants."""
+        """Return the resources that are available now; `allowance` limits the splitters of some tenants."""
         return self.available.residual(self.fabric.switches, self._max_splitters_of, allowance)
 
     def available_to_one(self, allowance: Mapping[str, int] | None = None) -> Residual:
-        """What could be had if nobody held anything and no device were away; `allowance` as in `available_now`."""
+        """Return the resources without holders and disconnected devices; `allowance` as in `available_now`."""
         return self.capacity.residual(self.fabric.switches, self._max_splitters_of, allowance)
 
     def available_splitters(self, switch: SwitchId) -> list[Splitter]:
-        """Those on `switch` that can be had now, in the fabric's order; those that somebody keeps lit come last."""
+        """Return the available splitters on `switch` in the fabric's order, warm ones last."""
         return sorted(self.available.splitters(switch), key=self._last_if_lit)
 
     def usable_splitters(self, switch: SwitchId) -> list[Splitter]:
-        """Those on `switch` that can be used, whoever has them, in the fabric's order."""
+        """Return the usable splitters on `switch`, whatever their holder, in the fabric's order."""
         return sorted(self.capacity.splitters(switch), key=self._in_order)
 
     def choose_splitters(self, switch: SwitchId, fan_out: Sequence[int]) -> list[Splitter]:
-        """The first of these sizes on `switch` that can be had now. Raises LookupError when there are not as many."""
+        """Return the first of these sizes on `switch` that can be had now. Raises LookupError when there are not as
+        many."""
         first = {size: iter(self._first(switch, size, fan_out.count(size))) for size in set(fan_out)}
         return [next(first[size]) for size in fan_out]
 
@@ -311,38 +312,39 @@ class Inventory:
         return False, self._order[splitter.name]
 
     def _last_if_lit(self, splitter: Splitter) -> Place:
-        # What comes to be had keeps its standing as long: nothing goes from free to kept lit but by being held.
+        # An available element keeps its order key: it goes from free to kept lit only through held.
         return self.is_kept_lit(splitter.element), self._order[splitter.name]
 
     def available_ports(self, end: str, switch: SwitchId) -> list[OpticalPort]:
-        """The ports for an end of a tree that can be had now; those that somebody keeps lit only if all are."""
+        """Return the available ports for an end of a tree; warm ones only if all are warm."""
         found = [port for port in self.ports_for(end, switch) if self.is_available(port.element)]
         dark = [port for port in found if not self.is_kept_lit(port.element)]
         return dark or found
 
     def usable_ports(self, end: str, switch: SwitchId) -> list[OpticalPort]:
-        """The ports for an end of a tree that can be used, whoever has them."""
+        """Return the usable ports for an end of a tree, whatever their holder."""
         return [port for port in self.ports_for(end, switch) if self.is_usable(port.element)]
 
     def is_available(self, element: ElementId) -> bool:
-        """Whether a port or splitter can be had now."""
+        """Return true if a port or splitter is available."""
         return bool(self._accounts[element].counts.available)
 
     def is_usable(self, element: ElementId) -> bool:
-        """Whether a port or splitter can be used, whoever has it."""
+        """Return true if a port or splitter is usable, whatever its holder."""
         return self._accounts[element].usable is not None
 
     def is_kept_lit(self, element: ElementId) -> bool:
-        """Whether somebody keeps it lit who gives it away when it is needed."""
+        """Return true if an element is kept lit by a holder that releases it on demand."""
         return self._custody.standing(element) is Standing.KEPT_LIT
 
     def ports_for(self, end: str, switch: SwitchId) -> list[OpticalPort]:
-        """The ports of a switch that can be this end of a tree, usable or not."""
+        """Return the ports of a switch that can be this end of a tree, usable or not."""
         ports = self.fabric.racks[rack_of(end)].optical_ports
         return [port for port in ports if (port.end, port.switch) == (end, switch)]
 
     def untouched(self, switch: SwitchId) -> list[Piece]:
-        """The ports (with both fibers) and splitters on `switch` that nobody has, kept lit or not, and can be used."""
+        """Return the ports (with both fibers) and splitters on `switch` that are usable and without a holder, warm or
+        not."""
         accounts = (
             (element, self._accounts[element]) for element in self._needing[switch] if element not in self.holders
         )
@@ -353,22 +355,22 @@ class Inventory:
         return [*whole, *(piece for piece in free.values() if not isinstance(piece, OpticalPort))]
 
     def available_static(self) -> list[StaticTree]:
-        """The static trees that nobody uses."""
+        """Return the free static trees."""
         return [tree for tree in self.usable_static() if static_element(tree.name) not in self.holders]
 
     def usable_static(self) -> list[StaticTree]:
-        """The static trees that can be used, in use or not."""
+        """Return the static trees that can be used, in use or not."""
         trees = self.fabric.static_trees.values()
         return [tree for tree in trees if self.unusable(static_element(tree.name)) is None]
 
     # --------------------------------------------------------------------------------- dark, and kept lit
 
     def kinds_of(self, elements: Iterable[ElementId]) -> frozenset[Kind]:
-        """The kinds of these ports and splitters."""
+        """Return the kinds of these ports and splitters."""
         return frozenset(self._kind(e, self._accounts[e].usable or self._pieces[e]) for e in elements)
 
     def kinds_used_up(self, elements: Iterable[ElementId]) -> set[Kind]:
-        """The kinds of which there is nothing dark besides if these pieces are taken now; who has some keeps those."""
+        """Return the kinds of which no dark piece remains if these elements are taken now; holders keep theirs."""
         standings = {element: self._custody.standing(element) for element in elements if element in self._pieces}
         taken = [element for element, standing in standings.items() if standing is not Standing.HELD]
         left = Counter(kind for element in taken for kind in self.kinds_of([element]))
@@ -383,16 +385,16 @@ class Inventory:
     # ------------------------------------------------------------------------------------------- offered
 
     def offered_as(self, element: ElementId) -> Piece | None:
-        """What the policy may take an element for."""
+        """Return the form in which the policy may count on an element, or None."""
         account = self._accounts.get(element)
         return account.offered if account is not None else None
 
-    def offer_anew(self) -> None:
-        """Somebody new wants to know what is offered: everything is a change."""
+    def reset_offer(self) -> None:
+        """Reset the offer changes for a new reader: everything counts as a change."""
         self._offers_changed = Counter(self.offered.counts)
 
     def take_offer_changes(self) -> dict[Kind, int]:
-        """How much more (or, negative, less) there is on offer of what; told once."""
+        """Return the changes of the offer by kind (negative: less) since the last call."""
         changes = {kind: number for kind, number in self._offers_changed.items() if number}
         self._offers_changed.clear()
         return changes

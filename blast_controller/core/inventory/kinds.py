@@ -11,7 +11,7 @@ Piece = OpticalPort | Splitter
 
 
 class Kind(NamedTuple):
-    """Pieces of one switch that do for each other: splitters of so many `ways`, or ports for an `end` of trees."""
+    """Interchangeable pieces of one switch: splitters with the fan-out `ways`, or ports for an `end` of trees."""
 
     switch: SwitchId
     fan_out: int
@@ -19,7 +19,7 @@ class Kind(NamedTuple):
 
 
 def kind_of(piece: Piece) -> Kind:
-    """The kind of a piece."""
+    """Return the kind of a piece."""
     if isinstance(piece, OpticalPort):
         return Kind(piece.switch, 0, piece.end)
     return Kind(piece.switch, piece.fan_out, "")

@@ -18,19 +18,19 @@ class Links:
 
     @property
     def down_since(self) -> Mapping[LinkId, float]:
-        """The ports that have lost their link."""
+        """Return the ports that have lost their link."""
         return MappingProxyType(self._down_since)
 
     def of(self, port: OpticalPort) -> LinkId:
-        """The link of a rack's optical port."""
+        """Return the link of a rack's optical port."""
         return LinkId(self._fabric.racks[port.rack].datapath, port.port)
 
     def are_up(self, ports: Iterable[OpticalPort]) -> bool:
-        """Whether all of these have theirs."""
+        """Return true if all of these ports have their link."""
         return not self._down_since or self._down_since.keys().isdisjoint(map(self.of, ports))
 
     def note(self, link: LinkId, up: bool, now: float) -> None:
-        """A port has, or has lost, its link."""
+        """Note that a port gained or lost its link."""
         if up:
             self._down_since.pop(link, None)
         else:

@@ -8,11 +8,12 @@ from heapq import heappop, heappush
 from blast_controller.core.model.fabric import Splitter
 
 Place = tuple[bool, int]
-"""Smaller ones are taken first: what is dark, and of that what the fabric names first."""
+"""The allocation order, smaller first: dark pieces before others, then the fabric's order."""
 
 
 class Shelf:
-    """One splitter at most in each place. What is asked for costs the logarithm of how many places there are."""
+    """A sorted free list with at most one splitter at each place. Operations take logarithmic time in the number of
+    places."""
 
     def __init__(self) -> None:
         self._there: dict[Place, Splitter] = {}
@@ -27,18 +28,18 @@ class Shelf:
         return iter(self._there.values())
 
     def put(self, place: Place, splitter: Splitter) -> None:
-        """A splitter has come."""
+        """Insert a splitter."""
         self._there[place] = splitter
         if place not in self._heaped:
             self._heaped.add(place)
             heappush(self._heap, place)
 
     def take(self, place: Place) -> None:
-        """The splitter in this place is gone."""
+        """Remove the splitter at this place."""
         del self._there[place]
 
     def first(self, count: int) -> list[Splitter]:
-        """Those in the first places, in their order; fewer if there are not as many."""
+        """Return the first `count` splitters in order, or fewer if there are not as many."""
         found: list[Place] = []
         while self._heap and len(found) < count:
             place = heappop(self._heap)

@@ -1,4 +1,4 @@
-"""Pieces that are there for one purpose, counted as they come and go, so that nobody counts all of them."""
+"""Totals of pieces for one purpose, updated incrementally so that no reader has to count all pieces."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from blast_controller.core.model.identifiers import SwitchId
 
 @dataclass(slots=True)
 class Stock:
-    """`place` says where a splitter belongs when it comes; `gained` is how often a piece of each switch has come."""
+    """`place` returns the allocation order of a splitter; `gained` counts the pieces added for each switch."""
 
     place: Callable[[Splitter], Place]
     counts: Counter[Kind] = field(default_factory=Counter)
@@ -25,7 +25,7 @@ class Stock:
     _places: dict[str, Place] = field(default_factory=dict)
 
     def add(self, piece: Piece, kind: Kind) -> None:
-        """A piece has come."""
+        """Add a piece."""
         self.counts[kind] += 1
         self.gained[piece.switch] += 1
         if isinstance(piece, OpticalPort):
@@ -39,7 +39,7 @@ class Stock:
             sizes[piece.fan_out].put(place, piece)
 
     def remove(self, piece: Piece, kind: Kind) -> None:
-        """A piece that had come is gone."""
+        """Remove a piece."""
         self.counts[kind] -= 1
         if isinstance(piece, OpticalPort):
             ends = self._ports[piece.switch]
@@ -53,15 +53,15 @@ class Stock:
                 del sizes[piece.fan_out]
 
     def sizes(self, switch: SwitchId) -> dict[int, int]:
-        """How many splitters of each size there are on `switch`."""
+        """Return the number of splitters of each fan-out on `switch`."""
         return {fan_out: len(found) for fan_out, found in self._splitters.get(switch, {}).items()}
 
     def splitters(self, switch: SwitchId) -> list[Splitter]:
-        """The splitters on `switch`."""
+        """Return the splitters on `switch`."""
         return [splitter for found in self._splitters.get(switch, {}).values() for splitter in found]
 
     def first_splitters(self, switch: SwitchId, fan_out: int, count: int) -> list[Splitter]:
-        """Those of one size that come first, in order; fewer if there are not as many."""
+        """Return the first `count` splitters of one size in order, or fewer if there are not as many."""
         shelf = self._splitters.get(switch, {}).get(fan_out)
         return [] if shelf is None else shelf.first(count)
 
@@ -71,7 +71,7 @@ class Stock:
         max_splitters_per_tree: int | None,
         allowance: Mapping[str, int] | None = None,
     ) -> Residual:
-        """What is there as the matching sees it; `allowance` limits the splitters of some tenants."""
+        """Return the pieces as input of the matching; `allowance` limits the splitters of some tenants."""
         names = tuple(switches)
         ports: dict[str, Mapping[str, int]] = {switch: self._ports.get(switch, {}) for switch in names}
         sizes: dict[str, Mapping[int, int]] = {switch: self.sizes(switch) for switch in names}

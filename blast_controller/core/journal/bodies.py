@@ -1,7 +1,7 @@
-"""Requests and reservations as JSON-able data, and back: what the journal keeps.
+"""Conversion of requests and reservations to and from JSON data for the journal.
 
-Times do not survive a restart, because the clock is a steady one that begins anew with the process: leases, patience
-and the memory of ended requests start their full length again.
+Times do not survive a restart, because the steady clock starts with the process: leases, pending timeouts and the
+retention of ended requests restart with their full length.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 
 
 def _fields_of(thing: DataclassInstance) -> dict[str, object]:
-    """The fields of a flat dataclass; `asdict` copies them deeply, which took most of the time of a grant."""
+    """Return the fields of a flat dataclass; `asdict` copies them deeply, which took most of the time of a grant."""
     return {name: getattr(thing, name) for name in thing.__dataclass_fields__}
 
 
 def request_key(request: RequestKey) -> str:
-    """The journal's name of a request."""
+    """Return the journal's name of a request."""
     return "/".join(request)
 
 
@@ -51,7 +51,7 @@ def request_key(request: RequestKey) -> str:
 
 
 def request_body(request: Request) -> Body:
-    """A request with its parts; its events have bodies of their own."""
+    """Return a request with its parts; its events have bodies of their own."""
     return {
         "content": _fields_of(request.content),
         "current": _fields_of(request.current),
@@ -62,7 +62,7 @@ def request_body(request: Request) -> Body:
 
 
 def load_request(body: Body, now: float) -> Request:
-    """The request of `request_body`, received `now`, without its events."""
+    """Return the request of `request_body`, received `now`, without its events."""
     parts = [_load_part(part) for part in body["parts"]]
     request = Request(_load_content(body["content"]), _load_content(body["current"]), now, parts)
     request.attached = bool(body["attached"])
@@ -137,7 +137,7 @@ def _load_grant(body: Body | None) -> Grant | None:
 
 
 def event_body(request: RequestKey, event: RequestEvent) -> Body:
-    """One event of a request."""
+    """Return the body of an event."""
     return {
         "request": list(request),
         "sequence": event.sequence,
@@ -150,7 +150,7 @@ def event_body(request: RequestKey, event: RequestEvent) -> Body:
 
 
 def load_event(body: Body) -> RequestEvent:
-    """The event of `event_body`."""
+    """Return the event of `event_body`."""
     state = PartState(body["state"]) if body["state"] else None
     return RequestEvent(
         body["sequence"], EventKind(body["kind"]), body["part"], _load_grant(body["grant"]), body["reason"], state
@@ -161,7 +161,7 @@ def load_event(body: Body) -> RequestEvent:
 
 
 def reservation_body(reservation: Reservation) -> Body:
-    """A reservation with its layouts; which devices have answered is not kept, for they are asked again."""
+    """Return a reservation with its layouts; which devices have answered is not kept, for they are asked again."""
     change = reservation.change
     return {
         "id": reservation.id,
@@ -187,7 +187,7 @@ def reservation_body(reservation: Reservation) -> Body:
 
 
 def load_reservation(body: Body, fabric: Fabric) -> Reservation:
-    """The reservation of `reservation_body`. Raises FabricError when the fabric no longer has what it holds."""
+    """Load a reservation from its body. Raises FabricError if the fabric no longer has its elements."""
     tenant, key = body["request"]
     reservation = Reservation(
         body["id"], (tenant, key), body["part"], body["group_address"], _load_layout(body["layout"], fabric)
@@ -231,7 +231,7 @@ def _load_layout(body: Body, fabric: Fabric) -> Layout:
     }
     if strange := forwards.keys() - {rack.datapath for rack in fabric.racks.values()}:
         raise FabricError(
-            f"the journal holds rules on the datapath {min(strange):016x}, which the configuration does not have"
+            f"the journal has rules on the datapath {min(strange):016x}, which is not in the configuration"
         )
     return Layout(tuple(body["receivers"]), _load_tree(body["tree"], fabric), forwards)
 
@@ -254,7 +254,8 @@ def _load_static(body: Body, fabric: Fabric) -> StaticLight:
     declared = fabric.static_trees.get(light.name)
     if declared is None or not goes_through(declared, light):
         raise FabricError(
-            f"the journal holds light on the static tree {light.name}, which the configuration does not have like that"
+            f"the journal has a reservation of the static tree {light.name}, which is missing or different in the "
+            "configuration"
         )
     return light
 
@@ -267,7 +268,9 @@ def _load_port(body: Body, fabric: Fabric) -> OpticalPort:
     port = _any_port(body)
     rack = fabric.racks.get(port.rack)
     if rack is None or port not in rack.optical_ports:
-        raise FabricError(f"the journal holds light on {port.element}, which the configuration does not have like that")
+        raise FabricError(
+            f"the journal has a reservation of {port.element}, which is missing or different in the configuration"
+        )
     return port
 
 
@@ -279,6 +282,6 @@ def _load_splitter(body: Body, fabric: Fabric) -> Splitter:
         lambda output: output not in {splitter.output_element(o) for o in splitter.outputs}
     ):
         raise FabricError(
-            f"the journal holds light on {splitter.element}, which the configuration does not have like that"
+            f"the journal has a reservation of {splitter.element}, which is missing or different in the configuration"
         )
     return splitter

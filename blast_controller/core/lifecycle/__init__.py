@@ -1,1 +1,1 @@
-"""What becomes of parts while they have light, and when they lose it."""
+"""Lifecycle of parts from their grant to their end."""

@@ -1,4 +1,4 @@
-"""Whether a request, or a change of one, is taken: what is refused is refused at once, and changes nothing."""
+"""Admission of requests and changes: a rejection is immediate and changes nothing."""
 
 from __future__ import annotations
 
@@ -33,37 +33,41 @@ class AdmissionControl:
         """Raise Rejected unless there is room for a request, and it could be served."""
         settings = self._orders.settings
         if self._orders.draining:
-            raise Rejected("draining", "The controller is being drained and admits nothing new; try again later.")
+            raise Rejected("draining", "The controller is draining and admits no new requests; try again later.")
         if len(self._table.requests) >= settings.max_requests:
-            raise Rejected("too_many_requests", "The controller holds as many requests as it may; try again later.")
-        most = settings.pending_limit(request.tenant)
-        if self._table.pending_of(request.tenant) >= most:
-            raise Rejected("too_many_pending", f"The tenant {request.tenant} already has {most} requests waiting.")
+            raise Rejected("too_many_requests", "The controller has reached its limit of requests; try again later.")
+        limit = settings.pending_limit(request.tenant)
+        if self._table.pending_of(request.tenant) >= limit:
+            raise Rejected(
+                "too_many_pending",
+                f"The tenant {request.tenant} has {limit} pending requests, its "
+                "limit; wait for a grant or withdraw one.",
+            )
         check_request(request, self._fabric)
         check_terms(request, self._fabric, settings)
         self.check_feasible(request)
 
     def extended(self, request: MulticastRequest, part: Part, extension: Extension) -> MulticastRequest:
-        """The request of one part as it would be after `extension`. Raises Rejected."""
+        """Return the request of one part as it would be after `extension`. Raises Rejected."""
         wanted = check_extension(request, extension, self._fabric)
         check_terms(wanted, self._fabric, self._orders.settings)
         check_longer(wanted, part, extension.add_seconds, self._fabric, self._orders.settings)
         return wanted
 
     def check_feasible(self, request: MulticastRequest) -> None:
-        """Raise Rejected unless what is left of the fabric could serve this request if nobody held anything."""
+        """Raise Rejected unless the usable fabric could serve this request without any other holders."""
         if served_statically(request, self._fabric, self._inventory):
             return
         settings = self._orders.settings
         group = group_of(request, request.receivers, self._fabric, settings.loop_leaf)
         check_feasible(group, self._fabric, self._inventory, settings.loop_leaf, settings.max_splitters_per_tree)
-        most = settings.limits(request.tenant).max_splitters
-        if group is not None and most is not None:
-            check_share(group, self._inventory, most)
-        self._layouts.check_light(request, request.receivers, most)
+        limit = settings.limits(request.tenant).max_splitters
+        if group is not None and limit is not None:
+            check_share(group, self._inventory, limit)
+        self._layouts.check_light(request, request.receivers, limit)
 
     def hopeless(self, request: MulticastRequest) -> str | None:
-        """Why a request that was admitted can no longer be served by what is left of the fabric, or None."""
+        """Return why the usable fabric can no longer serve an admitted request, or None."""
         try:
             self.check_feasible(request)
         except Rejected as refusal:

@@ -1,4 +1,4 @@
-"""What the core looks at by itself, and when: as the operator has ordered at the moment of arranging it."""
+"""Scheduling of the core's own deadlines, with the settings in force at that time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Appointments:
         self._quota_look_due = False
 
     def audit(self, now: float) -> None:
-        """Have devices read again, if that is ordered; an earlier appointment is off."""
+        """Schedule the next reconciliation, if configured, in place of an earlier one."""
         every = self._orders.settings.reconcile_every
         if every is not None and self._late:
             every = min(every, LOOK)
@@ -38,22 +38,22 @@ class Appointments:
             self._timers.add(self._audit_at, AuditDue(self._audit_at))
 
     def audit_soon(self, now: float) -> None:
-        """Something may come late to a switch: be there when it does."""
+        """Schedule a reconciliation for late commands of a switch."""
         if self._audit_at is not None and self._audit_at > now + LOOK:
             self.audit(now)
 
     def is_kept(self, audit: AuditDue) -> bool:
-        """Whether it is still to be: a later one may have taken its place."""
+        """Return true if the audit is still due; a later one may have replaced it."""
         return audit.at == self._audit_at
 
     def quota_look(self, now: float) -> None:
-        """Decide again in a while for those who wait because their light is used up."""
+        """Schedule another decision for parts whose tenant has used its quota of lit time."""
         if not self._quota_look_due:
             self._quota_look_due = True
             self._timers.add(now + LOOK_AGAIN, QuotaLook())
 
     def on_quota_look(self, deadline: QuotaLook, now: float) -> None:
-        """That decision is about to be made."""
+        """Note that the scheduled decision is due."""
         self._quota_look_due = False
 
     # ------------------------------------------------------------------------------------- steps and light
@@ -73,7 +73,7 @@ class Appointments:
         self._timers.keep(since + self._orders.settings.flap_tolerance, LeafDown(link))
 
     def may_flap(self, since: float, now: float) -> bool:
-        """Whether a link that was lost then may be back in a moment."""
+        """Return true if a link lost at that time may still come back within the flap tolerance."""
         return since + self._orders.settings.flap_tolerance > now
 
     # ----------------------------------------------------------------------------------------------- probes
@@ -83,7 +83,7 @@ class Appointments:
         self._timers.add(until, ProbeDue(serial))
 
     def probes(self, serial: int, times: int, now: float) -> None:
-        """Look at the probes that were sent, so many times within the wait for them."""
+        """Schedule checks for probes, `times` within the probe wait."""
         self._timers.add(now + self._orders.settings.probe_wait / times, ProbeDue(serial))
 
     def clear_again(self, switch: SwitchId, now: float) -> None:

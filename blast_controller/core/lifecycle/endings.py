@@ -1,4 +1,4 @@
-"""How parts lose their light: at their end, for a while, or because devices have lost it."""
+"""End of grants: final, paused, or because devices lost the light tree."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_FORGOTTEN = 32
 
 
 class Endings:
-    """Takes light from parts, and has what devices hold for it undone or kept."""
+    """Ends grants, and releases or keeps what devices hold for them."""
 
     def __init__(
         self, table: RequestTable, reservations: Reservations, warm: WarmTrees, quota: Quota, orders: StandingOrders
@@ -32,13 +32,13 @@ class Endings:
                 self.end(request, part, event, reason, now)
 
     def end(self, request: Request, part: Part, event: PartEvent, reason: str, now: float) -> None:
-        """Bring a part to a final state; what devices hold for it is undone."""
+        """Move a part to a final state and release what devices hold for it."""
         self._table.move(request, part, event)
         part.reason, part.lease_end = reason, None
         reservation = self._reservations.live.get(part.reservation or 0)
         if reservation is not None:
             if event is PartEvent.FINISHED and self._warm.keep(reservation, request.current, now):
-                # The light stays on for a while, for whoever needs any of it.
+                # The tree stays warm until another group needs one of its pieces.
                 part.reservation = None
                 self._quota.dark(reservation.id, now)
             if reservation.state not in (ReservationState.RELEASING, ReservationState.IDLE):
@@ -52,7 +52,7 @@ class Endings:
             self._forget_surplus()
 
     def _forget_surplus(self) -> None:
-        """Keep to the number of ended requests that may be known; what still has hardware is known in any case."""
+        """Forget ended requests beyond the limit, unless they still hold hardware."""
         with_hardware = {reservation.request for reservation in self._reservations.live.values()}
         for _ in range(min(len(self._table.ended) - self._orders.settings.max_ended, MAX_FORGOTTEN)):
             oldest = (key for key in self._table.ended.oldest_of_fullest() if key not in with_hardware)
@@ -61,18 +61,20 @@ class Endings:
             self._table.forget(key)
 
     def pause(self, request: Request, part: Part, now: float) -> None:
-        """Take the light from a part whose lease is over; whoever goes first may use its tree."""
+        """Pause a part whose lease is over; parts with precedence may use its tree."""
         reservation = self._reservations.live[part.reservation or 0]
         self._quota.dark(reservation.id, now)
         self._warm.keep_idle(reservation, request.current, now)
         part.grant = part.lease_end = part.reservation = None
         part.heard = False
         self._table.move(request, part, PartEvent.PAUSED)
-        reason = f"The lease is over and others go first; it will continue at byte {part.reached}."
+        reason = (
+            f"The lease expired and other requests have precedence; the transfer will resume at byte {part.reached}."
+        )
         self._table.publish(request, part, EventKind.PAUSED, reason=reason)
 
     def on_light_lost(self, outcome: LightLost, now: float) -> None:
-        """A part waits again."""
+        """Return a part to pending after the loss of its light tree."""
         request, part = self._table.part_of(outcome.reservation)
         self._quota.dark(outcome.reservation.id, now)
         self._reservations.release(outcome.reservation)
@@ -82,9 +84,9 @@ class Endings:
         self._table.publish(request, part, EventKind.REVOKED, reason=part.reason)
 
     def on_gone(self, outcome: Gone, now: float) -> None:
-        """Devices have undone everything."""
+        """End the lit time of a reservation: devices have removed everything."""
         self._quota.dark(outcome.reservation.id, now)
 
     def on_spoilt(self, outcome: Spoilt, now: float) -> None:
-        """Nobody will find a tree that has gone bad."""
+        """Remove a warm tree with a fault from the index."""
         self._warm.note_released(outcome.reservation)

@@ -1,4 +1,4 @@
-"""Grants: what a client is told when its part is lit, and how long it may have its light."""
+"""Grants: the notification of the client when its part is lit, and the lease."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from blast_controller.core.rollout.reservations import Reservations
 
 
 class Grants:
-    """Gives grants with their leases, and tells clients."""
+    """Issues grants with their leases and notifies clients."""
 
     def __init__(
         self,
@@ -27,18 +27,18 @@ class Grants:
         self._table, self._reservations = table, reservations
 
     def give(self, request: Request, part: Part, now: float, kind: EventKind = EventKind.GRANTED) -> None:
-        """A part is lit: its lease begins."""
+        """Grant a lit part: its lease begins."""
         part.heard = False
         part.grant = self._made(request, part, now)
         self._table.lease(request, part, now + part.grant.lease)
         self._table.publish(request, part, kind, grant=part.grant)
 
     def go_on(self, request: Request, part: Part, now: float) -> None:
-        """A part keeps its light for another lease."""
+        """Renew the lease of a part."""
         self.give(request, part, now, EventKind.CHANGED)
 
     def change(self, request: Request, part: Part, now: float) -> None:
-        """What a part has was changed: more bytes lengthen the lease as more time does; both count from its begin."""
+        """Record the change of a part: more bytes and more time both lengthen the lease, counted from its start."""
         lease_before = part.grant.lease if part.grant else 0.0
         part.grant = self._made(request, part, now)
         longer = max(0.0, part.grant.lease - lease_before)

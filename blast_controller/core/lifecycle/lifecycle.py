@@ -1,4 +1,4 @@
-"""What becomes of parts when their reservations are lit, changed, lost or gone."""
+"""Changes of parts when their reservations are lit, changed, lost or released."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Granting:
         self._table, self._grants, self._quota, self._missing = table, grants, quota, missing
 
     def on_lit(self, outcome: Lit, now: float) -> None:
-        """A part may send."""
+        """Grant a part whose reservation is lit."""
         request, part = self._table.part_of(outcome.reservation)
         self._table.move(request, part, PartEvent.CONFIRMED)
         part.reason, part.failures = None, 0
@@ -48,14 +48,14 @@ class Granting:
         self._missing.look_at_fixed_leaves(outcome.reservation)
 
     def _count_light(self, reservation: Reservation, now: float) -> None:
-        """A group within one rack uses no light."""
+        """Start the lit time of a reservation; a group within one rack uses none."""
         if reservation.layout.tree is None:
             self._quota.dark(reservation.id, now)
         else:
             self._quota.lit(reservation.id, reservation.request[0], now)
 
     def on_changed(self, outcome: Changed, now: float) -> None:
-        """A part has what it was extended to, or its dark leaves are lit."""
+        """Record a completed extension, or the repair of dark leaves."""
         request, part = self._table.part_of(outcome.reservation)
         self._missing.note_over(outcome.reservation)
         self._count_light(outcome.reservation, now)
@@ -67,7 +67,7 @@ class Granting:
         self._grants.change(request, part, now)
 
     def on_change_refused(self, outcome: ChangeRefused, now: float) -> None:
-        """A part has what it had before."""
+        """Record a failed change: the part has its previous state."""
         request, part = self._table.part_of(outcome.reservation)
         self._table.publish(request, part, EventKind.CHANGED, grant=part.grant, reason=outcome.reason)
         self._missing.explain(outcome.reservation, outcome.still_dark)
@@ -82,7 +82,7 @@ class Failures:
         self._table, self._orders, self._admission, self._endings = table, orders, admission, endings
 
     def on_not_lit(self, outcome: NotLit, now: float) -> None:
-        """A part waits again, or is given up."""
+        """Return a part to pending after a failed setup, or fail it."""
         request, part = self._table.part_of(outcome.reservation)
         part.failures += 1
         part.reason = outcome.reason
@@ -119,7 +119,7 @@ class Lifecycle:
             self._outcomes[type(outcome)](outcome, now)
 
     def begun(self, reservation: Reservation, outcomes: Iterable[Outcome], now: float) -> None:
-        """Devices are at work on a reservation, and this is what has come of it already."""
+        """Register a reservation that devices work on, and process its first outcomes."""
         self._appointments.links(reservation, now)
         self.act_on(outcomes, now)
 

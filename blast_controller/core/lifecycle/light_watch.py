@@ -1,4 +1,4 @@
-"""Leaves that go dark, or have light again: links, alarms, and the repair of a branch while the others stay lit."""
+"""Reaction to leaves that go dark or recover: links, alarms, and the repair of a branch while the others stay lit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from blast_controller.core.rollout.reservations import Reservations
 
 
 class LightRepair:
-    """Moves dark leaves to open outputs; what comes of it are outcomes like those of any step."""
+    """Moves dark leaves to free outputs and returns outcomes like those of any step."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class LightRepair:
         self._table, self._reservations, self._appointments = table, reservations, appointments
 
     def on_dark(self, outcome: Dark, now: float) -> list[Outcome]:
-        """A step has left leaves dark."""
+        """Repair the leaves that are dark after a step."""
         if outcome.reservation.state is ReservationState.LIT:
             return self.repair(outcome.reservation, outcome.outputs, now)
         self._missing.diagnose(outcome.tree, outcome.outputs)
@@ -65,7 +65,7 @@ class LightRepair:
 
 
 class LightWatch:
-    """Decides about dark leaves; what comes of it are outcomes like those of any step."""
+    """Handles dark leaves and returns outcomes like those of any step."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class LightWatch:
         self._missing, self._repair = missing, repair
 
     def on_port_changed(self, event: PortChanged, now: float) -> list[Outcome]:
-        """A ToR's port has, or has lost, its link."""
+        """Return a ToR's port has, or has lost, its link."""
         link = LinkId(event.datapath, event.port)
         self._links.note(link, event.up, now)
         if event.up:
@@ -93,7 +93,7 @@ class LightWatch:
         return []
 
     def on_leaf_down(self, deadline: LeafDown, now: float) -> list[Outcome]:
-        """A port had lost its link a while ago; if it still has none, its branch is repaired."""
+        """Return a port had lost its link a while ago; if it still has none, its branch is repaired."""
         since = self._links.down_since.get(deadline.link)
         if since is None:
             return []
@@ -107,7 +107,7 @@ class LightWatch:
         return self._branch_lost(*leaf, now) if leaf is not None else []
 
     def on_alarm(self, event: LightAlarm, now: float) -> list[Outcome]:
-        """An optical switch sees no light at an output. What is being moved anyway is dark for a moment."""
+        """Handle an alarm of an optical switch. Leaves that are being moved are dark for a moment anyway."""
         for reservation, leaf in self._leaves():
             if (leaf.port.switch, leaf.port.output) == (event.switch, event.output):
                 if reservation.state is ReservationState.IDLE:
@@ -123,7 +123,7 @@ class LightWatch:
         return self._reservations.completed(reservation)
 
     def _leaves(self) -> Iterator[tuple[Reservation, Leaf]]:
-        """The leaves of all trees that are not on their way out."""
+        """Yield the leaves of all trees that are not on their way out."""
         for reservation in self._reservations.live.values():
             tree = reservation.layout.tree
             if tree is not None and reservation.state is not ReservationState.RELEASING:

@@ -1,4 +1,4 @@
-"""Leaves that see no light: who is to blame, and what clients are told of it."""
+"""Dark leaves: localization of the fault and the reason shown to clients."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ class MissingLight:
         self._localizer = FaultLocalizer()
 
     def note_lit(self, tree: LightTree, leaves: Collection[Leaf]) -> None:
-        """These leaves of a tree see light."""
+        """Note that these leaves of a tree receive light."""
         self._localizer.lit(tree.root, leaves)
 
     def note_over(self, reservation: Reservation) -> None:
-        """Every leaf of a lit reservation has its light again."""
+        """Note that no leaf of a lit reservation is dark any more."""
         self._reservations.note_dark(reservation, False)
         self._table.explain(*self._table.part_of(reservation), None)
 
     def look_at_fixed_leaves(self, reservation: Reservation) -> None:
-        """Say of a static tree that has just been granted which of its leaves are known to be dark."""
+        """Record in the status of a newly granted static tree which of its leaves are known to be dark."""
         tree = reservation.layout.tree
         if not isinstance(tree, StaticLight):
             return
@@ -49,12 +49,12 @@ class MissingLight:
                 self.explain_fixed(reservation, tree, leaf)
 
     def explain_fixed(self, reservation: Reservation, tree: StaticLight, leaf: Leaf) -> None:
-        """Say in the status that a leaf is dark which cannot be moved."""
+        """Record in the status that a dark leaf cannot be moved."""
         reason = f"no light at {leaf.port.element}, and the fibers of the static tree {tree.name} are fixed"
         self._table.explain(*self._table.part_of(reservation), reason)
 
     def diagnose(self, tree: LightTree, outputs: frozenset[int]) -> None:
-        """Take the most likely culprits out of use. What the operator has taken out of use stays as it is."""
+        """Quarantine the most likely faulty elements. Quarantines by an operator stay unchanged."""
         diagnosis = self._localizer.dark(tree, outputs)
         quarantined = self._inventory.quarantined
         for element in diagnosis.clear:
@@ -65,17 +65,17 @@ class MissingLight:
                 self._quarantine.impose(element, reason)
 
     def explain(self, reservation: Reservation, outputs: frozenset[int]) -> None:
-        """Say in the status which leaves that were promised light have none, and why they cannot get any."""
+        """Record in the status which granted leaves are dark, and why they cannot be repaired."""
         tree = reservation.layout.tree
         dark = [leaf.port.element for leaf in tree.leaves if leaf.port.output in outputs] if tree else []
         blamed = [self._inventory.unusable(element) for element in dark]
-        why = "; ".join(reason for reason in blamed if reason) or "and no open output to lead it there"
+        why = "; ".join(reason for reason in blamed if reason) or "and no free splitter output to replace it"
         if dark:
             reason = f"no light at {', '.join(dark)}, {why}"
             self._reservations.note_dark(reservation, True)
             self._table.explain(*self._table.part_of(reservation), reason)
 
     def curable(self, tree: LightTree, outputs: Collection[int]) -> list[int]:
-        """Those of the dark outputs whose leaf would see light on another output."""
+        """Return the dark outputs whose leaf would receive light at another output."""
         dark = [leaf.port for leaf in tree.leaves if leaf.port.output in outputs]
         return [port.output for port in dark if not self._inventory.unusable(port.element)]

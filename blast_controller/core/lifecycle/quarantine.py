@@ -1,4 +1,4 @@
-"""Elements that nobody may use, until somebody says otherwise."""
+"""Quarantine of elements until an operator or a diagnosis releases them."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ class Quarantine:
         if self._inventory.lift_quarantine(element):
             self._outbox.record(Record("element", element, None, note="released"))
             if is_static(element):
-                # The policy hears of ports and splitters that come free, but knows of no static tree.
+                # The policy is notified of released ports and splitters but does not know static trees.
                 self._agenda.look_again(key for key, _ in self._table.pending)

@@ -1,1 +1,1 @@
-"""Where light goes: trees of splitters, whether it suffices, what is dark, and what devices hold for it."""
+"""Light trees: structure, power budget, fault localization, and the device state of a group."""

@@ -25,7 +25,8 @@ class BudgetedTree:
 
 @dataclass(frozen=True)
 class TreeEnds:
-    """Who sends, who receives, and whether the sender's own receiver must see light; all on one optical switch."""
+    """The sender and the receivers of a tree, and whether the sender's own receiver is a leaf; all on one optical
+    switch."""
 
     root: OpticalPort
     receivers: tuple[OpticalPort, ...]
@@ -35,10 +36,10 @@ class TreeEnds:
 def fit(
     optics: Optics, ends: TreeEnds, splitters: Sequence[Splitter], first: Shape | None = None
 ) -> BudgetedTree | Refusal:
-    """A tree out of `splitters` that serves everybody with both margins, or which receiver and element bind.
+    """Build a tree of `splitters` with positive margins at every receiver, or return the binding receiver and element.
 
-    Pass the splitters that the matching took, with the catalog's tree or `shallowest(…)` as `first`; where that is
-    refused, pass all that are free: weak racks may need another size. Only for switches that are `budgeted`.
+    Pass the splitters of the matching with the catalog's tree or `shallowest(…)` as `first`; after a refusal pass all
+    free splitters, because weak racks may need another size. Only for switches that are `budgeted`.
     """
     by_name: dict[str, Splitter] = {splitter.element: splitter for splitter in splitters}
     sender, *receivers = (optics.ports[port.element] for port in (ends.root, *ends.receivers))
@@ -50,7 +51,7 @@ def fit(
 
 
 def piece_of(optics: Optics, splitter: Splitter) -> Piece:
-    """A splitter with the outputs that it has now; the loss stays that of the whole one."""
+    """Return a splitter with the outputs that it has now; the loss stays that of the whole one."""
     return replace(optics.splitters[splitter.element], fan_out=splitter.fan_out)
 
 
@@ -69,7 +70,7 @@ def _hung(fitted: FittedTree, ends: TreeEnds, by_name: Mapping[str, Splitter]) -
 
 
 def certify_tree(optics: Optics, tree: LightTree) -> tuple[Certificate, ...]:
-    """What the leaves of any tree get, enough or not: of one that grew, was mended, or was found at the start."""
+    """Compute the power at each leaf of any tree, sufficient or not."""
     switch = optics.passes[tree.switch]
     feeding = {output: hung for hung in tree.splitters for output in hung.splitter.outputs}
     # A two-way circuit lights the sender's receiver from the other end.
@@ -94,10 +95,10 @@ def certify_tree(optics: Optics, tree: LightTree) -> tuple[Certificate, ...]:
 def catalog(
     optics: Optics, ports: Sequence[OpticalPort], splitters: Sequence[Splitter], max_leaves: int = MAX_LEAVES
 ) -> Catalog:
-    """The trees of one switch (that of `ports`) between ordinary ports: its `choose` is what `Feasibility` asks.
+    """Build the catalog of trees of one switch (that of `ports`) between ordinary ports, for `Feasibility`.
 
-    Ordinary is the median sender and the median receiver; groups with weaker ones are what `fit` is for. Splitters of
-    one size count as the worst of them. Make it anew when the splitters that can be used change.
+    Ordinary are the median sender and the median receiver; `fit` handles groups with weaker ones. Splitters of one size
+    count as the worst of them. Build it again when the usable splitters change.
     """
     known = [optics.ports[port.element] for port in ports]
     launches = sorted((port.entering for port in known), key=lambda light: light.worst)
@@ -113,5 +114,5 @@ def _kinds(optics: Optics, splitters: Iterable[Splitter]) -> dict[Piece, int]:
         piece = piece_of(optics, splitter)
         alike[piece.fan_out, piece.kind.amplifier].append(piece)
     # The matching counts splitters by their ways only: of one size, the sort that there is most of is what it gets.
-    most = {same[0].fan_out: same for same in sorted(alike.values(), key=len)}
-    return {worst_of(same): len(same) for same in most.values()}
+    limit = {same[0].fan_out: same for same in sorted(alike.values(), key=len)}
+    return {worst_of(same): len(same) for same in limit.values()}

@@ -1,10 +1,10 @@
-"""Localizes faults: which piece of hardware keeps a leaf dark, told from which outputs and ports were dark together.
+"""Fault localization: the hardware that keeps leaves dark, inferred from outputs and ports that are dark together.
 
-A leaf that sees no light has a bad output before it or a bad receiver behind it. The first suspect is the output,
-because another output is easily tried; a port that stays dark over a second output is the culprit itself, and its first
-output is cleared. A port that sees light over any output is proven good. Where no splitter is between, the same pair of
-ports dark twice condemns the receiver. A tree that is dark as a whole has a bad splitter at its
-root, or, if that happens over a second splitter, a bad transmitter before it.
+A dark leaf has a bad output before it or a bad receiver behind it. The output is the first suspect, because another one
+is easily tried; a port that is dark at a second output is faulty itself, and its first output is cleared. A port that
+receives light from any output works. Without a splitter in between, the receiver is faulty if the same pair of ports is
+dark twice. A tree that is dark as a whole has a bad splitter at its root or, if this repeats with a second splitter, a
+bad transmitter.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from blast_controller.core.model.fabric import OpticalPort
 from blast_controller.core.model.identifiers import ElementId, is_output
 
 NO_LIGHT = "no light"
-"""How every reason begins that is found here."""
+"""The beginning of every reason that this module reports."""
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class FaultLocalizer:
         self._dark_roots: defaultdict[ElementId, set[ElementId]] = defaultdict(set)
 
     def dark(self, tree: LightTree, outputs: Collection[int]) -> Diagnosis:
-        """Leaves of `tree` at these switch outputs see no light."""
+        """Diagnose dark leaves of `tree` at these switch outputs."""
         diagnosis = Diagnosis()
         sick = [leaf for leaf in tree.leaves if leaf.port.output in outputs]
         if tree.splitters and len(sick) == len(tree.leaves) > 1:
@@ -70,10 +70,10 @@ class FaultLocalizer:
             diagnosis.quarantine[port] = f"{NO_LIGHT} over {' and '.join(sorted(seen))}"
             diagnosis.clear |= {output for output in seen if is_output(output) and output not in diagnosis.quarantine}
         elif feed != tree.root.element:
-            diagnosis.quarantine[feed] = f"{NO_LIGHT} towards {port}"
+            diagnosis.quarantine[feed] = f"{NO_LIGHT} toward {port}"
 
     def lit(self, root: OpticalPort, leaves: Iterable[Leaf]) -> None:
-        """These leaves see light of `root`: their receivers are good, and so is its transmitter."""
+        """Note that these leaves receive light of `root`: their receivers and its transmitter work."""
         self._dark_roots.pop(root.element, None)
         for leaf in leaves:
             self._dark.pop(leaf.port.element, None)

@@ -1,4 +1,4 @@
-"""What each ToR must forward for a group: from the sender up to the light, and from the light to the members."""
+"""Forwarding rules of each ToR for a group: from the sender to the light tree, and from there to the members."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Forwards = Mapping[DatapathId, tuple[Forward, ...]]
 def forwards_for(
     fabric: Fabric, sender: Host, receivers: Iterable[Host], tree: LightTree | None, group: str
 ) -> Forwards:
-    """The forwards of one group; `tree` is None when all receivers are in the sender's rack."""
+    """Return the forwards of one group; `tree` is None when all receivers are in the sender's rack."""
     static = fabric.static_trees.get(tree.name) if isinstance(tree, StaticLight) else None
     on_light = static.leaf_hosts if static else frozenset()
     ports: defaultdict[str, list[int]] = defaultdict(list)

@@ -1,7 +1,7 @@
-"""A layout is all that devices hold for one group; the functions here are the steps from one holding to another.
+"""Layouts: everything that devices hold for one group, and the steps between two of them.
 
-A change is made in two steps so that no receiver who stays loses a packet: first everything new is added (forwards
-get the outputs of both layouts), and only when that is confirmed is the old taken away.
+A change has two steps so that no remaining receiver loses a packet: the first adds everything new (forwards get the
+outputs of both layouts); the second, after all confirmations, removes the old.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ Circuits = tuple[CrossConnect, ...]
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """Cross-connects, roots before leaves, and forwards by datapath: what devices hold or are to hold."""
+    """Cross-connects, roots before leaves, and forwards by datapath: the state of devices, present or intended."""
 
     circuits: Circuits
     forwards: Forwards
 
     def on(self, device: Device) -> Holding:
-        """The share of one device."""
+        """Return the share of one device."""
         if isinstance(device, str):
             return Holding(tuple(c for c in self.circuits if c.switch == device), {})
         return Holding((), _on(device, self.forwards))
 
     @property
     def devices(self) -> set[Device]:
-        """The devices that hold something of it."""
+        """Return the devices that hold something of it."""
         return {c.switch for c in self.circuits} | set(self.forwards)
 
 
@@ -50,23 +50,23 @@ class Layout:
 
     @property
     def circuits(self) -> Circuits:
-        """The tree's cross-connects, roots first."""
+        """Return the tree's cross-connects, roots first."""
         return self.tree.circuits if self.tree else ()
 
     @property
     def elements(self) -> frozenset[ElementId]:
-        """The ports and splitters that the tree holds."""
+        """Return the ports and splitters that the tree holds."""
         return self.tree.elements if self.tree else frozenset()
 
     @property
     def holding(self) -> Holding:
-        """What devices hold for it."""
+        """Return the device state of the layout."""
         return Holding(self.circuits, self.forwards)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step for some devices: what goes and what comes."""
+    """One step for some devices: state to remove and to add."""
 
     disconnect: Circuits
     connect: Circuits
@@ -75,11 +75,11 @@ class Step:
 
     @property
     def devices(self) -> set[Device]:
-        """The devices that have something to do."""
+        """Return the devices that have something to do."""
         return {c.switch for c in (*self.disconnect, *self.connect)} | set(self.remove) | set(self.add)
 
     def only(self, device: Device) -> Step:
-        """The share of one device."""
+        """Return the share of one device."""
         if isinstance(device, str):
             disconnect = tuple(c for c in self.disconnect if c.switch == device)
             return Step(disconnect, tuple(c for c in self.connect if c.switch == device), {}, {})
@@ -91,7 +91,7 @@ def _on(datapath: DatapathId, forwards: Forwards) -> Forwards:
 
 
 def step_between(before: Holding, after: Holding) -> Step:
-    """What devices that hold `before` have to do to hold `after`."""
+    """Return the step from the device state `before` to `after`."""
     datapaths = {**before.forwards, **after.forwards}
     pairs = {d: (before.forwards.get(d, ()), after.forwards.get(d, ())) for d in datapaths}
     return Step(
@@ -103,7 +103,7 @@ def step_between(before: Holding, after: Holding) -> Step:
 
 
 def both(old: Holding, new: Holding) -> Holding:
-    """All of `new`, and of `old` what does not stand in its way."""
+    """Return the union of `new` and the parts of `old` that do not conflict with it."""
     inputs = {(c.switch, c.input) for c in new.circuits}
     outputs = {(c.switch, c.output) for c in new.circuits}
     kept = (c for c in old.circuits if (c.switch, c.input) not in inputs and (c.switch, c.output) not in outputs)
@@ -113,7 +113,7 @@ def both(old: Holding, new: Holding) -> Holding:
 
 
 def everything(holdings: Iterable[Holding]) -> Holding:
-    """All that any of `holdings` has."""
+    """Return all that any of `holdings` has."""
     circuits: dict[CrossConnect, None] = {}
     forwards: dict[DatapathId, dict[tuple[int, str, str], Forward]] = {}
     for holding in holdings:

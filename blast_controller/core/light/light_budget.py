@@ -24,7 +24,7 @@ from blast_controller.core.model.optics import Optics
 from blast_controller.core.model.requests import LeafMargin
 
 REMEMBERED = 1024
-"""How many answers of the exact search are kept: the same question is asked at admission, and by whoever waits."""
+"""Results of the exact search to cache: admission and each pending part repeat the same queries."""
 
 NO_OVERLOAD = 1000.0
 """dBm that nothing sends."""
@@ -46,7 +46,7 @@ class LightBudget:
         self._warm_up()
 
     def _warm_up(self) -> None:
-        """The solver's first answer takes a fifth of a second: nobody should have to wait for it."""
+        """Run the solver once at startup: its first call takes 0.2 s."""
         for ports in self._ports.values():
             others = [port for port in ports if port.rack != ports[0].rack]
             if others:
@@ -54,17 +54,17 @@ class LightBudget:
                 return
 
     def covers(self, switch: SwitchId) -> bool:
-        """Whether trees on this switch have a power budget."""
+        """Return true if trees on this switch have a power budget."""
         return switch in self._ports
 
     # --------------------------------------------------------------------------------------- what matching asks
 
     def knows(self, switch: SwitchId, sizes: Mapping[int, int]) -> bool:
-        """Whether the catalog reckons with so many splitters of these sizes."""
+        """Return true if the catalog covers this number of splitters of these sizes."""
         return not self.covers(switch) or all(self._sizes[switch][fan_out] >= count for fan_out, count in sizes.items())
 
     def learn(self, switch: SwitchId, splitters: Sequence[Splitter]) -> None:
-        """Reckon with splitters that have lost outputs, too: their size may not have been there before."""
+        """Add the sizes of splitters that have lost outputs to the catalog."""
         whole = self._whole[switch]
         self._compute(switch, [*whole, *(splitter for splitter in splitters if splitter not in whole)])
 
@@ -76,7 +76,7 @@ class LightBudget:
         self._catalogs[switch] = (catalog(self._optics, ports, splitters), *of_best) if ports else ()
 
     def choose(self, switch: SwitchId, most: int | None) -> Choose:
-        """How the splitters of a tree on this switch are chosen, at most `most` of them."""
+        """Return the function that chooses at most `most` splitters of a tree on this switch."""
         if not self.covers(switch):
             return by_count(most)
         return lambda leaves, pool: self._chosen(switch, leaves, pool, most)
@@ -100,21 +100,23 @@ class LightBudget:
     def tree(
         self, ends: TreeEnds, matched: Sequence[Splitter], splitters: Sequence[Splitter], most: int | None
     ) -> BudgetedTree | Refusal:
-        """A tree of splitters of the sizes that the matching took or, where these will not do, of any of `splitters`.
+        """Build a tree from splitters of the matched sizes or, if these fail the budget, from any of `splitters`.
 
-        It has at most `most` splitters. The refusal says which receiver and element bind.
+        The tree has at most `most` splitters. A refusal names the binding receiver and element.
         """
         first = self._shape(ends, [splitter.fan_out for splitter in matched])
         found = self._fit(ends, tuple(splitters), first)
         if isinstance(found, BudgetedTree) and most is not None and len(found.tree.splitters) > most:
-            return Refusal(f"a tree with light enough takes {len(found.tree.splitters)} splitters, but may have {most}")
+            return Refusal(
+                f"a tree within the power budget needs {len(found.tree.splitters)} splitters, but the limit is {most}"
+            )
         return found
 
     def _find_fit(self, ends: TreeEnds, splitters: tuple[Splitter, ...], first: Shape | None) -> BudgetedTree | Refusal:
         return fit(self._optics, ends, splitters, first)
 
     def _shape(self, ends: TreeEnds, fan_out: Sequence[int]) -> Shape | None:
-        """How to hang splitters of these sizes, as far as light between ordinary ports goes."""
+        """Return the arrangement of splitters of these sizes that suffices between ordinary ports."""
         leaves = len(ends.receivers) + (1 if ends.loop_leaf else 0)
         for trees in self._catalogs[ends.root.switch]:
             entry = trees.cheapest(leaves, Counter(fan_out)) if leaves <= trees.max_leaves and fan_out else None
@@ -126,11 +128,11 @@ class LightBudget:
             return None
 
     def brightest(self, ports: Iterable[OpticalPort]) -> OpticalPort:
-        """The port that sends the most light, at worst."""
+        """Return the port that sends the most light, at worst."""
         return max(ports, key=lambda port: self._of(port).entering.worst)
 
     def neediest_first(self, ports: Iterable[OpticalPort]) -> list[OpticalPort]:
-        """Ports in the order of how much light they need."""
+        """Return ports in descending order of the power that they need."""
         return sorted(ports, key=lambda port: -self._of(port).needed.least)
 
     def _of(self, port: OpticalPort) -> Transceiver:
@@ -139,22 +141,22 @@ class LightBudget:
     # ------------------------------------------------------------------------------------------- what comes of it
 
     def certificates(self, tree: LightTree) -> tuple[Certificate, ...]:
-        """What each leaf of a tree gets, in the order of its leaves; nothing where the switch has no budget."""
+        """Return the power at each leaf of a tree, in the order of its leaves; empty without a power budget."""
         return certify_tree(self._optics, tree) if self.covers(tree.switch) else ()
 
     def shortfalls(self, tree: LightTree) -> dict[str, Certificate]:
-        """The leaves, by their port, that get too little or too much light."""
+        """Return the leaves, by their port, that get too little or too much light."""
         return {cert.receiver: cert for cert in self.certificates(tree) if not cert.holds}
 
     def margins(self, tree: LightTree) -> tuple[LeafMargin, ...]:
-        """What a grant says of the light of each leaf, the smallest margin first."""
+        """Return the margins of all leaves for a grant, smallest first."""
         certificates = zip(tree.leaves, self.certificates(tree), strict=False)
         found = (_margin(leaf.port.rack, certificate) for leaf, certificate in certificates)
         return tuple(sorted(found, key=lambda margin: margin.smaller))
 
 
 def told(refusal: Refusal) -> str:
-    """A refusal as a clause that names the receiver, the element and both margins."""
+    """Return a refusal as a clause that names the receiver, the element and both margins."""
     if refusal.binding is None:
         return refusal.sentence
     sensitivity, overload = refusal.binding.sensitivity_margin, refusal.binding.overload_margin
@@ -179,9 +181,9 @@ def _solve(trees: Catalog, leaves: int, pool: tuple[tuple[int, int], ...]) -> Pi
 
 
 def _at_their_best(optics: Optics, ports: Sequence[OpticalPort], splitters: Sequence[Splitter]) -> Optics:
-    """The same with every element as good as the best of its sort: what lacks light there, lacks it everywhere.
+    """Return optics in which every element equals the best of its sort: a tree that fails there fails everywhere.
 
-    Too much light is no matter there. Where elements of a sort are all alike, nothing needs to be any better.
+    Overload is ignored. Where all elements of a sort are equal, the optics are unchanged.
     """
     known = [optics.ports[port.element] for port in ports]
     sorts: defaultdict[int, list[Piece]] = defaultdict(list)
@@ -201,7 +203,7 @@ def _at_their_best(optics: Optics, ports: Sequence[OpticalPort], splitters: Sequ
 
 
 def _best_of(pieces: Sequence[Piece]) -> Piece:
-    """A splitter that leaves no less light than any of these of one size does, be it amplified or not."""
+    """Return a splitter that leaves no less light than any of these of one size does, be it amplified or not."""
     amplifiers = [piece.amplifier for piece in pieces if piece.amplifier is not None]
     amplifier = None
     if amplifiers:

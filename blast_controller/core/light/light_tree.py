@@ -41,24 +41,24 @@ class LightTree:
 
     @property
     def switch(self) -> SwitchId:
-        """The optical switch that holds the tree."""
+        """Return the optical switch that holds the tree."""
         return self.root.switch
 
     @cached_property
     def circuits(self) -> tuple[CrossConnect, ...]:
-        """The cross-connects that make the tree, roots before leaves."""
+        """Return the cross-connects that make the tree, roots before leaves."""
         hung = [CrossConnect(self.switch, h.feed, h.splitter.input) for h in self.splitters]
         return (*hung, *(CrossConnect(self.switch, leaf.feed, leaf.port.output) for leaf in self.leaves))
 
     @cached_property
     def elements(self) -> frozenset[ElementId]:
-        """The ports and splitters that the tree holds."""
+        """Return the ports and splitters that the tree holds."""
         ports = {self.root.element, *(leaf.port.element for leaf in self.leaves)}
         return frozenset(ports | {h.splitter.element for h in self.splitters})
 
     @cached_property
     def free_outputs(self) -> tuple[int, ...]:
-        """Switch inputs of splitter outputs that carry light nowhere, shallowest first."""
+        """Return the switch inputs of unused splitter outputs, shallowest first."""
         used = {h.feed for h in self.splitters} | {leaf.feed for leaf in self.leaves}
         outputs = [
             (self._depth(output), order, output) for order, output in enumerate(self._outputs) if output not in used
@@ -75,29 +75,30 @@ class LightTree:
 
     @property
     def leaf_outputs(self) -> frozenset[int]:
-        """The switch outputs that lead to the leaves' ToRs."""
+        """Return the switch outputs that lead to the leaves' ToRs."""
         return frozenset(leaf.port.output for leaf in self.leaves)
 
     def feed_element(self, leaf: Leaf) -> ElementId:
-        """The splitter output that feeds a leaf, as an element; the port whose transmitter does where there is none."""
+        """Return the splitter output that feeds a leaf, as an element; the port whose transmitter does where there is
+        none."""
         for hung in self.splitters:
             if leaf.feed in hung.splitter.outputs:
                 return hung.splitter.output_element(leaf.feed)
         return self.root.element
 
     def leaf_of(self, rack: str) -> Leaf | None:
-        """The leaf that serves `rack`."""
+        """Return the leaf that serves `rack`."""
         return next((leaf for leaf in self.leaves if leaf.port.rack == rack), None)
 
 
 def build(
     root: OpticalPort, receivers: Sequence[OpticalPort], splitters: Sequence[Splitter], loop_leaf: bool
 ) -> LightTree:
-    """The shallowest tree from `root` to `receivers`.
+    """Return the shallowest tree from `root` to `receivers`.
 
     With `loop_leaf` the root's own receiver sees light too: from an output of the tree, or, where a single receiver
-    needs no splitter, from that receiver's transmitter (a two-way circuit).
-    Raises ValueError when the splitters have too few outputs.
+    needs no splitter, from that receiver's transmitter (a two-way circuit). Raises ValueError when the splitters have
+    too few outputs.
     """
     if loop_leaf and not splitters and len(receivers) == 1:
         (receiver,) = receivers
@@ -130,12 +131,12 @@ def grow(
 
 
 def good_outputs(tree: LightTree, bad_outputs: Collection[int]) -> list[int]:
-    """The open outputs that are not bad, shallowest first."""
+    """Return the open outputs that are not bad, shallowest first."""
     return [output for output in tree.free_outputs if output not in bad_outputs]
 
 
 def prune(tree: LightTree, racks: Collection[str]) -> LightTree:
-    """The tree without the leaves of `racks`, and without the splitters that then serve nobody."""
+    """Return the tree without the leaves of `racks`, and without splitters that then have no leaf."""
     tree = replace(tree, leaves=tuple(leaf for leaf in tree.leaves if leaf.port.rack not in racks))
     while idle := [h for h in tree.splitters if not _serves(tree, h)]:
         tree = replace(tree, splitters=tuple(h for h in tree.splitters if h not in idle))

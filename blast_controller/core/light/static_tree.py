@@ -1,7 +1,8 @@
-"""Static trees: splitters fixed to ToRs or hosts, with no optical switch between (Blast, section II-A, figure 2).
+"""Static trees: splitters fixed to ToRs or hosts, without an optical switch (Blast, section II-A, figure 2).
 
-Nothing is connected for them: rules at the ToRs decide whose packets the light carries and who gets them. One group at
-a time uses a tree. A host that hangs on a splitter directly needs no rule; what it has not joined it drops itself.
+They need no circuits: rules at the ToRs decide which packets enter the tree and which hosts get them. One group at a
+time uses a tree. A host that is attached to a splitter directly needs no rule; it drops packets of groups that it has
+not joined.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from blast_controller.core.model.fabric import CrossConnect, Host, OpticalPort, 
 from blast_controller.core.model.identifiers import ElementId, SwitchId, static_element
 
 NO_SWITCH = SwitchId("")
-"""What its ports are attached to."""
+"""The switch id of a static tree's ports."""
 
 
 @dataclass(frozen=True)
@@ -25,22 +26,22 @@ class StaticLight(LightTree):
 
     @property
     def circuits(self) -> tuple[CrossConnect, ...]:
-        """None: the fibers are fixed."""
+        """Return nothing: the fibers are fixed."""
         return ()
 
     @property
     def elements(self) -> frozenset[ElementId]:
-        """The tree as a whole."""
+        """Return the tree as a whole."""
         return frozenset({static_element(self.name)})
 
     @property
     def free_outputs(self) -> tuple[int, ...]:
-        """None: the fibers are fixed."""
+        """Return nothing: the fibers are fixed."""
         return ()
 
 
 def covers(tree: StaticTree, sender: Host, receivers: Iterable[Host]) -> bool:
-    """Whether the light of `tree` goes from this sender to all these receivers."""
+    """Return true if `tree` leads from this sender to all these receivers."""
     if tree.root_host is not None:
         rooted, local = sender.name == tree.root_host, set()
     else:
@@ -50,7 +51,7 @@ def covers(tree: StaticTree, sender: Host, receivers: Iterable[Host]) -> bool:
 
 
 def light_of(tree: StaticTree, sender: Host, receivers: Iterable[Host]) -> StaticLight:
-    """The tree as these receivers use it."""
+    """Return the tree as these receivers use it."""
     racks = dict.fromkeys(host.rack for host in receivers if host.name not in tree.leaf_hosts)
     local = sender.rack if tree.root_host is None else None
     leaves = tuple(Leaf(_port(rack, tree.leaf_ports[rack]), 0) for rack in racks if rack != local)
@@ -59,7 +60,7 @@ def light_of(tree: StaticTree, sender: Host, receivers: Iterable[Host]) -> Stati
 
 
 def goes_through(tree: StaticTree, light: StaticLight) -> bool:
-    """Whether `light` is as `tree` is wired."""
+    """Return true if `light` matches the wiring of `tree`."""
     root = tree.root_rack in (None, light.root.rack) and light.root.port == tree.root_port
     return root and all(tree.leaf_ports.get(leaf.port.rack) == leaf.port.port for leaf in light.leaves)
 

@@ -1,1 +1,1 @@
-"""What the core is told, asks and knows of the world: data, the words for it, and rules that follow from it alone."""
+"""The core's model: data, terms, and rules that follow from the data alone."""

@@ -1,7 +1,7 @@
-"""What the core asks of the world: data only. Shells carry it out and answer with events (`events.py`).
+"""Commands of the core: data only. Shells execute them and answer with events (`events.py`).
 
-Every change to a device names the reservation and the step it belongs to; the shell answers each (reservation,
-step) exactly once, with a confirmation or a failure, whatever happens to the device.
+Every change to a device has its reservation and step; the shell answers each (reservation, step) exactly once, with a
+confirmation or a failure, whatever happens to the device.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Forward:
 
     @property
     def key(self) -> tuple[int, str, str]:
-        """What the rule matches: adding a forward replaces the one with the same key."""
+        """Return the match of the rule: adding a forward replaces the one with the same key."""
         return (self.in_port, self.source, self.group)
 
 
@@ -39,9 +39,9 @@ class Forward:
 class CircuitChange:
     """One reservation's share of a change to an optical switch; `connect` lists roots before leaves.
 
-    `leaves` are the outputs at which light must come out afterwards, where the switch can tell. It is refused as a
-    whole if what one of the reservations in `after` gives up in the same command could not be disconnected: their
-    light would come out at its leaves, or its light at theirs.
+    `leaves` are the outputs at which light must arrive afterwards, where the switch can measure it. The switch rejects
+    the share as a whole if a circuit that a reservation in `after` gives up in the same command could not be
+    disconnected: light of one reservation would reach the leaves of the other.
     """
 
     reservation: int
@@ -80,7 +80,7 @@ class SetForwarding:
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """Tell whoever waits for this request; `last`: nothing more will happen to it."""
+    """Notify clients that wait for this request; `last`: no further events follow."""
 
     request: RequestKey
     event: RequestEvent
@@ -97,7 +97,7 @@ class ReadDevice:
 
 @dataclass(frozen=True, slots=True)
 class SendProbe:
-    """Send a probe frame with this payload out of a ToR's port; ProbeSeen tells wherever it arrives."""
+    """Send a probe frame with this payload from a ToR's port; ProbeSeen reports its arrival at any port."""
 
     datapath: DatapathId
     port: int
@@ -106,7 +106,7 @@ class SendProbe:
 
 @dataclass(frozen=True, slots=True)
 class Announce:
-    """Tell whoever waits for this topic (an audit's number, a fiber check's name)."""
+    """Notify clients that wait for this topic (an audit's number, a fiber check's name)."""
 
     topic: Hashable
     content: object
@@ -114,9 +114,9 @@ class Announce:
 
 @dataclass(frozen=True, slots=True)
 class Optimize:
-    """Find out, within `seconds`, whom of those in contention to serve first.
+    """Compute, within `seconds`, which of the contending parts to serve first.
 
-    Each revision is answered once by Optimized, with nobody where no answer was found.
+    Each revision is answered once by Optimized, with an empty answer if none was found.
     """
 
     revision: int

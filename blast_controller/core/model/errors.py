@@ -11,7 +11,7 @@ class ImpossibleTransition(CoreError):
     """Our fault: an event reached a state machine in a state whose table does not know it."""
 
     def __init__(self, machine: str, state: str, event: str) -> None:
-        super().__init__(f"a {machine} in state {state} cannot take the event '{event}'")
+        super().__init__(f"a {machine} in state {state} has no transition for the event '{event}'")
 
 
 class FabricError(CoreError):
@@ -36,7 +36,7 @@ class UnknownRequest(RequestError):
     """No request has this key."""
 
     def __init__(self, key: str) -> None:
-        super().__init__(f"no request has the key {key!r}")
+        super().__init__(f"no request has the key {key!r}; check the key and the tenant")
         self.key = key
 
 
@@ -44,7 +44,7 @@ class KeyReused(RequestError):
     """A request with this key but other content exists."""
 
     def __init__(self, key: str) -> None:
-        super().__init__(f"the key {key!r} belongs to a request with other content")
+        super().__init__(f"a request with the key {key!r} and different content exists; use a new key")
         self.key = key
 
 
@@ -58,10 +58,14 @@ class RequestEnded(RequestError):
 
 
 class NotLeader(RequestError):
-    """Another controller decides; `address` is where it is asked, None while nobody does."""
+    """Another controller is the leader; `address` is its address, None if there is no leader."""
 
     def __init__(self, address: str | None) -> None:
-        super().__init__(f"another controller decides: {address}" if address else "no controller decides at the moment")
+        super().__init__(
+            f"another controller is the leader: {address}"
+            if address
+            else "no controller is the leader; try again later"
+        )
         self.address = address
 
 

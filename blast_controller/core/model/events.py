@@ -1,4 +1,4 @@
-"""What the world tells the core: data only, from shells (devices, RPC) or from a simulator."""
+"""Events for the core: data only, from shells (devices, RPC) or a simulator."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class DeviceUp:
 
 @dataclass(frozen=True, slots=True)
 class TableObserved:
-    """A ToR's rules were read again: ours, and how many are somebody else's."""
+    """The rules of a ToR were read: those of Blast, and the number of foreign ones."""
 
     datapath: DatapathId
     rules: frozenset[tuple[int, Forward]]
@@ -35,7 +35,7 @@ class TableObserved:
 
     @property
     def device(self) -> Device:
-        """The ToR."""
+        """Return the ToR."""
         return self.datapath
 
 
@@ -48,7 +48,7 @@ class CircuitsObserved:
 
     @property
     def device(self) -> Device:
-        """The optical switch."""
+        """Return the optical switch."""
         return self.switch
 
 
@@ -91,7 +91,7 @@ class StepConfirmed:
 
 @dataclass(frozen=True, slots=True)
 class StepFailed:
-    """The device refused, did not answer in time, or is away. What it did of the step is unknown."""
+    """The device refused, timed out or is disconnected. Its progress with the step is unknown."""
 
     device: Device
     reservation: int
@@ -101,7 +101,7 @@ class StepFailed:
 
 @dataclass(frozen=True, slots=True)
 class StepDark:
-    """The device did all that (reservation, step) asked, but no light came out at these outputs in time."""
+    """The device completed (reservation, step), but no light arrived at these outputs in time."""
 
     device: Device
     reservation: int
@@ -152,7 +152,7 @@ class ExtensionAsked:
 
 @dataclass(frozen=True, slots=True)
 class ProgressReported:
-    """A sender says that the first `reached` bytes of a part have been sent and need not be sent again."""
+    """A sender has sent the first `reached` bytes of a part and need not send them again."""
 
     request: RequestKey
     part: int
@@ -161,7 +161,7 @@ class ProgressReported:
 
 @dataclass(frozen=True, slots=True)
 class FinishAsked:
-    """An application has sent all bytes of this part, and may say how that went."""
+    """An application has sent all bytes of this part, optionally with a report."""
 
     request: RequestKey
     part: int
@@ -170,7 +170,7 @@ class FinishAsked:
 
 @dataclass(frozen=True, slots=True)
 class WithdrawAsked:
-    """An application gives the request up, or somebody else does so for it: `by` stands in the reason."""
+    """An application, or `by` on its behalf, withdraws the request."""
 
     request: RequestKey
     by: str = "the client"
@@ -178,9 +178,10 @@ class WithdrawAsked:
 
 @dataclass(frozen=True, slots=True)
 class ClientsVanished:
-    """The connections that waited for these requests' first grants are gone: one event for all that came together.
+    """The connections that waited for the first grants of these requests closed: one event for all that closed
+    together.
 
-    What somebody has asked for by `submit`, too, stays.
+    Requests that were also submitted with `submit` stay.
     """
 
     requests: tuple[RequestKey, ...]
@@ -188,7 +189,7 @@ class ClientsVanished:
 
 @dataclass(frozen=True, slots=True)
 class ElementQuarantined:
-    """An operator takes an element out of use; what it serves now goes on."""
+    """An operator quarantines an element; reservations that use it continue."""
 
     element: ElementId
     reason: str
@@ -203,7 +204,7 @@ class ElementReleased:
 
 @dataclass(frozen=True, slots=True)
 class DrainAsked:
-    """An operator wants nothing new admitted (or admitted again); what is active ends by itself."""
+    """An operator starts or ends draining; active requests end by themselves."""
 
     on: bool
 
@@ -217,10 +218,10 @@ class AuditAsked:
 
 @dataclass(frozen=True, slots=True)
 class VerifyAsked:
-    """An operator wants the free fibers checked with probe frames.
+    """An operator starts a check of the free fibers with probe frames.
 
-    `nonce` is what makes the probes unguessable: 16 to 64 random bytes. Devices that are away are waited for, for at
-    most `patience` seconds.
+    `nonce` (16 to 64 random bytes) makes the probes unpredictable. The check waits at most `patience` seconds for
+    disconnected devices.
     """
 
     nonce: bytes
@@ -229,7 +230,7 @@ class VerifyAsked:
 
 @dataclass(frozen=True, slots=True)
 class OperatorActed:
-    """An operator has done something that was not refused; `by` says who that is, `did` what it was."""
+    """An operator's successful action: `by` is the operator, `did` the action."""
 
     by: str
     did: str
@@ -237,7 +238,7 @@ class OperatorActed:
 
 @dataclass(frozen=True, slots=True)
 class Optimized:
-    """The optimizer's answer to the question of this revision: whom to serve first (nobody: as without)."""
+    """The optimizer's answer for this revision: the parts to serve first (empty: no preference)."""
 
     revision: int
     chosen: tuple[Chosen, ...] = ()

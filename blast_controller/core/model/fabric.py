@@ -1,8 +1,7 @@
-"""The fabric as the operator wired it: racks, hosts, optical switches, splitters, and the fibers between them.
+"""The fabric as wired: racks, hosts, optical switches, splitters, and the fibers between them.
 
-`onward` holds what is fixed (fibers and splitters); cross-connects are what the controller adds. Light travels one way
-only, so `reached_ports` answers "where would light entering here come out?" for any set of cross-connects, whoever made
-them.
+`onward` has the fixed connections (fibers and splitters); the controller adds cross-connects. Optical paths are
+unidirectional, so `reached_ports` returns where light that enters here leaves, for any set of cross-connects.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ Node = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A server: the ToR port it hangs on (`port`, an OpenFlow port number) and its address on the data network.
+    """A server: its ToR port (`port`, an OpenFlow port number) and its address on the data network.
 
-    `access_rate`: bits/s of its link to the packet network, either way; None where nobody has said.
+    `access_rate`: bit/s of its link to the packet network in each direction; None if unknown.
     """
 
     name: str
@@ -55,17 +54,18 @@ class OpticalPort:
 
     @property
     def element(self) -> ElementId:
-        """The name of this port as a piece of hardware that can be quarantined."""
+        """Return the name of this port as a piece of hardware that can be quarantined."""
         return port_element(self.rack, self.port, self._side)
 
     @property
     def whole_element(self) -> ElementId:
-        """The name of the whole port, where this may be a side of it."""
+        """Return the name of the whole port, where this may be a side of it."""
         return port_element(self.rack, self.port)
 
     @property
     def end(self) -> str:
-        """What a tree needs one of: any port of the rack, or one that transmits (rack/tx), or one that receives."""
+        """Return the end of a tree that the port can serve: any port of the rack, a transmitter (rack/tx) or a
+        receiver."""
         return f"{self.rack}{self._side}"
 
     @property
@@ -75,7 +75,7 @@ class OpticalPort:
         return "/tx" if self.input else "/rx"
 
     def sides(self) -> tuple[OpticalPort, OpticalPort]:
-        """The transmitting and the receiving fiber as ports of their own."""
+        """Return the transmitting and the receiving fiber as ports of their own."""
         return replace(self, output=0), replace(self, input=0)
 
 
@@ -83,7 +83,7 @@ class OpticalPort:
 class Rack:
     """A rack: an OpenFlow datapath (possibly shared with other racks) and its optical ports.
 
-    `uplink_rate`: bits/s of its link to the other racks over the packet network, either way; None where nobody says.
+    `uplink_rate`: bit/s of its link to the other racks over the packet network in each direction; None if unknown.
     """
 
     name: str
@@ -106,20 +106,20 @@ class Splitter:
 
     @property
     def fan_out(self) -> int:
-        """N, the number of outputs."""
+        """Return N, the number of outputs."""
         return len(self.outputs)
 
     @property
     def element(self) -> ElementId:
-        """The name of this splitter as a piece of hardware that can be quarantined."""
+        """Return the name of this splitter as a piece of hardware that can be quarantined."""
         return splitter_element(self.name)
 
     def output_element(self, output: int) -> ElementId:
-        """The name of the output that enters the switch at input `output`."""
+        """Return the name of the output that enters the switch at input `output`."""
         return output_element(self.name, output)
 
     def without(self, bad: Callable[[ElementId], bool]) -> Splitter:
-        """The splitter as if it had only the outputs that are not bad."""
+        """Return the splitter as if it had only the outputs that are not bad."""
         return replace(self, outputs=tuple(output for output in self.outputs if not bad(self.output_element(output))))
 
 
@@ -150,9 +150,9 @@ class CrossConnect:
 
 @dataclass(frozen=True)
 class Fabric:
-    """Everything the operator declared, immutable. `light_rate` is the rate of an optical port in bit/s.
+    """The configured fabric, immutable. `light_rate` is the rate of an optical port in bit/s.
 
-    `optics` says what elements do to light; the fabric's wiring does not depend on it.
+    `optics` has the optical properties of elements; the wiring does not depend on it.
     """
 
     racks: Mapping[str, Rack]
@@ -165,7 +165,7 @@ class Fabric:
 
     @cached_property
     def onward(self) -> Mapping[Node, Sequence[Node]]:
-        """Where fibers and splitters lead light on to. A ToR never passes light on from its receiver.
+        """Return the fixed connections from each node. A ToR never forwards light from its receiver.
 
         Nodes: ("tor", rack, port), ("in", switch, n), ("out", switch, n), ("splitter", name).
         """
@@ -182,7 +182,7 @@ class Fabric:
 
     @cached_property
     def hosts_by_rack(self) -> Mapping[str, tuple[Host, ...]]:
-        """The hosts of each rack, in the order in which they were declared."""
+        """Return the hosts of each rack, in the order in which they were declared."""
         found: dict[str, list[Host]] = {name: [] for name in self.racks}
         for host in self.hosts.values():
             found[host.rack].append(host)
@@ -190,23 +190,23 @@ class Fabric:
 
     @cached_property
     def directional(self) -> bool:
-        """Whether a rack can send to one group and receive from another by the two fibers of one port."""
+        """Return true if a rack can send to one group and receive from another over the two fibers of one port."""
         return any(p.end != rack.name for rack in self.racks.values() for p in rack.optical_ports)
 
     def datapath_of(self, rack: str) -> DatapathId:
-        """The datapath of a rack."""
+        """Return the datapath of a rack."""
         return self.racks[rack].datapath
 
     def root_end(self, rack: str) -> str:
-        """What a tree needs of the rack that sends."""
+        """Return the end of a tree that a sending rack needs."""
         return f"{rack}/tx" if self.directional else rack
 
     def leaf_end(self, rack: str) -> str:
-        """What a tree needs of a rack that receives."""
+        """Return the end of a tree that a receiving rack needs."""
         return f"{rack}/rx" if self.directional else rack
 
     def whole_ports_on(self, switch: SwitchId) -> list[OpticalPort]:
-        """Every ToR optical port attached to `switch`, both fibers together."""
+        """Return every ToR optical port attached to `switch`, both fibers together."""
         joined: dict[tuple[str, int], OpticalPort] = {}
         for port in self.ports_on(switch):
             other = joined.get((port.rack, port.port), port)
@@ -216,17 +216,17 @@ class Fabric:
         return list(joined.values())
 
     def ports_on(self, switch: SwitchId) -> list[OpticalPort]:
-        """Every ToR optical port attached to `switch`."""
+        """Return every ToR optical port attached to `switch`."""
         return [p for rack in self.racks.values() for p in rack.optical_ports if p.switch == switch]
 
 
 def rack_of(end: str) -> str:
-    """The rack of what `OpticalPort.end` names."""
+    """Return the rack of an end named by `OpticalPort.end`."""
     return end.partition("/")[0]
 
 
 def reached_ports(fabric: Fabric, circuits: Iterable[CrossConnect], source: OpticalPort) -> set[tuple[str, int]]:
-    """The (rack, port) pairs that see light when `source` transmits, given these cross-connects."""
+    """Return the (rack, port) pairs that see light when `source` transmits, given these cross-connects."""
     crossed: dict[Node, list[Node]] = defaultdict(list)
     for circuit in circuits:
         crossed["in", circuit.switch, circuit.input].append(("out", circuit.switch, circuit.output))

@@ -24,20 +24,20 @@ class HyperEdge:
 
 
 def hyper_edge(request: MulticastRequest, receivers: Sequence[str], fabric: Fabric, loop_leaf: bool) -> HyperEdge:
-    """These receivers of a request; without `others` where all are in the sender's rack."""
+    """Return the hyper-edge of these receivers; without `others` if all are in the sender's rack."""
     sender = fabric.hosts[request.sender].rack
     others = other_racks(sender, receivers, fabric)
     return HyperEdge(sender, others, leaves_of(len(others), loop_leaf), float(request.bytes) * len(receivers))
 
 
 def other_racks(sender: str, receivers: Iterable[str], fabric: Fabric) -> tuple[str, ...]:
-    """The racks of these hosts without the sender's, each once, in the order in which their hosts are named."""
+    """Return the racks of these hosts without the sender's, each once, in the order in which their hosts are named."""
     return tuple(dict.fromkeys(rack for host in receivers if (rack := fabric.hosts[host].rack) != sender))
 
 
 def leaves_of(racks: int, loop_leaf: bool) -> int:
-    """How many ends a tree to so many racks has, the sender's not counted.
+    """Return the number of leaves of a tree to this number of racks, without the sender's.
 
-    A single receiver is lit both ways by one more cross-connect, without a splitter.
+    A single receiver is lit in both directions by one more cross-connect, without a splitter.
     """
     return racks + (1 if loop_leaf and racks > 1 else 0)

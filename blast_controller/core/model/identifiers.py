@@ -1,6 +1,6 @@
-"""What names devices, links and pieces of hardware: types of their own, so that none is taken for another.
+"""Identifiers of devices, links and hardware: separate types, so that they cannot be confused.
 
-Their text is that of configuration, journal and commands; it is made here and nowhere else.
+This module alone defines their text form in configuration, journal and commands.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ DatapathId = NewType("DatapathId", int)
 """The OpenFlow datapath of a ToR, or of several that share one."""
 
 Device = SwitchId | DatapathId
-"""What is told to do something, and answers."""
+"""A device that receives commands and answers them."""
 
 
 class LinkId(NamedTuple):
@@ -29,40 +29,40 @@ ElementId = NewType("ElementId", str)
 
 
 def port_element(rack: str, port: int, side: str = "") -> ElementId:
-    """A rack's optical port, or (`side` /tx or /rx) one of its fibers."""
+    """Return a rack's optical port, or (`side` /tx or /rx) one of its fibers."""
     return ElementId(f"port:{rack}/{port}{side}")
 
 
 def splitter_element(name: str) -> ElementId:
-    """A splitter."""
+    """Return a splitter."""
     return ElementId(f"splitter:{name}")
 
 
 def output_element(splitter: str, switch_input: int) -> ElementId:
-    """The output of a splitter that leads to this input of its switch."""
+    """Return the element of the splitter output at this input of its switch."""
     return ElementId(f"output:{splitter}/{switch_input}")
 
 
 def static_element(name: str) -> ElementId:
-    """A static tree."""
+    """Return a static tree."""
     return ElementId(f"static:{name}")
 
 
 def is_splitter(element: ElementId) -> bool:
-    """Whether this is a splitter."""
+    """Return true for a splitter."""
     return element.startswith("splitter:")
 
 
 def is_output(element: ElementId) -> bool:
-    """Whether this is an output of a splitter."""
+    """Return true for an output of a splitter."""
     return element.startswith("output:")
 
 
 def is_static(element: ElementId) -> bool:
-    """Whether this is a static tree."""
+    """Return true for a static tree."""
     return element.startswith("static:")
 
 
 def device_name(device: Device) -> str:
-    """A switch, or a ToR by its datapath id, as people are told of it."""
+    """Return the name of a switch or, by its datapath id, of a ToR."""
     return f"switch:{device}" if isinstance(device, str) else f"tor:{device:016x}"

@@ -1,4 +1,4 @@
-"""How long a part may have its light: from size and rate, at least and at most what the operator has set."""
+"""Length of leases: from size and rate, within the operator's bounds."""
 
 from __future__ import annotations
 
@@ -14,22 +14,25 @@ MIN_SHARE_OF_LINE = 1e-3
 
 
 def rate_of(request: MulticastRequest, fabric: Fabric) -> float:
-    """Bit/s at which a request's data is sent."""
+    """Return the bit/s at which a request's data is sent."""
     return min(fabric.light_rate, request.max_rate or fabric.light_rate)
 
 
 def check_terms(request: MulticastRequest, fabric: Fabric, settings: CoreSettings) -> None:
-    """Raise Rejected for what is too slow, or would need light for longer than a lease lasts."""
+    """Raise Rejected if a request is too slow or needs longer than the maximum lease."""
     least = min_rate(fabric, settings)
     rate = rate_of(request, fabric)
     if rate < least:
-        raise Rejected("bad_rate", f"The highest rate must be at least {speed(least)} here, not {speed(rate)}.")
+        raise Rejected(
+            "bad_rate",
+            f"The maximum rate {speed(rate)} is below this fabric's minimum {speed(least)}; request a higher rate.",
+        )
     service = request.bytes * 8 / rate
     if service > settings.lease_maximum and not request.may_pause:
         raise Rejected(
             "lease_too_long",
-            f"At {speed(rate)} the data takes {duration(service)} and a lease lasts at most "
-            f"{duration(settings.lease_maximum)}: ask for less data, for a higher rate, or with mayPause.",
+            f"At {speed(rate)} the transfer takes {duration(service)}, longer than the maximum lease of "
+            f"{duration(settings.lease_maximum)}; request less data, a higher rate, or mayPause.",
         )
 
 
@@ -39,25 +42,26 @@ def check_longer(request: MulticastRequest, part: Part, added: float, fabric: Fa
     if added and wanted > settings.lease_maximum:
         raise Rejected(
             "lease_too_long",
-            f"With that the lease would last {duration(wanted)} in all, and it may last at most "
-            f"{duration(settings.lease_maximum)}: ask for less, or for a new grant when this one is over.",
+            f"The extended lease would last {duration(wanted)}, longer than the maximum of "
+            f"{duration(settings.lease_maximum)}; request a shorter extension, or submit a new request when this "
+            "lease ends.",
         )
 
 
 def lease_of(request: MulticastRequest, part: Part, fabric: Fabric, settings: CoreSettings) -> float:
-    """Seconds for which a part would be granted its light now."""
+    """Return the lease of a part in seconds."""
     if part.chunk is not None:
         return min(part.chunk + LEASE_MARGIN, settings.lease_maximum)
     return min(_unlimited(request, part, fabric, settings), settings.lease_maximum)
 
 
 def service_of(request: MulticastRequest, part: Part, fabric: Fabric) -> float:
-    """Seconds that what is still to be sent to a part takes."""
+    """Return the seconds needed to send the remaining data of a part."""
     return max(0, request.bytes - part.reached) * 8 / rate_of(request, fabric)
 
 
 def min_rate(fabric: Fabric, settings: CoreSettings) -> float:
-    """Bit/s below which nobody is granted light."""
+    """Return the minimum rate of a grant in bit/s."""
     return fabric.light_rate * MIN_SHARE_OF_LINE if settings.min_rate is None else settings.min_rate
 
 

@@ -1,4 +1,4 @@
-"""What the fabric's elements do to light, where the operator says so."""
+"""Optical properties of the fabric's elements, where configured."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from blast_controller.core.model.identifiers import SwitchId
 
 @dataclass(frozen=True)
 class Optics:
-    """Ports and splitters by element name, passes by optical switch. What is not in here has no power budget."""
+    """Ports and splitters by element name, passes by optical switch. Elements without an entry have no power budget."""
 
     ports: Mapping[str, Transceiver] = field(default_factory=dict)
     splitters: Mapping[str, Piece] = field(default_factory=dict)
     passes: Mapping[str, Passive] = field(default_factory=dict)
 
     def budgeted(self, switch: SwitchId) -> bool:
-        """Whether trees on this switch have a power budget."""
+        """Return true if trees on this switch have a power budget."""
         return switch in self.passes

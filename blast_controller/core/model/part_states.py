@@ -26,19 +26,19 @@ class PartState(Enum):
 
     @property
     def final(self) -> bool:
-        """Whether nothing more can happen to the part."""
+        """Return true if the state is final."""
         return self not in (PartState.PENDING, PartState.CONFIGURING, PartState.ACTIVE)
 
 
 class PartEvent(Enum):
-    """What can happen to a part."""
+    """Events of a part's state machine."""
 
     PICKED = "picked"
     CONFIRMED = "confirmed"
     FAILURE = "failure"
     GIVEN_UP = "given up"
     WITHDRAWN = "withdrawn"
-    PENDING_TIMEOUT_OVER = "patience over"
+    PENDING_TIMEOUT_OVER = "pending timeout expired"
     FINISHED = "finished"
     LEASE_END = "lease end"
     LIGHT_LOST = "light lost"
@@ -66,5 +66,5 @@ TRANSITIONS: dict[tuple[PartState, PartEvent], PartState] = {
 
 
 def after(state: PartState, event: PartEvent) -> PartState:
-    """The state that follows. Raises ImpossibleTransition for a pair that is not in the table."""
+    """Return the state that follows. Raises ImpossibleTransition for a pair that is not in the table."""
     return follow("part", TRANSITIONS, state, event)

@@ -1,4 +1,4 @@
-"""What must be on disk before a device hears of it: the core returns records first, the runtime persists them."""
+"""Records: state that must be on disk before any command reaches a device. The core returns them first."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 from blast_controller.core.model.identifiers import ElementId
 
 Body = Mapping[str, Any]
-"""What the journal keeps of one thing, as JSON has it."""
+"""The JSON data that the journal keeps for one object."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The new state of one thing.
+    """The new state of one object.
 
-    `kind` is "request", "event", "reservation", "element", "probe", "late" or "meta"; `body` is JSON-able, None when
-    the thing is to be forgotten; `elements` are the ports and splitters that a reservation holds; `note` says in a word
-    or two what happened.
+    `kind` is "request", "event", "reservation", "element", "probe", "late" or "meta"; `body` is JSON data, None to
+    delete the object; `elements` are the ports and splitters that a reservation holds; `note` is a short description of
+    the change.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""What applications ask for and what they get: requests, parts, grants, and the events that tell them."""
+"""Requests of applications: requests, parts, grants, and their events."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ RequestKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class MulticastRequest:
-    """A multicast that an application wants; times in seconds from receipt, rates in bit/s, hosts by name.
+    """A requested multicast; times in seconds from receipt, rates in bit/s, hosts by name.
 
-    A higher `priority` goes first; receivers of one that `may_split` may be served one part after the other, and one
-    that `may_pause` may lose its light at the end of a lease and continue later where it stopped.
+    A higher `priority` precedes; a request that `may_split` may be served in several parts one after the other, and one
+    that `may_pause` may be paused at the end of a lease and resume later at the same byte.
     """
 
     key: str
@@ -33,13 +33,13 @@ class MulticastRequest:
 
     @property
     def id(self) -> RequestKey:
-        """What names the request."""
+        """Return the request's tenant and key."""
         return (self.tenant, self.key)
 
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """What to change of a request; refused whole or done whole."""
+    """A change of a request; it is applied or rejected as a whole."""
 
     add_receivers: tuple[str, ...] = ()
     remove_receivers: tuple[str, ...] = ()
@@ -59,10 +59,10 @@ class Timings:
 
 @dataclass(frozen=True, slots=True)
 class LeafMargin:
-    """The light of one leaf: least, typical and most power received (dBm), and both margins (dB).
+    """The received power of one leaf: minimum, typical and maximum (dBm), and both margins (dB).
 
-    `sensitivity` is how far the least power is above what the receiver needs, `overload` how far the most is below what
-    it stands; `binding` is the element that binds the smaller of them.
+    `sensitivity` is the distance of the minimum power above the receiver's sensitivity, `overload` that of the maximum
+    below its overload power; `binding` is the element that binds the smaller margin.
     """
 
     rack: str
@@ -75,7 +75,7 @@ class LeafMargin:
 
     @property
     def smaller(self) -> float:
-        """The margin that counts; the receiver works if it is not negative."""
+        """Return the margin that counts; the receiver works if it is not negative."""
         return min(self.sensitivity, self.overload)
 
 
@@ -102,7 +102,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class TransferReport:
-    """How a transfer went, as its sender tells; None where it says nothing. `duration` is in seconds."""
+    """A sender's report about a transfer; unknown values are None. `duration` is in seconds."""
 
     bytes_sent: int | None = None
     duration: float | None = None
@@ -110,13 +110,13 @@ class TransferReport:
     failed_receivers: tuple[str, ...] = ()
 
     def about(self, receivers: tuple[str, ...]) -> TransferReport:
-        """The same without receivers that are not among these."""
+        """Return the same without receivers that are not among these."""
         failed = frozenset(self.failed_receivers)
         return replace(self, failed_receivers=tuple(receiver for receiver in receivers if receiver in failed))
 
 
 class EventKind(Enum):
-    """What can happen to a request, as told to its client."""
+    """Events of a request that its client receives."""
 
     GRANTED = "granted"
     PAUSED = "paused"
@@ -127,7 +127,7 @@ class EventKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class RequestEvent:
-    """One thing that happened; `sequence` counts from 1 within the request, those that are dropped included."""
+    """An event; `sequence` counts from 1 within the request, dropped events included."""
 
     sequence: int
     kind: EventKind
@@ -141,9 +141,9 @@ class RequestEvent:
 class Part:
     """The receivers of a request that one light tree serves.
 
-    `reached` bytes have been sent as far as the sender has said, and `heard` is whether it has said anything since its
-    lease began; `chunk` is how many seconds of data the policy gives it in a lease (None: all that remain). The policy
-    knows it by the number `slot`, and it may still fall into `slots` parts, which take the numbers from there on.
+    `reached` is the number of bytes sent as last reported, and `heard` is true if the sender reported during the
+    current lease; `chunk` is the seconds of data that the policy allows in a lease (None: all that remain). The policy
+    knows the part by the number `slot`; it may be split into `slots` parts, which take the numbers from there on.
     """
 
     index: int
@@ -165,10 +165,9 @@ class Part:
 
 @dataclass(slots=True)
 class Request:
-    """A request and all that became of it. `content` is what the client first asked, to recognize a repetition.
+    """A request with its state. `content` is the client's original request, to recognize a repetition.
 
-    `told` counts the events so far, of which `events` are the latest few; `arrival` numbers the requests that this
-    process knows.
+    `told` counts all events, of which `events` are the latest; `arrival` numbers the requests of this process.
     """
 
     content: MulticastRequest
@@ -184,7 +183,7 @@ class Request:
 
     @property
     def state(self) -> PartState:
-        """Active or pending while a part is; else how the last part ended."""
+        """Return active or pending if a part is; else the state of the part that ended last."""
         states = [part.state for part in self.parts]
         for state in (PartState.ACTIVE, PartState.CONFIGURING, PartState.PENDING):
             if state in states:

@@ -1,4 +1,4 @@
-"""What the operator may set about decisions; times in seconds."""
+"""Settings of the operator for decisions; times in seconds."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from algorithms.scheduling import DEFAULT
 
 @dataclass(frozen=True, slots=True)
 class TenantLimits:
-    """What one tenant may have: parts that wait, splitters held at once, seconds of lit trees within an hour.
+    """Limits of one tenant: pending parts, splitters held at a time, seconds of lit trees within an hour.
 
-    `share` is its part of the light relative to others', for policies that share by tenant.
+    `share` is its weight relative to other tenants, for policies that share by tenant.
     """
 
     max_pending: int | None = None
@@ -27,16 +27,17 @@ UNLIMITED = TenantLimits()
 
 @dataclass(frozen=True, slots=True)
 class CoreSettings:
-    """`max_splitters_per_tree` is the paper's k (None: no limit); a lease is the estimated service time times
-    `lease_factor`, at least `lease_minimum` and, extensions included, at most `lease_maximum`; nobody asks for light at
-    less than `min_rate` bit/s (None: a thousandth of the line's); `reconcile_every` is how often devices are read
-    again (None: never); a grant waits `link_wait` for the ports of its leaves, and a link may be lost for
-    `flap_tolerance`;
-    a fiber is dead if no probe has come through it within `probe_wait`; a tree whose transfer is done stays lit for
-    `keep_warm` if nobody needs a piece of it (0: is taken down at once), and of each kind of pieces that no transfer
-    uses the share `warm_reserve` is kept dark (0: none is); `optimize` is how long the optimizer may think about a
-    decision (0: it is not asked); of a request the latest `max_events` events are kept, and of ended requests
-    `max_ended` are known; a tenant of which nothing else is said may have `max_pending_per_tenant` parts that wait."""
+    """Settings of the core. `max_splitters_per_tree` is the paper's k (None: no limit). A lease is the estimated
+    service time times `lease_factor`, at least `lease_minimum` and, with extensions, at most `lease_maximum`. The
+    minimum rate of requests is `min_rate` bit/s (None: a thousandth of the line rate).
+
+    `reconcile_every` is the interval of reconciliation (None: never); a grant waits `link_wait` for the ports of its
+    leaves, and a link may be lost for `flap_tolerance`; a fiber is dead if no probe passes it within `probe_wait`. A
+    tree whose transfer is done stays warm for `keep_warm` if no other group needs its pieces (0: it is torn down at
+    once), and the share `warm_reserve` of the idle pieces of each kind stays dark (0: none). `optimize` is the
+    optimizer's time budget for a decision (0: no optimizer). The latest `max_events` events of a request and at most
+    `max_ended` ended requests are kept; a tenant without own limits may have `max_pending_per_tenant` pending parts.
+    """
 
     group_network: IPv4Network = field(default_factory=lambda: IPv4Network("239.77.0.0/16"))
     group_port: int = 5001
@@ -65,22 +66,22 @@ class CoreSettings:
     tenants: Mapping[str, TenantLimits] = field(default_factory=dict)
 
     def limits(self, tenant: str) -> TenantLimits:
-        """What this tenant may have."""
+        """Return the limits of a tenant."""
         return self.tenants.get(tenant, UNLIMITED)
 
     def pending_limit(self, tenant: str) -> int:
-        """How many parts of this tenant may wait."""
+        """Return the limit of a tenant's pending parts."""
         own = self.limits(tenant).max_pending
         return self.max_pending_per_tenant if own is None else own
 
 
 @dataclass(slots=True)
 class StandingOrders:
-    """What the operator has ordered, until the next order: to be read whenever something goes by it."""
+    """The operator's current settings; read them at each use."""
 
     settings: CoreSettings
     draining: bool = False
 
     def limits(self, tenant: str) -> TenantLimits:
-        """What this tenant may have."""
+        """Return the limits of a tenant."""
         return self.settings.limits(tenant)

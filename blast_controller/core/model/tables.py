@@ -13,7 +13,8 @@ E = TypeVar("E", bound=Enum)
 
 
 def follow(machine: str, table: Mapping[tuple[S, E], S], state: S, event: E) -> S:
-    """The state that follows. Raises ImpossibleTransition, which names the machine, for a pair not in the table."""
+    """Return the state that follows. Raises ImpossibleTransition, which names the machine, for a pair not in the
+    table."""
     try:
         return table[state, event]
     except KeyError:

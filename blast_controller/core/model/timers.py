@@ -55,7 +55,7 @@ class AuditDue:
 
 @dataclass(frozen=True, slots=True)
 class QuotaLook:
-    """Somebody may have light again, because an hour has passed since they had much."""
+    """A tenant may be served again: an hour has passed since its last use of lit time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +82,14 @@ class ProbeDue:
 
 @dataclass(frozen=True, slots=True)
 class ClearAgain:
-    """A switch would not take away the circuits of a fiber check."""
+    """A switch failed to remove the circuits of a fiber check."""
 
     switch: SwitchId
 
 
 @dataclass(frozen=True, slots=True)
 class Cool:
-    """A tree was to be kept until this moment for whoever asks for its group again."""
+    """The time until which a warm tree is kept for its group ends."""
 
     reservation: int
     at: float
@@ -123,10 +123,10 @@ _Entry = tuple[float, int, Deadline, bool]
 
 @dataclass(slots=True)
 class Timers:
-    """Deadlines are only hints to look: whoever handles one checks whether it still holds.
+    """Deadlines are hints to check: each handler verifies whether its deadline still holds.
 
-    Of those that are kept there is one entry at a time, however often they move: whoever handles one that has moved on
-    keeps it again. Entries that do not count any more stay in the heap until they come up, or until they are the half.
+    A kept deadline has one entry at a time, however often it moves: its handler schedules it again if it moved on.
+    Obsolete entries stay in the heap until they are due, or until they are half of all.
     """
 
     _heap: list[_Entry] = field(default_factory=list)
@@ -149,18 +149,18 @@ class Timers:
             self._push(when, deadline, kept=True)
 
     def drop(self, deadline: Deadline) -> None:
-        """Nobody need look at `deadline` any longer."""
+        """Cancel `deadline`."""
         self._kept.pop(deadline, None)
         self._forget_stale()
 
     def next(self) -> float | None:
-        """When the earliest deadline is."""
+        """Return the time of the earliest deadline, or None."""
         while self._heap and self._is_stale(self._heap[0]):
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
     def due(self, now: float, most: int) -> list[Deadline]:
-        """At most so many of the deadlines that are over, earliest first; each is handed out once."""
+        """Return at most `most` expired deadlines, earliest first; each is returned once."""
         found: list[Deadline] = []
         while len(found) < most and (when := self.next()) is not None and when <= now:
             _, _, deadline, kept = heapq.heappop(self._heap)

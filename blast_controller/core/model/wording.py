@@ -1,32 +1,32 @@
-"""How lists and moments read in the sentences that people get."""
+"""Formatting of lists and times in messages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sized
 
 MAX_NAMED = 20
-"""How many names stand in one sentence."""
+"""Maximum number of names in one message."""
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names with commas between; of very many the first ones."""
+    """Return the names with commas between; of very many the first ones."""
     every = list(names)
     more = len(every) - MAX_NAMED
     return ", ".join(every[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def are(things: Sized) -> str:
-    """The verb that goes with so many things."""
+    """Return the verb for a singular or plural."""
     return "is" if len(things) == 1 else "are"
 
 
 def moment(seconds: float) -> str:
-    """How far off something is."""
+    """Format a time from now."""
     return "now" if seconds < 0.05 else f"in {duration(seconds)}"
 
 
 def speed(rate: float) -> str:
-    """A rate in bit/s with the unit that fits it."""
+    """Return a rate in bit/s with the unit that fits it."""
     for unit, name in ((1e9, "Gbit/s"), (1e6, "Mbit/s")):
         if rate >= unit:
             return f"{rate / unit:.4g} {name}"
@@ -34,7 +34,7 @@ def speed(rate: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """How long something takes."""
+    """Format a duration."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     if seconds < 120:

@@ -1,1 +1,1 @@
-"""From what the policy decides to light: whom it hears of, and how parts get what it gives them."""
+"""From decisions of the policy to light trees: views of parts, and the placement of parts."""

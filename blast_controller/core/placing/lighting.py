@@ -17,7 +17,7 @@ from blast_controller.core.rollout.reservations import Reservations
 
 
 class Lighting:
-    """Opens, changes and reuses reservations; trees that are only kept warm give way."""
+    """Opens, changes and reuses reservations; evicts warm trees as needed."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Lighting:
             return False
         layout = self._layouts.layout(request.current, part.receivers, tree, address)
         if tree is not None and not isinstance(tree, StaticLight):
-            self._warm.note_lit_anew(request.current, part, now)
+            self._warm.note_cold_start(request.current, part, now)
         lenders = self._warm.hand_over(layout.elements)
         reservation = self._reservations.open(request.current.id, part.index, layout, address, lenders)
         self._picked(request, part, reservation)
@@ -56,7 +56,7 @@ class Lighting:
         self._table.move(request, part, PartEvent.PICKED)
 
     def change(self, request: Request, reservation: Reservation, change: Change, now: float) -> None:
-        """Let a part that has light have other light."""
+        """Change the light tree of an active part."""
         lenders = self._warm.hand_over(change.target.elements)
         outcomes = self._reservations.change(reservation, change, lenders)
         self._table.touch(request, "changing")

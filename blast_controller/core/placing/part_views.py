@@ -1,4 +1,4 @@
-"""What the policy is told of: parts about which something has changed, and leases that are over."""
+"""Input of the policy: changed parts and expired leases."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class PartViews:
         self._agenda, self._table, self._reservations = agenda, table, reservations
 
     def of(self, request: Request, part: Part) -> PartView:
-        """A part as it is now."""
+        """Return a part as it is now."""
         return PartView(request, part, self._reservations.live.get(part.reservation or 0))
 
     def end_lease(self, request: Request, part: Part) -> None:
-        """The lease of a part is over that competes anew at the next decision."""
+        """Let a part whose lease is over compete again at the next decision."""
         self._agenda.end_leases([self.of(request, part)])
 
     def take_changed(self) -> list[PartView]:
-        """The parts of every request about which something has changed, of those that are known no longer, too."""
+        """Return the parts of every changed request, including forgotten ones."""
         names = dict.fromkeys([*self._agenda.take_requests(), *self._table.touched])
         found = self._table.take_forgotten()
         found += [self._table.requests[name] for name in names if name in self._table.requests]
@@ -38,7 +38,7 @@ class PartViews:
 
 
 class LeasesOver:
-    """Parts whose lease is over compete anew, where that is anybody's loss."""
+    """Parts whose lease is over compete again if other parts need their resources."""
 
     def __init__(
         self, agenda: Agenda, table: RequestTable, dispatcher: Dispatcher, grants: Grants, endings: Endings
@@ -47,7 +47,8 @@ class LeasesOver:
         self._grants, self._endings = grants, endings
 
     def take(self, now: float) -> list[PartView]:
-        """The parts that compete anew. One whose tree is being changed, or is nobody else's loss, keeps it."""
+        """Return the parts that compete again. A part whose tree is being changed, or that blocks no other part, keeps
+        it."""
         active = [view for view in self._agenda.take_leases() if view.part.state is PartState.ACTIVE]
         competing = [s for s in active if not s.busy and self._dispatcher.has_given_light_to(s.name)]
         for view in active:
@@ -60,6 +61,6 @@ class LeasesOver:
         self._agenda.end_leases(view for view in leases if view.name in names)
 
     def pause(self, names: Iterable[PartName], now: float) -> None:
-        """Take the light from these parts."""
+        """Pause these parts."""
         for name in names:
             self._endings.pause(*self._table.named(name), now)

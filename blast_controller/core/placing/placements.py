@@ -33,7 +33,7 @@ class Placements:
         self._grants, self._agenda = grants, agenda
 
     def start(self, start: Start, allowance: Mapping[str, int], now: float) -> None:
-        """Give a part what the policy has chosen for it; what cannot be had is asked for again at the next decision."""
+        """Serve a part as the policy chose; if resources are missing, the part stays for the next decision."""
         request, part = self._table.named(start.job.name)
         if part.state is PartState.ACTIVE:
             part.chunk = None if start.last else start.seconds
@@ -52,7 +52,7 @@ class Placements:
 
 
 class Refusals:
-    """Parts for which the last decision has found no tree that gives each receiver its light."""
+    """Parts for which the last decision found no tree within the power budget."""
 
     def __init__(
         self, plan: LightPlan, table: RequestTable, layouts: LayoutPlanner, endings: Endings, orders: StandingOrders
@@ -61,7 +61,7 @@ class Refusals:
         self._endings, self._orders = endings, orders
 
     def tell(self, now: float) -> bool:
-        """Tell them, and end those that nothing that could come free would serve; whether there were such."""
+        """Publish the reasons, and end parts that no resource could serve. Return true if there were such parts."""
         ended = False
         for name, refusal in self._plan.refused.items():
             request, part = self._table.named(name)
@@ -76,19 +76,20 @@ class Refusals:
         except Rejected as never:
             self._endings.end(request, part, PartEvent.GIVEN_UP, never.sentence, now)
             return True
-        self._table.explain(request, part, f"of what is free {told(refusal)}")
+        self._table.explain(request, part, f"with the free resources {told(refusal)}")
         return False
 
 
 class ServingAside:
-    """Serves groups within one rack, and with static trees: they cost nobody else any light."""
+    """Serves groups within one rack and by static trees: they use no shared optical resources."""
 
     def __init__(self, layouts: LayoutPlanner, dispatcher: Dispatcher, lighting: Lighting) -> None:
         self._layouts, self._dispatcher, self._lighting = layouts, dispatcher, lighting
         self._aside: dict[PartName, PartView] = {}
 
     def serve(self, views: Iterable[PartView], limits: Mapping[str, int], now: float) -> list[PartView]:
-        """Light such parts of these, and those that have waited for their ToRs or trees. Returns whom it has lit."""
+        """Serve those of these parts, and of the ones that wait for their ToRs or trees, that can be. Return the parts
+        served."""
         for view in [view for view in views if view.part.state is PartState.PENDING]:
             wanted, part = view.request.current, view.part
             if self._layouts.has_static(wanted, part.receivers) or not self._dispatcher.competes(wanted, part):

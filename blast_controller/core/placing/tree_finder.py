@@ -29,7 +29,7 @@ class KeptLight:
         self._planner, self._layouts = planner, layouts
 
     def tree_for(self, name: PartName) -> LightTree | None:
-        """The tree that is still lit for exactly a part that waits."""
+        """Return the warm tree of a pending part, if it matches exactly."""
         try:
             request, part = self._table.named(name)
         except KeyError:
@@ -38,7 +38,7 @@ class KeptLight:
         return kept.layout.tree if kept is not None else None
 
     def find(self, request: MulticastRequest, part: Part, allowance: Mapping[str, int]) -> Reservation | None:
-        """The reservation whose tree may serve this part, with no more splitters than the tenant is allowed."""
+        """Return the reservation whose tree may serve this part, with no more splitters than the tenant is allowed."""
         reservation = self._warm.find(request, part)
         tree = reservation.layout.tree if reservation is not None else None
         if tree is None or self._layouts.absent_datapaths(request, part.receivers):
@@ -60,7 +60,7 @@ class TreeFinder:
         planned = self._plan.take((request.current.id, part.slot))
         if planned is not None:
             return self._as_planned(request, part, planned, now)
-        return self._again(request, part, start, allowance, now) or self._anew(request, part, start, now)
+        return self._again(request, part, start, allowance, now) or self._search(request, part, start, now)
 
     def _as_planned(self, request: Request, part: Part, planned: Planned, now: float) -> bool:
         if planned.kept:
@@ -70,7 +70,7 @@ class TreeFinder:
             return self._lighting.light_again(request, part, kept, now)
         return self._plan.is_free(planned) and self._lighting.light(request, part, planned.tree, now)
 
-    def _anew(self, request: Request, part: Part, start: Start, now: float) -> bool:
+    def _search(self, request: Request, part: Part, start: Start, now: float) -> bool:
         tree = self._layouts.tree_of(request.current, part.receivers, Choice(start.switch, start.pieces))
         return tree is not None and self._lighting.light(request, part, tree, now)
 

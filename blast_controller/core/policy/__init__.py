@@ -1,1 +1,1 @@
-"""Who gets light next, on what, and what stays lit in between."""
+"""Scheduling: which part is served next with which resources, and which trees stay warm."""

@@ -23,12 +23,12 @@ LARGEST_SIZE = 1 << 62
 def check_request(request: MulticastRequest, fabric: Fabric) -> None:
     """Raise Rejected unless the request makes sense by itself and names hosts of this fabric."""
     if not 1 <= len(request.key) <= LONGEST_KEY or not request.key.isprintable():
-        raise Rejected("bad_key", f"A key has 1 to {LONGEST_KEY} printable characters; choose another.")
+        raise Rejected("bad_key", f"The key must have 1 to {LONGEST_KEY} printable characters; use another key.")
     _check_host(request.sender, fabric)
     check_receivers(request.sender, request.receivers, fabric)
     check_size(request.bytes)
     if request.max_rate is not None and not request.max_rate > 0:
-        raise Rejected("bad_rate", f"The highest rate must be positive, not {request.max_rate:g} bit/s.")
+        raise Rejected("bad_rate", f"The maximum rate must be positive, not {request.max_rate:g} bit/s.")
     if request.pending_timeout is not None and not request.pending_timeout >= 0:
         raise Rejected("bad_time", "The pending timeout must not be negative.")
     if request.deadline is not None and not request.deadline >= 0:
@@ -50,21 +50,23 @@ def check_receivers(sender: str, receivers: Sequence[str], fabric: Fabric) -> No
     for host in receivers:
         _check_host(host, fabric)
     if sender in receivers:
-        raise Rejected("sender_among_receivers", f"The sender {sender} is among the receivers; leave it out.")
+        raise Rejected("sender_among_receivers", f"The sender {sender} is among the receivers; remove it.")
     if len(set(receivers)) < len(receivers):
         twice = next(host for index, host in enumerate(receivers) if host in receivers[:index])
-        raise Rejected("duplicate_receivers", f"The receiver {twice} is named twice.")
+        raise Rejected("duplicate_receivers", f"The receiver {twice} is listed twice; list each receiver once.")
 
 
 def check_extension(request: MulticastRequest, extension: Extension, fabric: Fabric) -> MulticastRequest:
-    """The request as it would be after `extension`. Raises Rejected when the extension makes no sense."""
+    """Return the request as it would be after `extension`. Raises Rejected when the extension makes no sense."""
     for host in extension.remove_receivers:
         if host not in request.receivers:
             raise Rejected("not_a_receiver", f"{host} is not among the receivers, so it cannot be removed.")
     if not 0 <= extension.add_seconds < math.inf or extension.add_bytes < 0:
         raise Rejected("bad_extension", "Added time and bytes must not be negative.")
     if extension == Extension():
-        raise Rejected("bad_extension", "The extension asks for nothing.")
+        raise Rejected(
+            "bad_extension", "The extension changes nothing; add receivers, time or bytes, or remove receivers."
+        )
     kept = tuple(host for host in request.receivers if host not in extension.remove_receivers)
     receivers = kept + extension.add_receivers
     check_receivers(request.sender, receivers, fabric)
@@ -73,7 +75,7 @@ def check_extension(request: MulticastRequest, extension: Extension, fabric: Fab
 
 
 def group_of(request: MulticastRequest, receivers: Sequence[str], fabric: Fabric, loop_leaf: bool) -> Group | None:
-    """The hyper-edge that these receivers of a request are; None when all are in the sender's rack."""
+    """Return the hyper-edge that these receivers of a request are; None when all are in the sender's rack."""
     edge = hyper_edge(request, receivers, fabric, loop_leaf)
     if not edge.others:
         return None
@@ -82,7 +84,7 @@ def group_of(request: MulticastRequest, receivers: Sequence[str], fabric: Fabric
 
 
 def served_statically(request: MulticastRequest, fabric: Fabric, inventory: Inventory) -> bool:
-    """Whether a static tree, in use or not, goes from this sender to these receivers."""
+    """Return true if a static tree, in use or not, leads from this sender to these receivers."""
     sender, receivers = fabric.hosts[request.sender], [fabric.hosts[name] for name in request.receivers]
     return any(covers(tree, sender, receivers) for tree in inventory.usable_static())
 
@@ -90,19 +92,20 @@ def served_statically(request: MulticastRequest, fabric: Fabric, inventory: Inve
 def check_feasible(
     group: Group | None, fabric: Fabric, inventory: Inventory, loop_leaf: bool, max_splitters_per_tree: int | None
 ) -> None:
-    """Raise Rejected unless the group could be served if nobody else held anything."""
+    """Raise Rejected unless the group could be served without any other holders."""
     if group is None or inventory.available_to_one().fit(group):
         return
     largest = _largest_group(fabric, inventory, loop_leaf, max_splitters_per_tree)
     if len(group.racks) > largest:
         raise Rejected(
             "group_too_wide",
-            f"The group spans {len(group.racks)} racks; the splitters of this fabric can join at most {largest}.",
+            f"The group spans {len(group.racks)} racks; the splitters of this fabric reach at most {largest}. "
+            "Split the receivers into smaller groups.",
             largest,
         )
     raise Rejected(
         "no_path",
-        "No optical switch has usable ports of all the racks of this group: "
+        "No optical switch has usable ports of all racks of this group:  "
         + "; ".join(f"{end}: {_port_trouble(end, fabric, inventory)}" for end in sorted(group.racks))
         + ".",
         largest,
@@ -114,14 +117,14 @@ def check_share(group: Group, inventory: Inventory, max_splitters_per_tree: int)
     if inventory.available_to_one({group.tenant: max_splitters_per_tree}).fit(group) is None:
         raise Rejected(
             "too_many_splitters",
-            f"The group needs more splitters than one tenant gets: the tenant {group.tenant} may hold "
-            f"{max_splitters_per_tree} at a time.",
+            f"The group needs more splitters than the tenant {group.tenant} may hold at a time "
+            f"({max_splitters_per_tree}); submit smaller groups.",
         )
 
 
 def _check_host(host: str, fabric: Fabric) -> None:
     if host not in fabric.hosts:
-        raise Rejected("unknown_host", f"The fabric has no host {host!r}; `blast fabric show` lists them.")
+        raise Rejected("unknown_host", f"The fabric has no host {host!r}; run `blast fabric show` for all names.")
 
 
 def _largest_group(fabric: Fabric, inventory: Inventory, loop_leaf: bool, max_splitters_per_tree: int | None) -> int:

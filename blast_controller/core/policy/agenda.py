@@ -1,4 +1,4 @@
-"""What the next decision looks at, besides the requests that have changed."""
+"""The agenda of the next decision, in addition to changed requests."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from blast_controller.core.policy.dispatcher import PartView
 
 
 class Agenda:
-    """Requests to look at again, and parts whose lease is over and that compete anew."""
+    """Requests to examine again, and parts with an expired lease that compete again."""
 
     def __init__(self) -> None:
         self._again: dict[RequestKey, None] = {}
         self._over: dict[PartName, PartView] = {}
 
     def look_again(self, requests: Iterable[RequestKey]) -> None:
-        """Something has changed for these, and not of them."""
+        """Add requests that must be examined because of a change elsewhere."""
         self._again |= dict.fromkeys(requests)
 
     def take_requests(self) -> list[RequestKey]:
-        """Those to look at again, in order; they are not any more."""
+        """Return and clear the requests to examine, in order."""
         again, self._again = self._again, {}
         return list(again)
 
     @property
     def leases_over(self) -> frozenset[PartName]:
-        """The parts whose lease is over, by request and slot."""
+        """Return the parts whose lease is over, by request and slot."""
         return frozenset(self._over)
 
     def end_leases(self, parts: Iterable[PartView]) -> None:
-        """The leases of these are over."""
+        """Add parts with an expired lease."""
         self._over |= {part.name: part for part in parts}
 
     def take_leases(self) -> list[PartView]:
-        """The parts whose lease is over; the next decision is about others."""
+        """Return the parts whose lease is over; the next decision is about others."""
         over, self._over = self._over, {}
         return list(over.values())

@@ -1,4 +1,4 @@
-"""How much of what nobody uses is to be dark, so that it may be lit without taking a lit tree down first."""
+"""The share of idle pieces to keep dark, so that a new tree need not wait for a teardown."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from blast_controller.core.model.identifiers import SwitchId
 
 
 def reserve_of(idle: int, share: float) -> int:
-    """How many of so many idle pieces of a kind are to be dark: their `share`, in whole pieces."""
+    """Return how many of these idle pieces of a kind must be dark: their `share`, in whole pieces."""
     return math.floor(share * idle)
 
 
 @dataclass(frozen=True, slots=True)
 class DarkReserve:
-    """Idle pieces of a switch: splitters of so many ways, or (0) the ports of all racks; `reserve` are to be dark."""
+    """Idle pieces of a switch: splitters of the fan-out `ways`, or (0) ports of all racks; `reserve` must be dark."""
 
     switch: SwitchId
     fan_out: int
@@ -27,7 +27,7 @@ class DarkReserve:
 
 
 def dark_reserves(inventory: Inventory, share: float) -> list[DarkReserve]:
-    """All of it, for people: the ports of one rack are not told from those of another."""
+    """Return all reserves for display; the ports of all racks are summed."""
     sums: defaultdict[tuple[SwitchId, int], list[int]] = defaultdict(lambda: [0, 0, 0])
     for kind, idle in (+inventory.idle.counts).items():
         found, dark = sums[kind.switch, kind.fan_out], inventory.dark.counts[kind]

@@ -1,9 +1,8 @@
-"""Who gets light next: keeps the scheduling policy told of parts and hardware, and hands out what it decides.
+"""The dispatcher: keeps the scheduling policy informed of parts and hardware, and executes its decisions.
 
-The policy lives in `algorithms.scheduling`; it counts ports and splitters and knows neither names nor devices. What it
-knows is brought up to date before every decision by comparing it, part by part, with how things stand (`look_at` says
-which parts to compare), so that no path of a part's life can be forgotten here. A part that stays within its sender's
-rack, or has a static tree, is none of its business.
+The policy is in `algorithms.scheduling`; it counts ports and splitters and knows neither names nor devices. Before
+every decision its state is compared, part by part, with the actual state (`look_at` selects the parts), so that no path
+of a part's life can be forgotten here. Parts within their sender's rack and parts on static trees do not concern it.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ SET_UP = 0.025
 
 @dataclass(frozen=True, slots=True)
 class Light:
-    """What the policy has to know of light: the budget, and what the starts of a decision take."""
+    """The policy's view of power: the budget, and the elements that the starts of a decision take."""
 
     budget: LightBudget
     plan: LightPlan
@@ -56,20 +55,20 @@ class PartView:
 
     @property
     def name(self) -> PartName:
-        """What the policy calls it."""
+        """Return the policy's name of the part."""
         return self.request.current.id, self.part.slot
 
     @property
     def busy(self) -> bool:
-        """Whether devices are at work on what it holds."""
+        """Return true while devices are changing the part's reservation."""
         return self.reservation is not None and self.reservation.busy
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Parts that get light, or (`job.continues`) keep it for another lease, and parts that lose it for a while.
+    """Parts to serve, or (`job.continues`) to renew for another lease, and parts to pause.
 
-    Where the decision is postponed, the leases `again` are to be ended once more before the next one.
+    If the decision is postponed, the leases `again` must be ended once more before the next one.
     """
 
     starts: tuple[Start, ...]
@@ -91,13 +90,13 @@ class Dispatcher:
         self._numbers = {rack: number for number, rack in enumerate(fabric.racks)}
         self._vertices = directional_ports(len(fabric.racks)) if fabric.directional else shared_ports
         self._racks = list(fabric.racks)
-        self.begin_anew()
+        self.start_over()
 
-    def begin_anew(self) -> None:
-        """Go by the settings as they are now, with a policy that knows of no part and no hardware."""
-        self._inventory.offer_anew()
+    def start_over(self) -> None:
+        """Reset the policy with the current settings; it then knows no part and no hardware."""
+        self._inventory.reset_offer()
         self._limits: dict[str, int] = {}
-        self._told: dict[PartName, Job] = {}
+        self._known_jobs: dict[PartName, Job] = {}
         sizes = range(2, max((s.fan_out for s in self._fabric.splitters.values()), default=1) + 1)
         nothing: dict[str, Feasibility] = {
             switch: Feasibility(
@@ -113,38 +112,38 @@ class Dispatcher:
 
     @property
     def kept_free_for(self) -> PartName | None:
-        """The part that has waited too long, for which everything that it needs is kept free."""
+        """Return the part that has waited too long, for which everything that it needs is kept free."""
         holder = self._scheduler.holder
         return None if holder is None else holder.name
 
     def has_given_light_to(self, name: PartName) -> bool:
-        """Whether the policy knows of the light of this part."""
+        """Return true if the policy counts the part as served."""
         return self._scheduler.light_of(name) is not None
 
     @property
     def tried(self) -> int:
-        """How often the last decision has looked for light for a part."""
+        """Return how many placements the last decision tried for a part."""
         return self._scheduler.tried
 
     def lacks_light(self, name: PartName) -> bool:
-        """Whether a part waits because of what is free no tree would give each of its receivers the right light."""
+        """Return true if a part waits because no tree of the free resources meets the power budget."""
         return self._scheduler.is_refused(name)
 
     # ------------------------------------------------------------------------------ what the policy asks back
 
     def place(self, job: Job, terms: Terms) -> Placement | Unplaced:
-        """Plan the light of a job that fits by its numbers."""
+        """Plan the tree of a job whose counts of ports and splitters fit."""
         count = len(self._racks)
         (root,) = (self._racks[number] for number in racks_of(job.sender, count))
         racks = (self._racks[number] for number in racks_of(job.receivers, count))
         return self._light.plan.place(job.name, (root, tuple(rack for rack in racks if rack != root)), terms)
 
     def has_kept(self, name: PartName) -> bool:
-        """Whether what a part whose lease is over holds is still its own."""
+        """Return true if a part with an expired lease still holds its resources."""
         return self._light.plan.has_kept(name)
 
     def keep(self, name: PartName) -> None:
-        """The part goes on with it."""
+        """Renew the part's tree for another lease."""
         self._light.plan.keep(name)
 
     # ------------------------------------------------------------------------------------------- deciding
@@ -152,9 +151,9 @@ class Dispatcher:
     def decide(
         self, views: Iterable[PartView], leases: Collection[PartView], limits: Mapping[str, int], now: float
     ) -> Decision:
-        """What follows from how `views` stand now and from the ends of `leases`.
+        """Decide from the current state of `views` and the ends of `leases`.
 
-        `limits` says how many splitters a tenant may hold in all, -1 where it may have no light at all.
+        `limits` has the total number of splitters of a tenant, -1 if it may not be served at all.
         """
         found = list(views)
         changes = self._inventory.take_offer_changes()
@@ -182,7 +181,7 @@ class Dispatcher:
         return Decision(*self._scheduler.decide(now, chosen))
 
     def _learn_sizes(self, switches: Iterable[SwitchId]) -> None:
-        """A splitter that loses an output is of another size."""
+        """Teach the policy the sizes of splitters with lost outputs."""
         for switch in switches:
             if not self._light.budget.knows(switch, self._inventory.capacity.sizes(switch)):
                 self._light.budget.learn(switch, self._inventory.usable_splitters(switch))
@@ -201,7 +200,7 @@ class Dispatcher:
         return (0, (kind.fan_out,)) if kind.fan_out else (1 << self._vertex(kind.end), ())
 
     def _vertex(self, end: str) -> int:
-        """The policy's number of an end, see `group`."""
+        """Return the policy's number of an end, see `group`."""
         number = self._numbers[rack_of(end)]
         return number + len(self._racks) if end == self._fabric.leaf_end(rack_of(end)) != rack_of(end) else number
 
@@ -212,15 +211,15 @@ class Dispatcher:
                 self._scheduler.limit(tenant, limits.get(tenant), now)
 
     def _end(self, view: PartView, now: float) -> None:
-        """Tell the policy of a part that is here no longer, or has lost its light, or has other light than it knows."""
+        """Remove a part from the policy that ended, was revoked, or has a different tree than the policy knows."""
         start = self._scheduler.light_of(view.name)
         if start is not None:
             self._end_light(view, start, now)
         elif self._scheduler.waits(view.name):
             if view.part.state is not PartState.PENDING:
                 self._scheduler.withdraw(view.name, now)
-            elif (job := self._job(view)) != self._told.get(view.name):
-                self._told[view.name] = job
+            elif (job := self._job(view)) != self._known_jobs.get(view.name):
+                self._known_jobs[view.name] = job
                 self._scheduler.extend(job, now)
 
     def _end_light(self, view: PartView, start: Start, now: float) -> None:
@@ -238,7 +237,7 @@ class Dispatcher:
             self._scheduler.lease_end(view.name, now, self._remaining(view))
 
     def _begin(self, view: PartView, now: float) -> None:
-        """Tell the policy of a part that has begun to wait, or that has light which is not of its giving."""
+        """Add a part to the policy that became pending, or that has a tree from elsewhere."""
         name = view.name
         if self._scheduler.waits(name) or self._scheduler.light_of(name) is not None:
             return
@@ -248,16 +247,16 @@ class Dispatcher:
             job = replace(self._job(view), group=replace(self._group(view), ports=ports), continues=True)
             self._scheduler.adopt(Start(job, switch, pieces, job.remaining, last=True))
         elif self._waits_for_policy(view):
-            job = self._told[name] = self._job(view)
+            job = self._known_jobs[name] = self._job(view)
             self._scheduler.arrive(job, now)
         else:
-            self._told.pop(name, None)
+            self._known_jobs.pop(name, None)
 
     def _waits_for_policy(self, view: PartView) -> bool:
         return view.part.state is PartState.PENDING and self.competes(view.request.current, view.part)
 
     def _held(self, view: PartView) -> tuple[int, str, Pieces] | None:
-        """The ports and splitters that a part has of a switch; None if it has none."""
+        """Return the ports and splitters that a part has of a switch; None if it has none."""
         if view.part.state not in (PartState.CONFIGURING, PartState.ACTIVE) or view.reservation is None:
             return None
         pieces = [piece for e in view.reservation.elements if (piece := self._inventory.offered_as(e)) is not None]
@@ -270,16 +269,16 @@ class Dispatcher:
     # -------------------------------------------------------------------------------------- parts as jobs
 
     def competes(self, request: MulticastRequest, part: Part) -> bool:
-        """Whether a part needs light of a switch at all."""
+        """Return true if a part needs an optical switch at all."""
         return bool(other_racks(self._fabric.hosts[request.sender].rack, part.receivers, self._fabric))
 
     def receivers_of(self, start: Start, request: MulticastRequest, part: Part) -> tuple[str, ...]:
-        """The receivers of a part that a start serves: those in its racks, and those in the sender's own."""
+        """Return the receivers of a part that a start serves: those in its racks, and those in the sender's own."""
         racks = {self._racks[number] for number in racks_of(start.job.group.ports, len(self._racks))}
         return tuple(host for host in part.receivers if self._fabric.hosts[host].rack in racks)
 
     def _remaining(self, view: PartView) -> float:
-        """Seconds of data at line rate that are still to be sent."""
+        """Return the seconds of data at line rate that are still to be sent."""
         request = view.request.current
         return service_of(request, view.part, self._fabric)
 

@@ -1,8 +1,8 @@
-"""Who of the trees that are kept lit gives way first, for each kind of pieces that they hold.
+"""Order of eviction of warm trees, for each kind of pieces that they hold.
 
-First those whose group is not trusted to come back before others need its pieces, the oldest of them first. Of the
-others those that are overdue, the longest first; then the one that is expected back last. To take the oldest first
-would be the worst of all where jobs take turns: it is the next to be asked for again.
+Trees whose group is not trusted to return before others need its pieces come first, oldest first. Then the overdue ones
+follow, longest overdue first; then the one that is expected last. Evicting the oldest first would be worst where jobs
+alternate: it is the next one to be requested.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class GivingWay:
         self._holders: defaultdict[Kind, _Holders] = defaultdict(_Holders)
 
     def add(self, number: int, kinds: Collection[Kind], due: float | None) -> None:
-        """A tree that holds pieces of these kinds is kept lit from now on."""
+        """Add a warm tree that holds pieces of these kinds."""
         self._places[number] = _Place(kinds, due)
         for kind in kinds:
             if due is None:
@@ -46,7 +46,7 @@ class GivingWay:
                 insort(self._holders[kind].trusted, (due, number))
 
     def remove(self, number: int) -> None:
-        """It is not any longer; it may never have been."""
+        """Remove a tree, if it is known."""
         place = self._places.pop(number, None)
         for kind in place.kinds if place is not None else ():
             holders = self._holders[kind]
@@ -56,15 +56,15 @@ class GivingWay:
                 del holders.trusted[bisect_left(holders.trusted, (place.due, number))]
 
     def is_trusted(self, number: int) -> bool:
-        """Whether the group of a tree that is kept lit is trusted to come back."""
+        """Return true if the group of a warm tree is trusted to return."""
         return self._places[number].due is not None
 
     def newcomer(self, kind: Kind) -> int | None:
-        """The first to go of those whose group is not trusted."""
+        """Return the first to go of those whose group is not trusted."""
         return next(iter(self._holders[kind].newcomers), None) if kind in self._holders else None
 
     def trusted(self, kind: Kind, now: float) -> int | None:
-        """The first to go of those whose group is."""
+        """Return the first to go of those whose group is."""
         held = self._holders[kind].trusted if kind in self._holders else []
         if not held:
             return None

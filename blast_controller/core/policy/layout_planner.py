@@ -31,9 +31,10 @@ class LayoutPlanner:
         self._planner = planner
 
     def tree_of(self, request: MulticastRequest, receivers: Sequence[str], choice: Choice) -> LightTree | None:
-        """The tree for a part that the policy has given these splitters; None where they are not to be had after all.
+        """Return the tree for a part with the splitters that the policy chose; None if they are not available after
+        all.
 
-        That may be where a tree that was given up for somebody else had more of what this part counted on.
+        This happens if an evicted tree held more of the counted pieces.
         """
         try:
             return self._planner.matched(*self._racks_of(request, receivers), choice)
@@ -47,12 +48,12 @@ class LayoutPlanner:
         return self._planner.anywhere(*self._racks_of(request, receivers), most)
 
     def check_light(self, request: MulticastRequest, receivers: Sequence[str], most: int | None) -> None:
-        """Raise Rejected unless the power budget would allow a tree if nobody held anything."""
+        """Raise Rejected unless the power budget allows a tree without any other holders."""
         root, racks = self._racks_of(request, receivers)
         refusal = self._planner.refusal(root, racks, most) if racks else None
         if refusal is not None:
             raise Rejected(
-                "power_budget", f"No tree of this fabric gives every receiver of the group its light: {told(refusal)}."
+                "power_budget", f"No tree of this fabric meets the power budget of every receiver: {told(refusal)}."
             )
 
     def mended(self, tree: LightTree, outputs: Collection[int]) -> LightTree | None:
@@ -60,20 +61,20 @@ class LayoutPlanner:
         return self._planner.mended(tree, outputs)
 
     def layout(self, request: MulticastRequest, receivers: Sequence[str], tree: LightTree | None, group: str) -> Layout:
-        """A tree with the forwards that these receivers need."""
+        """Return a tree with the forwards that these receivers need."""
         hosts = self._fabric.hosts
         forwards = forwards_for(self._fabric, hosts[request.sender], [hosts[name] for name in receivers], tree, group)
         return Layout(tuple(receivers), tree, forwards)
 
     def has_static(self, request: MulticastRequest, receivers: Sequence[str]) -> bool:
-        """Whether a static tree, in use or not, could serve them."""
+        """Return true if a static tree, in use or not, could serve these receivers."""
         if not self._fabric.static_trees:
             return False
         sender, members = self._hosts(request, receivers)
         return any(covers(tree, sender, members) for tree in self._inventory.usable_static())
 
     def static_for(self, request: MulticastRequest, receivers: Sequence[str]) -> StaticLight | None:
-        """A free static tree that serves them: it costs nobody else any light, so it is taken at once."""
+        """Return a free static tree for these receivers. It uses no shared resources, so it is taken at once."""
         sender, members = self._hosts(request, receivers)
         tree = next((t for t in self._inventory.available_static() if covers(t, sender, members)), None)
         return None if tree is None else light_of(tree, sender, members)
@@ -82,14 +83,14 @@ class LayoutPlanner:
         return self._fabric.hosts[request.sender], [self._fabric.hosts[name] for name in receivers]
 
     def _racks_of(self, request: MulticastRequest, receivers: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-        """The rack that sends, and the others that receive."""
+        """Return the rack that sends, and the others that receive."""
         root = self._fabric.hosts[request.sender].rack
         return root, other_racks(root, receivers, self._fabric)
 
     # ------------------------------------------------------------------------------------------ extension
 
     def extended(self, layout: Layout, request: MulticastRequest, group: str) -> Layout:
-        """The layout for `request`'s receivers, grown out of `layout` without moving what is lit.
+        """Return the layout for `request`'s receivers, grown from `layout` without moving lit leaves.
 
         Raises Rejected when that cannot be had.
         """
@@ -104,32 +105,39 @@ class LayoutPlanner:
         else:
             added = [rack for rack in racks if old.leaf_of(rack) is None]
             grown = self._planner.grown(old, added) if added else old
-            gone = {leaf.port.rack for leaf in old.leaves} - set(racks) - {old.root.rack}
-            tree = prune(grown, gone) if racks else None
+            removed = {leaf.port.rack for leaf in old.leaves} - set(racks) - {old.root.rack}
+            tree = prune(grown, removed) if racks else None
         return self.layout(request, request.receivers, tree, group)
 
     def _extended_static(self, old: StaticLight, request: MulticastRequest) -> StaticLight:
         tree = self._fabric.static_trees[old.name]
         sender, members = self._hosts(request, request.receivers)
         if not covers(tree, sender, members):
-            raise Rejected("no_free_output", f"The static tree {old.name} does not reach all of these receivers.")
+            raise Rejected(
+                "no_free_output",
+                f"The static tree {old.name} does not reach all of these receivers; "
+                "submit a new request for the larger group.",
+            )
         return light_of(tree, sender, members)
 
     def _first_tree(self, request: MulticastRequest) -> LightTree:
         found = self.tree_of_any(request, request.receivers, None)
         if isinstance(found, Refusal):
             self.check_light(request, request.receivers, None)
-            raise Rejected("no_resources", f"No tree of what is free gives every receiver its light: {told(found)}.")
+            raise Rejected(
+                "no_resources", f"No tree of free resources meets the power budget of every receiver: {told(found)}."
+            )
         if found is None:
             raise Rejected(
-                "no_resources", "There are not enough free optical ports or splitters for this extension now."
+                "no_resources",
+                "There are not enough free optical ports or splitters for this extension; try again later.",
             )
         return found
 
     # -------------------------------------------------------------------------------------- why it waits
 
     def waits_for(self, request: MulticastRequest, receivers: Sequence[str], allowance: Mapping[str, int]) -> str:
-        """What keeps a part pending, as one sentence."""
+        """Return the reason why a part is pending, as one sentence."""
         away = self.absent_datapaths(request, receivers)
         group = group_of(request, receivers, self._fabric, self._orders.settings.loop_leaf)
         if group is not None:
@@ -142,7 +150,7 @@ class LayoutPlanner:
         if away:
             return f"Waiting: {away[0]}."
         if group is not None and allowance.get(request.tenant, 0) < 0:
-            return f"Waiting: the tenant {request.tenant} has used up its light for this hour."
+            return f"Waiting: the tenant {request.tenant} has used its quota of lit time for this hour."
         if group is not None and self._inventory.available_to_one().fit(group) is None:
             sender, members = self._hosts(request, receivers)
             trees = [tree.name for tree in self._inventory.usable_static() if covers(tree, sender, members)]
@@ -152,14 +160,14 @@ class LayoutPlanner:
         if busy:
             return f"Waiting for a free optical port of {', '.join(busy)}."
         if request.tenant in allowance and group is not None and self._inventory.available_now().fit(group):
-            return f"Waiting: the tenant {request.tenant} holds as many splitters as it may."
+            return f"Waiting: the tenant {request.tenant} has reached its limit of splitters."
         return "Waiting for free splitters."
 
     def _any_port(self, end: str) -> bool:
         return any(self._inventory.available_ports(end, switch) for switch in self._fabric.switches)
 
     def absent_datapaths(self, request: MulticastRequest, receivers: Sequence[str]) -> list[str]:
-        """Which ToRs of the group are away and why, each as a clause."""
+        """Return the disconnected ToRs of the group with reasons, each as a clause."""
         racks = dict.fromkeys(self._fabric.hosts[host].rack for host in (request.sender, *receivers))
         away = self._inventory.away
         datapaths = {rack: self._fabric.racks[rack].datapath for rack in racks}

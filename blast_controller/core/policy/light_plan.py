@@ -1,8 +1,8 @@
-"""Which pieces the starts of one decision take, where pieces of a size are not alike: planned as the policy goes.
+"""Planning of the elements that the starts of one decision take, where splitters of a size differ.
 
-The policy counts what is free as if every lease that is over were up for grabs. So that is what trees are planned of:
-what can be had now, and last what such leases still hold, without what earlier starts of the same decision take. Who
-goes on with the light that it has finds it untouched, or does not go on.
+The policy counts resources as if the elements of every expired lease were free. Trees are planned from the same set:
+available elements first, those of expired leases last, without the elements of earlier starts of the decision. A part
+continues with its tree only if no other start took elements of it.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Planned:
 
 
 class LightPlan:
-    """What the starts of the decision at hand take. `find_kept` finds the tree that is still lit for a part.
+    """The elements that the starts of the current decision take. `find_kept` finds a part's warm tree.
 
-    `refused` says by part why no tree of what is free would do.
+    `refused` has the reason, by part, why no tree of the free resources suffices.
     """
 
     def __init__(
@@ -60,18 +60,18 @@ class LightPlan:
         self._stocks = (Stock(self._dark_ports, self._splitters), Stock(self._ports, self._splitters))
 
     def begin(self, over: Mapping[PartName, frozenset[ElementId]]) -> None:
-        """A decision begins in which these leases are over, each with the pieces that it holds."""
+        """Begin a decision with these expired leases and their elements."""
         self.refused.clear()
         self._planned.clear()
         self._taken.clear()
         self._over, self._given_back = over, frozenset[ElementId]().union(*over.values())
 
     def take(self, name: PartName) -> Planned | None:
-        """What was planned for a start; None where pieces of a size are alike, and the first that are free will do."""
+        """Return the plan of a start; None if splitters of a size are equal and any free ones suffice."""
         return self._planned.pop(name, None)
 
     def is_free(self, planned: Planned) -> bool:
-        """Whether all that was planned can be had now."""
+        """Return true if all planned elements are available now."""
         return all(self._inventory.is_available(element) for element in planned.tree.elements)
 
     # ----------------------------------------------------------------------------------------- what is asked
@@ -80,7 +80,7 @@ class LightPlan:
         """Plan a tree, with the terms of the policy."""
         if not self._budget.covers(SwitchId(terms.switch)):
             return Placement(terms.pieces)
-        planned = self._kept(name, ends, terms) or self._anew(name, ends, terms)
+        planned = self._kept(name, ends, terms) or self._build(name, ends, terms)
         if planned is None:
             return Unplaced(self._tenant_stops(ends, terms))
         self._planned[name] = planned
@@ -89,17 +89,17 @@ class LightPlan:
         return Placement(tuple(sorted(hung.splitter.fan_out for hung in planned.tree.splitters)))
 
     def has_kept(self, name: PartName) -> bool:
-        """Whether nothing of what a lease that is over holds was planned for others."""
+        """Return true if no other start took elements of an expired lease."""
         return self._taken.isdisjoint(self._over.get(name, ()))
 
     def keep(self, name: PartName) -> None:
-        """A part goes on with what it holds."""
+        """Let a part continue with its elements."""
         self._taken |= self._over.get(name, frozenset())
 
     # --------------------------------------------------------------------------------------------- planning
 
     def _kept(self, name: PartName, ends: Ends, terms: Terms) -> Planned | None:
-        """The tree that an earlier transfer of the group has left lit, if it is what the policy has in mind."""
+        """Return the group's warm tree, if it matches the policy's choice."""
         tree = self._find_kept(name)
         if tree is None or tree.switch != terms.switch or not self._taken.isdisjoint(tree.elements):
             return None
@@ -108,10 +108,10 @@ class LightPlan:
         same = tree.root.rack == ends[0] and racks == set(ends[1]) and fan_out == sorted(terms.pieces)
         return Planned(tree, kept=True) if same else None
 
-    def _anew(self, name: PartName, ends: Ends, terms: Terms) -> Planned | None:
+    def _build(self, name: PartName, ends: Ends, terms: Terms) -> Planned | None:
         most = None if terms.most == math.inf else int(terms.most)
-        for stock in self._stocks:
-            found = self._tree(stock, ends, terms, most)
+        for resources in self._stocks:
+            found = self._tree(resources, ends, terms, most)
             if isinstance(found, LightTree):
                 return Planned(found, kept=False)
             self.refused[name] = found
@@ -122,10 +122,10 @@ class LightPlan:
             return False
         return isinstance(self._tree(self._stocks[-1], ends, terms, None), LightTree)
 
-    def _tree(self, stock: Stock, ends: Ends, terms: Terms, most: int | None) -> LightTree | Refusal:
+    def _tree(self, resources: Stock, ends: Ends, terms: Terms, most: int | None) -> LightTree | Refusal:
         choice = Choice(terms.switch, terms.pieces)
         try:
-            return self._planner.placed(stock, ends, choice, not terms.only, most)
+            return self._planner.placed(resources, ends, choice, not terms.only, most)
         except (Rejected, LookupError) as error:
             return Refusal(str(error))
 
@@ -145,7 +145,7 @@ class LightPlan:
         return [port for port in self._inventory.ports_for(end, switch) if self._is_free(port.element)]
 
     def _dark_ports(self, end: str, switch: SwitchId) -> list[OpticalPort]:
-        """Those that nobody has to give up first, unless all are such."""
+        """Return the ports that need no eviction, or all if there are none."""
         found = self._ports(end, switch)
         dark = [port for port in found if port.element not in self._given_back]
         return [port for port in dark if not self._inventory.is_kept_lit(port.element)] or found

@@ -1,9 +1,10 @@
-"""Whether a decision waits for the optimizer.
+"""Postponement of decisions for the optimizer.
 
-Theory of operation. Where more parts could start than fit together, the decision is postponed and the optimizer asked;
-its answer is a preference for that very question. Whatever changes the question meanwhile makes the answer stale: it
-is dropped and the new question asked. One question is out at a time. However often that happens, a decision waits for
-`PATIENCE` budgets at most, and not at all while the optimizer is late with an earlier answer: then it is made without.
+Theory of operation. If more parts could start than fit together, the decision is postponed and the optimizer queried;
+its answer is a preference for exactly that question. If the question changes meanwhile, the answer is stale: it is
+dropped and the new question is sent. One question is outstanding at a time. However often that happens, a decision
+waits for at most `MAX_BUDGETS` budgets, and not at all while the optimizer is late with an earlier answer: then it is
+made without.
 
 | state | a contended decision | answer | until is over |
 |---|---|---|---|
@@ -25,7 +26,7 @@ from blast_controller.core.model.settings import StandingOrders
 from blast_controller.core.model.timers import OptimizerLate, Timers
 from blast_controller.core.rollout.outbox import Outbox
 
-PATIENCE = 2.0
+MAX_BUDGETS = 2.0
 """Budgets that a decision is postponed for at most."""
 
 MIN_SHARE = 0.25
@@ -57,12 +58,12 @@ class Optimizing:
 
     @property
     def budget(self) -> float:
-        """How many seconds the optimizer gets; 0: it is not asked."""
+        """Return the optimizer's time budget in seconds; 0 disables it."""
         return self.orders.settings.optimize
 
     @property
     def on(self) -> bool:
-        """Whether there is an optimizer to ask, that is not late with an answer."""
+        """Return true if the optimizer is enabled and not late with an answer."""
         return self.budget > 0 and self._phase is not _Phase.LATE
 
     def on_answered(self, event: Optimized, now: float) -> None:
@@ -75,10 +76,10 @@ class Optimizing:
             self._phase, self._answer = _Phase.ANSWERED, event.chosen
 
     def on_late(self, deadline: OptimizerLate, now: float) -> None:
-        """The decision that follows every tick looks at the time by itself."""
+        """Do nothing: the decision that follows every tick checks the time."""
 
     def advice(self, contention: Contention | None, now: float) -> tuple[Chosen, ...] | None:
-        """Whom to serve first in a decision to be made now, or None if it is to be postponed."""
+        """Return the parts to serve first in a decision now, or None to postpone it."""
         answered = self._phase is _Phase.ANSWERED
         if contention is None:
             return self._decide(())
@@ -93,7 +94,7 @@ class Optimizing:
         return None
 
     def _decide(self, chosen: tuple[Chosen, ...]) -> tuple[Chosen, ...]:
-        """The decision is made: whatever is still out is for nothing."""
+        """Return the decision is made: whatever is still out is for nothing."""
         if self._phase is _Phase.ANSWERED:
             self._phase = _Phase.IDLE
         elif self._phase is _Phase.WAITING:
@@ -108,7 +109,7 @@ class Optimizing:
     def _ask(self, contention: Contention, now: float) -> bool:
         """Ask, unless there is too little time left for an answer; whether that was done."""
         if self._until is None:
-            self._until = now + PATIENCE * self.budget
+            self._until = now + MAX_BUDGETS * self.budget
             self.timers.add(self._until, OptimizerLate())
         seconds = min(self.budget, ANSWERS_BY * (self._until - now))
         if seconds < MIN_SHARE * self.budget:

@@ -1,4 +1,4 @@
-"""How much light each tenant has used within the last hour, and who may have more."""
+"""Lit time of each tenant within the last hour, and its quota."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from blast_controller.core.model.settings import TenantLimits
 
 WINDOW = 3600.0
 LOOK_AGAIN = 10.0
-"""How often, in seconds, those who wait because their light is used up are considered again."""
+"""The interval, in seconds, at which parts of tenants with a used quota are examined again."""
 
 
 class Quota:
@@ -21,18 +21,18 @@ class Quota:
         self._lit: dict[int, tuple[str, float]] = {}
 
     def lit(self, reservation: int, tenant: str, now: float) -> None:
-        """A tree of `tenant` is lit, from now on unless it was already."""
+        """Start the lit time of a tree of `tenant`, unless it has started already."""
         self._lit.setdefault(reservation, (tenant, now))
 
     def dark(self, reservation: int, now: float) -> None:
-        """A tree is lit no longer; one that never was does not count."""
+        """End the lit time of a tree; one that was never lit does not count."""
         tenant, since = self._lit.pop(reservation, ("", now))
         if now > since:
             self._past[tenant].append((since, now))
             self._forget_old(tenant, now)
 
     def used(self, tenant: str, now: float) -> float:
-        """Light-seconds of `tenant` within the last hour."""
+        """Return the lit time of `tenant` in seconds within the last hour."""
         self._forget_old(tenant, now)
         spans = [*self._past[tenant], *((since, now) for owner, since in self._lit.values() if owner == tenant)]
         return sum(end - max(since, now - WINDOW) for since, end in spans)
@@ -43,6 +43,6 @@ class Quota:
             past.popleft()
 
     def exhausted(self, tenant: str, now: float) -> bool:
-        """Whether `tenant` has used up its light for this hour."""
-        most = self.limits(tenant).max_light_seconds
-        return most is not None and self.used(tenant, now) >= most
+        """Return true if `tenant` has used its quota of lit time for this hour."""
+        limit = self.limits(tenant).max_light_seconds
+        return limit is not None and self.used(tenant, now) >= limit

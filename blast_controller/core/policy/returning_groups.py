@@ -1,4 +1,4 @@
-"""Which groups come back before anybody else needs their pieces, how long they stay away, and whether one is alone."""
+"""Groups that return before others need their pieces: their absence, and whether a group is alone."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ Group = tuple[str, str, frozenset[str]]
 """(tenant, sender, receivers)"""
 
 MAX_GROUPS = 1024
-"""Groups that are remembered; of more the one that was not heard of for longest is forgotten."""
+"""The number of groups to remember; beyond it the least recently seen group is forgotten."""
 
 MAX_TRUST = 2
-"""So that a job that was disturbed once keeps its light the next time, and one that was twice does not."""
+"""A job disturbed once keeps its tree the next time; a job disturbed twice does not."""
 
 
 @dataclass(slots=True)
 class _Visits:
-    """`left` is when the group was done last (None: it is not done yet), `away` how long it was away before.
+    """`left` is the end of the group's last use (None: in use), `away` the length of its previous absence.
 
-    `trust` grows whenever it comes back in peace, and sinks when it was disturbed: when somebody has needed a piece of
-    one of its `kinds` for which it would have had to give way. By then that had happened `needs` times.
+    `trust` grows whenever the group returns undisturbed, and sinks when it was disturbed: when another group needed a
+    piece of one of its `kinds` for which it would have been evicted. `needs` counts such cases up to then.
     """
 
     trust: int = 0
@@ -47,7 +47,8 @@ class ReturningGroups:
         self._latest_at = self._other_at = -math.inf
 
     def come(self, group: Group, found: bool, within: float, now: float) -> None:
-        """A group is given light, which it has `found` lit or not; who stays away longer than `within` is new again."""
+        """Record that a group is served, with its tree `found` warm or not; after more than `within` away it counts as
+        new."""
         visits = self._visits.setdefault(group, _Visits())
         if visits.left is not None:
             visits.away = now - visits.left
@@ -55,24 +56,25 @@ class ReturningGroups:
             trust = visits.trust + (1 if peace else -1)
             visits.trust = min(max(trust, 0), MAX_TRUST) if visits.away <= within else 0
             visits.left = None
-        self._hear(group, now)
+        self._note_seen(group, now)
 
     def go(self, group: Group, kinds: Collection[Kind], now: float) -> float | None:
-        """A group is done with pieces of these kinds; how long it was away last, or None if it is not trusted."""
+        """Record the end of a group's use of these kinds. Return its last absence in seconds, or None if it is not
+        trusted."""
         visits = self._visits.setdefault(group, _Visits())
         visits.left, visits.kinds, visits.needs = now, kinds, self._needs(kinds)
-        self._hear(group, now)
+        self._note_seen(group, now)
         return visits.away if visits.trust else None
 
     def expect(self, group: Group, kinds: Collection[Kind], now: float) -> None:
-        """A group whose tree an earlier run has kept lit is trusted, of which nobody remembers more."""
+        """Trust a group whose tree an earlier run kept warm, without its history."""
         self._visits[group] = _Visits(1, now, 0.0, kinds, self._needs(kinds))
-        self._hear(group, now)
+        self._note_seen(group, now)
 
     def _needs(self, kinds: Collection[Kind]) -> int:
         return sum(self.needed[kind] for kind in kinds)
 
-    def _hear(self, group: Group, now: float) -> None:
+    def _note_seen(self, group: Group, now: float) -> None:
         self._visits.move_to_end(group)
         if len(self._visits) > MAX_GROUPS:
             self._visits.popitem(last=False)
@@ -82,9 +84,9 @@ class ReturningGroups:
 
     @property
     def alone_since(self) -> float:
-        """When another group than the latest was heard of last."""
+        """Return when another group than the latest was last seen."""
         return self._other_at
 
     def is_alone(self, within: float, now: float) -> bool:
-        """Whether only one group was heard of within so long."""
+        """Return true if only one group was seen within this time."""
         return now - self._other_at > within

@@ -1,4 +1,4 @@
-"""How many splitters tenants may hold: in all, and besides those that they hold."""
+"""Limits of splitters by tenant: in total, and beyond those held."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from blast_controller.core.rollout.reservation_states import ReservationState
 from blast_controller.core.rollout.reservations import Reservations
 
 NO_LIGHT = -1
-"""In place of a number: the tenant has used up its light for this hour, and may not even have a circuit."""
+"""Instead of a number: the tenant has used its quota of lit time for this hour and may not even have a circuit."""
 
 
 class SplitterLimits:
-    """Numbers by tenant; those that are not limited are not named."""
+    """Limits by tenant; tenants without a limit are missing."""
 
     def __init__(self, orders: StandingOrders, quota: Quota, reservations: Reservations) -> None:
         self._orders = orders
@@ -27,7 +27,7 @@ class SplitterLimits:
         self._reservations = reservations
 
     def in_all(self, now: float) -> dict[str, int]:
-        """How many each tenant may hold, as the policy counts: what is being given back is not of its giving."""
+        """Return the total limit of each tenant as the policy counts; it does not count splitters being released."""
         if not self._orders.settings.tenants:
             return {}
         live = self._reservations.live.values()
@@ -38,19 +38,19 @@ class SplitterLimits:
         return self._without(leaving, now)
 
     def left(self, now: float) -> dict[str, int]:
-        """How many more each tenant may hold."""
+        """Return how many more splitters each tenant may hold."""
         return self._without(self._held(), now) if self._orders.settings.tenants else {}
 
     def most(self, tenant: str) -> int | None:
-        """How many a tenant may hold in all; None: as many as there are."""
+        """Return the tenant's total limit, or None."""
         return self._orders.limits(tenant).max_splitters
 
     def light_used_up(self, tenant: str, now: float) -> bool:
-        """Whether a tenant may have no light at all for now."""
+        """Return true if a tenant has used its quota of lit time."""
         return self._quota.exhausted(tenant, now)
 
     def held_by(self, tenant: str) -> dict[int, list[ElementId]]:
-        """The splitters that count against what a tenant may hold, by reservation."""
+        """Return the splitters that count toward a tenant's limit, by reservation."""
         mine = [r for r in self._reservations.live.values() if r.request[0] == tenant and r.splitters]
         held = {r.id: sorted(element for element in r.elements if is_splitter(element)) for r in mine}
         return {number: elements for number, elements in held.items() if elements}
@@ -61,9 +61,14 @@ class SplitterLimits:
         most = self.most(tenant)
         more = sum(is_splitter(element) for element in target.elements - reservation.elements)
         if more and most is not None and self._held()[tenant] + more > most:
-            raise Rejected("too_many_splitters", f"The tenant {tenant} may hold {most} splitters at a time, not more.")
+            raise Rejected(
+                "too_many_splitters",
+                f"The change exceeds the limit of {most} splitters of the tenant {tenant}; release other grants first.",
+            )
         if target.tree is not None and reservation.layout.tree is None and self.light_used_up(tenant, now):
-            raise Rejected("light_used_up", f"The tenant {tenant} has used up its light for this hour.")
+            raise Rejected(
+                "light_used_up", f"The tenant {tenant} has used its quota of lit time for this hour; try again later."
+            )
 
     def _held(self) -> Counter[str]:
         found = Counter[str]()

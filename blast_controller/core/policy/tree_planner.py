@@ -28,7 +28,7 @@ from blast_controller.core.model.settings import StandingOrders
 
 @dataclass(frozen=True, slots=True)
 class Stock:
-    """What trees may be made of: ports for an end on a switch, and the splitters of a switch, best first."""
+    """The resources for trees: ports for an end on a switch, and the splitters of a switch, best first."""
 
     ports: Callable[[str, SwitchId], list[OpticalPort]]
     splitters: Callable[[SwitchId], list[Splitter]]
@@ -48,7 +48,8 @@ class TreePlanner:
     # ---------------------------------------------------------------------------------------------- new trees
 
     def matched(self, root: str, racks: Sequence[str], choice: Choice) -> LightTree:
-        """The tree out of free splitters of the sizes that the matching chose, on a switch where they only count.
+        """Return the tree out of free splitters of the sizes that the matching chose, on a switch where they only
+        count.
 
         Raises Rejected or LookupError where these, or ports, are not to be had after all.
         """
@@ -62,50 +63,51 @@ class TreePlanner:
         return build(ends.root, ends.receivers, taken, ends.loop_leaf)
 
     def placed(
-        self, stock: Stock, ends: tuple[str, Sequence[str]], choice: Choice, others: bool, most: int | None
+        self, resources: Stock, ends: tuple[str, Sequence[str]], choice: Choice, others: bool, most: int | None
     ) -> LightTree | Refusal:
-        """The tree between `ends` (root, other racks) of splitters of the chosen sizes or, with `others`, of any.
+        """Return the tree between `ends` (root, other racks) of splitters of the chosen sizes or, with `others`, of
+        any.
 
         Raises Rejected or LookupError where these, or ports, are not to be had after all.
         """
         switch = SwitchId(choice.switch)
-        splitters = stock.splitters(switch)
+        splitters = resources.splitters(switch)
         taken = _taken(splitters, choice.fan_out)
         limits = [number for number in (most, self._orders.settings.max_splitters_per_tree) if number is not None]
-        hung = self._ends(stock, switch, *ends)
+        hung = self._ends(resources, switch, *ends)
         return self._tree(hung, taken, splitters if others else taken, min(limits, default=None))
 
     def anywhere(self, root: str, racks: Sequence[str], most: int | None) -> LightTree | Refusal | None:
-        """A tree out of all that is free, on whichever switch there is one, with at most `most` splitters.
+        """Return a tree out of all that is free, on whichever switch there is one, with at most `most` splitters.
 
         None where ports or splitters lack by their number alone.
         """
         return self._first(self._free, root, racks, most)
 
     def refusal(self, root: str, racks: Sequence[str], most: int | None) -> Refusal | None:
-        """Why the power budget would allow no tree even if nobody held anything; None if it would allow one."""
+        """Return why the power budget allows no tree even without any holders; None if it allows one."""
         if not self._fabric.optics.passes:
             return None
         found = self._first(self._usable, root, racks, most)
         return found if isinstance(found, Refusal) else None
 
-    def _first(self, stock: Stock, root: str, racks: Sequence[str], most: int | None) -> LightTree | Refusal | None:
+    def _first(self, resources: Stock, root: str, racks: Sequence[str], most: int | None) -> LightTree | Refusal | None:
         refusals: list[Refusal] = []
         for switch in self._fabric.switches:
-            found = self._on(stock, switch, root, racks, most)
+            found = self._on(resources, switch, root, racks, most)
             if isinstance(found, LightTree):
                 return found
             refusals += [found] if found is not None else []
         return max(refusals, key=lambda refusal: refusal.binding is not None, default=None)
 
     def _on(
-        self, stock: Stock, switch: SwitchId, root: str, racks: Sequence[str], most: int | None
+        self, resources: Stock, switch: SwitchId, root: str, racks: Sequence[str], most: int | None
     ) -> LightTree | Refusal | None:
         try:
-            ends = self._ends(stock, switch, root, racks)
+            ends = self._ends(resources, switch, root, racks)
         except Rejected:
             return None
-        splitters = stock.splitters(switch)
+        splitters = resources.splitters(switch)
         limits = [number for number in (most, self._orders.settings.max_splitters_per_tree) if number is not None]
         limit = min(limits, default=None)
         pieces = self._pieces(ends, splitters, limit)
@@ -128,18 +130,18 @@ class TreePlanner:
 
     # ------------------------------------------------------------------------------------------------- ports
 
-    def _ends(self, stock: Stock, switch: SwitchId, root: str, racks: Sequence[str]) -> TreeEnds:
-        ports = self._ports(stock, self._fabric.root_end(root), switch)
+    def _ends(self, resources: Stock, switch: SwitchId, root: str, racks: Sequence[str]) -> TreeEnds:
+        ports = self._ports(resources, self._fabric.root_end(root), switch)
         sender = self._budget.brightest(ports) if self._budget.covers(switch) else ports[0]
-        receivers = (self._receiver(stock, rack, switch) for rack in racks)
+        receivers = (self._receiver(resources, rack, switch) for rack in racks)
         return TreeEnds(sender, tuple(receivers), self._orders.settings.loop_leaf)
 
-    def _receiver(self, stock: Stock, rack: str, switch: SwitchId) -> OpticalPort:
-        ports = self._ports(stock, self._fabric.leaf_end(rack), switch)
+    def _receiver(self, resources: Stock, rack: str, switch: SwitchId) -> OpticalPort:
+        ports = self._ports(resources, self._fabric.leaf_end(rack), switch)
         return self._budget.neediest_first(ports)[-1] if self._budget.covers(switch) else ports[0]
 
-    def _ports(self, stock: Stock, end: str, switch: SwitchId) -> list[OpticalPort]:
-        ports = stock.ports(end, switch)
+    def _ports(self, resources: Stock, end: str, switch: SwitchId) -> list[OpticalPort]:
+        ports = resources.ports(end, switch)
         if not ports:
             raise Rejected("no_port", f"The rack {rack_of(end)} has no free optical port on {switch}.")
         return ports
@@ -147,11 +149,11 @@ class TreePlanner:
     # ------------------------------------------------------------------------------------------- lit trees
 
     def still_serves(self, tree: LightTree) -> bool:
-        """Whether a tree's switch is there, and each of its leaves gets the right light."""
+        """Return true if a tree's switch is connected and each of its leaves is within the power budget."""
         return tree.switch not in self._inventory.away and not self._budget.shortfalls(tree)
 
     def grown(self, tree: LightTree, racks: Sequence[str]) -> LightTree:
-        """The tree with leaves for more racks, without moving what is lit. Raises Rejected."""
+        """Return the tree with leaves for more racks, without moving lit leaves. Raises Rejected."""
         if tree.switch in self._inventory.away:
             reason = self._inventory.away[tree.switch]
             raise Rejected("device_disconnected", f"The optical switch {tree.switch} is disconnected ({reason}).")
@@ -169,16 +171,16 @@ class TreePlanner:
         if short:
             clause = told(Refusal(short[0].sentence, short[0]))
             raise Rejected(
-                "power_budget", f"No open output of the light tree gives the new racks their light: {clause}."
+                "power_budget", f"No free output of the light tree meets the power budget of the new racks: {clause}."
             )
         raise Rejected(
             "no_free_output",
-            "The light tree has no open splitter output for the new racks, and moving lit receivers would cost them "
-            "packets; finish and ask again for the larger group.",
+            "The light tree has no free splitter output for the new racks, and moving lit receivers would lose "
+            "their packets; finish this request and submit a new one for the larger group.",
         )
 
     def _additions(self, tree: LightTree, leaves: int, bad: Collection[int]) -> Iterator[Pieces]:
-        """Splitters to try, those first that do by their number."""
+        """Yield splitters to try, sufficient in number first."""
         most = self._orders.settings.max_splitters_per_tree
         allowed = None if most is None else most - len(tree.splitters)
         free = self._inventory.available.sizes(tree.switch)
@@ -198,9 +200,10 @@ class TreePlanner:
     def _with_light(
         self, hang: Callable[[Collection[int]], LightTree | None], fresh: Collection[str], bad: Collection[int]
     ) -> LightTree | Certificate | None:
-        """What `hang` makes without bad outputs, and without those where its `fresh` leaves would not work.
+        """Return the result of `hang` without bad outputs, and without outputs at which its `fresh` leaves fail the
+        budget.
 
-        If there is nothing left, what such a leaf would have got; None where outputs lack by their number alone.
+        If no output remains, return the budget of such a leaf; None if outputs are too few in number.
         """
         avoided, first = set(bad), None
         while (tree := hang(avoided)) is not None:
@@ -213,9 +216,9 @@ class TreePlanner:
 
 
 def _taken(splitters: Sequence[Splitter], pieces: Pieces) -> list[Splitter]:
-    """The first splitters of these sizes."""
+    """Return the first splitters of these sizes."""
     left = {fan_out: iter([s for s in splitters if s.fan_out == fan_out]) for fan_out in set(pieces)}
     found = [splitter for fan_out in pieces for splitter in [next(left[fan_out], None)] if splitter is not None]
     if len(found) < len(pieces):
-        raise LookupError(f"there are no splitters of sizes {sorted(pieces)} at once")
+        raise LookupError(f"no splitters of sizes {sorted(pieces)} are free at the same time")
     return found

@@ -1,12 +1,11 @@
-"""Trees kept lit between two requests: an iterative job that asks again for its group finds its light still there.
+"""Warm trees, kept lit between two requests: an iterative job that requests the same group again finds its tree lit.
 
-What an idle reservation holds counts as free. Who needs a piece of it takes it, and the rest is released; who asks for
-the same group again, from the same sender and as the same tenant, gets it as it is.
+The elements of an idle reservation count as free. A group that needs one of them takes it, and the rest is released; a
+request for the same group, sender and tenant gets the tree unchanged.
 
-To take a piece over costs whoever takes it a disconnect before the connect. So trees give way before: of each kind of
-pieces that no transfer uses, the share `warm_reserve` stays dark, and the last dark one stays so unless a group needs
-it that comes back before others need it. A group that had the fabric to itself for `keep_warm` keeps more: nobody else
-was there.
+Reclaiming an element costs a disconnect before the connect. Therefore trees are evicted in advance: the share
+`warm_reserve` of the idle pieces of each kind stays dark, and the last dark one stays so unless a group needs it that
+returns before others need it. A group that had the fabric alone for `keep_warm` may keep more.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ from blast_controller.core.rollout.reservation_states import ReservationEvent
 from blast_controller.core.rollout.reservations import Reservations
 
 PATIENCE = 2.0
-"""A group is overdue when it has been away so many times as long as before it came back the last time."""
+"""A group is overdue after this multiple of its previous absence."""
 
 
 @dataclass(frozen=True, slots=True)
 class WarmCounts:
-    """Since the controller's start: parts that were given light of a switch, and those of them that found it still lit;
-    trees that gave way, and trees of which somebody has taken pieces over."""
+    """Counts since the start: parts served by a switch, parts that found their tree warm, trees evicted, and trees with
+    reclaimed elements."""
 
     lit: int = 0
     hits: int = 0
@@ -74,17 +73,17 @@ class WarmTrees:
 
     @property
     def trusted(self) -> frozenset[int]:
-        """The trees whose group is trusted to come back before others need its pieces."""
+        """Return the trees whose group is trusted to come back before others need its pieces."""
         return frozenset(filter(self._order.is_trusted, self._until))
 
     @property
     def alone_since(self) -> float:
-        """Since when one group has had the fabric to itself."""
+        """Return the time since which one group has had the fabric to itself."""
         return self._groups.alone_since
 
     @property
     def reserves(self) -> tuple[DarkReserve, ...]:
-        """The idle pieces, and the reserve that is to be dark of them, summed up for people."""
+        """Return the idle pieces, and the reserve that is to be dark of them, summed up for people."""
         return tuple(dark_reserves(self._inventory, self._orders.settings.warm_reserve))
 
     # ------------------------------------------------------------------------------------------- keeping
@@ -103,12 +102,12 @@ class WarmTrees:
         return True
 
     def keep_idle(self, reservation: Reservation, request: MulticastRequest, now: float) -> None:
-        """Leave a lit tree whose part goes without light to whoever needs it, the part itself included."""
+        """Keep a lit tree warm after its part ended or paused, for any group and for the part itself."""
         self._reservations.keep(reservation)
         self._expect(reservation, request, now)
 
     def adopt(self, reservation: Reservation, request: MulticastRequest | None, now: float) -> None:
-        """Take over an idle reservation of an earlier run; nobody could find one whose request is forgotten."""
+        """Adopt an idle reservation of an earlier run; release it if its request is forgotten."""
         if request is None or not self._orders.settings.keep_warm:
             self._reservations.release(reservation, ReservationEvent.NEEDED)
         else:
@@ -117,7 +116,7 @@ class WarmTrees:
             self._expect(reservation, request, now)
 
     def _expect(self, reservation: Reservation, request: MulticastRequest, now: float) -> None:
-        """Keep a tree for somebody who will come back, nobody knows when."""
+        """Keep a tree for a group whose return time is unknown."""
         group = _group(request, reservation.layout.receivers)
         self._remember(reservation, group, now + self._orders.settings.keep_warm, now)
 
@@ -132,7 +131,8 @@ class WarmTrees:
     # ------------------------------------------------------------------------------------------- serving
 
     def find(self, request: MulticastRequest, part: Part) -> Reservation | None:
-        """The tree that is kept for exactly these receivers; None if there is none that devices are done with."""
+        """Return the tree that is kept for exactly these receivers; None if there is none that devices are done
+        with."""
         numbers = self._kept.get(_group(request, part.receivers), ())
         found = (self._reservations.live[number] for number in numbers)
         return next((kept for kept in found if not (kept.at_work or kept.unlit)), None)
@@ -144,15 +144,15 @@ class WarmTrees:
         self._forget(reservation.id)
         self._reservations.ask_again(reservation, request.id, part.index)
 
-    def note_lit_anew(self, request: MulticastRequest, part: Part, now: float) -> None:
-        """A part is about to be given light that it has not found lit."""
+    def note_cold_start(self, request: MulticastRequest, part: Part, now: float) -> None:
+        """Record that a part is served without a warm tree."""
         self.counts += WarmCounts(lit=1)
         self._groups.come(_group(request, part.receivers), False, self._orders.settings.keep_warm, now)
 
     # ----------------------------------------------------------------------------------------- letting go
 
     def hand_over(self, elements: Collection[ElementId]) -> frozenset[int]:
-        """Release the trees that hold any of these elements, for somebody who takes them now; returns which."""
+        """Release the trees that hold any of these elements for a new reservation; return their numbers."""
         self._groups.needed.update(self._inventory.kinds_used_up(elements))
         lenders = frozenset(self._inventory.keepers_of(elements))
         self.counts += WarmCounts(taken_over=len(lenders))
@@ -162,7 +162,7 @@ class WarmTrees:
         return lenders
 
     def give_way(self, now: float) -> None:
-        """Release trees until the reserve is dark; a switch that is connecting light for somebody is left alone."""
+        """Evict trees until the reserve is dark, except on switches that are setting up circuits."""
         for switch in sorted(self._inventory.unsettled):
             if switch not in self._inventory.away and not self._reservations.is_lighting(switch):
                 self._give_way_on(switch, now)
@@ -175,11 +175,11 @@ class WarmTrees:
                 self.counts += WarmCounts(gave_way=1)
                 self.give_up(number)
             if alone and self._surplus(kind, False, now) is not None:
-                # Somebody else may come without a change to this kind.
+                # Another group may arrive without a change to this kind.
                 unsettled[switch].add(kind)
 
     def _surplus(self, kind: Kind, alone: bool, now: float) -> int | None:
-        """The tree to give way for pieces of this kind; None if enough are dark, or those are all that may go."""
+        """Return the tree to evict for pieces of this kind; None if enough are dark or no tree may be evicted."""
         share, dark = self._orders.settings.warm_reserve, self._inventory.dark.counts[kind]
         reserve = reserve_of(self._inventory.idle.counts[kind], share)
         newcomer = self._order.newcomer(kind)
@@ -188,16 +188,16 @@ class WarmTrees:
         return self._order.trusted(kind, now) if dark < reserve and not alone else None
 
     def give_up(self, number: int) -> None:
-        """Release a tree that has a bad piece, or that nobody has asked for in a while."""
+        """Evict a tree that has a faulty element or was not requested for long."""
         self._forget(number)
         self._reservations.release(self._reservations.live[number], ReservationEvent.NEEDED)
 
     def note_released(self, reservation: Reservation) -> None:
-        """A tree has gone bad and is kept no longer."""
+        """Forget a tree that became faulty."""
         self._forget(reservation.id)
 
     def on_cool(self, deadline: Cool, now: float) -> None:
-        """A tree has been idle for as long as it may, unless it was asked for in between."""
+        """Evict a tree whose warm period ended, unless it was used in between."""
         if self._until.get(deadline.reservation) == deadline.at:
             self.give_up(deadline.reservation)
 

@@ -1,7 +1,7 @@
-"""Ended requests that are still known, and whose are forgotten first where there are too many.
+"""Ended requests within their retention, and the order of removal beyond the limit.
 
-Whoever asks for light and gives it up again, a hundred times a second, fills only its own share: the tenant with most
-of them loses its oldest.
+A client that submits and withdraws a hundred requests a second fills only its own share: the tenant with most of them
+loses its oldest.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class EndedRequests:
         return self._count
 
     def add(self, key: RequestKey) -> None:
-        """A request has ended."""
+        """Add an ended request."""
         own = self._of[key[0]]
         self._count += key not in own
         own[key] = None
 
     def discard(self, key: RequestKey) -> None:
-        """A request is no longer known."""
+        """Remove a forgotten request."""
         own = self._of.get(key[0], {})
         if key in own:
             del own[key]
@@ -38,6 +38,6 @@ class EndedRequests:
             self._of.pop(key[0], None)
 
     def oldest_of_fullest(self) -> Iterator[RequestKey]:
-        """The keys of the tenant with most, oldest first; none where there are none."""
+        """Yield the keys of the tenant with most, oldest first; none where there are none."""
         fullest = max(self._of, key=lambda tenant: len(self._of[tenant]), default=None)
         return iter(() if fullest is None else self._of[fullest])

@@ -1,6 +1,6 @@
-"""What happened to requests: the latest few events of each, and what of that the journal has not heard of.
+"""Events of requests: the latest of each, and events that the journal does not have yet.
 
-Events are rows of their own in the journal: one that happens is written once, however often its request changes.
+Each event is a separate row of the journal, so it is written once however often its request changes.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ _Name = tuple[RequestKey, int]
 class EventLog:
     """Appends events to requests, and drops the oldest beyond `most` of each.
 
-    Who asks for dropped ones gets the oldest that is kept, and sees by its number what is missing.
+    A client that reads dropped ones gets the oldest kept event; its number shows the gap.
     """
 
     def __init__(self, most: int) -> None:
-        self._most = most
+        self._max_events = most
         self._new: dict[_Name, RequestEvent] = {}
-        self._gone: dict[_Name, None] = {}
+        self._dropped: dict[_Name, None] = {}
 
     def append(self, request: Request, event: RequestEvent) -> None:
-        """Something happened to a request; `event` is number `told` + 1."""
+        """Append an event, which has the number `told` + 1."""
         request.told = event.sequence
         request.events.append(event)
         self._new[request.current.id, event.sequence] = event
@@ -39,13 +39,13 @@ class EventLog:
         self._trim(request)
 
     def forget(self, request: Request) -> None:
-        """A request is no longer known."""
+        """Forget the events of a request."""
         for event in request.events:
             self._drop((request.current.id, event.sequence))
 
     def take_records(self) -> Iterator[Record]:
-        """What the journal has not heard of; told once."""
-        gone, self._gone = self._gone, {}
+        """Return the records that the journal does not have yet, once."""
+        gone, self._dropped = self._dropped, {}
         new, self._new = self._new, {}
         for name in gone:
             yield Record(KIND, _row(name), None, note="dropped")
@@ -53,12 +53,12 @@ class EventLog:
             yield Record(KIND, _row(name), event_body(name[0], event), note=event.kind.value)
 
     def _trim(self, request: Request) -> None:
-        while len(request.events) > self._most:
+        while len(request.events) > self._max_events:
             self._drop((request.current.id, request.events.pop(0).sequence))
 
     def _drop(self, name: _Name) -> None:
         if self._new.pop(name, None) is None:
-            self._gone[name] = None
+            self._dropped[name] = None
 
 
 def _row(name: _Name) -> str:

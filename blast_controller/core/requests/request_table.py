@@ -1,4 +1,4 @@
-"""Requests and their parts: who waits, what happened to whom, and what of it must be on disk."""
+"""Requests and their parts: state, events, and changes to be written."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from blast_controller.core.rollout.reservation import Reservation
 
 
 class RequestTable:
-    """All requests that are known. Changes parts only by their table; tells clients through the outbox.
+    """All known requests. Changes parts only by their state machine; notifies clients through the outbox.
 
-    `touched` names the requests whose record on disk is out of date, with a word for why.
+    `touched` maps requests with an outdated record on disk to a note.
     """
 
     def __init__(self, orders: StandingOrders, outbox: Outbox, timers: Timers) -> None:
@@ -39,26 +39,26 @@ class RequestTable:
         self._pending_of: Counter[str] = Counter()
 
     def get(self, key: RequestKey) -> Request:
-        """The request with this key. Raises UnknownRequest."""
+        """Return the request with this key. Raises UnknownRequest."""
         try:
             return self.requests[key]
         except KeyError:
             raise UnknownRequest(key[1]) from None
 
     def named(self, name: PartName) -> tuple[Request, Part]:
-        """The part that the policy calls by this name. Raises KeyError where it is not known any longer."""
+        """Return the part that the policy calls by this name. Raises KeyError where it is not known any longer."""
         request = self.requests[name[0]]  # type: ignore[index]
         return request, {part.slot: part for part in request.parts}[name[1]]
 
     def get_unended(self, key: RequestKey) -> Request:
-        """The request with this key. Raises UnknownRequest, RequestEnded."""
+        """Return the request with this key. Raises UnknownRequest, RequestEnded."""
         request = self.get(key)
         if request.state.final:
             raise RequestEnded(request.state.value, request.parts[-1].reason or "")
         return request
 
     def pending_of(self, tenant: str) -> int:
-        """How many parts of a tenant wait."""
+        """Return the number of a tenant's pending parts."""
         return self._pending_of[tenant]
 
     def add(self, content: MulticastRequest, attached: bool, now: float) -> Request:
@@ -70,9 +70,9 @@ class RequestTable:
         return request
 
     def adopt(self, request: Request, now: float) -> None:
-        """Take over a request of an earlier run: every time that it was given begins anew.
+        """Adopt a request of an earlier run; all its times restart.
 
-        Nobody was told of a grant that was being lit: such a part waits again, in its old place.
+        A grant in setup was never published: its part is pending again, in its old place.
         """
         for part in request.parts:
             if part.state is PartState.CONFIGURING:
@@ -84,7 +84,7 @@ class RequestTable:
         if request.ended_at is not None:
             self.remember(request, request.ended_at)
         elif request.attached and is_ungranted(request):
-            # Whoever waited for it waited on a connection to the earlier run.
+            # Clients that waited for it were connected to the earlier run.
             self.vanish(request, now)
 
     def _enter(self, request: Request, now: float) -> None:
@@ -98,13 +98,13 @@ class RequestTable:
             self._timers.keep(now + request.current.pending_timeout, PendingTimeoutExpired(request.current.id))
 
     def touch(self, request: Request, note: str) -> None:
-        """Something about a request has changed that must be on disk and that the policy must hear of."""
+        """Mark a request as changed, for the journal and the policy."""
         self.touched[request.current.id] = note
 
     def split(self, request: Request, part: Part, kept: tuple[str, ...], slots: int) -> Part:
-        """Leave only the `kept` receivers and so many slots to a part that waits; the others are a part of their own.
+        """Split a pending part: it keeps the receivers `kept` and this number of slots; the others form a new part.
 
-        Returns that part, which waits.
+        Returns the new part, which is pending.
         """
         others = tuple(receiver for receiver in part.receivers if receiver not in kept)
         rest = Part(len(request.parts), others, slot=part.slot + slots, slots=part.slots - slots)
@@ -136,13 +136,13 @@ class RequestTable:
             self._wait_no_longer(request, part)
 
     def explain(self, request: Request, part: Part, reason: str | None) -> None:
-        """Let the status of a part that has light say what it lacks."""
+        """Set the reason in the status of an active part."""
         if part.reason != reason:
             part.reason = reason
             self.touched[request.current.id] = "explained"
 
     def publish(self, request: Request, part: Part, kind: EventKind, **more: Any) -> None:
-        """Add to a request's events and tell whoever waits for it."""
+        """Append an event to a request and notify clients that wait for it."""
         event = RequestEvent(request.told + 1, kind, part.index, **more)
         self.log.append(request, event)
         self.touched[request.current.id] = kind.value
@@ -154,12 +154,12 @@ class RequestTable:
         self._timers.keep(end, LeaseEnd(request.current.id, part.index))
 
     def vanish(self, request: Request, now: float) -> None:
-        """The client that waited on its connection is gone; it may come back within the grace."""
+        """Note that the client that waited on its connection disconnected; its grace period begins."""
         request.vanished_at = now
         self._timers.keep(now + self._orders.settings.orphan_grace, GraceEnd(request.current.id))
 
     def remember(self, request: Request, now: float) -> None:
-        """A request has ended; it is known for a while yet."""
+        """Keep an ended request for its retention."""
         request.ended_at = now
         name = request.current.id
         self.ended.add(name)
@@ -170,12 +170,12 @@ class RequestTable:
         self._timers.keep(now + self._orders.settings.remember_ended, MemoryEnd(name))
 
     def part_of(self, reservation: Reservation) -> tuple[Request, Part]:
-        """Whom a reservation serves."""
+        """Return the request and the part of a reservation."""
         request = self.requests[reservation.request]
         return request, request.parts[reservation.part]
 
     def forget(self, key: RequestKey) -> None:
-        """A request need not be known any longer."""
+        """Forget a request."""
         self.ended.discard(key)
         self._timers.drop(MemoryEnd(key))
         request = self.requests.pop(key)
@@ -184,11 +184,11 @@ class RequestTable:
         self.touched[key] = "forgotten"
 
     def take_forgotten(self) -> list[Request]:
-        """The requests that were forgotten since this was asked last: the policy may not have heard of their ends."""
+        """Return the requests forgotten since the last call, for the policy."""
         forgotten, self._forgotten = self._forgotten, []
         return forgotten
 
 
 def is_ungranted(request: Request) -> bool:
-    """Whether no part has light yet."""
+    """Return true if no part is served yet."""
     return request.state in (PartState.PENDING, PartState.CONFIGURING)

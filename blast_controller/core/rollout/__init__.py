@@ -1,1 +1,1 @@
-"""Reservations: what devices hold for a part, and how they are brought there."""
+"""Reservations: the device state of a part, and how devices are brought to it."""

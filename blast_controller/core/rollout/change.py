@@ -1,10 +1,10 @@
-"""A change of a lit reservation, as a table: everything new is added before anything old is taken away.
+"""The state machine of a change of a lit reservation: everything new is added before anything old is removed.
 
-adding      devices are told what is new; receivers rely on the old layout
-removing    all that is new is there; what only the old layout had is taken away
-undoing     something new could not be had; it is taken away again
+adding      devices receive the new state; receivers rely on the old layout
+removing    all new state exists; the state of the old layout alone is removed
+undoing     some new state could not be set up; the new state is removed
 
-A change that is removing or undoing is over when devices have confirmed that.
+A removing or undoing change is complete when devices have confirmed it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ChangePhase(Enum):
 
 
 class ChangeEvent(Enum):
-    """What can happen to it."""
+    """Events of the change."""
 
     ADDED = "added"
     MISSED = "missed"
@@ -54,11 +54,11 @@ class Change:
     refusal: str | None = None
 
     def added(self) -> None:
-        """All that is new is there. Raises ImpossibleTransition."""
+        """Note that everything new exists. Raises ImpossibleTransition."""
         self._take(_E.ADDED)
 
     def missed(self, reason: str) -> None:
-        """Something new could not be had. Raises ImpossibleTransition."""
+        """Note that something new failed. Raises ImpossibleTransition."""
         self._take(_E.MISSED)
         self.refusal = reason
 

@@ -1,10 +1,10 @@
-"""Cross-connects that a switch may still make although whoever wanted them does so no longer.
+"""Cross-connects that a switch may still create although they are no longer wanted.
 
-TL1 knows no token by which a switch could refuse who has been replaced: what an older controller, or an older session,
-has sent may arrive when another has read the switch already. A circuit does not say whose it is, either. So what may
-be on its way is remembered, and journalled: the circuits of all that was live when a controller takes a journal over,
-and of all of which a switch has left something unanswered. Found while nobody wants them, they are taken away again
-and no stranger's. They are forgotten by a reading that is `LASTS` seconds younger and does not show them.
+TL1 has no token by which a switch could refuse a former controller: a command of an earlier controller or session may
+arrive after another one has read the switch. A circuit does not identify its owner either. Therefore circuits that may
+be in flight are remembered and written to the journal: those of all live reservations when a controller takes over a
+journal, and those of all commands that a switch left unanswered. If one appears and is not wanted, it is removed and
+not treated as foreign. A reading that is `LASTS` seconds younger and does not show them ends this.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from blast_controller.core.rollout.outbox import Outbox
 KIND = "late"
 """The kind of record that names such circuits of one switch."""
 NOBODY = -1
-"""Stands for a reservation where they are taken away."""
+"""The reservation number of removals."""
 LASTS = 60.0
 """Seconds; TCP gives a connection up whose other end has not answered for longer, or the switch has long acted."""
 LOOK = 10.0
@@ -35,32 +35,32 @@ class LateWrites:
         self._until: defaultdict[SwitchId, dict[CrossConnect, float]] = defaultdict(dict)
 
     def __bool__(self) -> bool:
-        """Whether any are remembered."""
+        """Return true if any are remembered."""
         return any(self._until.values())
 
     def circuits(self, switch: SwitchId) -> frozenset[CrossConnect]:
-        """What may still come to be on a switch."""
+        """Return the circuits that may still appear on a switch."""
         return frozenset(self._until.get(switch, ()))
 
     def note(self, circuits: Iterable[CrossConnect], now: float) -> None:
-        """These may be made from now on."""
+        """Remember circuits that may appear from now on."""
         changed = set()
         for circuit in circuits:
             if circuit not in self._until[circuit.switch]:
                 changed.add(circuit.switch)
             self._until[circuit.switch][circuit] = now + LASTS
-        self._write(changed, "may come late")
+        self._write(changed, "may arrive late")
 
     def take_reading(self, switch: SwitchId, present: frozenset[CrossConnect], now: float) -> None:
-        """A switch holds these: what is not among them for long enough will not come any more."""
+        """Process a reading of a switch: circuits that are absent for long enough cannot appear any more."""
         noted = self._until.get(switch, {})
         over = [circuit for circuit, until in noted.items() if until <= now and circuit not in present]
         for circuit in over:
             del noted[circuit]
-        self._write({switch} if over else (), "comes no more")
+        self._write({switch} if over else (), "cannot arrive")
 
     def adopt(self, switch: SwitchId, body: Body, now: float) -> None:
-        """Take over what an earlier run has remembered: its whole time begins anew."""
+        """Adopt the late circuits of an earlier run, with their full time."""
         self._until[switch] |= {CrossConnect(switch, *pair): now + LASTS for pair in body["circuits"]}
 
     def _write(self, switches: Iterable[SwitchId], note: str) -> None:

@@ -86,24 +86,24 @@ class Outbox:
         return step.devices
 
     def record(self, record: Record) -> None:
-        """Keep this before any device hears of anything."""
+        """Queue a record, to be stored before any device receives commands."""
         self._records.append(record)
 
     def say(self, command: ReadDevice | SendProbe | Announce | Optimize) -> None:
-        """Hand out any other command."""
+        """Queue any other command."""
         self._others.append(command)
 
     @property
     def devices(self) -> set[Device]:
-        """The devices that this decision gives work to."""
+        """Return the devices that this decision gives work to."""
         return set(self._circuits) | set(self._forwarding)
 
     def publish(self, publish: Publish) -> None:
-        """Tell a client something."""
+        """Queue a notification of clients."""
         self._publish.append(publish)
 
     def drain(self) -> list[Command]:
-        """All commands so far: records, then optical switches (they take longest), then the rest."""
+        """Return and clear all commands: records, then optical switches (the slowest), then the rest."""
         commands: list[Command] = list(self._records)
         commands += [
             SetCircuits(switch, found) for switch, rounds in self._circuits.items() for found in rounds.changes

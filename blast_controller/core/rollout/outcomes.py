@@ -1,4 +1,4 @@
-"""What comes of a reservation's steps when every device has answered: data for the core to act on."""
+"""Outcomes of a reservation's steps when every device has answered: data for the core."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class LightLost:
 
 @dataclass(frozen=True, slots=True)
 class Spoilt:
-    """A tree that was kept for whoever asks again has gone bad; it is being released."""
+    """A warm tree became faulty; it is being released."""
 
     reservation: Reservation
 

@@ -1,6 +1,6 @@
-"""What devices hold beside what is wanted of them: the differences, and the steps that end them.
+"""Reconciliation: differences between the actual and the intended state of devices, and the steps that repair them.
 
-A device that has still to answer is older than what was read of it: nothing is said of what it was asked.
+A reading is older than the answer to an outstanding command, so it is not used for that command's reservation.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from blast_controller.core.rollout.reservations import Reservations
 from blast_controller.core.rollout.rollout import TargetState
 
 UNTRACKED = 0
-"""Number of a step whose answer nobody waits for; those that count begin at 1."""
+"""The number of a step without an awaited answer; other numbers begin at 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was read on a device: cross-connects of an optical switch, or the rules of ours on a ToR."""
+    """The state read from a device: cross-connects of an optical switch, or Blast's rules on a ToR."""
 
     device: Device
     circuits: frozenset[CrossConnect] = frozenset()
     rules: frozenset[tuple[int, Forward]] = frozenset()
 
     def by_reservation(self) -> dict[int, Forwards]:
-        """The rules that each reservation has on this ToR."""
+        """Return the rules that each reservation has on this ToR."""
         if isinstance(self.device, str):
             return {}
         found: dict[int, tuple[Forward, ...]] = {}
@@ -47,7 +47,7 @@ class OwnCircuits(Protocol):
     """Cross-connects that are ours and belong to no reservation."""
 
     def circuits(self, switch: SwitchId) -> frozenset[CrossConnect]:
-        """What may be on a switch."""
+        """Return the circuits that may exist on a switch."""
 
 
 class Reconciliation:
@@ -60,14 +60,14 @@ class Reconciliation:
         self._late = late
 
     def differences(self, seen: Seen) -> list[tuple[int, Step]]:
-        """What a device that holds what was seen would have to do, by reservation; nothing that is not ours is touched.
+        """Return the repair of a device by reservation, given its state as read; foreign state is not touched.
 
-        Reservations that the device has still to answer for are left out: what was seen is older than that answer.
+        Reservations with an outstanding answer of the device are left out: the reading is older than that answer.
         """
         return [(number, step) for number, step in self._differing(seen) if not self._in_movement(number, seen.device)]
 
     def undecided(self, seen: Seen) -> list[int]:
-        """The reservations that differ, but that the device has still to answer for."""
+        """Return the reservations that differ, but that the device has still to answer for."""
         return [number for number, _ in self._differing(seen) if self._in_movement(number, seen.device)]
 
     def _in_movement(self, number: int, device: Device) -> bool:
@@ -77,7 +77,7 @@ class Reconciliation:
         rules = seen.by_reservation()
         found = []
         for reservation in self._reservations.live.values():
-            if reservation.id not in rules and _is_stranger_to(reservation, seen.device):
+            if reservation.id not in rules and _has_nothing_on(reservation, seen.device):
                 continue
             ours = everything(x.holding for x in reservation.layouts).on(seen.device).circuits
             still = seen.circuits - self._reservations.taken_from(reservation)
@@ -91,24 +91,24 @@ class Reconciliation:
         return found
 
     def _come_late(self, switch: SwitchId, present: frozenset[CrossConnect]) -> tuple[CrossConnect, ...]:
-        """What was ours once, and is there although nobody wants it."""
+        """Return late circuits that exist on the switch although they are not wanted."""
         late = present & self._late.circuits(switch)
         return tuple(sorted(late - self.circuits(switch) - self._probes.circuits(switch))) if late else ()
 
     def foreign(self, switch: SwitchId, present: frozenset[CrossConnect]) -> frozenset[CrossConnect]:
-        """What is on a switch and was never ours."""
+        """Return the foreign circuits on a switch."""
         return present - self.circuits(switch) - self._probes.circuits(switch) - self._late.circuits(switch)
 
     def begin_session(self, device: Device) -> None:
-        """A device is there anew, with what was found on it: what it was asked before that is no longer waited for.
+        """Begin a new session of a device with its state as read: answers to earlier commands are no longer awaited.
 
-        A session that ends answers for everything outstanding, so this is about what was handed in when the new
-        session was there already but the core had not heard of it, and was based on what the device held before.
+        A session that ends answers all outstanding commands, so this concerns commands that were sent between the start
+        of the new session and its event; they were based on the earlier state.
         """
         for reservation in self._reservations.live.values():
             target = reservation.rollout.targets.get(device)
             if target is not None and target.state is TargetState.ASKED:
-                reservation.rollout.failed(target, "it was asked before it was known what it holds")
+                reservation.rollout.failed(target, "its state was not read when it was queried")
 
     def reconcile(self, seen: Seen) -> list[Outcome]:
         """Bring a device to what is wanted of it; a share of a step that turns out to be done counts as confirmed."""
@@ -123,7 +123,7 @@ class Reconciliation:
         failed = [r for r in self._reservations.live.values() if r.rollout.has_failed(seen.device)]
         for reservation in [r for r in failed if r.id not in numbers]:
             if reservation.adding and isinstance(seen.device, str):
-                # Nobody has looked whether light arrives by what is connected: so the step has failed.
+                # No light check followed the setup, so the step counts as failed.
                 continue
             if (removal := self._removal(reservation, seen.device)).devices:
                 self._reservations.give(reservation, seen.device, removal)
@@ -133,15 +133,15 @@ class Reconciliation:
         return outcomes
 
     def circuits(self, switch: SwitchId) -> set[CrossConnect]:
-        """Every cross-connect on `switch` that is ours, wanted or on its way out."""
+        """Return every cross-connect of Blast on `switch`, intended or being removed."""
         layouts = [layout for reservation in self._reservations.live.values() for layout in reservation.layouts]
         return {c for layout in layouts for c in layout.circuits if c.switch == switch}
 
     def _removal(self, reservation: Reservation, device: Device) -> Step:
-        """What makes sure that a switch has nothing of a reservation that is given back, whatever was read there.
+        """Return a step that removes all circuits of a released reservation, whatever the reading shows.
 
-        What it was told before it was heard to be there anew is done after the reading, and a circuit, unlike a rule,
-        does not say whose it is.
+        Commands sent before the session's event are executed after the reading, and a circuit, unlike a rule, does not
+        identify its owner.
         """
         if reservation.state is not ReservationState.RELEASING or not isinstance(device, str):
             return Step((), (), {}, {})
@@ -150,6 +150,6 @@ class Reconciliation:
         return Step(tuple(c for c in circuits if c not in taken), (), {}, {})
 
 
-def _is_stranger_to(reservation: Reservation, device: Device) -> bool:
-    """Whether it has nothing on this ToR: so it is with most of them, when a machine room comes up."""
+def _has_nothing_on(reservation: Reservation, device: Device) -> bool:
+    """Return true if the reservation has nothing on this ToR: the usual case when a machine room starts."""
     return isinstance(device, int) and all(device not in layout.forwards for layout in reservation.layouts)

@@ -1,4 +1,4 @@
-"""A reservation: what devices hold, or are being told to hold, for one part of a request."""
+"""A reservation: the device state for one part of a request, present or being set up."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from blast_controller.core.rollout.rollout import Rollout
 class Reservation:
     """Ports, splitters, cross-connects, forwards and a group address, held together.
 
-    How devices are brought to that is its `rollout`. `handed_over` are elements that another reservation holds already,
-    while devices are still told to take this one's circuits off them. It was `left_behind` if it served nobody when it
-    was released, and is `unlit` while a leaf of it is known to be dark.
+    `rollout` brings devices to that state. `handed_over` are elements that another reservation holds already while
+    devices still remove this one's circuits. `left_behind` is true if it was idle when it was released; `unlit` is true
+    while one of its leaves is known to be dark.
     """
 
     id: int
@@ -35,24 +35,24 @@ class Reservation:
     unlit: bool = False
 
     def take(self, event: ReservationEvent) -> None:
-        """Go where the table says. Raises ImpossibleTransition."""
+        """Apply an event of the state machine. Raises ImpossibleTransition."""
         self.state = reservation_states.after(self.state, event)
 
     @property
     def layouts(self) -> list[Layout]:
-        """Every layout that devices may hold something of."""
+        """Return every layout that devices may hold something of."""
         return [self.layout, *([self.change.target] if self.change else [])]
 
     @property
     def in_force(self) -> Layout:
-        """The layout that receivers rely on: the old one until all of the new one is there."""
+        """Return the layout that receivers rely on: the old one until the new one is complete."""
         if self.change is not None and self.change.phase is ChangePhase.REMOVING:
             return self.change.target
         return self.layout
 
     @property
     def wanted(self) -> Holding:
-        """What devices are to hold once they have done the current step."""
+        """Return the device state after the current step."""
         if self.state is ReservationState.RELEASING:
             return NOTHING
         if self.change is not None and self.change.phase is ChangePhase.ADDING:
@@ -61,7 +61,7 @@ class Reservation:
 
     @property
     def adding(self) -> bool:
-        """Whether the current step leads light to new leaves."""
+        """Return true if the current step adds leaves."""
         match self.state:
             case ReservationState.CONFIGURING:
                 return True
@@ -72,7 +72,7 @@ class Reservation:
 
     @property
     def present(self) -> Holding:
-        """What devices hold after the current step; what one has failed to give back of the layout is missing."""
+        """Return the state of devices after the current step, without parts of the layout whose release failed."""
         shares = [target.share for target in self.rollout.failures]
         lost = {c for share in shares for c in share.connect} & set(self.layout.circuits)
         unwritten = {datapath: set(found) for share in shares for datapath, found in share.add.items()}
@@ -90,22 +90,22 @@ class Reservation:
 
     @property
     def at_work(self) -> bool:
-        """Whether a device still has to do something for it."""
+        """Return true while a device is still working for it."""
         return self.rollout.at_work
 
     @property
     def busy(self) -> bool:
-        """Whether it is anything but lit and at rest."""
+        """Return true unless it is lit and unchanging."""
         return self.state is not ReservationState.LIT or self.at_work
 
     @property
     def elements(self) -> set[ElementId]:
-        """Every element that the reservation holds."""
+        """Return every element that the reservation holds."""
         return {element for layout in self.layouts for element in layout.elements} - self.handed_over
 
     @property
     def splitters(self) -> int:
-        """How many splitters it holds for its tenant; what serves nobody any longer is anybody's."""
+        """Return the number of splitters that count for its tenant; idle ones count for none."""
         if self.left_behind or self.state is ReservationState.IDLE:
             return 0
         return sum(is_splitter(element) for element in self.elements)

@@ -26,12 +26,12 @@ class ReservationState(Enum):
 
 
 class ReservationEvent(Enum):
-    """What can happen to a reservation."""
+    """Events of a reservation's state machine."""
 
     CONFIRMED = "confirmed"
     FAILURE = "failure"
     PART_ENDED = "part ended"
-    CHANGE_WANTED = "change wanted"
+    CHANGE_REQUESTED = "change wanted"
     KEPT = "kept"
     ASKED_AGAIN = "asked again"
     NEEDED = "needed"
@@ -43,7 +43,7 @@ TRANSITIONS: dict[tuple[ReservationState, ReservationEvent], ReservationState] =
     (_S.CONFIGURING, _E.CONFIRMED): _S.LIT,
     (_S.CONFIGURING, _E.FAILURE): _S.RELEASING,
     (_S.CONFIGURING, _E.PART_ENDED): _S.RELEASING,
-    (_S.LIT, _E.CHANGE_WANTED): _S.CHANGING,
+    (_S.LIT, _E.CHANGE_REQUESTED): _S.CHANGING,
     (_S.LIT, _E.FAILURE): _S.RELEASING,
     (_S.LIT, _E.PART_ENDED): _S.RELEASING,
     (_S.LIT, _E.KEPT): _S.IDLE,
@@ -58,5 +58,5 @@ TRANSITIONS: dict[tuple[ReservationState, ReservationEvent], ReservationState] =
 
 
 def after(state: ReservationState, event: ReservationEvent) -> ReservationState:
-    """The state that follows. Raises ImpossibleTransition for a pair that is not in the table."""
+    """Return the state that follows. Raises ImpossibleTransition for a pair that is not in the table."""
     return follow("reservation", TRANSITIONS, state, event)

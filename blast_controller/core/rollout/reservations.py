@@ -40,7 +40,7 @@ _S, _E = ReservationState, ReservationEvent
 
 
 class Reservations:
-    """All live reservations. Owns their states; what it is made of is shared with the core."""
+    """All live reservations and their states; the resources are shared with the core."""
 
     def __init__(self, inventory: Inventory, addresses: GroupAddresses, links: Links, outbox: Outbox) -> None:
         self._inventory = inventory
@@ -62,7 +62,7 @@ class Reservations:
         group_address: str,
         lenders: frozenset[int] = frozenset(),
     ) -> Reservation:
-        """Take the layout's elements and tell devices to light it, once what `lenders` have handed over is off them."""
+        """Take the layout's elements and command devices to set it up, after the circuits of `lenders` are removed."""
         number = self.last_id + 1
         self._inventory.take(layout.elements, number)
         self.last_id = number
@@ -74,7 +74,7 @@ class Reservations:
     def change(self, reservation: Reservation, change: Change, lenders: frozenset[int] = frozenset()) -> list[Outcome]:
         """Start to change a lit reservation; the outcome comes at once when no device has anything to do."""
         self._inventory.take(change.target.elements, reservation.id)
-        reservation.take(_E.CHANGE_WANTED)
+        reservation.take(_E.CHANGE_REQUESTED)
         reservation.change = change
         self._begin(reservation, reservation.layout.holding, "changing", lenders)
         return self.completed(reservation)
@@ -90,11 +90,11 @@ class Reservations:
         reservation.take(_E.ASKED_AGAIN)
         self._inventory.reclaim(reservation.elements)
         reservation.request, reservation.part = request, part
-        reservation.rollout.serve_anew()
+        reservation.rollout.reuse_circuits()
         self.touched[reservation.id] = "lit"
 
     def note_dark(self, reservation: Reservation, unlit: bool) -> None:
-        """A leaf of a lit reservation is known to be dark, or none is any longer."""
+        """Note that a leaf of a lit reservation is dark, or that none is any longer."""
         if reservation.unlit != unlit:
             reservation.unlit = unlit
             self.touched[reservation.id] = "dark" if unlit else "lit"
@@ -102,7 +102,8 @@ class Reservations:
     def hand_over(self, reservation: Reservation, elements: Collection[ElementId]) -> None:
         """Release an idle reservation in favor of one that is opened in the same decision and takes `elements`.
 
-        Devices undo before they do, so one round does for both. What cannot be undone comes back to this one.
+        Devices disconnect before they connect, so one round serves both. Elements whose removal fails return to this
+        one.
         """
         wanted = reservation.elements.intersection(elements)
         self.release(reservation, _E.NEEDED)
@@ -128,7 +129,7 @@ class Reservations:
         return self.completed(reservation)
 
     def taken_from(self, reservation: Reservation) -> set[CrossConnect]:
-        """Cross-connects on what a reservation has handed over that are now those of whoever has it."""
+        """Return cross-connects on handed-over elements that now belong to their new holder."""
         if not reservation.handed_over:
             return set()
         takers = [r for r in self.live.values() if r is not reservation and r.elements & reservation.handed_over]
@@ -146,7 +147,7 @@ class Reservations:
         self.touched[reservation.id] = note
 
     def give(self, reservation: Reservation, device: Device, step: Step) -> None:
-        """Tell a device its share of a step, whatever it was told before."""
+        """Send a device its share of a step, whatever commands it received before."""
         mine = step.only(device)
         number = reservation.rollout.give(device, mine)
         self._outbox.step(reservation.id, number, mine, _leaves(reservation))
@@ -159,7 +160,7 @@ class Reservations:
                     self._lighting[target.device].add(reservation.id)
 
     def is_lighting(self, switch: SwitchId) -> bool:
-        """Whether an optical switch is connecting light for somebody: he would wait for what else it is told to do."""
+        """Return true while an optical switch sets up circuits: other commands would delay them."""
         numbers = self._lighting[switch]
         while numbers:
             number = next(iter(numbers))
@@ -172,7 +173,8 @@ class Reservations:
     # ------------------------------------------------------------------------------------------- restart
 
     def adopt(self, reservation: Reservation) -> None:
-        """Take over a reservation of an earlier run; what was under way goes on, or back where nobody was told."""
+        """Adopt a reservation of an earlier run; unfinished changes continue, or are undone if clients were not
+        notified."""
         self._inventory.take(reservation.elements, reservation.id)
         self.addresses.adopt(reservation.group_address)
         self.live[reservation.id] = reservation
@@ -209,7 +211,7 @@ class Reservations:
         return self.completed(reservation)
 
     def link_up(self, link: LinkId) -> list[Outcome]:
-        """A ToR's port has its link: whoever waited for that goes on."""
+        """Handle a link that came up: steps that waited for it continue."""
         outcomes: list[Outcome] = []
         for reservation in [r for r in self.live.values() if link in r.rollout.links]:
             reservation.rollout.links.remove(link)
@@ -217,14 +219,14 @@ class Reservations:
         return outcomes
 
     def link_down(self, link: LinkId) -> list[Reservation]:
-        """A ToR's port has lost its link: those that are about to light it wait for it (again)."""
+        """Handle a lost link: reservations being set up over it wait for it again."""
         found = [r for r in self.live.values() if link in map(self._link_of, _coming(r))]
         for reservation in found:
             reservation.rollout.links.add(link)
         return found
 
     def links_overdue(self, number: int, step: int) -> list[Outcome]:
-        """Enough of waiting: leaves whose port still has no link count as dark."""
+        """End the wait for links: leaves whose port still has no link count as dark."""
         reservation = self.live.get(number)
         if reservation is None or reservation.rollout.begun != step:
             return []
@@ -235,7 +237,7 @@ class Reservations:
         return self.completed(reservation) if overdue else []
 
     def _links_awaited(self, reservation: Reservation, step: Step) -> set[LinkId]:
-        """Leaves that are being lit, and whose ports have no link yet; what is only put back as it was may be dark."""
+        """Return leaves of the step whose ports have no link yet; restored leaves may be dark."""
         if not reservation.adding:
             return set()
         coming = {c.output for c in step.connect}
@@ -246,9 +248,9 @@ class Reservations:
         return self._links.of(leaf.port)
 
     def completed(self, reservation: Reservation) -> list[Outcome]:
-        """What comes of a step that nobody has to answer for any longer; nothing while somebody has.
+        """Return the outcomes of a step that needs no further answers; empty otherwise.
 
-        A step without devices completes at once, and the next one may too.
+        A step without devices completes at once, and the next one may as well.
         """
         outcomes: list[Outcome] = []
         while reservation.rollout.over:
@@ -276,9 +278,9 @@ class Reservations:
                 raise AssertionError(f"a reservation in state {reservation.state} has no step to complete")
 
     def _still_lit(self, reservation: Reservation) -> Outcome | None:
-        """A device that is away keeps what it holds, and is looked at when it returns; one that refuses is a loss."""
+        """Return the loss of a lit reservation, or None: disconnected devices keep their state; a refusal is a loss."""
         tree, dark = reservation.layout.tree, reservation.rollout.dark.take()
-        # What a device refuses says nothing about light, but explains why there is none.
+        # A refusal does not report darkness but explains it.
         if refusals := reservation.rollout.refusals(self._inventory.away):
             return LightLost(reservation, "; ".join(refusals))
         if tree is not None and dark & tree.leaf_outputs:
@@ -286,7 +288,7 @@ class Reservations:
         return None
 
     def _still_idle(self, reservation: Reservation) -> Outcome | None:
-        """Nobody relies on it: what has gone bad is not worth a repair."""
+        """Release an idle reservation with a fault: no receiver relies on it, so it is not repaired."""
         if not (reservation.rollout.refusals(self._inventory.away) or reservation.rollout.dark):
             return None
         reservation.rollout.dark.take()
@@ -323,7 +325,7 @@ class Reservations:
         if change.phase is ChangePhase.ADDING:
             present = reservation.present
             dark = frozenset(reservation.rollout.dark.seen)
-            if refusal := reservation.rollout.failure or ("no light arrived at the new leaves" if dark else ""):
+            if refusal := reservation.rollout.failure or ("no light at the new leaves" if dark else ""):
                 change.missed(refusal)
             else:
                 change.added()
@@ -344,7 +346,8 @@ class Reservations:
         return Changed(reservation, change, fresh)
 
     def _unrelit(self, reservation: Reservation) -> str:
-        """Why circuits that a switch lost during a change cannot be had again: trying for ever would tell nobody."""
+        """Return why circuits that a switch lost during a change cannot be restored; endless retries would hide the
+        fault."""
         refused = (target for target in reservation.rollout.failures if target.device not in self._inventory.away)
         return "; ".join(target.reason for target in refused if target.share.connect)
 
@@ -356,7 +359,7 @@ class Reservations:
         self.touched[reservation.id] = "lit"
 
     def _give_back(self, elements: set[ElementId]) -> None:
-        """Free elements, or return them to who has handed them over and is not yet rid of its circuits on them."""
+        """Free elements, or return them to a reservation that handed them over and still has circuits on them."""
         self._inventory.free(elements)
         for lender in self.live.values():
             if back := lender.handed_over & elements:
@@ -371,7 +374,7 @@ def _all_leaves(reservation: Reservation) -> list[Leaf]:
 
 
 def _coming(reservation: Reservation) -> tuple[Leaf, ...]:
-    """The leaves that the current step is to light."""
+    """Return the leaves that the current step is to light."""
     if reservation.state is _S.CONFIGURING:
         return reservation.layout.tree.leaves if reservation.layout.tree else ()
     change = reservation.change
@@ -384,7 +387,7 @@ def _fresh(before: Layout, after: Layout) -> tuple[Leaf, ...]:
 
 
 def _moved(before: Layout, after: Layout) -> set[int]:
-    """The switch outputs of leaves that get their light from elsewhere."""
+    """Return the switch outputs of leaves that change their feed."""
     feeds = {leaf.port.output: leaf.feed for leaf in before.tree.leaves} if before.tree else {}
     leaves = after.tree.leaves if after.tree else ()
     return {leaf.port.output for leaf in leaves if feeds.get(leaf.port.output, leaf.feed) != leaf.feed}

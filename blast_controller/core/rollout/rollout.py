@@ -1,9 +1,9 @@
-"""How devices are brought to what a reservation wants of them: who was asked for what, and what came of it.
+"""Rollout: bringing devices to the state that a reservation requires, and tracking their answers.
 
-Theory of operation. A step is given to every device that has something to do, under one number. Such a device is a
-target; it may be given more before the next step, under a number of its own, so that a late or second answer to what it
-was asked before does not stand for that. The step is over when nobody has to answer any longer and no link is awaited;
-what follows is for the reservation's own table to say.
+Theory of operation. A step is sent to every affected device under one number. Such a device is a target; it may receive
+more before the next step, under a separate number, so that a late or second answer to an earlier command does not count
+for it. The step is complete when no answer and no link is awaited; the reservation's state machine then decides what
+follows.
 
 | target | asked again | confirmed | failed | found done |
 |---|---|---|---|---|
@@ -11,9 +11,9 @@ what follows is for the reservation's own table to say.
 | done | asked | – | – | – |
 | failed | asked | – | – | done |
 
-A device whose session began anew has failed what it was asked before. One that has done all and sees no light at some
-outputs is done; those outputs are dark (`DarkLeaves`). A link is awaited until it comes up, or is overdue: then its
-leaf is dark, too.
+A new session of a device fails its earlier commands. A device that completed its share but sees no light at some
+outputs is done; those outputs are dark (`DarkLeaves`). A link is awaited until it comes up or is overdue: then its leaf
+is dark, too.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class TargetState(Enum):
 
 
 class TargetEvent(Enum):
-    """What can happen to it."""
+    """Events of a target."""
 
     ASKED_AGAIN = "asked again"
     CONFIRMED = "confirmed"
@@ -72,17 +72,17 @@ class Target:
 
     @property
     def share(self) -> Step:
-        """What it was asked to do."""
+        """Return the device's share of the step."""
         return self.step.only(self.device)
 
     def take(self, event: TargetEvent) -> None:
-        """Go where the table says. Raises ImpossibleTransition."""
+        """Apply an event of the state machine. Raises ImpossibleTransition."""
         self.state = follow("target", TRANSITIONS, self.state, event)
 
 
 @dataclass(slots=True)
 class DarkLeaves:
-    """Switch outputs of leaves without light: `seen` in the current step, `alarmed` while another thing was changed."""
+    """Switch outputs of dark leaves: `seen` in the current step, `alarmed` during another change."""
 
     seen: set[int] = field(default_factory=set)
     alarmed: set[int] = field(default_factory=set)
@@ -91,11 +91,11 @@ class DarkLeaves:
         return bool(self.seen or self.alarmed)
 
     def connected(self, outputs: Iterable[int]) -> None:
-        """A switch that can tell has seen light at these since."""
+        """Note that a measuring switch has seen light at these outputs since."""
         self.alarmed.difference_update(outputs)
 
     def take(self) -> frozenset[int]:
-        """All of them; from now on nobody has to be told of these."""
+        """Return all of them once."""
         found = frozenset(self.seen | self.alarmed)
         self.seen.clear()
         self.alarmed.clear()
@@ -106,8 +106,8 @@ class DarkLeaves:
 class Rollout:
     """The steps of one reservation.
 
-    `number` is that of the latest, `begun` that of the one that was given to all targets; `links` are those that are
-    still to come up; `compute` is how many seconds were spent on the decision, where somebody has measured.
+    `number` is the latest one, `begun` the one sent to all targets; `links` are those still awaited; `compute` is the
+    measured time of the decision in seconds, or None.
     """
 
     number: int = 0
@@ -120,7 +120,7 @@ class Rollout:
     # ------------------------------------------------------------------------------------------------ asking
 
     def begin(self, step: Step) -> int:
-        """All targets are asked for their share of a step; its number."""
+        """Return all targets are asked for their share of a step; its number."""
         self.number += 1
         self.begun = self.number
         self.targets = {device: Target(device, self.number, step) for device in step.devices}
@@ -129,7 +129,7 @@ class Rollout:
         return self.number
 
     def give(self, device: Device, share: Step) -> int:
-        """One target is asked for something, in place of what it was asked before; the number of that."""
+        """Command one target in place of its earlier commands; return the number of the command."""
         self.number += 1
         target = self.targets.get(device)
         if target is None:
@@ -142,8 +142,8 @@ class Rollout:
         target.number, target.step = self.number, share
         return self.number
 
-    def serve_anew(self) -> None:
-        """What is there serves somebody else, for whom nobody had to do anything."""
+    def reuse_circuits(self) -> None:
+        """Reset for a new part that reuses the existing circuits: no device had to act."""
         self.compute = None
         for target in self.targets.values():
             target.elapsed = None
@@ -151,70 +151,70 @@ class Rollout:
     # ----------------------------------------------------------------------------------------------- answers
 
     def asked(self, device: Device, number: int) -> Target | None:
-        """The target that has still to answer this; None where nobody waits for such an answer."""
+        """Return the target with this outstanding command, or None."""
         target = self.targets.get(device)
         is_awaited = target is not None and target.state is _S.ASKED and target.number == number
         return target if is_awaited else None
 
     def confirmed(self, target: Target, elapsed: float) -> None:
-        """A device has done its share, and seen light where it connected leaves, if it can see any."""
+        """Record that a device completed its share and saw light at new leaves, if it can measure."""
         target.take(_E.CONFIRMED)
         target.elapsed = elapsed
         self.dark.connected(circuit.output for circuit in target.share.connect)
 
     def confirmed_dark(self, target: Target, outputs: Set[int]) -> None:
-        """A device has done its share, and sees no light at these outputs."""
+        """Record that a device completed its share but sees no light at these outputs."""
         target.take(_E.CONFIRMED)
         self.dark.seen |= outputs
 
     def failed(self, target: Target, reason: str) -> None:
-        """A device has not done its share; what it did of it is not known."""
+        """Record that a device failed its share; its progress is unknown."""
         target.take(_E.FAILURE)
         target.reason = reason
-        # The latest comes last, in what is said of them too.
+        # Messages list failures in order of time.
         self.targets[target.device] = self.targets.pop(target.device)
 
     def found_done(self, device: Device) -> None:
-        """What a device could not do turns out to be done."""
+        """Record that a failed share was found to be complete."""
         self.targets[device].take(_E.FOUND_DONE)
 
     # ----------------------------------------------------------------------------------------------- looking
 
     @property
     def over(self) -> bool:
-        """Whether nobody has to answer any longer, and no link is awaited."""
+        """Return true if no answer and no link is awaited."""
         return not self.links and all(target.state is not _S.ASKED for target in self.targets.values())
 
     @property
     def at_work(self) -> bool:
-        """Whether a device still has to do something, or has failed to."""
+        """Return true while a device still has to act or has failed."""
         return bool(self.links) or any(target.state is not _S.DONE for target in self.targets.values())
 
     def waits_for(self, device: Device) -> bool:
-        """Whether this device has still to answer."""
+        """Return true if this device still has to answer."""
         target = self.targets.get(device)
         return target is not None and target.state is _S.ASKED
 
     def has_failed(self, device: Device) -> bool:
-        """Whether this device has not done what it was asked last."""
+        """Return true if this device failed its latest command."""
         target = self.targets.get(device)
         return target is not None and target.state is _S.FAILED
 
     @property
     def waiting(self) -> list[Target]:
-        """Those that have still to answer."""
+        """Return the targets that still have to answer."""
         return [target for target in self.targets.values() if target.state is _S.ASKED]
 
     @property
     def failures(self) -> list[Target]:
-        """Those that have failed, in the order in which they did."""
+        """Return the failed targets in order of time."""
         return [target for target in self.targets.values() if target.state is _S.FAILED]
 
     @property
     def failure(self) -> str:
-        """Why the latest step failed, as one sentence; empty if it did not."""
+        """Return why the latest step failed, as one sentence; empty if it did not."""
         return "; ".join(target.reason for target in self.failures)
 
     def refusals(self, away: Container[Device]) -> list[str]:
-        """Why devices failed that are there: one that is away keeps what it holds, and is looked at when it returns."""
+        """Return why connected devices failed; a disconnected one keeps its state and is reconciled when it returns."""
         return [target.reason for target in self.failures if target.device not in away]

@@ -1,1 +1,1 @@
-"""What readers are shown of the core: immutable snapshots, each of which shares with the last what has not changed."""
+"""Immutable snapshots of the core for readers; each shares unchanged data with its predecessor."""

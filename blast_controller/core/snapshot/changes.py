@@ -1,4 +1,4 @@
-"""What differs between the snapshots that were published one after the other, by name."""
+"""Differences between successively published snapshots, by name."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import NamedTuple
 from blast_controller.core.model.requests import RequestKey
 
 MAX_NAMED = 10_000
-"""Of one kind; beyond it everything counts as changed, so that what nobody takes does not grow."""
+"""The limit of names of one kind; beyond it everything counts as changed, which bounds memory without readers."""
 
 
 class Changes(NamedTuple):
-    """Requests, trees (by reservation) and units of which something differs, and whether devices' coming and going or
-    what is kept lit does. `everything`: what differs is not known by name."""
+    """Changed requests, trees (by reservation) and units; whether the connection of devices or warm trees changed.
+    `everything`: the names of the changes are unknown."""
 
     requests: frozenset[RequestKey] = frozenset()
     trees: frozenset[int] = frozenset()
@@ -23,7 +23,7 @@ class Changes(NamedTuple):
     everything: bool = False
 
     def __or__(self, later: Changes) -> Changes:
-        """What differs over both."""
+        """Return the union of two changes."""
         return Changes(
             self.requests | later.requests,
             self.trees | later.trees,
@@ -39,7 +39,7 @@ EVERYTHING = Changes(everything=True)
 
 
 class ChangesNoted:
-    """Gathers what differs until somebody takes it."""
+    """Collects changes until they are read."""
 
     def __init__(self) -> None:
         self._requests: set[RequestKey] = set()
@@ -48,7 +48,7 @@ class ChangesNoted:
         self._away = self._warm = self._everything = False
 
     def note(self, requests: Iterable[RequestKey], trees: Iterable[int], units: Iterable[str]) -> None:
-        """Of these something differs from what was taken last."""
+        """Note changed objects."""
         self._requests.update(requests)
         self._trees.update(trees)
         self._units.update(units)
@@ -56,20 +56,20 @@ class ChangesNoted:
             self.note_everything()
 
     def note_away(self) -> None:
-        """A device has come or gone."""
+        """Note that a device connected or disconnected."""
         self._away = True
 
     def note_warm(self) -> None:
-        """What is kept lit differs."""
+        """Note a change of warm trees."""
         self._warm = True
 
     def note_everything(self) -> None:
-        """What differs is not known by name."""
+        """Note changes without names."""
         self._forget()
         self._everything = True
 
     def take(self) -> Changes:
-        """What has come together since it was last taken."""
+        """Return and clear the collected changes."""
         found = Changes(
             frozenset(self._requests),
             frozenset(self._trees),

@@ -20,8 +20,8 @@ from blast_controller.core.rollout.reservation_states import ReservationState
 class PartFacts(NamedTuple):
     """A part of a request.
 
-    `reason` is how it ended, what its light lacks, or why its last attempt failed; `reached` is how many bytes have
-    been sent as far as the sender has said.
+    `reason` is why it ended, lacks light, or failed its last attempt; `reached` is the number of bytes sent as last
+    reported.
     """
 
     number: int
@@ -35,7 +35,7 @@ class PartFacts(NamedTuple):
 
 
 class RequestFacts(NamedTuple):
-    """A request; times on the core's clock, `told` counts its events, `arrival` is its number in order of arrival."""
+    """A request; times on the core's clock; `told` counts its events, `arrival` is its number in order of arrival."""
 
     current: MulticastRequest
     received_at: float
@@ -46,12 +46,12 @@ class RequestFacts(NamedTuple):
 
     @property
     def waiting(self) -> int:
-        """How many parts wait for light: why they do is found out when somebody asks."""
+        """Return the number of pending parts; explanations are computed on demand."""
         return sum(part.state is PartState.PENDING for part in self.parts)
 
 
 def request_facts(request: Request) -> RequestFacts:
-    """A request as it is now."""
+    """Return a request as it is now."""
     parts = tuple(_part_facts(part) for part in request.parts)
     return RequestFacts(request.current, request.received_at, request.arrival, request.told, request.state, parts)
 
@@ -63,7 +63,7 @@ def _part_facts(part: Part) -> PartFacts:
 
 
 class TreeFacts(NamedTuple):
-    """A reservation: whom it serves, how it stands, and what devices hold for it; `root` is its sender's rack."""
+    """A reservation: the part that it serves, its state and its device state; `root` is its sender's rack."""
 
     reservation: int
     request: RequestKey
@@ -75,7 +75,7 @@ class TreeFacts(NamedTuple):
 
 
 def tree_facts(reservation: Reservation, sender_rack: str) -> TreeFacts:
-    """A reservation as it is now, whose sender is in this rack."""
+    """Return a reservation as it is now, whose sender is in this rack."""
     tree = reservation.layout.tree
     return TreeFacts(
         reservation.id,
@@ -90,7 +90,7 @@ def tree_facts(reservation: Reservation, sender_rack: str) -> TreeFacts:
 
 
 class Standing(NamedTuple):
-    """The reservation (or PROBER) that holds an element, and why nobody can use it."""
+    """The reservation (or PROBER) that holds an element, and why it is unusable."""
 
     holder: int | None
     unusable: str | None
@@ -101,7 +101,7 @@ FREE = Standing(None, None)
 
 @dataclass(frozen=True, slots=True)
 class WarmFacts:
-    """How many trees are kept lit, what that has come to, and what is dark in reserve, by switch and ways."""
+    """The number of warm trees, their counts, and the dark reserve by switch and fan-out."""
 
     trees: int
     counts: WarmCounts

@@ -36,7 +36,7 @@ _ALL_FREE: Standings = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the core keeps, as far as readers are told of it."""
+    """The parts of the core that snapshots describe."""
 
     table: RequestTable
     reservations: Reservations
@@ -45,7 +45,7 @@ class Known:
 
 
 class Publisher:
-    """Holds the latest snapshot. Nobody else may take the inventory's changes."""
+    """Holds the latest snapshot. It is the only reader of the inventory's changes."""
 
     def __init__(self, fabric: Fabric, known: Known) -> None:
         self._known = known
@@ -55,7 +55,7 @@ class Publisher:
         self.latest = Snapshot(fabric, units, RequestIndex(), Map(), MappingProxyType({}), Map(), None)
 
     def publish(self, requests: Iterable[RequestKey], reservations: Collection[int], settings: CoreSettings) -> None:
-        """Let the next snapshot tell of these, and of what the inventory says has changed."""
+        """Update the next snapshot for these objects and for the inventory's changes."""
         inventory, before = self._known.inventory, self.latest
         changes = inventory.take_changes()
         self._reserves.count(changes.kinds, settings.warm_reserve)
@@ -74,7 +74,7 @@ class Publisher:
         self.latest = after
 
     def take_changes(self) -> Changes:
-        """What differs in the latest snapshot from the one that was the latest when this was asked before."""
+        """Return the differences between the latest snapshot and the one at the previous call."""
         return self._changes.take()
 
     def _request(self, name: RequestKey) -> RequestFacts | None:
@@ -121,7 +121,8 @@ class Publisher:
 
 
 def _units(fabric: Fabric) -> Iterator[tuple[ElementId, str]]:
-    """Every port, splitter, output and static tree, in the order in which people are shown them, and of what it is."""
+    """Yield every port, splitter, output and static tree, in the order in which people are shown them, and of what it
+    is."""
     for rack in fabric.racks.values():
         yield from ((port.element, rack.name) for port in rack.optical_ports)
     splitters = fabric.splitters.values()

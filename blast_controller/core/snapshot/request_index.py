@@ -28,7 +28,7 @@ class RequestIndex(NamedTuple):
     states: Map[PartState, int] = Map()
 
     def with_changes(self, changed: Mapping[RequestKey, RequestFacts | None]) -> RequestIndex:
-        """The same, but for these requests, of which None are known no longer."""
+        """Return the same, but for these requests, of which None are known no longer."""
         if not changed:
             return self
         by_name, arrivals = self.by_name.mutate(), self.arrivals.mutate()
@@ -49,7 +49,7 @@ class RequestIndex(NamedTuple):
         return RequestIndex(by_name.finish(), arrivals.finish(), waiting.finish(), states.finish())
 
     def after(self, arrival: int) -> Iterator[RequestFacts]:
-        """The requests behind this number, in order of arrival."""
+        """Yield the requests behind this number, in order of arrival."""
         for bunch in sorted(number for number in self.arrivals if number >= arrival // BUNCH):
             names = self.arrivals[bunch]
             yield from (self.by_name[names[number]] for number in sorted(names) if number > arrival)

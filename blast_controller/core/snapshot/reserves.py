@@ -14,10 +14,10 @@ from blast_controller.core.policy.dark_reserve import DarkReserve, reserve_of
 
 
 class Reserves:
-    """Sums over the kinds that do not differ for people: the ports of one rack are not told from those of another.
+    """Sums over kinds for display: the ports of all racks count together.
 
-    Of a kind are kept how many are dark and lit, and the reserve; `latest` has their sums by switch and ways, and is
-    never changed.
+    The numbers of dark and lit pieces and the reserve are kept for each kind; `latest` has their sums by switch and
+    fan-out and is immutable.
     """
 
     def __init__(self, inventory: Inventory) -> None:
@@ -28,7 +28,7 @@ class Reserves:
         self._sums: defaultdict[tuple[SwitchId, int], list[int]] = defaultdict(lambda: [0, 0, 0])
 
     def count(self, changed: Iterable[Kind], share: float) -> None:
-        """Of these kinds something has changed, and this share of each is to be dark."""
+        """Update the sums for changed kinds and the share to keep dark."""
         if share != self._share:
             self._share, changed = share, {*changed, *self._of}
         idle_of, dark_of = self._inventory.idle.counts, self._inventory.dark.counts

@@ -1,4 +1,4 @@
-"""A snapshot: all that a reader is told without asking the core itself, as of one commit."""
+"""A snapshot: the state of the core at one commit, for readers."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Standings = Mapping[ElementId, Standing]
 
 
 class Snapshot(NamedTuple):
-    """By unit those of its elements that are not free; the devices that are away, and why; live reservations by number.
+    """By unit its elements that are not free; disconnected devices with reasons; live reservations by number.
 
-    A unit is a rack, by name, or a splitter or static tree, by element: `units` tells for every element of the fabric
-    of which it is. `warm` is None where nothing is kept lit.
+    A unit is a rack, by name, or a splitter or static tree, by element: `units` maps every element to its unit. `warm`
+    is None if no trees are kept warm.
     """
 
     fabric: Fabric
@@ -33,17 +33,17 @@ class Snapshot(NamedTuple):
     warm: WarmFacts | None
 
     def request(self, name: RequestKey) -> RequestFacts:
-        """A request. Raises UnknownRequest."""
+        """Return a request. Raises UnknownRequest."""
         found = self.requests.by_name.get(name)
         if found is None:
             raise UnknownRequest(name[1])
         return found
 
     def waiting_of(self, tenant: str | None) -> int:
-        """How many parts of a tenant (None: of all) wait for light."""
+        """Return the number of pending parts of a tenant (None: of all)."""
         waiting = self.requests.waiting
         return sum(waiting.values()) if tenant is None else waiting.get(tenant, 0)
 
     def standing(self, element: ElementId) -> Standing:
-        """How somebody has an element."""
+        """Return the holder and usability of an element."""
         return self.standings.get(self.units[element], {}).get(element, FREE)

@@ -1,4 +1,5 @@
-"""Who asks by HTTP: known by a certificate, a bearer token (RFC 6750) or a session, by the same policy as on Thrift."""
+"""Authentication of HTTP requests by certificate, bearer token (RFC 6750) or session, with the same policy as
+Thrift."""
 
 from __future__ import annotations
 
@@ -22,14 +23,14 @@ from blast_controller.serving.places import host_of
 REST = 0.25
 """Seconds before a wrong token is refused."""
 MAX_RESTING = 32
-"""Of those at a time; others are refused at once, and told to come later."""
+"""The limit of clients with delayed logins; further ones are refused at once."""
 CSRF_HEADER = "X-Blast-Csrf"
 
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who asks, and what shows that: the digest of a token, of a session's or of its own (`bearer`), or what a
-    certificate says; `session` is there for whoever uses a browser."""
+    """The client of a request with its credential: the digest of a token, of a session's or of its own (`bearer`), or
+    the names of a certificate; `session` is set for browsers."""
 
     identity: Identity
     digest: bytes | None
@@ -38,17 +39,17 @@ class Visitor:
     bearer: bool
 
     def within(self, session: Session) -> Visitor:
-        """The same, in a session."""
+        """Return the same, in a session."""
         return replace(self, session=session)
 
     @property
     def is_operator(self) -> bool:
-        """Whether it may act."""
+        """Return true if the client may act."""
         return self.identity.role >= Role.OPERATOR
 
     @property
     def proved(self) -> bool:
-        """Whether it has proved who it is."""
+        """Return true if the client is authenticated."""
         return self.digest is not None or bool(self.names)
 
 
@@ -61,7 +62,7 @@ class HttpAccess:
         self.sessions = Sessions()
 
     def knows(self, scope: Scope) -> bool:
-        """Whether a request shows a session, a token or a certificate that is known; costs no more than that."""
+        """Return true if a request has a known session, token or certificate, at no further cost."""
         request, policy = Request(scope), self._policy()
         session = self.sessions.find(request.cookies.get(COOKIE))
         token = bearer_of(request)
@@ -70,11 +71,12 @@ class HttpAccess:
         return (digest is not None or bool(names)) and policy.identify(names, digest) is not None
 
     async def identity(self, request: Request, least: Role = Role.VIEWER) -> Identity:
-        """Who asks. Raises HTTPException: 401 where that is not known, 403 where it may not, 429 for many guesses."""
+        """Return the client's identity. Raises HTTPException: 401 if unknown, 403 if not permitted, 429 after many
+        wrong tokens."""
         return (await self.visitor(request, least)).identity
 
     async def visitor(self, request: Request, least: Role = Role.VIEWER) -> Visitor:
-        """Who asks, and what shows that. Raises HTTPException as `identity` does."""
+        """Return the client with its credential. Raises HTTPException as `identity` does."""
         session = self.sessions.find(request.cookies.get(COOKIE))
         digest = None if session is None else session.digest
         if (token := bearer_of(request)) is not None:
@@ -82,7 +84,7 @@ class HttpAccess:
         visitor = self._visitor(request, digest, session, bearer=token is not None)
         await self._admit(request, visitor)
         if visitor.identity.role < least:
-            raise HTTPException(403, f"This is for the role {least.name.lower()}, and you are {visitor.identity}.")
+            raise HTTPException(403, f"This requires the role {least.name.lower()}, but you are {visitor.identity}.")
         return visitor
 
     async def _admit(self, request: Request, visitor: Visitor) -> None:
@@ -104,33 +106,35 @@ class HttpAccess:
         if identity is policy.anonymous and identity is not None:
             _refuse_foreign_name(request)
         if identity is None:
-            raise _unknown("Show a certificate that is known, or a token: 'Authorization: Bearer TOKEN'.")
+            raise _unknown(
+                "Authentication required: present a client certificate, or send 'Authorization: Bearer TOKEN'."
+            )
         return Visitor(identity, digest, names, session, bearer)
 
     def with_token(self, request: Request, digest: bytes) -> Visitor:
-        """Who asks, now that it has shown a token. Raises HTTPException."""
+        """Return the client after a login with a token. Raises HTTPException."""
         return self._visitor(request, digest, None, bearer=False)
 
     async def acting(self, request: Request) -> Visitor:
-        """Who wants something done: an operator who has proved it, and not a page of somebody else's in its name.
+        """Return an authenticated operator for an action, and refuse requests from pages of other sites.
 
-        Raises HTTPException as `identity` does; 403 for what a foreign page would send.
+        Raises HTTPException as `identity` does; 403 for a request of another site's page.
         """
         visitor = await self.visitor(request, Role.OPERATOR)
         if not visitor.proved:
             raise HTTPException(
                 403,
-                "Without a login this page only shows. To act by it, give the controller [access] with a token file "
-                "and log in; `blast` does the same from this machine.",
+                "This page is read-only without a login. To act here, configure [access] with a token file and "
+                "log in, or use the `blast` command on the controller's machine.",
             )
         if not visitor.bearer:
             refuse_foreign_page(request)
             if visitor.session is None or not is_repeated(visitor.session, request.headers.get(CSRF_HEADER)):
-                raise HTTPException(403, "The session is over, or not this page's: load the page again.")
+                raise HTTPException(403, "The session expired or does not belong to this page: reload the page.")
         return visitor
 
     def is_still(self, request: Request, visitor: Visitor) -> bool:
-        """Whether by now somebody is who it was when it came: its session goes on, and its token is still known."""
+        """Return true if the client is still valid: its session continues, and its token is still known."""
         session = visitor.session
         if session is not None and self.sessions.find(request.cookies.get(COOKIE)) is not session:
             return False
@@ -138,23 +142,23 @@ class HttpAccess:
 
     @property
     def takes_tokens(self) -> bool:
-        """Whether there is any token to log in with."""
+        """Return true if a login with a token is possible."""
         return bool(self._policy().tokens)
 
     async def known_digest(self, token: str) -> bytes:
-        """The digest of a token that is known. Raises HTTPException, after a rest."""
+        """Return the digest of a token that is known. Raises HTTPException, after a rest."""
         digest = self._policy().known_digest(token)
         if digest is not None:
             return digest
         if self._resting.locked():
-            raise HTTPException(429, "Too many wrong tokens: come later.", {"Retry-After": "1"})
+            raise HTTPException(429, "Too many wrong tokens: try again later.", {"Retry-After": "1"})
         async with self._resting:
             await asyncio.sleep(REST)
-        raise _unknown("The token is not known here.")
+        raise _unknown("Unknown token: check it, or create one with `blast controller hash-token`.")
 
 
 def bearer_of(request: Request) -> str | None:
-    """The token that a request bears (RFC 6750), None where it bears none."""
+    """Return the token that a request bears (RFC 6750), None where it bears none."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else None
 
@@ -163,9 +167,9 @@ def refuse_foreign_page(request: Request) -> None:
     """Refuse what a page from elsewhere sends. Raises HTTPException."""
     origin = request.headers.get("origin")
     if origin is not None and _netloc(origin) != request.headers.get("host", "").lower():
-        raise HTTPException(403, "This comes from a page of another site.")
+        raise HTTPException(403, "Cross-site request refused: open the page from this controller.")
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        raise HTTPException(403, "This comes from a page of another site.")
+        raise HTTPException(403, "Cross-site request refused: open the page from this controller.")
 
 
 def _netloc(origin: str) -> str | None:
@@ -181,7 +185,7 @@ def account_of(visitor: Visitor, address: str) -> Hashable:
 
 
 def _refuse_foreign_name(request: Request) -> None:
-    """A page of somebody else's, whose name was made to mean this machine, asks in the name of whoever looks at it."""
+    """Refuse a request by a foreign host name: DNS rebinding would let another site's page act for its viewer."""
     name = ""
     try:
         # Not `request.url`: its parsing fails, too, and is not expected to.
@@ -189,7 +193,7 @@ def _refuse_foreign_name(request: Request) -> None:
         ip_address(name)
     except ValueError:
         if name != "localhost":
-            raise HTTPException(421, "Ask by this machine's address, or as localhost.") from None
+            raise HTTPException(421, "Unknown host name: use an IP address of this machine, or localhost.") from None
 
 
 def _unknown(sentence: str) -> HTTPException:

@@ -1,4 +1,4 @@
-"""What all answers have in common, and the bounds of what is asked."""
+"""Common properties of answers, and limits of requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Page = Callable[[Request], Awaitable[Response]]
 
 
 def with_headers(page: Page) -> Page:
-    """The same page, whose answers are kept by nobody and guessed to be nothing else."""
+    """Return the page with headers that forbid caching and content sniffing."""
 
     async def answer(request: Request) -> Response:
         response = await page(request)
@@ -33,49 +33,49 @@ def with_headers(page: Page) -> Page:
     return answer
 
 
-def wants_json(request: Request) -> bool:
-    """Whether a script asks."""
+def accepts_json(request: Request) -> bool:
+    """Return true if a script sent the request."""
     return "application/json" in request.headers.get("accept", "")
 
 
 async def sent(request: Request) -> dict[str, Any]:
-    """The JSON object that was sent. Raises HTTPException."""
+    """Return the JSON object of the request body. Raises HTTPException."""
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-        raise HTTPException(415, "Send JSON: 'Content-Type: application/json'.")
+        raise HTTPException(415, "The request must be JSON: send 'Content-Type: application/json'.")
     body = bytearray()
     try:
         async with asyncio.timeout(SECONDS_TO_SEND):
             async for piece in request.stream():
                 body += piece
                 if len(body) > MAX_BYTES:
-                    raise HTTPException(413, f"At most {MAX_BYTES} bytes are taken.")
+                    raise HTTPException(413, f"The request body exceeds {MAX_BYTES} bytes.")
     except TimeoutError:
-        raise HTTPException(408, "What was to be sent did not come in time.") from None
+        raise HTTPException(408, "The request body did not arrive in time.") from None
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):
-        raise HTTPException(400, "That is no JSON.") from None
+        raise HTTPException(400, "The request body is not valid JSON.") from None
     if not isinstance(found, dict):
-        raise HTTPException(400, "Send a JSON object.")
+        raise HTTPException(400, "The request body must be a JSON object.")
     return found
 
 
 def text(given: dict[str, Any], name: str, longest: int = 1024) -> str:
-    """A text of what was given. Raises HTTPException.
+    """Return a text of what was given. Raises HTTPException.
 
     JSON can carry half of a surrogate pair, which is in no encoding, and a query string what is not UTF-8: neither is
     printable, or only as U+FFFD.
     """
     found = given.get(name)
     if not isinstance(found, str) or not 0 < len(found) <= longest:
-        raise HTTPException(400, f"Give {name} as text, of at most {longest} characters.")
+        raise HTTPException(400, f"{name} must be text of at most {longest} characters.")
     if not found.isprintable() or "\ufffd" in found:
-        raise HTTPException(400, f"Give {name} as printable text in UTF-8.")
+        raise HTTPException(400, f"{name} must be printable UTF-8 text.")
     return found
 
 
 async def failed(request: Request, error: Exception) -> Response:
-    """Our fault: told in a sentence, and to the log with all that is known."""
+    """Log an internal error and build its answer."""
     log.error("%s %s failed", request.method, request.scope["path"], exc_info=error)
-    sentence = "The controller could not answer this, which is its own fault: its log says more."
+    sentence = "Internal error of the controller: see its log."
     return JSONResponse({"message": sentence}, 500, HEADERS)

@@ -1,4 +1,4 @@
-"""What is served: `/livez`, `/readyz` and `/metrics`, all read-only, and what others add."""
+"""The HTTP application: `/livez`, `/readyz` and `/metrics`, all read-only, and the pages of other parts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from blast_controller.ops.http.access import HttpAccess
-from blast_controller.ops.http.answers import HEADERS, failed, wants_json, with_headers
+from blast_controller.ops.http.answers import HEADERS, accepts_json, failed, with_headers
 from blast_controller.ops.http.health import Health
 from blast_controller.rpc.clients.access import AccessPolicy
 from blast_controller.rpc.clients.identity import Role
@@ -22,7 +22,7 @@ from blast_controller.rpc.clients.identity import Role
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What the pages are made of; `more` are pages that others serve to whom the same access lets in."""
+    """The parts of the application; `more` are pages of other parts with the same access control."""
 
     health: Health
     registry: CollectorRegistry
@@ -32,15 +32,15 @@ class Site:
 
 
 def application(site: Site) -> Starlette:
-    """The application; health is told to everybody, in one word to who has not said who it is.
+    """Build the application; health is public, in one word for unauthenticated clients.
 
-    `state.access` says who asks.
+    `state.access` authenticates requests.
     """
     access = HttpAccess(site.policy)
 
     async def livez(request: Request) -> Response:
         lives = await site.health.lives()
-        return PlainTextResponse("ok\n" if lives else "the deciding thread does not turn\n", 200 if lives else 503)
+        return PlainTextResponse("ok\n" if lives else "the decision thread does not respond\n", 200 if lives else 503)
 
     async def readyz(request: Request) -> Response:
         readiness = site.health.readiness()
@@ -49,14 +49,14 @@ def application(site: Site) -> Starlette:
             await access.identity(request, Role.VIEWER)
         except HTTPException:
             return JSONResponse({"ready": not readiness.faults}, status)
-        told = {
+        answer = {
             "ready": not readiness.faults,
             "epoch": site.epoch(),
             "faults": readiness.faults,
             "optical_switches": dict(zip(("connected", "declared"), readiness.optical_switches, strict=True)),
             "tors": dict(zip(("connected", "declared"), readiness.tors, strict=True)),
         }
-        return JSONResponse(told, status)
+        return JSONResponse(answer, status)
 
     async def metrics(request: Request) -> Response:
         identity = await access.identity(request, Role.VIEWER)
@@ -71,10 +71,10 @@ def application(site: Site) -> Starlette:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """A sentence: as JSON where the live page's scripts ask, as text for people and scrapers."""
+    """Return a sentence: as JSON where the live page's scripts ask, as text for people and scrapers."""
     assert isinstance(error, HTTPException)
     headers = {**(error.headers or {}), **HEADERS}
-    if wants_json(request):
+    if accepts_json(request):
         return JSONResponse({"message": error.detail}, error.status_code, headers)
     return PlainTextResponse(f"{error.detail}\n", error.status_code, headers)
 
@@ -87,7 +87,7 @@ class _Of:
         self._tenant = tenant
 
     def collect(self) -> Iterator[Metric]:
-        """All metrics, or this tenant's share."""
+        """Yield all metrics, or this tenant's share."""
         for metric in self._registry.collect():
             if self._tenant is not None:
                 metric.samples = [s for s in metric.samples if s.labels.get("tenant", self._tenant) == self._tenant]

@@ -1,7 +1,7 @@
-"""Connections that are known by account, and how often hosts and accounts may ask: nobody keeps the others out.
+"""Limits of connections and requests by host and account, so that no client blocks others.
 
-A connection is a guest (`places.py`) until one of its requests has shown an account, and goes on to be one while it
-asks for what needs none: static files, health. So neither can be starved by those that do not read their answers.
+A connection is a guest (`places.py`) until one of its requests is authenticated, and stays one while it requests only
+public resources: static files, health. Thus slow readers of either kind cannot starve the other.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Crowd:
     def enter(self, account: Hashable, is_operator: bool) -> None:
         """Count a connection of this account. Raises Crowded."""
         if self._known[account] >= MAX_PER_ACCOUNT:
-            raise Crowded(f"You have {MAX_PER_ACCOUNT} connections already: close one.")
+            raise Crowded(f"Your account has {MAX_PER_ACCOUNT} connections, its limit: close one.")
         if self._known.total() >= self._max_known - (0 if is_operator else self._for_operators):
-            raise Crowded("Too many connections are open: come later.")
+            raise Crowded("The server has reached its limit of connections: try again later.")
         self._known[account] += 1
 
     def leave(self, account: Hashable) -> None:

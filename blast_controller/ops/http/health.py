@@ -1,4 +1,4 @@
-"""Whether the controller lives (its threads turn) and is ready (it can give light)."""
+"""Liveness (its threads run) and readiness (it can grant requests) of the controller."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ class Readiness:
 
 
 class Health:
-    """Looks at a runtime. `leads` says why another controller decides; None: this one does."""
+    """Checks a runtime. `leads` returns why another controller decides; None: this one does."""
 
     def __init__(self, runtime: Runtime, is_standby: Callable[[], str | None] = lambda: None) -> None:
         self._runtime = runtime
-        self._stands_by = is_standby
+        self._is_standby = is_standby
         self._lock = threading.Lock()
         self._sign: Future[None] | None = None
 
     async def lives(self) -> bool:
-        """Whether the deciding thread turns; however many ask, it is asked once."""
+        """Return true if the deciding thread responds; concurrent queries share one check."""
         with self._lock:
             if self._sign is None or self._sign.done():
                 sign: Future[None] = Future()
                 self._sign = sign
-                # Noted when it is done: what is settled waits for the journal, which may have no room.
-                self._runtime.call(lambda turn: sign.set_result(None))
+                # Set at execution: settled results wait for the journal, whose disk may be full.
+                self._runtime.call(lambda context: sign.set_result(None))
             waiting = asyncio.wrap_future(self._sign)
         try:
             await asyncio.wait_for(asyncio.shield(waiting), PATIENCE)
@@ -49,7 +49,7 @@ class Health:
         return True
 
     def readiness(self) -> Readiness:
-        """As of now."""
+        """Return the current readiness."""
         snapshot = self._runtime.snapshot
         switches = snapshot.fabric.switches
         tors = {rack.datapath for rack in snapshot.fabric.racks.values()}
@@ -61,7 +61,7 @@ class Health:
 
     def _faults(self) -> Iterator[str]:
         snapshot = self._runtime.snapshot
-        if (other := self._stands_by()) is not None:
+        if (other := self._is_standby()) is not None:
             yield other
         if self._runtime.holding is not None:
             yield self._runtime.holding

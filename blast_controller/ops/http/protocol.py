@@ -1,7 +1,7 @@
-"""One HTTP connection: uvicorn's, with bounds to its silence and to what it asks, and with who is at its other end.
+"""One HTTP connection: uvicorn's, with limits of silence and request rate, and with the client's certificate.
 
-uvicorn gives a client that never finishes its request, or never reads its answer, all the time of the world, and does
-not tell an application what certificate it has shown.
+uvicorn lets a client that never finishes its request, or never reads its answer, wait without limit, and does not pass
+the client's certificate to the application.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ SECONDS_TO_READ = 10.0
 SECONDS_FOR_GUESTS = 20.0
 """For any answer to a client without an account."""
 NAMES = "blast.certificate_names"
-"""Where a scope tells what a verified client certificate says of its owner."""
+"""The scope's key for the names in a verified client certificate."""
 HEALTH_PATHS = ("/livez", "/readyz")
 CONNECTION = "blast.connection"
 """Where a scope has the `Protocol`."""
 
 
 class Protocol(H11Protocol):
-    """Made by the listener for each client; `places` are shared by all connections without an account.
+    """The protocol of one client, created by the listener; all connections without an account share `places`.
 
-    `knows` tells of the scope of a request whether it shows who asks.
+    `knows` returns whether the scope of a request is authenticated.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Protocol(H11Protocol):
         self._reading: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """It has a guest's place, where it may be crowded out, and some seconds to ask."""
+        """Give the connection a guest's place, from which it may be displaced, and a time limit for its request."""
         super().connection_made(transport)
         self._names = certificate_names(transport.get_extra_info("peercert") or None)
         crowded_out = self._places.enter(self, self.address)
@@ -60,7 +60,7 @@ class Protocol(H11Protocol):
 
     @property
     def address(self) -> str:
-        """The client's address."""
+        """Return the client's address."""
         return self.client[0] if self.client else ""
 
     def become(self, account: Hashable, is_operator: bool) -> None:
@@ -80,7 +80,7 @@ class Protocol(H11Protocol):
             await asyncio.sleep(wait)
 
     def data_received(self, data: bytes) -> None:
-        """A part of a request."""
+        """Process a part of a request."""
         was_answering = self._answering
         super().data_received(data)
         if self._answering and not was_answering:
@@ -92,18 +92,18 @@ class Protocol(H11Protocol):
             self._set_deadline(SECONDS_TO_ASK)
 
     def pause_writing(self) -> None:
-        """The client reads less than it is sent."""
+        """Start the time limit of a client that does not read."""
         super().pause_writing()
         if self._reading is None:
             self._reading = self.loop.call_later(SECONDS_TO_READ, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """The client has read what it was sent."""
+        """End the time limit: the client has read."""
         super().resume_writing()
         self._stop_reading_clock()
 
     def on_response_complete(self) -> None:
-        """The next request has its time from here."""
+        """Start the time limit of the next request."""
         super().on_response_complete()
         if self.transport.is_closing():
             return
@@ -113,7 +113,7 @@ class Protocol(H11Protocol):
             self._set_deadline(SECONDS_FOR_GUESTS)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """It is over."""
+        """Release the connection's place."""
         super().connection_lost(exc)
         self._places.leave(self)
         self._leave_account()
@@ -147,7 +147,7 @@ class Protocol(H11Protocol):
         scope[NAMES], scope[CONNECTION] = self._names, self
         if self._account is None and not self._knows(scope):
             of_host = self._crowd.health_wait if scope["path"] in HEALTH_PATHS else self._crowd.guest_wait
-            # What comes too often waits, on its own connection: an answer that refuses it would cost as much.
+            # Excess requests are delayed on their own connection: refusing them would cost as much.
             while wait := of_host(host_of(self.address)):
                 await asyncio.sleep(wait)
         await self._application(scope, receive, send)

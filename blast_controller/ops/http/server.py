@@ -51,7 +51,7 @@ class HttpServer:
             timeout_keep_alive=int(IDLE_SECONDS),
         )
         self._config.load()
-        # What a client did wrong is no news; what we do wrong is told by the application itself.
+        # Clients' faults are not logged; the application logs its own.
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
         self._state = ServerState()
         self._places: Places[Protocol] = Places(share(MAX_GUESTS), share(MAX_GUESTS_PER_HOST))

@@ -1,6 +1,6 @@
-"""Sessions of people at a browser: a cookie that no script can read stands for a token that was shown once.
+"""Browser sessions: a cookie that scripts cannot read represents a token that was entered once.
 
-What a session may do is looked up anew at every request: a token that was taken away counts for nothing at once.
+Permissions of a session are evaluated at every request: a removed token is invalid at once.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from dataclasses import dataclass
 
 COOKIE = "blast_session"
 MAX_SESSIONS, MAX_PER_TOKEN = 256, 16
-"""Of all, and of one token; the one that was used longest ago gives way."""
+"""The limits of all sessions, and of one token; the least recently used one is dropped."""
 IDLE_SECONDS = 12 * 3600.0
 
 
 @dataclass(slots=True)
 class Session:
-    """The digest of the token that was shown (None: who asks is known by a certificate), and what every write has to
+    """The digest of the session's token (None: authenticated by certificate), and the value that every write must
     repeat (OWASP's synchronizer token)."""
 
     digest: bytes | None
@@ -36,7 +36,7 @@ class Sessions:
         self._sessions: OrderedDict[str, Session] = OrderedDict()
 
     def open(self, digest: bytes | None) -> tuple[str, Session]:
-        """Begin a session: what the cookie says, and what it stands for."""
+        """Begin a session and return its cookie with it."""
         self._make_room(digest)
         name, session = secrets.token_urlsafe(32), Session(digest, secrets.token_urlsafe(32), self._now())
         self._sessions[name] = session
@@ -53,7 +53,7 @@ class Sessions:
         del self._sessions[next(name for name, session in self._sessions.items() if session.digest == crowded)]
 
     def find(self, name: str | None) -> Session | None:
-        """The session of a cookie, if it is one and was used not too long ago."""
+        """Return the session of a cookie, unless it is unknown or expired."""
         session = self._sessions.get(name or "")
         if name is None or session is None:
             return None
@@ -71,5 +71,5 @@ class Sessions:
 
 
 def is_repeated(session: Session, shown: str | None) -> bool:
-    """Whether a write repeats what its session was told."""
+    """Return true if a write repeats its session's CSRF token."""
     return shown is not None and hmac.compare_digest(session.csrf.encode(), shown.encode("utf-8", "replace"))

@@ -1,1 +1,1 @@
-"""The live page's side of the controller: who looks, what is sent to all who do, what operators do by it."""
+"""The server side of the live page: sessions, updates to all pages, and actions of operators."""

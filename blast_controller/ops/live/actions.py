@@ -1,4 +1,4 @@
-"""What operators do by the page: each action with what it needs, what it will do, and the method that does it."""
+"""Actions of operators on the page: arguments, preview, and the method of each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LONGEST_REASON = 300
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """How things stand when somebody asks what would happen."""
+    """The state at the time of a preview."""
 
     snapshot: Snapshot
     draining: bool
@@ -32,8 +32,8 @@ class Now:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """`foretell` says what it will do; `arguments` are those of the method of the interface that does it, and `done` is
-    what is said then."""
+    """`foretell` returns the effects; `arguments` are those of the interface's method, and `done` builds the message
+    afterwards."""
 
     foretell: Callable[[Now, Given], Foretold]
     method: str
@@ -55,14 +55,16 @@ def _request(given: Given) -> str:
 
 def _report(report: ttypes.ReconcileReport) -> list[str]:
     compared = list(report.compared or ())
-    verb = "would be given" if report.dryRun else "were given"
-    sentences = [f"{len(compared)} devices were compared: {listed(compared)}." if compared else "Nothing was compared."]
+    verb = "would be sent" if report.dryRun else "were sent"
+    sentences = [
+        f"{len(compared)} devices were compared: {listed(compared)}." if compared else "No device was compared."
+    ]
     if report.commands:
         sentences.append(f"{len(report.commands)} commands {verb}: {listed(report.commands)}.")
     elif compared:
-        sentences.append("What they hold is what they should: nothing to repair.")
+        sentences.append("All devices match the journal; no repair needed.")
     if report.foreign:
-        sentences.append(f"Not made by Blast, and left alone: {listed(report.foreign)}.")
+        sentences.append(f"Not created by Blast and left unchanged: {listed(report.foreign)}.")
     left = [f"{one.element} ({one.reason})" for one in report.notCompared or ()]
     if left:
         sentences.append(f"Not compared: {listed(left)}.")
@@ -74,25 +76,25 @@ ACTIONS: Mapping[str, Action] = {
         lambda now, given: foretelling.drain(now.snapshot, now.draining),
         "drain",
         lambda given: (True,),
-        lambda given, found: f"Nothing new is admitted. With light: {found.active}; waiting: {found.pending}.",
+        lambda given, found: f"The controller is draining: {found.active} active requests, {found.pending} pending.",
     ),
     "admit": Action(
         lambda now, given: foretelling.admit(now.snapshot, now.draining),
         "drain",
         lambda given: (False,),
-        lambda given, found: "New requests are admitted again.",
+        lambda given, found: "The controller admits new requests again.",
     ),
     "quarantine": Action(
         lambda now, given: foretelling.quarantine(now.snapshot, _element(given)),
         "quarantine",
         lambda given: (_element(given), _text(given, "reason")),
-        lambda given, found: f"{_element(given)} is out of use.",
+        lambda given, found: f"{_element(given)} is quarantined.",
     ),
     "release": Action(
         lambda now, given: foretelling.release(now.snapshot, _element(given)),
         "releaseElement",
         lambda given: (_element(given),),
-        lambda given, found: f"{_element(given)} may be used again.",
+        lambda given, found: f"{_element(given)} is released.",
     ),
     "withdraw": Action(
         lambda now, given: foretelling.withdraw(now.snapshot, _text(given, "tenant"), _text(given, "key")),
@@ -112,14 +114,14 @@ class Actions:
         self._now = now
 
     async def foretell(self, visitor: Visitor, request: Request, given: Given) -> Foretold:
-        """What the action of this path would do. Raises HTTPException."""
+        """Preview the action of this path. Raises HTTPException."""
         if request.path_params["name"] == RECONCILE:
             report = await called(self.call, visitor, request, "reconcile", True)
             return Foretold(_report(report), bool(report.compared))
         return self._action(request).foretell(self._now(), given)
 
     async def do(self, visitor: Visitor, request: Request, given: Given) -> str:
-        """Do it, and say what was done. Raises HTTPException."""
+        """Execute the action of this path and return its message. Raises HTTPException."""
         if request.path_params["name"] == RECONCILE:
             return " ".join(_report(await called(self.call, visitor, request, "reconcile", False)))
         action = self._action(request)
@@ -129,5 +131,5 @@ class Actions:
     def _action(self, request: Request) -> Action:
         name = request.path_params["name"]
         if name not in ACTIONS:
-            raise HTTPException(404, f"There is no action {name!r}: {', '.join([*ACTIONS, RECONCILE])} are.")
+            raise HTTPException(404, f"There is no action {name!r}; use one of {', '.join([*ACTIONS, RECONCILE])}.")
         return ACTIONS[name]

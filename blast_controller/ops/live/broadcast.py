@@ -1,4 +1,4 @@
-"""What has changed, to all open pages: gathered for a moment, and encoded once for all who may see the same."""
+"""Updates to all open pages: collected over a short interval, and encoded once for all pages with the same view."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LINGER = 60.0
 """Seconds for which everything is kept encoded after the last page was closed: one that is loaded again is whole at
 once."""
 MAX_EVENTS = 128
-"""That wait for one slow page; what comes then is left out, and all is told anew."""
+"""The queue limit of a slow page; beyond it events are dropped and the complete state is sent again."""
 MAX_PAGES, MAX_PAGES_PER_ACCOUNT, PAGES_FOR_OPERATORS = 64, 16, 8
 """Open pages of all, of one account, and those of all that only operators may open."""
 
@@ -30,11 +30,11 @@ Audience = str | None
 
 
 class TooManyPages(Exception):
-    """As many pages are open as may be."""
+    """The limit of open pages is reached."""
 
 
 class Listener:
-    """One page. What it is sent waits here, and never in the way of others."""
+    """One page with its queue; a slow page never blocks others."""
 
     def __init__(self, audience: Audience, account: Hashable = None) -> None:
         self.audience, self.account = audience, account
@@ -44,7 +44,7 @@ class Listener:
         self._there = asyncio.Event()
 
     def put(self, event: bytes) -> None:
-        """Something to be sent, behind the rest."""
+        """Queue an event."""
         if len(self._events) >= MAX_EVENTS:
             self._events.clear()
             self.needs_whole = True
@@ -52,12 +52,12 @@ class Listener:
         self._there.set()
 
     def end(self, event: bytes) -> None:
-        """The last thing to be sent."""
+        """Queue the last event."""
         self.put(event)
         self.ended = True
 
     async def get(self) -> list[bytes]:
-        """All that there is to be sent, as soon as there is anything."""
+        """Return all that there is to be sent, as soon as there is anything."""
         await self._there.wait()
         self._there.clear()
         found, self._events = list(self._events), deque()
@@ -80,7 +80,7 @@ class Broadcast(Observer):
 
     @property
     def pages(self) -> int:
-        """How many pages are open."""
+        """Return the number of open pages."""
         return len(self._listeners)
 
     # --------------------------------------------------------------------------------- on the deciding thread
@@ -93,17 +93,17 @@ class Broadcast(Observer):
             is_first = self._changes == NOTHING
             self._changes |= changes
         if is_first and self._loop is not None:
-            self._loop.call_soon_threadsafe(self._tell_soon)
+            self._loop.call_soon_threadsafe(self._send_soon)
 
     # --------------------------------------------------------------------------------------------- on the loop
 
     def open(self, audience: Audience, account: Hashable = None, is_operator: bool = True) -> Listener:
-        """A page is opened. Raises TooManyPages."""
+        """Return a page is opened. Raises TooManyPages."""
         limit = MAX_PAGES if is_operator else MAX_PAGES - PAGES_FOR_OPERATORS
         if len(self._listeners) >= limit:
-            raise TooManyPages(f"{limit} pages are open already: close one.")
+            raise TooManyPages(f"{limit} pages are open, the limit: close one.")
         if sum(listener.account == account for listener in self._listeners) >= MAX_PAGES_PER_ACCOUNT:
-            raise TooManyPages(f"You have {MAX_PAGES_PER_ACCOUNT} pages open already: close one.")
+            raise TooManyPages(f"Your account has {MAX_PAGES_PER_ACCOUNT} open pages, its limit: close one.")
         self._loop = asyncio.get_running_loop()
         if not self._watched:
             # From here on changes are noted: none is missed between this and the first look.
@@ -115,18 +115,18 @@ class Broadcast(Observer):
         return listener
 
     def close(self, listener: Listener) -> None:
-        """A page is closed."""
+        """Remove a closed page."""
         self._listeners.discard(listener)
         self._left_at = time.monotonic()
 
     def whole(self, audience: Audience) -> bytes:
-        """All that this audience is shown, as of what was told last."""
+        """Return the complete state for this audience, as of the latest update."""
         owners = self._encoder.owners
         rows = ((name, row) for name, row in self._encoder.rows.items() if _may_see(audience, owners.get(name)))
         return _event("whole", {**self._opening, "clock": _clock()}, rows)
 
     def vitals(self, told: Callable[[Audience], Mapping[str, object]]) -> None:
-        """Send everybody the controller's vital signs, as `told` for its audience."""
+        """Send the vital signs to all pages, built by `told` for each audience."""
         if self._watched and not self._listeners and time.monotonic() - self._left_at > LINGER:
             self._watched, self._encoder = False, Encoder()
         by_audience: dict[Audience, bytes] = {}
@@ -137,19 +137,19 @@ class Broadcast(Observer):
             listener.put(by_audience[audience])
 
     def end(self, sentence: str) -> None:
-        """The server ends: tell every page. From any thread."""
+        """Announce the server's end to every page. From any thread."""
         if self._loop is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._say_goodbye, sentence)
+            self._loop.call_soon_threadsafe(self._send_last, sentence)
 
-    def _say_goodbye(self, sentence: str) -> None:
+    def _send_last(self, sentence: str) -> None:
         for listener in self._listeners:
             listener.end(event_of("goodbye", {"message": sentence}))
 
-    def _tell_soon(self) -> None:
+    def _send_soon(self) -> None:
         assert self._loop is not None
-        self._loop.call_later(GATHERED, self._tell)
+        self._loop.call_later(GATHERED, self._send)
 
-    def _tell(self) -> None:
+    def _send(self) -> None:
         with self._lock:
             changes, self._changes = self._changes, NOTHING
         if not self._watched:
@@ -167,22 +167,23 @@ class Broadcast(Observer):
                 listener.put(by_audience[audience])
 
     def _encode(self, changes: Changes) -> Difference:
-        # The newest there is: it may be newer than these changes, whose later ones then find nothing left to tell.
+        # The latest snapshot may include later changes, whose own update is then empty.
         return self._encoder.encode(Moment(self._snapshot(), time.monotonic(), time.time(), changes))
 
 
 def event_of(kind: str, value: Mapping[str, object]) -> bytes:
-    """A server-sent event (WHATWG HTML, section 9.2)."""
+    """Return a server-sent event (WHATWG HTML, section 9.2)."""
     return f"event: {kind}\ndata: {json.dumps(value, separators=(',', ':'))}\n\n".encode()
 
 
 def _event(kind: str, head: Mapping[str, object], rows: Iterable[tuple[str, str | None]]) -> bytes:
-    """The same with rows, which are JSON already. JSON has no line ends but those within strings, which it escapes."""
+    """Return the same with rows, which are JSON already. JSON has no line ends but those within strings, which it
+    escapes."""
     return f"event: {kind}\ndata: ".encode() + joined_rows(head, rows) + b"\n\n"
 
 
 def joined_rows(head: Mapping[str, object], rows: Iterable[tuple[str, str | None]]) -> bytes:
-    """A JSON object with `rows` behind the rest of it, which are JSON already; None: such a row is gone."""
+    """Return a JSON object with `rows` behind the rest of it, which are JSON already; None: such a row is gone."""
     joined = ",".join(f"{json.dumps(name)}:{row or 'null'}" for name, row in rows)
     start = json.dumps(head, separators=(",", ":"))[:-1]
     return f'{start},"rows":{{{joined}}}}}'.encode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Methods of the interface, called for whoever looks at the page; what they refuse, in a sentence."""
+"""Calls of the interface's methods for the page; refusals become one sentence."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ PATIENCE = 45.0
 """Seconds."""
 
 Call = Callable[[tuple[str, frozenset[tuple[str, str]], bytes | None], str, tuple[object, ...]], Future[Any]]
-"""As `call((peer, certificate names, digest of a token), method, arguments)`; raises what the method declares."""
+"""A function `call((peer, certificate names, digest of a token), method, arguments)`; raises the method's declared
+exceptions."""
 
 _STATUS: dict[type[Exception], int] = {
     ttypes.Denied: 403,
@@ -30,26 +31,31 @@ _STATUS: dict[type[Exception], int] = {
 
 
 async def called(call: Call, visitor: Visitor, request: Request, method: str, *arguments: object) -> Any:
-    """What a method answers. Raises HTTPException with what it refuses."""
+    """Call a method. Raises HTTPException for its refusals."""
     peer = f"{request.client.host}:{request.client.port}" if request.client else "unknown:0"
     proof = (peer, visitor.names, visitor.digest)
     try:
         future = await asyncio.to_thread(call, proof, method, arguments)
         return await asyncio.wait_for(asyncio.wrap_future(future), PATIENCE)
     except TimeoutError:
-        raise HTTPException(504, "No answer came in time; what was asked for may still be done.") from None
+        raise HTTPException(
+            504, "The call timed out; it may still complete. Check its effect before you repeat it."
+        ) from None
     except tuple(_STATUS) as error:
         raise HTTPException(_STATUS[type(error)], sentence_of(error)) from None
 
 
 def sentence_of(error: Exception) -> str:
-    """What a refusal of the interface says to people."""
+    """Return the message of the interface's exception."""
     match error:
         case ttypes.UnknownRequest(key=key):
-            return f"No request {key} is known here."
+            return f"There is no request {key}."
         case ttypes.Ended(reason=reason):
-            return f"The request is over already: {reason}"
+            return f"The request has ended already: {reason}"
         case ttypes.NotLeader(address=address):
-            return f"This controller stands by: {address or 'another controller'} decides. Open its page."
+            return (
+                f"This controller is a standby; the leader is {address or 'another controller'}. Open the "
+                "leader's page."
+            )
         case _:
             return str(getattr(error, "message", error))

@@ -1,4 +1,4 @@
-"""The way back, for the page's time bar: what the flight recorder has kept, read in workers beside its writer."""
+"""The timeline of the page: the recording, read in workers beside its writer."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ BUCKETS = 300
 """Of the time bar."""
 MAX_READING = 4
 """Readings at a time: each takes some megabytes."""
-NOT_RECORDING = "Nothing is recorded: name a file in [recording], and after a new start the past can be shown."
-LIMITED = "The past is shown to whoever sees the things of all tenants: log in as an operator."
+NOT_RECORDING = "No recording: set file in [recording] and restart the controller to use the timeline."
+LIMITED = "The timeline shows all tenants: log in as an operator to use it."
 
 
 class LookingBack:
@@ -40,7 +40,7 @@ class LookingBack:
         self._reader: Reader | None = None
 
     async def past(self, request: Request) -> Response:
-        """From when to when something can be shown, and how much has happened when."""
+        """Return the recorded period and the activity in it."""
         visitor = await self._access.visitor(request)
         if visitor.identity.only_tenant is not None:
             return JSONResponse(_nothing(LIMITED))
@@ -52,13 +52,13 @@ class LookingBack:
             return JSONResponse(_nothing(error.detail))
 
     async def at(self, request: Request) -> Response:
-        """All rows as they were shown at a time."""
+        """Return all rows as they were shown at a time."""
         await self._check(request)
         wall = _moment(request, "wall")
         return Response(await self._read(lambda reader: _at(reader, wall)), media_type="application/json")
 
     async def changes(self, request: Request) -> Response:
-        """What differs between two times, a sentence each."""
+        """Return the differences between two times, one sentence each."""
         await self._check(request)
         begin, end = _moment(request, "from"), _moment(request, "to")
         return JSONResponse(await self._read(lambda reader: _changes(reader, begin, end)))
@@ -72,7 +72,7 @@ class LookingBack:
 
     async def _read(self, look: Callable[[Reader], T]) -> T:
         if self._places.locked():
-            raise HTTPException(503, "Many look back just now: try again in a second.", {"Retry-After": "1"})
+            raise HTTPException(503, "Too many queries of the past: try again in a second.", {"Retry-After": "1"})
         async with self._places:
             try:
                 return await asyncio.to_thread(lambda: look(self._opened()))
@@ -89,7 +89,7 @@ class LookingBack:
             return self._reader
 
     def _let_go(self) -> None:
-        # What could not be read is opened anew the next time: somebody may have mended it.
+        # Open the file again next time: its fault may be repaired by then.
         with self._lock:
             reader, self._reader = self._reader, None
         if reader is not None:
@@ -135,5 +135,5 @@ def _moment(request: Request, name: str) -> float:
     except (KeyError, ValueError):
         found = -1.0
     if not 0 <= found < 1e11:
-        raise HTTPException(400, f"Give {name} in seconds since 1970.")
+        raise HTTPException(400, f"{name} must be a time in seconds since 1970.")
     return found

@@ -1,4 +1,4 @@
-"""What the live page asks for. Every answer is JSON; a refusal is a sentence."""
+"""The routes of the live page. Every answer is JSON; a refusal has one message."""
 
 from __future__ import annotations
 
@@ -29,9 +29,8 @@ MAX_EXPLANATIONS = 8
 
 @dataclass(frozen=True, slots=True)
 class LivePage:
-    """What the page is made of: its files by name, what all are told, the vital signs, what operators may do, and the
-    picture of the fabric; `release` is that of the program, and `recording` the flight recorder's file, if
-    there is one."""
+    """The parts of the page: its files by name, updates, vital signs, actions, and the picture of the fabric; `release`
+    is that of the program, and `recording` the recording's file, if any."""
 
     files: Mapping[str, PageFile]
     broadcast: Broadcast
@@ -43,7 +42,7 @@ class LivePage:
 
 
 def live_routes(page: LivePage, access: HttpAccess) -> list[Route]:
-    """The routes of the page."""
+    """Return the routes of the page."""
     found, back = _Routes(page, access), LookingBack(page.recording, access)
     pages: list[tuple[str, str, Page]] = [
         ("GET", "/session", found.session),
@@ -88,19 +87,19 @@ class _Routes:
     # ------------------------------------------------------------------------------------------------- sessions
 
     async def session(self, request: Request) -> Response:
-        """Who looks. Without a proof that is nobody, which is no fault."""
+        """Return the session; without a credential an empty one, not an error."""
         try:
             visitor = await self._access.visitor(request)
         except HTTPException as error:
             if error.status_code != 401:
                 raise
-            return JSONResponse(self._told(None))
+            return JSONResponse(self._session_answer(None))
         if visitor.proved and visitor.session is None and not visitor.bearer:
             return self._begun(request, visitor, None)
-        return JSONResponse(self._told(visitor))
+        return JSONResponse(self._session_answer(visitor))
 
     async def log_in(self, request: Request) -> Response:
-        """A token is shown: from here on the cookie stands for it."""
+        """Return a token is shown: from here on the cookie stands for it."""
         refuse_foreign_page(request)
         digest = await self._access.known_digest(text(await sent(request), "token"))
         visitor = self._access.with_token(request, digest)
@@ -109,21 +108,21 @@ class _Routes:
     def _begun(self, request: Request, visitor: Visitor, digest: bytes | None) -> Response:
         self._access.sessions.close(request.cookies.get(COOKIE))
         name, session = self._access.sessions.open(digest)
-        response = JSONResponse(self._told(visitor.within(session)))
+        response = JSONResponse(self._session_answer(visitor.within(session)))
         secure = request.scope["scheme"] == "https"
         response.set_cookie(COOKIE, name, int(IDLE_SECONDS), secure=secure, httponly=True, samesite="strict")
         return response
 
     async def log_out(self, request: Request) -> Response:
-        """The session ends."""
+        """End the session."""
         refuse_foreign_page(request)
         self._access.sessions.close(request.cookies.get(COOKIE))
-        response = JSONResponse(self._told(None))
+        response = JSONResponse(self._session_answer(None))
         response.delete_cookie(COOKIE, httponly=True, samesite="strict")
         return response
 
-    def _told(self, visitor: Visitor | None) -> dict[str, object]:
-        told: dict[str, object] = {
+    def _session_answer(self, visitor: Visitor | None) -> dict[str, object]:
+        answer: dict[str, object] = {
             "role": None,
             "name": "not logged in",
             "tenant": None,
@@ -133,21 +132,21 @@ class _Routes:
         }
         if visitor is not None:
             identity = visitor.identity
-            # Who has proved nothing looks, and acts by other ways.
+            # An unauthenticated local client may only view here and act by other routes.
             role = identity.role if visitor.proved else Role.VIEWER
-            told |= {"role": role.name.lower(), "name": str(identity), "tenant": identity.only_tenant}
-            told["csrf"] = visitor.session.csrf if visitor.session is not None else None
-        return told
+            answer |= {"role": role.name.lower(), "name": str(identity), "tenant": identity.only_tenant}
+            answer["csrf"] = visitor.session.csrf if visitor.session is not None else None
+        return answer
 
     # -------------------------------------------------------------------------------------------------- looking
 
     async def picture(self, request: Request) -> Response:
-        """Where everything stands in the picture."""
+        """Return the layout of the picture."""
         await self._access.visitor(request)
         return Response(await asyncio.to_thread(self._page.picture), headers={"Content-Type": "application/json"})
 
     async def stream(self, request: Request) -> Response:
-        """All there is, and then what changes."""
+        """Yield the complete state, and then changes."""
         visitor = await self._access.visitor(request)
         try:
             account = account_of(visitor, request.client.host if request.client else "")
@@ -168,7 +167,7 @@ class _Routes:
                     yield event_of("vitals", page.signs.whole(audience))
                 events = await listener.get()
                 if not self._access.is_still(request, visitor):
-                    yield event_of("goodbye", {"message": "Your login is over: log in again."})
+                    yield event_of("goodbye", {"message": "Your session expired: log in again."})
                     return
                 if not listener.needs_whole or listener.ended:
                     yield b"".join(events)
@@ -178,11 +177,11 @@ class _Routes:
             page.broadcast.close(listener)
 
     async def explain(self, request: Request) -> Response:
-        """Why a request is where it is."""
+        """Explain the state of a request."""
         visitor = await self._access.visitor(request)
         tenant, key = (text(dict(request.query_params), name) for name in ("tenant", "key"))
         if self._explaining.locked():
-            raise HTTPException(503, "Many explanations are asked for: ask again in a second.", {"Retry-After": "1"})
+            raise HTTPException(503, "Too many explanations: try again in a second.", {"Retry-After": "1"})
         async with self._explaining:
             found = await called(self._page.actions.call, visitor, request, "explain", f"{tenant}/{key}")
         return JSONResponse({"message": found.message, "suggestion": found.suggestion})
@@ -190,7 +189,7 @@ class _Routes:
     # ------------------------------------------------------------------------------------------------ operators
 
     async def foretell(self, request: Request) -> Response:
-        """What an action would do."""
+        """Preview an action."""
         visitor = await self._access.visitor(request, Role.OPERATOR)
         given = dict(request.query_params)
         foretold = await self._page.actions.foretell(visitor, request, given)

@@ -1,4 +1,4 @@
-"""The vital signs as pages are told them, by whom they may be seen."""
+"""The vital signs for pages, filtered by audience."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ EVERY = 1.0
 
 
 class Signs:
-    """Takes a point a second, and tells all pages."""
+    """Takes a point each second and sends it to all pages."""
 
     def __init__(self, vitals: Vitals, condition: Condition, snapshot: Callable[[], Snapshot]) -> None:
         self._vitals = vitals
@@ -24,30 +24,30 @@ class Signs:
         self._snapshot = snapshot
 
     def whole(self, audience: Audience) -> dict[str, object]:
-        """With all that is known of the last minutes."""
+        """Return the vital signs with their history of the last minutes."""
         history = [_plain(point) for point in self._vitals.history] if audience is None else []
-        return {**self._told(audience), "history": history}
+        return {**self._signs(audience), "history": history}
 
     async def tell(self, broadcast: Broadcast) -> None:
-        """For as long as the server runs."""
+        """Send a point each second while the server runs."""
         while True:
             point = self._vitals.sample(self._snapshot(), time.time())
             broadcast.vitals(partial(self._with_point, point))
             await asyncio.sleep(EVERY)
 
     def _with_point(self, point: Point, audience: Audience) -> dict[str, object]:
-        told = self._told(audience)
-        # What all tenants have together is none of one tenant's business.
-        return told if audience is not None else {**told, "point": _plain(point)}
+        signs = self._signs(audience)
+        # Totals over all tenants are not visible to a single tenant.
+        return signs if audience is not None else {**signs, "point": _plain(point)}
 
-    def _told(self, audience: Audience) -> dict[str, object]:
+    def _signs(self, audience: Audience) -> dict[str, object]:
         clock = {"now": round(time.monotonic(), 3), "wall": round(time.time(), 3)}
-        told = {"clock": clock, **self._condition.told()}
+        signs = {"clock": clock, **self._condition.signs()}
         if audience is not None:
-            return {**told, "drift": {"rules": 0, "elements": 0}, "counts": {}}
+            return {**signs, "drift": {"rules": 0, "elements": 0}, "counts": {}}
         drift = self._condition.drift
         found = {"rules": drift.rules, "elements": drift.elements}
-        return {**told, "drift": found, "counts": dict(self._condition.counts())}
+        return {**signs, "drift": found, "counts": dict(self._condition.counts())}
 
 
 def _plain(point: Point) -> dict[str, float | None]:

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 PAGE = "index.html"
-"""What is served as `/`; all other files are served below `/static/` by their names here."""
+"""The file served as `/`; all others are served below `/static/` by their names here."""
 
 CONTENT_SECURITY_POLICY = "; ".join(
     (
@@ -27,7 +27,7 @@ CONTENT_SECURITY_POLICY = "; ".join(
         "form-action 'none'",
     )
 )
-"""What the page may do in a browser: run its own files and ask the server it came from (CSP level 3, Trusted Types)."""
+"""Permissions of the page in a browser: its own scripts and requests to its server (CSP level 3, Trusted Types)."""
 
 _TYPES = {
     ".css": "text/css; charset=utf-8",
@@ -47,7 +47,7 @@ class PageFile(NamedTuple):
 
 @cache
 def page_files() -> Mapping[str, PageFile]:
-    """By name; in names folders end with a slash."""
+    """Return the files by name; directories in names end with a slash."""
     return dict(_files(files(__package__) / "static", ""))
 
 

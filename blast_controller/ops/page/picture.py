@@ -11,7 +11,7 @@ Value = dict[str, object]
 
 
 def picture(layout: Layout) -> Value:
-    """Plain values for JSON; coordinates as they are, so that paths come out as in the file."""
+    """Return plain values for JSON, with exact coordinates, so that paths are identical to those of the SVG file."""
     return {
         "width": layout.width,
         "height": layout.height,

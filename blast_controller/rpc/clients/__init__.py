@@ -1,1 +1,1 @@
-"""Who clients are, what they may do, and how often they may ask."""
+"""Identities of clients, their permissions, and their rate limits."""

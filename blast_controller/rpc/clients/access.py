@@ -1,7 +1,7 @@
-"""Who a client is, and what it may do: pure decisions, from what was proved to what is allowed.
+"""Authentication and authorization of clients: pure functions from credentials to permissions.
 
-A client proves who it is by a certificate or by a token. Each method of the service has a minimum role (methods.py); a
-request belongs to a tenant, and its key means something within that tenant only.
+A client authenticates with a certificate or a token. Each method of the service has a minimum role (methods.py); a
+request belongs to a tenant, and its key is unique within that tenant only.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from blast_controller.serving.tls import CertificateNames
 
 @dataclass(frozen=True, slots=True)
 class CertificateRule:
-    """Certificates that say all of `names` stand for `identity`."""
+    """The rule that certificates with all of `names` belong to `identity`."""
 
     names: CertificateNames
     identity: Identity
@@ -25,9 +25,10 @@ class CertificateRule:
 
 @dataclass(frozen=True, slots=True)
 class AccessPolicy:
-    """Who is who. `anonymous` is what a client is that has proved nothing; the first rule that fits counts.
+    """The identities of all credentials. `anonymous` is the identity without a credential; the first matching rule
+    counts.
 
-    `tenants` are all that are known; `features` are those of the interface that this policy amounts to.
+    `tenants` are all known ones; `features` are those of the interface that the policy provides.
     """
 
     anonymous: Identity | None = None
@@ -37,14 +38,14 @@ class AccessPolicy:
     features: frozenset[str] = frozenset()
 
     def identify(self, names: CertificateNames, digest: bytes | None) -> Identity | None:
-        """Who a client is that showed a certificate with `names` and logged in with the token of `digest`."""
+        """Return the identity of a client with the certificate `names` and the token of `digest`, or None."""
         if digest is not None:
             # A token that was taken out of the policy since is worth no more than none.
             return self.tokens.get(digest)
         return next((rule.identity for rule in self.rules if rule.names <= names), self.anonymous)
 
     def known_digest(self, token: str) -> bytes | None:
-        """The digest of a token that the policy knows; takes the same time whichever it is, if any."""
+        """Return the digest of a token that the policy knows; takes the same time whichever it is, if any."""
         digest, found = digest_of(token), None
         for known in self.tokens:
             if hmac.compare_digest(known, digest):
@@ -53,23 +54,23 @@ class AccessPolicy:
 
 
 OPEN_POLICY = AccessPolicy(anonymous=Identity(DEFAULT_TENANT, Role.OPERATOR))
-"""Whoever can connect is an operator: only for a server that nobody but this machine's own users can reach."""
+"""Every client is an operator: only for a server that is reachable from this machine alone."""
 
 
 def refusal(identity: Identity | None, method: str, minimum: Role | None) -> str | None:
-    """Why a client may not call a method, as one sentence; None if it may. `minimum` is the role that it takes."""
+    """Return why a client may not call a method, as one sentence; None if it may. `minimum` is the required role."""
     if minimum is None or (identity is not None and identity.role >= minimum):
         return None
-    needed = f"{method} is for clients with the role {minimum.name.lower()}"
+    needed = f"{method} requires the role {minimum.name.lower()}"
     if identity is None:
-        return f"{needed}, and this connection has not said who it is: log in, or show a certificate that is known."
+        return f"{needed}, and this connection is not authenticated: log in, or present a known certificate."
     return f"{needed}, and this connection is {identity}."
 
 
 def name_request(identity: Identity, text: str, is_known: bool) -> tuple[str, str]:
-    """The tenant and key of the request that a client calls `text`: KEY, or TENANT/KEY where it may reach that tenant.
+    """Return the tenant and key of the request that a client names `text`: KEY, or TENANT/KEY of an accessible tenant.
 
-    `is_known` says whether its own tenant has a request with exactly this key, which is then the one.
+    `is_known` is true if the client's own tenant has a request with exactly this key, which then takes precedence.
     """
     tenant, slash, key = text.partition("/")
     if slash and not is_known and identity.reaches(tenant):

@@ -24,7 +24,7 @@ LONGEST_REST = 8.0
 
 @dataclass(slots=True)
 class GateCounters:
-    """What happened since the start."""
+    """Counts since the start."""
 
     logins: int = 0
     failed_logins: int = 0
@@ -32,10 +32,10 @@ class GateCounters:
 
 
 class Gate:
-    """Applies an access policy, and the least `roles` for methods, to connections. Safe to use from any thread.
+    """Applies an access policy, and the minimum `roles` of methods, to connections. Safe for use from any thread.
 
-    `policy` may be replaced at any time: every call is judged by the policy of its moment, so that a token or a rule
-    that was taken away counts for nothing at once, on open connections too.
+    `policy` may be replaced at any time: every call uses the current policy, so that a removed token or rule is invalid
+    at once, on open connections too.
     """
 
     def __init__(self, policy: AccessPolicy, roles: Mapping[str, Role | None], rate: Rate | None = None) -> None:
@@ -46,7 +46,7 @@ class Gate:
         self._lock = threading.Lock()
 
     def holder(self, connection: Connection) -> Hashable | None:
-        """On whose account a client has its connection; None where it has not proved who it is."""
+        """Return the account of a client's connection; None if it is not authenticated."""
         identity = self._identify(connection)
         return None if identity is None else _account(connection, identity)
 
@@ -57,14 +57,14 @@ class Gate:
             self._deny(connection, sentence)
 
     def identity(self, connection: Connection) -> Identity:
-        """Who a client is. Raises Denied where it has not proved it."""
+        """Return the identity of a client. Raises Denied if it is not authenticated."""
         identity = self._identify(connection)
         if identity is None:
-            self._deny(connection, "This connection has not said who it is: log in first.")
+            self._deny(connection, "This connection is not authenticated: log in first.")
         return identity
 
     def account(self, connection: Connection) -> Hashable:
-        """On whose account a client has what it holds of the server: its tenant's, else its address's.
+        """Return the account of a client's resources on the server: its tenant's, else its address's.
 
         Raises Denied as `identity` does.
         """
@@ -80,7 +80,9 @@ class Gate:
             seconds = self._rates.seconds_until_free(account, now)
         if seconds:
             connection.asked_too_much(now)
-            raise ttypes.Rejected("too_many_calls", f"Too many calls on your account: ask again in {seconds:.1f} s.")
+            raise ttypes.Rejected(
+                "too_many_calls", f"Rate limit of your account exceeded: try again in {seconds:.1f} s."
+            )
 
     def login(self, connection: Connection, token: str) -> None:
         """Take a token as credentials. Raises Denied, and lets the connection rest longer after each failure."""
@@ -91,29 +93,32 @@ class Gate:
             with self._lock:
                 self.counters.failed_logins += 1
             _log.warning(
-                "%s: failed login number %d, it rests %g s", connection.peer, connection.failed_logins, connection.rest
+                "%s: failed login number %d, next attempt delayed by %g s",
+                connection.peer,
+                connection.failed_logins,
+                connection.rest,
             )
-            raise ttypes.Denied("The token is not known here.")
+            raise ttypes.Denied("Unknown token: check it, or ask an operator for a valid one.")
         connection.token, connection.failed_logins = digest, 0
         with self._lock:
             self.counters.logins += 1
         _log.info("%s logged in as %s", connection.peer, self.policy.identify(connection.names, digest))
 
     def tenant_for(self, connection: Connection, asked: str | None) -> str:
-        """The tenant of a new request. Raises Denied, Rejected, Unsupported."""
+        """Return the tenant of a new request. Raises Denied, Rejected, Unsupported."""
         identity, policy = self.identity(connection), self.policy
         if asked is None or asked == identity.tenant:
             return identity.tenant
         if "tenants" not in policy.features:
             raise _no_tenants(identity.tenant)
         if not identity.reaches(asked):
-            self._deny(connection, f"Only an operator asks for another tenant, and this connection is {identity}.")
+            self._deny(connection, f"Only an operator may act for another tenant, and this connection is {identity}.")
         if asked not in policy.tenants:
-            raise ttypes.Rejected("unknown_tenant", f"No tenant {asked!r} is known here.")
+            raise ttypes.Rejected("unknown_tenant", f"There is no tenant {asked!r}: check the name.")
         return asked
 
     def tenant_to_list(self, connection: Connection, asked: str | None) -> str | None:
-        """The tenant whose requests a client sees in a list; None: everybody's. Raises Denied, Unsupported."""
+        """Return the tenant whose requests a client may list; None: all tenants. Raises Denied, Unsupported."""
         return self.identity(connection).only_tenant if asked is None else self.tenant_for(connection, asked)
 
     def _identify(self, connection: Connection) -> Identity | None:
@@ -134,6 +139,6 @@ def _account(connection: Connection, identity: Identity) -> Hashable:
 
 def _no_tenants(only: str) -> Exception:
     error: Exception = ttypes.Unsupported(
-        "tenants", f"This server knows only the tenant {only!r}: leave the field tenant out."
+        "tenants", f"This server has only the tenant {only!r}: leave the field tenant empty."
     )
     return error

@@ -9,7 +9,7 @@ DEFAULT_TENANT = "default"
 
 
 class Role(IntEnum):
-    """What a client may do; each role may do what those below it may."""
+    """The role of a client; each role includes the permissions of those below it."""
 
     VIEWER = 1
     """Look."""
@@ -27,12 +27,12 @@ class Identity:
     role: Role
 
     def reaches(self, tenant: str) -> bool:
-        """Whether it may see (and, if its role allows, change) what belongs to `tenant`."""
+        """Return true if the client may see (and, if its role allows, change) objects of `tenant`."""
         return self.role is Role.OPERATOR or tenant == self.tenant
 
     @property
     def only_tenant(self) -> str | None:
-        """The tenant to which everything that it sees is limited; None: it sees all."""
+        """Return the tenant to which everything that it sees is limited; None: it sees all."""
         return None if self.role is Role.OPERATOR else self.tenant
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""How often accounts may call: token buckets that take the time as an argument and do nothing else."""
+"""Rate limits of accounts: token buckets that take the time as an argument."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MAX_ACCOUNTS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """So many calls a second in the long run, and at most `burst` at once."""
+    """A rate limit in calls per second, with at most `burst` at once."""
 
     per_second: float = 1_000.0
     burst: int = 10_000
@@ -39,7 +39,7 @@ class CallRates:
         return max(0.0, spent - (now - since) * self.rate.per_second)
 
     def _forget_full(self, now: float) -> None:
-        """Of more accounts than that, too, each gets its rate: only the oldest debts are let off."""
+        """Forget accounts with a full bucket, and beyond the limit the oldest others: they gain at most one burst."""
         kept = {name: entry for name, entry in self._spent.items() if self._missing(name, now) > 0}
         oldest = sorted(kept, key=lambda name: kept[name][1])[: max(0, len(kept) - MAX_ACCOUNTS // 2)]
         for name in oldest:

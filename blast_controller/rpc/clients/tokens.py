@@ -1,7 +1,7 @@
-"""Tokens: secrets that stand for a tenant and a role. The controller keeps only their digests.
+"""Tokens: secrets that identify a tenant and a role. The controller keeps only their digests.
 
-A digest is plain SHA-256, and that is enough, because a token is never something that a person thought of: the slow
-hashes protect secrets that can be guessed, and would let anybody who may try a login spend the controller's time.
+The digest is plain SHA-256, which suffices because tokens are random: slow hashes protect secrets that can be guessed,
+and would let any peer that tries a login consume the controller's time.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ class BadToken(Exception):
 
 
 def new_token() -> str:
-    """A token that nobody guesses: 256 random bits."""
+    """Generate a token with 256 random bits."""
     return secrets.token_urlsafe(32)
 
 
 def digest_of(token: str) -> bytes:
-    """What is kept of a token."""
+    """Return the digest that is kept of a token."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
 def token_line(token: str, meaning: Identity) -> str:
-    """The line of a token file for this token. Raises BadToken."""
+    """Return the line of a token file for this token. Raises BadToken."""
     if len(token) < SHORTEST_TOKEN or len(set(token)) < SHORTEST_TOKEN // 4:
-        raise BadToken(f"a token has at least {SHORTEST_TOKEN} random characters: let one be made with --new FILE.")
+        raise BadToken(f"a token must have at least {SHORTEST_TOKEN} random characters: create one with --new FILE.")
     line = f"sha256:{digest_of(token).hex()} {meaning.tenant} {meaning.role.name.lower()}"
     parse_tokens(line)
     return line
 
 
 def parse_tokens(text: str) -> dict[bytes, Identity]:
-    """The tokens of a file: on each line a digest, a tenant and a role; # begins a comment. Raises BadToken."""
+    """Return the tokens of a file: on each line a digest, a tenant and a role; # begins a comment. Raises BadToken."""
     found: dict[bytes, Identity] = {}
     for number, line in enumerate(text.splitlines(), 1):
         words = line.partition("#")[0].split()
@@ -64,7 +64,7 @@ def _entry(words: list[str], number: int) -> tuple[bytes, Identity]:
     if digest is None:
         raise BadToken(f"line {number} must begin with sha256: and 64 hexadecimal digits.")
     if not _NAME.fullmatch(words[1]):
-        raise BadToken(f"line {number}: a tenant has 1 to 64 letters, digits and . _ - in its name.")
+        raise BadToken(f"line {number}: a tenant name has 1 to 64 letters, digits and . _ -.")
     if words[2] not in ROLES:
         raise BadToken(f"line {number}: the role must be one of {', '.join(ROLES)}.")
     return bytes.fromhex(digest[1]), Identity(words[1], ROLES[words[2]])

@@ -1,1 +1,1 @@
-"""How clients are connected: the server, frames and Thrift messages, and what each connection costs at most."""
+"""Connections of clients: the server, frames and Thrift messages, and limits for each connection."""

@@ -1,4 +1,4 @@
-"""What a handler sees of a client, and how it answers a deferred call."""
+"""The handler's view of a client, and answers to deferred calls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Connection:
         self.peer = peer
         """Address of the client, "HOST:PORT"."""
         self.names = names
-        """What the client's certificate says of it; empty without one."""
+        """The names in the client's certificate; empty without one."""
         self.token: bytes | None = None
         """Digest of the token that the client logged in with."""
         self.account: Hashable = None
@@ -33,19 +33,19 @@ class Connection:
         self.rest = 0.0
         """Seconds for which the client's next call is not started; see `take_rest`."""
         self.by_hand = False
-        """Whether a person is at the other end, and no application."""
+        """True if the peer is a person and not an application."""
         self._pause, self._refused_at = 0.0, -math.inf
         self._lock = threading.Lock()
         self._closed = False
         self._callbacks: list[Callable[[], None]] = []
 
     def asked_too_much(self, now: float) -> None:
-        """A call was refused because there are too many: who goes on all the same is heard less and less often."""
+        """Record a call refused by the rate limit: a client that continues is read less and less often."""
         self._pause = min(2 * self._pause, LONGEST_PAUSE) if self._refused_lately(now) else FIRST_PAUSE
         self._refused_at = now
 
     def take_rest(self, now: float) -> float:
-        """Seconds for which the next call is not started. For the server, after each call."""
+        """Return the seconds for which the next call is not started. For the server, after each call."""
         rest, self.rest = self.rest, 0.0
         # Refusals may come long after the calls: until there is none any more, every call is followed by a pause.
         return max(rest, self._pause) if self._refused_lately(now) else rest
@@ -55,7 +55,7 @@ class Connection:
 
     @property
     def closed(self) -> bool:
-        """Whether the connection is gone."""
+        """Return true if the connection is closed."""
         return self._closed
 
     def on_close(self, callback: Callable[[], None]) -> None:
@@ -67,7 +67,7 @@ class Connection:
         callback()
 
     def take_close_callbacks(self) -> list[Callable[[], None]]:
-        """For the server: mark the connection gone and hand over what is to be called."""
+        """Mark the connection as closed and return its close callbacks, for the server."""
         with self._lock:
             self._closed = True
             callbacks, self._callbacks = self._callbacks, []
@@ -78,7 +78,7 @@ class Connection:
 
 
 def host_of(connection: Connection) -> str:
-    """The address of a client, without its port."""
+    """Return the address of a client, without its port."""
     return connection.peer.rpartition(":")[0]
 
 
@@ -89,37 +89,36 @@ class Guard(Protocol):
         """Let the call pass, or raise an exception that the interface declares for it."""
 
     def holder(self, connection: Connection) -> Hashable | None:
-        """On whose account a client has its connection; None: it has not said who it is, and is sent away if it never
-        does.
-        """
+        """Return the account of a client's connection; None: it is not authenticated and will be closed if it stays
+        so."""
 
 
 class NoGuard:
-    """Lets everybody call everything."""
+    """A guard that admits every call of every client."""
 
     def check(self, connection: Connection, method: str) -> None:
         """Let the call pass."""
 
     def holder(self, connection: Connection) -> Hashable | None:
-        """Its own host's."""
+        """Return the host as the account."""
         return host_of(connection)
 
 
 class Handler(Protocol):
-    """What a server asks of its handler besides one method for each method of the service.
+    """The handler of a server, in addition to one method for each method of the service.
 
     Those methods are called in worker threads as `method(connection, *arguments)`, the calls of one connection in the
-    order of their arrival. An argument that a client left out is None. They return a value, raise an exception that
-    the interface declares, or return a `concurrent.futures.Future` that brings one or the other later.
+    order of their arrival. An omitted argument is None. They return a value, raise an exception that the interface
+    declares, or return a `concurrent.futures.Future` for either.
 
-    Methods named in `at_once` never wait for anything: short calls of them are made in the I/O thread, since waking a
-    worker would take longer than the call.
+    Methods named in `at_once` never block: short calls of them run in the I/O thread, since waking a worker would take
+    longer than the call.
     """
 
     at_once: frozenset[str]
 
     def disconnected(self, connection: Connection) -> None:
-        """The connection is gone; its last call has returned and its deferred replies are cancelled."""
+        """Handle the end of a connection; its last call has returned and its deferred replies are cancelled."""
 
 
 def settle(future: Future[T], value: T) -> bool:

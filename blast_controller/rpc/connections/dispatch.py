@@ -17,7 +17,7 @@ _NO_GUARD = NoGuard()
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A framed reply to write. `fault` says whose fault the call's failure was, if it failed: "client", "handler"."""
+    """A framed reply to write. `fault` is the cause of a failed call: "client" or "handler"."""
 
     frame: bytes
     fault: str | None = None
@@ -58,7 +58,7 @@ def answer(
 
 
 def deferred_reply(codec: ServiceCodec, call: Call, future: Future[object]) -> Reply | None:
-    """The reply to a deferred call whose future is done."""
+    """Return the reply to a deferred call whose future is done."""
     if future.cancelled():
         return error_reply(codec, call, HandlerFault(f"{call.method.name} was cancelled by the server"))
     # To raise the error would tie it to this future by its frames.
@@ -69,8 +69,8 @@ def deferred_reply(codec: ServiceCodec, call: Call, future: Future[object]) -> R
 
 
 def error_reply(codec: ServiceCodec, call: Call, error: Exception) -> Reply | None:
-    """The reply that carries an exception: declared ones as they are, others only as an internal error."""
-    if not call.wants_reply:
+    """Return the reply that carries an exception: declared ones as they are, others only as an internal error."""
+    if not call.expects_reply:
         logged(call.method.name, error)
         return None
     try:
@@ -81,7 +81,7 @@ def error_reply(codec: ServiceCodec, call: Call, error: Exception) -> Reply | No
 
 
 def _value_reply(codec: ServiceCodec, call: Call, value: object) -> Reply | None:
-    if not call.wants_reply:
+    if not call.expects_reply:
         return None
     try:
         return Reply(codec.returned(call, value))

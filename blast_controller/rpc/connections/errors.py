@@ -1,7 +1,7 @@
-"""Everything that can go wrong between the socket and the handler, sorted by whose fault it is.
+"""Errors between the socket and the handler, by cause.
 
-`ClientFault`: what arrived breaks the protocol or a limit. `HandlerFault`: our own code answered with something that
-the interface does not allow. Neither ever reaches a handler.
+`ClientFault`: the input violates the protocol or a limit. `HandlerFault`: Blast's own code answered in a way that the
+interface does not allow. Neither ever reaches a handler.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class FramedServer:
 
     @property
     def counters(self) -> ServerCounters:
-        """What happened so far; read it, do not write."""
+        """Return the counters; read-only for callers."""
         return self._shared.counters
 
     def start(self, host: str = "127.0.0.1", port: int = 9090) -> tuple[str, int]:
@@ -105,7 +105,7 @@ class FramedServer:
         _log.warning("%s closed: TLS handshake failed: %s", peer, reason)
 
     async def _shut_down(self, grace: float) -> bool:
-        """Whether all calls in progress have ended."""
+        """Close the server and return true if all calls in progress have ended."""
         await self._listener.close()
         connections = set(self._shared.connections)
         for connection in connections:
@@ -121,7 +121,7 @@ class FramedServer:
 
 
 async def _until(condition: Callable[[], bool], seconds: float) -> bool:
-    """Wait for a condition at most so long; whether it came true."""
+    """Wait for a condition for at most `seconds`; return true if it became true."""
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
     while not condition():

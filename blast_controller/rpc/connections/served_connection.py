@@ -45,7 +45,7 @@ class _Closed(asyncio.Transport):
         return True
 
     def close(self) -> None:
-        """Long done."""
+        """Do nothing: already closed."""
 
     abort = close
 
@@ -69,14 +69,14 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._parked: set[Future[object]] = set()
         self._deaf = False
         self._fault: ClientFault | None = None
-        self._said_last_word = False
+        self._has_sent_last_reply = False
         self._reader_deadline: asyncio.TimerHandle | None = None
         self._login_deadline: asyncio.TimerHandle | None = None
         self._rest: asyncio.TimerHandle | None = None
 
     @property
     def working(self) -> bool:
-        """Whether a worker is busy with a call of this connection."""
+        """Return true while a worker handles a call of this connection."""
         return self._working and self._rest is None
 
     # ------------------------------------------------------------------ what the network does
@@ -96,13 +96,13 @@ class ServedConnection(asyncio.BufferedProtocol):
             self._become_known(account)
             return
         patience = self._shared.limits.seconds_to_login
-        self._login_deadline = self._shared.loop.call_later(patience, self._send_stranger_away)
-        gone = self._shared.strangers.enter(self, str((address or ("?",))[0]))
-        if gone is not None:
-            gone.make_room()
+        self._login_deadline = self._shared.loop.call_later(patience, self._close_unauthenticated)
+        closed = self._shared.strangers.enter(self, str((address or ("?",))[0]))
+        if closed is not None:
+            closed.make_room()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where to read to: no more of a stranger than one frame of its size."""
+        """Return the buffer to read into: for an unauthenticated client at most one frame of its size."""
         return self._shared.buffer if self._known else self._shared.buffer[: self._decoder.cap]
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -114,17 +114,17 @@ class ServedConnection(asyncio.BufferedProtocol):
 
     @property
     def _known(self) -> bool:
-        """Whether the client has proved who it is, and has a place."""
+        """Return true if the client is authenticated and has a place."""
         return self._account is not None
 
     def _become_known(self, account: Hashable) -> None:
-        """Leave the strangers' places for one of those that are kept for clients who have proved who they are."""
+        """Move the connection from the places of unauthenticated clients to those of authenticated ones."""
         self._shared.strangers.leave(self)
         if self._login_deadline:
             self._login_deadline.cancel()
         if (refusal := self._shared.refusal(account)) is not None:
             self._shared.counters.refused_connections += 1
-            _log.warning("%s refused: %s, no more may be", self.connection.peer, refusal)
+            _log.warning("%s refused: %s, the limit", self.connection.peer, refusal)
             self._deaf = True
             self._transport.abort()
             return
@@ -133,15 +133,15 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._decoder.cap = self._shared.limits.frame_bytes
 
     def make_room(self) -> None:
-        """Go: others have come, and this client has not said who it is."""
+        """Close an unauthenticated connection in favor of a new one."""
         counters = self._shared.counters
         counters.strangers += 1
         counters.crowded_out += 1
-        _log.warning("%s closed: it has not said who it is, and others have come", self.connection.peer)
+        _log.warning("%s closed: it is not authenticated, and other connections need its place", self.connection.peer)
         self._transport.abort()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """End every wait of this client, and tell the handler once its last call has returned."""
+        """End every wait of this client, and notify the handler once its last call has returned."""
         self._deaf, self._transport = True, _CLOSED
         self._waiting.clear()
         for timer in (self._reader_deadline, self._login_deadline, self._rest):
@@ -158,7 +158,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         parked, self._parked = list(self._parked), set()
         self._end_waits(parked)
         if not self._working:
-            self._shared.workers.submit(self._say_farewell)
+            self._shared.workers.submit(self._run_close_callbacks)
 
     def _end_waits(self, parked: list[Future[object]]) -> None:
         for future in parked[-_WAITS_ENDED_AT_ONCE:]:
@@ -168,12 +168,12 @@ class ServedConnection(asyncio.BufferedProtocol):
             self._shared.loop.call_soon(self._end_waits, parked)
 
     def pause_writing(self) -> None:
-        """The client does not read its replies: take no further calls, and give it some time."""
+        """Stop taking calls of a client that does not read its replies, and start its time limit."""
         self._transport.pause_reading()
         self._reader_deadline = self._shared.loop.call_later(_SECONDS_TO_READ_REPLIES, self._give_up_on_reader)
 
     def resume_writing(self) -> None:
-        """The client reads again."""
+        """Take calls again: the client has read its replies."""
         if self._reader_deadline:
             self._reader_deadline.cancel()
             self._reader_deadline = None
@@ -195,7 +195,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._start_next_call()
 
     def _has_room(self) -> bool:
-        """Whether another call of this client may wait for its turn."""
+        """Return true if another call of this client may be queued."""
         if not self._known:
             return not (self._waiting or self._working)
         return len(self._waiting) < _CALLS_WAITING and self._waiting_bytes < self._shared.limits.waiting_bytes
@@ -224,7 +224,7 @@ class ServedConnection(asyncio.BufferedProtocol):
             self._end_with(self._fault)
 
     def _work(self, frame: bytes) -> None:
-        """In a worker: whatever happens, report to the I/O thread, which waits for it."""
+        """Handle a call in a worker, and report its end to the I/O thread in every case."""
         self._shared.post(self._worked, self._outcome(frame))
 
     def _outcome(self, frame: bytes) -> Answer | ClientFault:
@@ -234,7 +234,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         except MalformedMessage as fault:
             return fault
         except Exception as error:  # noqa: BLE001 - the top of a worker's job
-            _log.error("a call of %s could not be carried out", self.connection.peer, exc_info=error)
+            _log.error("a call of %s failed", self.connection.peer, exc_info=error)
             return ClientFault(f"undecodable call ({type(error).__name__})")
 
     def _worked(self, outcome: Answer | ClientFault) -> None:
@@ -249,7 +249,7 @@ class ServedConnection(asyncio.BufferedProtocol):
             self._become_known(account)
         if self not in self._shared.connections:
             self._working = False
-            self._shared.workers.submit(self._say_farewell)
+            self._shared.workers.submit(self._run_close_callbacks)
         elif (seconds := self.connection.take_rest(self._shared.loop.time())) > 0:
             # As long as it counts as working, none of its calls is started.
             self._rest = self._shared.loop.call_later(seconds, self._rested)
@@ -271,7 +271,7 @@ class ServedConnection(asyncio.BufferedProtocol):
             counters.refused_waits += 1
             future.cancel()
             self.connection.asked_too_much(self._shared.loop.time())
-            sentence = f"{len(self._parked)} calls of this connection, {counters.parked} in all, are waiting: no more"
+            sentence = f"{len(self._parked)} calls of this connection wait, {counters.parked} in all: limit reached"
             self._write(error_reply(self._shared.codec, call, self._shared.codec.refusals.too_many_waits(sentence)))
             return
         self._parked.add(future)
@@ -294,7 +294,7 @@ class ServedConnection(asyncio.BufferedProtocol):
             self._shared.counters.refused_calls += 1
         elif reply.fault == "handler":
             self._shared.counters.failed_calls += 1
-        if not (self._transport.is_closing() or self._said_last_word):
+        if not (self._transport.is_closing() or self._has_sent_last_reply):
             self._transport.write(reply.frame)
 
     def _end_with(self, fault: ClientFault) -> None:
@@ -318,12 +318,12 @@ class ServedConnection(asyncio.BufferedProtocol):
         # Closing now would reset the connection under the client that is still sending, and lose the refusal.
         if self._transport.can_write_eof():
             self._transport.write_eof()
-        self._said_last_word = True
+        self._has_sent_last_reply = True
         self._shared.loop.call_later(_SECONDS_TO_READ_REFUSAL, self._transport.abort)
 
-    def _send_stranger_away(self) -> None:
+    def _close_unauthenticated(self) -> None:
         if not self._known:
-            _log.warning("%s closed: it has not said who it is", self.connection.peer)
+            _log.warning("%s closed: it is not authenticated", self.connection.peer)
             self._shared.counters.strangers += 1
             self._transport.abort()
 
@@ -347,26 +347,26 @@ class ServedConnection(asyncio.BufferedProtocol):
         """Close at once."""
         self._transport.abort()
 
-    def _say_farewell(self) -> None:
-        """In a worker."""
-        farewells = [*self.connection.take_close_callbacks(), self._tell_handler]
-        for farewell in farewells:
+    def _run_close_callbacks(self) -> None:
+        """Notify the handler of the end of the connection, in a worker."""
+        farewells = [*self.connection.take_close_callbacks(), self._notify_handler]
+        for callback in farewells:
             try:
-                farewell()
+                callback()
             except Exception as error:  # noqa: BLE001 - the top of a worker's job
-                _log.error("the end of %s could not be handled", self.connection.peer, exc_info=error)
+                _log.error("handling the end of %s failed", self.connection.peer, exc_info=error)
 
-    def _tell_handler(self) -> None:
+    def _notify_handler(self) -> None:
         self._shared.handler.disconnected(self.connection)
 
 
 def peer_name(address: tuple[object, ...] | None) -> str:
-    """A client's socket address as "HOST:PORT"."""
+    """Return a client's socket address as "HOST:PORT"."""
     return str(Endpoint(str(address[0]), int(str(address[1])))) if address else "?"
 
 
 def notice_dead_peers(connection: socket.socket) -> None:
-    """Have the kernel end a connection whose host died silently (here within 25 s), so that its waits end too."""
+    """Let the kernel detect a dead peer (here within 25 s), so that its waits end too."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 10)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5)

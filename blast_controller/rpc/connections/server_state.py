@@ -1,4 +1,4 @@
-"""What all connections of a server have in common: limits, counts, places."""
+"""Limits, counters and places that all connections of a server share."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SHORT_CALL = 16_384
 
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
-    """What one client, and all together, may hold of the server. Numbers of things, unless named otherwise."""
+    """Limits of one client, and of all together. Numbers of objects, unless named otherwise."""
 
     frame_bytes: int = FRAME_BYTES
     connections: int = 4096
@@ -52,10 +52,10 @@ LEVELS = ("connections", "known", "parked")
 
 @dataclass(slots=True)
 class ServerCounters:
-    """What happened since the start; written by the I/O thread only.
+    """Counts since the start; written by the I/O thread only.
 
-    `connections`, `known` (of them: by clients that have proved who they are) and `parked` go up and down. `strangers`
-    were sent away before they had said who they are, `crowded_out` of them for others to come in.
+    `connections`, `known` (the authenticated ones of them) and `parked` go up and down. `strangers` were closed before
+    they authenticated, `crowded_out` of them in favor of new connections.
     """
 
     connections: int = 0
@@ -79,10 +79,10 @@ class Served(Hashable, Protocol):
 
     @property
     def working(self) -> bool:
-        """Whether a call is in progress."""
+        """Return true while a call is in progress."""
 
     def make_room(self) -> None:
-        """End, as somebody else has this one's place among the strangers."""
+        """Close in favor of a new unauthenticated connection."""
 
     def take_no_more_calls(self) -> None:
         """Answer what is in progress, and nothing else."""
@@ -96,7 +96,7 @@ class Served(Hashable, Protocol):
 
 @dataclass(slots=True)
 class Shared:
-    """What all connections of a server have in common."""
+    """State that all connections of a server share."""
 
     codec: ServiceCodec
     handler: Handler
@@ -111,15 +111,15 @@ class Shared:
     """Connections of clients that have proved who they are, by account."""
     strangers: Places[Served] = field(init=False)
     buffer: memoryview = field(init=False)
-    """What arrives is read into it, for one connection at a time."""
+    """The buffer for received bytes, used by one connection at a time."""
 
     def __post_init__(self) -> None:
-        """Make the places of those who have not said who they are."""
+        """Create the places of unauthenticated connections."""
         self.strangers = Places(self.limits.unauthenticated, self.limits.unauthenticated_per_host)
         self.buffer = memoryview(bytearray(_READ_BYTES))
 
     def refusal(self, account: Hashable) -> str | None:
-        """Why no more clients of this account may stay, of those that have proved who they are; None: they may."""
+        """Return why no more authenticated clients of this account may stay; None: they may."""
         if self.counters.known >= self.limits.connections:
             return f"{self.counters.known} clients are connected"
         if self.held[account] >= self.limits.connections_per_account:
@@ -127,19 +127,19 @@ class Shared:
         return None
 
     def take(self, account: Hashable) -> None:
-        """A client of this account stays."""
+        """Count a client of this account."""
         self.counters.known += 1
         self.held[account] += 1
 
     def give_back(self, account: Hashable) -> None:
-        """It has gone."""
+        """Remove a client of this account."""
         self.counters.known -= 1
         self.held[account] -= 1
         if not self.held[account]:
             del self.held[account]
 
     def answers_at_once(self, frame: bytes) -> bool:
-        """Whether a call is short, and of a method that does not wait."""
+        """Return true for a short call of a method that does not block."""
         if not self.at_once or len(frame) > _SHORT_CALL:
             return False
         try:

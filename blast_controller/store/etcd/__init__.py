@@ -1,4 +1,5 @@
-"""The journal in etcd, which controllers on several machines share: one of them leads, and only it can write.
+"""The journal in etcd, shared by controllers on several machines: one of them is the leader, and only the leader
+writes.
 
-How it is laid out is in `keys`, how a commit is written in `ledger`, and who may write in `leadership`.
+`keys` describes the layout, `ledger` the commits, and `leadership` the election.
 """

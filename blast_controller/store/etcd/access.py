@@ -1,4 +1,4 @@
-"""How etcd is reached: its members' addresses, the files of mutual TLS, a user, and how patient callers are."""
+"""Access to etcd: its members' addresses, the files of mutual TLS, a user, and the timeout of calls."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class TlsFiles:
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A user of etcd's own. The first line of `password_file` is the password, read anew at each login."""
+    """A user of etcd. The first line of `password_file` is the password, read at each login."""
 
     name: str
     password_file: Path
@@ -35,9 +35,9 @@ class Patience:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """`endpoints` are HOST:PORT of members, at least one. Without TLS everything is open to who hears it.
+    """`endpoints` are HOST:PORT of members, at least one. Without TLS, data and passwords are readable on the network.
 
-    Raises ValueError for no endpoint.
+    Raises ValueError without endpoints.
     """
 
     endpoints: tuple[str, ...]
@@ -54,7 +54,7 @@ class Access:
 
 
 def contents(path: Path) -> bytes:
-    """What is in a file of credentials. Raises CredentialsUnreadable."""
+    """Read a file of credentials. Raises CredentialsUnreadable."""
     try:
         found = path.read_bytes()
     except OSError as error:

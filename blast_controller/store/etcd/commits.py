@@ -1,4 +1,4 @@
-"""What a commit changes in etcd: rows of the state, with what they hold, and entries of the history."""
+"""Changes of a commit in etcd: rows of the state, with the elements that they hold, and entries of the history."""
 
 from __future__ import annotations
 
@@ -24,14 +24,16 @@ Digests = Mapping[tuple[str, str], int]
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """What a commit does: `kept` are the things that it wrote and that are there after it, `gone` what it forgot."""
+    """The changes of a commit: `kept` are the objects that it wrote and that exist after it, `gone` those it
+    removed."""
 
     kept: Mapping[tuple[str, str], tuple[int, Row]]
     gone: Mapping[tuple[str, str], int]
     entries: Sequence[Written]
 
     def operations(self, keys: Keys) -> Iterator[api.RequestOp]:
-        """For etcd; history first, so that whoever reads it in between has all up to somewhere. Raises Unstorable."""
+        """Yield etcd's operations, history first, so that a reader in between sees a complete prefix. Raises
+        Unstorable."""
         for last, value in batches(self.entries):
             entry = self.entries[last - self.entries[0].sequence]
             yield put(keys.history(last), _fitting(entry.kind, entry.key, value))
@@ -41,7 +43,7 @@ class Delta:
             yield put(keys.state(first), _fitting(row.kind, row.key, pack_thing(row)))
 
     def after(self, head: Head, digests: Digests, operations: Sequence[api.RequestOp]) -> Head:
-        """The head after it; `digests` are those of the things that were there before, `operations` its own."""
+        """Return the head after it; `digests` are those of the things that were there before, `operations` its own."""
         size = head.history_bytes + sum(size_of(entry.body) for entry in self.entries)
         state = Sum(head.state or 0)
         before = [digests[name] for name in {*self.gone, *self.kept} if name in digests]
@@ -53,14 +55,15 @@ class Delta:
         )
 
     def digests(self) -> dict[tuple[str, str], int]:
-        """Those of the things that it keeps."""
+        """Return the digests of the kept objects."""
         return {
             name: thing_digest(first, *name, row.body or "", row.elements) for name, (first, row) in self.kept.items()
         }
 
 
 def delta(rows: Sequence[Row], firsts: Firsts, newest: int, entry: tuple[float, int]) -> Delta:
-    """What writing these rows in order does; `entry` is the wall time and epoch of the history's entries."""
+    """Compute the changes of writing these rows in order; `entry` is the wall time and epoch of the history's
+    entries."""
     kept: dict[tuple[str, str], tuple[int, Row]] = {}
     gone: dict[tuple[str, str], int] = {}
     entries = []

@@ -44,11 +44,11 @@ _OPTIONS = (
     ("grpc.enable_retries", 0),
 )
 _NEEDS_LEADER = ("hasleader", "true")
-"""A member that is cut off from the others then says so at once."""
+"""Makes a member that is cut off from the others fail at once."""
 
 
 class Connection:
-    """Reaches etcd as `access` says; from any thread. Raises CredentialsUnreadable; connects at the first call.
+    """A connection to etcd, usable from any thread. Raises CredentialsUnreadable; connects at the first call.
 
     `patience` may be changed at any time.
     """
@@ -66,13 +66,13 @@ class Connection:
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing will be answered any more."""
+        """Return true if the connection is closed."""
         return self._closed.is_set()
 
     def call(self, method: Method[Q, R], request: Q, seconds: float | None = None) -> R:
-        """One request, one answer, within `seconds` (by default the patience of the access).
+        """Send one request and return its answer within `seconds` (default: the timeout of the access).
 
-        Raises StoreUnavailableError when the time is over, and what the answer means otherwise.
+        Raises StoreUnavailableError after the timeout, and the fault of an error answer otherwise.
         """
 
         def ask(channel: Any, metadata: tuple[tuple[str, str], ...], timeout: float) -> R:
@@ -82,7 +82,7 @@ class Connection:
         return self._persist(ask, seconds)
 
     def first(self, method: Method[Q, R], request: Q, seconds: float | None = None) -> R:
-        """The first answer of a stream, which ends with it. Raises as `call`."""
+        """Return the first answer of a stream, which ends with it. Raises as `call`."""
 
         def ask(channel: Any, metadata: tuple[tuple[str, str], ...], timeout: float) -> R:
             answers = _stream(channel, method)(iter([request]), timeout=timeout, metadata=metadata)
@@ -97,7 +97,7 @@ class Connection:
         return self._persist(ask, seconds)
 
     def stream(self, method: Method[Q, R], request: Q, seconds: float) -> Stream[R]:
-        """A stream of answers at the present member, `seconds` long at most. Raises StoreFault."""
+        """Return a stream of answers at the present member, `seconds` long at most. Raises StoreFault."""
         channel = self._channels[self._current]
         try:
             return Stream(_stream(channel, method)(iter([request]), timeout=seconds, metadata=self._metadata()))
@@ -125,7 +125,7 @@ class Connection:
                 # One member's certificate may have run out, and another's not.
                 refusals += isinstance(fault, CredentialsRefused)
                 if fault is not None and refusals in {0, len(self._channels)}:
-                    # It says nothing of an earlier try that had no answer.
+                    # The fault does not cover an earlier try without an answer.
                     raise (StoreUnavailableError(str(self), reason) if may_be_done else fault) from error
                 may_be_done = may_be_done or not is_surely_not_done(reason)
                 self._leave(tried)
@@ -133,7 +133,7 @@ class Connection:
         raise StoreUnavailableError(str(self), reason, may_be_done)
 
     def _judge(self, error: Exception) -> tuple[str, StoreFault | None]:
-        """Why there is no answer, and the fault where another try would not change that."""
+        """Return why there is no answer, and the fault if another try would not help."""
         reason = as_reason(error.details() if isinstance(error, grpc.RpcError) else str(error))
         if login_is_over(reason):
             self._token = None

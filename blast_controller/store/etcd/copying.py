@@ -26,7 +26,7 @@ MANY = 1000
 
 
 def contents_of_etcd(connection: Connection, keys: Keys) -> Contents:
-    """A journal as it is now, also while a controller writes on. Raises DamagedInEtcd, NewerInEtcd, StoreFault.
+    """Return a journal as it is now, also while a controller writes on. Raises DamagedInEtcd, NewerInEtcd, StoreFault.
 
     RevisionCompactedError is raised while its rows are read where that takes longer than etcd remembers.
     """
@@ -36,9 +36,7 @@ def contents_of_etcd(connection: Connection, keys: Keys) -> Contents:
         raise DamagedInEtcd(keys.prefix, "there is none")
     head = checked_head(keys, heads[0].value)
     if head.staged:
-        raise DamagedInEtcd(
-            keys.prefix, "its latest commit is yet to be carried out: export again, or start a controller"
-        )
+        raise DamagedInEtcd(keys.prefix, "its latest commit is not yet applied: export again, or start a controller")
     with whole(keys):
         epoch = int(epochs[0].value) if epochs else head.epoch
     return Contents(epoch, head.sequence, _rows(connection, keys, answer.header.revision, head))
@@ -57,12 +55,12 @@ def copy_into_etcd(leadership: Leadership, contents: Contents) -> None:
 
 
 class _Copy:
-    """What is written while `leadership` leads, since `revision`."""
+    """A copy, written while `leadership` lasts, since `revision`."""
 
     def __init__(self, leadership: Leadership, revision: int) -> None:
         self._connection = leadership.connection
         self._keys = leadership.keys
-        self._leads = created_at(leadership.keys.leader, revision)
+        self._is_leader = created_at(leadership.keys.leader, revision)
         self._size = self._batches = 0
         self._state = Sum()
 
@@ -85,7 +83,7 @@ class _Copy:
             raise AlreadyThere(f"{keys.prefix} in etcd")
         if not importing:
             check_empty(self._connection, keys)
-        # What an earlier copy that was not finished has left.
+        # Remains of an earlier import that was not completed.
         self._write([put(keys.importing, b""), *map(delete_all, (keys.states, keys.histories, keys.all_staged))])
 
     def _operations(self, contents: Contents) -> Iterator[api.RequestOp]:
@@ -113,13 +111,13 @@ class _Copy:
             yield put(self._keys.history(last), value)
 
     def _write(self, operations: list[api.RequestOp]) -> None:
-        compare = [self._leads, changed_at(self._keys.head, 0)]
+        compare = [self._is_leader, changed_at(self._keys.head, 0)]
         answer = self._connection.call(TXN, api.TxnRequest(compare=compare, success=operations))
         if not answer.succeeded and not self._is_done(operations):
             raise Deposed(None)
 
     def _is_done(self, operations: list[api.RequestOp]) -> bool:
-        """Whether the last write, of the head, had been carried out before its answer came."""
+        """Return true if the last write, of the head, was applied although its answer was lost."""
         last = operations[0].request_put
         found = self._connection.call(TXN, api.TxnRequest(success=[look(get(self._keys.head))]))
         heads = list(found.responses[0].response_range.kvs)
@@ -140,7 +138,7 @@ def _rows(connection: Connection, keys: Keys, revision: int, head: Head) -> Iter
             batches += 1
             for entry in to_entries(number_of(kv.key), kv.value):
                 if following not in (None, entry.sequence):
-                    raise DamagedInEtcd(keys.prefix, f"of its history entry {following} is missing")
+                    raise DamagedInEtcd(keys.prefix, f"entry {following} of its history is missing")
                 following = entry.sequence + 1
                 body = text_of(entry.body)
                 yield Written(entry.sequence, entry.at, entry.epoch, entry.kind, entry.key, entry.note, body)

@@ -1,4 +1,4 @@
-"""What etcd can do to the journal, as faults of a store: each says in one sentence what is wrong and what to do."""
+"""Faults of the journal in etcd, each with a message that has the cause and the remedy."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from blast_controller.store.errors import DiskFull, Dispossessed, StoreFault, Un
 
 
 class StoreUnavailableError(Unreachable):
-    """No member of etcd has answered in time.
+    """No member of etcd answered in time.
 
-    Whether what was to be written is written is open until a later commit succeeds or the store is opened again, unless
-    `may_be_done` tells that no member can have got it.
+    It is unknown whether the data was written until a later commit succeeds or the store is opened again, unless
+    `may_be_done` is false: then no member can have received it.
     """
 
     def __init__(self, endpoints: str, reason: str, may_be_done: bool = True) -> None:
         super().__init__(
-            f"etcd cannot be reached at {endpoints} ({reason}): see that most of its members run and that this machine "
-            "reaches one of them; nothing new is admitted until then"
+            f"etcd cannot be reached at {endpoints} ({reason}): check that a majority of its members runs and "
+            "that this machine reaches one; until then no requests are admitted"
         )
         self.may_be_done = may_be_done
 
@@ -29,8 +29,8 @@ class SpaceUsedUp(DiskFull):
         # Not DiskFull's words: here room is not made on a disk.
         StoreFault.__init__(
             self,
-            f"the space of etcd at {endpoints} is used up: raise its --quota-backend-bytes, or compact and defragment "
-            "it, then disarm the alarm (etcdctl alarm disarm); nothing new is admitted until then",
+            f"etcd at {endpoints} has reached its space quota: raise its --quota-backend-bytes, or compact and "
+            "defragment it, then run etcdctl alarm disarm; until then no requests are admitted",
         )
 
 
@@ -48,40 +48,44 @@ class CredentialsUnreadable(StoreFault):
     """A file with a certificate, a key or a password cannot be read."""
 
     def __init__(self, path: Path, reason: str) -> None:
-        super().__init__(f"{path}, which etcd is to be reached with, cannot be read ({reason}): name a readable file")
+        super().__init__(
+            f"{path}, a credential for etcd, cannot be read ({reason}): make it readable, or configure another file"
+        )
 
 
 class NotLeader(StoreFault):
-    """Another controller leads. `address` is where it is reached, None where nobody has said."""
+    """Another controller is the leader. `address` is its address, None if unknown."""
 
     def __init__(self, address: str | None) -> None:
         where = f" at {address}" if address else ""
-        super().__init__(f"another controller{where} leads: ask that one, or wait until this one leads")
+        super().__init__(f"another controller{where} is the leader: use that one, or wait until this one takes over")
         self.address = address
 
 
 class Deposed(NotLeader, Dispossessed):
-    """This controller led, and does no longer: etcd has refused what it would have written.
+    """This controller lost leadership: etcd refused its write.
 
-    Nothing of that is written, but for what a StoreUnavailableError had left open before; or, if not `is_known`, the
-    other has led for so long that it can no longer be told. Only opening the store again, which campaigns anew, goes
-    on.
+    Nothing of that write is stored, except for changes that an earlier StoreUnavailableError left open; if `is_known`
+    is false, the other leader has progressed too far to determine their outcome. Opening the store again, with a new
+    election, is the only way to continue.
     """
 
     def __init__(self, address: str | None, is_known: bool = True) -> None:
         super().__init__(address)
         where = f" to the one at {address}" if address else ""
-        open_end = "" if is_known else "; whether its last commit counts can no longer be told"
-        self.args = (f"this controller has lost the lead{where}: it writes no more until it leads again{open_end}",)
+        open_end = "" if is_known else "; the outcome of its last commit is unknown"
+        self.args = (
+            f"this controller lost leadership{where} and writes nothing until it is the leader again{open_end}",
+        )
 
 
 class DamagedInEtcd(StoreFault):
-    """What is under the prefix is no whole journal. It is left as it is."""
+    """The data under the prefix is not a complete journal. It is left unchanged."""
 
     def __init__(self, prefix: str, reason: str) -> None:
         super().__init__(
-            f"what etcd has under {prefix} is not a whole journal ({reason}): restore it from a backup, or name "
-            "another prefix to start without memory, which takes down all light that Blast has set"
+            f"the journal in etcd under {prefix} is damaged ({reason}): restore it from a backup, or set another "
+            "prefix to begin a new journal, which tears down all light trees"
         )
 
 
@@ -90,7 +94,7 @@ class NewerInEtcd(StoreFault):
 
     def __init__(self, prefix: str, found: int, known: int) -> None:
         super().__init__(
-            f"the journal that etcd has under {prefix} has format {found} and this release knows formats up to "
+            f"the journal in etcd under {prefix} has format {found} and this release knows formats up to "
             f"{known}: run the release that wrote it, or a later one"
         )
 
@@ -100,20 +104,20 @@ class RequestRefused(StoreFault):
 
     def __init__(self, endpoints: str, reason: str) -> None:
         super().__init__(
-            f"etcd at {endpoints} refuses a request ({reason}): run it with --max-request-bytes and --max-txn-ops at "
-            "least as large as by default"
+            f"etcd at {endpoints} refuses a request ({reason}): run it with --max-request-bytes and --max-txn-ops "
+            "at least at their default values"
         )
 
 
 class LeaseLostError(StoreFault):
-    """The lease has run out, or was revoked by somebody else. Whoever asked takes a new one."""
+    """The lease expired or was revoked. The caller must acquire a new one."""
 
     def __init__(self) -> None:
-        super().__init__("the lease of the controller has run out: this controller does not lead")
+        super().__init__("the controller's lease in etcd expired: this controller is not the leader")
 
 
 class RevisionCompactedError(StoreFault):
-    """The revision that was to be read is compacted away. Whoever read begins anew."""
+    """The requested revision is compacted. The reader must start again."""
 
     def __init__(self) -> None:
         super().__init__("etcd was compacted while the journal was read: read it again")

@@ -22,7 +22,7 @@ class FollowedJournal:
         self._history = EtcdHistory(connection, keys)
 
     def look(self) -> Seen:
-        """Who leads, and how far the journal has come. Raises StoreFault."""
+        """Return the leader and the position of the journal. Raises StoreFault."""
         keys = (self._keys.leader, self._keys.head, self._keys.generation)
         answer = self._connection.call(TXN, api.TxnRequest(success=[reading(get(key)) for key in keys]))
         leader, head, generation = (list(one.response_range.kvs) for one in answer.responses)
@@ -33,7 +33,7 @@ class FollowedJournal:
             return Seen(leader[0].value.decode(), int(generation[0].value) if generation else 0, sequence)
 
     def state(self) -> Loaded:
-        """All that is in it at one moment; what counts and is not yet carried out, too. Raises StoreFault."""
+        """Return the state at one moment, including committed parts that are not applied yet. Raises StoreFault."""
         keys = self._keys
         staged = api.RangeRequest(key=keys.all_staged.first, range_end=keys.all_staged.end)
         answer = self._connection.call(TXN, api.TxnRequest(success=[reading(get(keys.head)), reading(staged)]))
@@ -42,12 +42,12 @@ class FollowedJournal:
             return Loaded(0, {}, True)
         head = checked_head(keys, heads[0].value)
         if len(parts) < head.staged:
-            raise DamagedInEtcd(keys.prefix, f"of the {head.staged} parts of its latest commit {len(parts)} are there")
-        # What was staged for a commit that came to nothing may lie behind those that count.
+            raise DamagedInEtcd(keys.prefix, f"{len(parts)} of the {head.staged} parts of its latest commit exist")
+        # Parts staged by an abandoned commit may follow the committed ones.
         counting = [part.value for part in parts[: head.staged]]
         state = load(self._connection, keys, answer.header.revision, counting)
         return Loaded(head.epoch, state.bodies, False, head.sequence)
 
     def journal(self, after_sequence: int, limit: int) -> list[Entry]:
-        """As `Store.journal`."""
+        """Read entries like `Store.journal`."""
         return self._history.read(after_sequence, limit)

@@ -1,4 +1,4 @@
-"""Reads the history, and where the journal stands, from etcd: for the leader, and for those who follow it."""
+"""Reading of the history and the head from etcd, for the leader and for standbys."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAGE = 16
 
 @contextmanager
 def whole(keys: Keys) -> Iterator[None]:
-    """Turn ValueError into a fault: what was read is nothing that we have written."""
+    """Turn ValueError into a fault: the data was not written by Blast."""
     try:
         yield
     except ValueError as error:
@@ -28,14 +28,14 @@ def whole(keys: Keys) -> Iterator[None]:
 
 
 class EtcdHistory:
-    """From any thread, also beside another controller that leads."""
+    """Reader of the history, usable from any thread, also on a standby."""
 
     def __init__(self, connection: Connection, keys: Keys) -> None:
         self._connection = connection
         self._keys = keys
 
     def read(self, after_sequence: int, limit: int) -> list[Entry]:
-        """At most `limit` entries above `after_sequence`, oldest first. Raises StoreFault."""
+        """Read at most `limit` entries after `after_sequence`, oldest first. Raises StoreFault."""
         found: list[Entry] = []
         while len(found) < limit:
             page = self.batches(after_sequence, min(PAGE, limit - len(found)))
@@ -46,13 +46,13 @@ class EtcdHistory:
         return found[: max(0, limit)]
 
     def batches(self, after_sequence: int, limit: int) -> list[list[Entry]]:
-        """At most `limit` batches that have entries above `after_sequence`, whole. Raises StoreFault."""
+        """Read at most `limit` complete batches with entries after `after_sequence`. Raises StoreFault."""
         span = self._keys.history_after(after_sequence)
         with whole(self._keys):
             return [to_entries(number_of(kv.key), kv.value) for kv in self._range(span, limit)]
 
     def head(self) -> tuple[Head, int] | None:
-        """Where the journal stands, and the revision at which that was written; None where there is none.
+        """Return the head and the revision of its last write, or None.
 
         Raises NewerInEtcd, DamagedInEtcd, StoreFault.
         """
@@ -65,7 +65,7 @@ class EtcdHistory:
 
 
 def checked_head(keys: Keys, value: bytes) -> Head:
-    """A head that this release knows. Raises NewerInEtcd, DamagedInEtcd."""
+    """Return a head that this release knows. Raises NewerInEtcd, DamagedInEtcd."""
     with whole(keys):
         found = head_format(value)
         if found > FORMAT:

@@ -1,18 +1,18 @@
-"""Where things are under the prefix of a journal.
+"""Keys of a journal in etcd, below its prefix.
 
-| key | what |
+| key | value |
 |---|---|
-| `leader` | the address of the controller that leads; gone with its lease |
-| `epoch` | how often somebody has begun to lead |
-| `generation` | OpenFlow's generation id of the latest who has begun to lead |
-| `head` | where the journal stands, see `head`; without it there is no journal |
-| `state/N` | a thing as it is; N is the sequence that first inserted it, so that they lie in that order |
+| `leader` | the address of the leader; bound to its lease |
+| `epoch` | the number of leaders' terms |
+| `generation` | OpenFlow's generation id of the latest leader |
+| `head` | the position of the journal, see `head`; without it there is no journal |
+| `state/N` | an object of the state; N is the sequence that first inserted it, which orders them |
 | `history/N` | some entries of one commit; N is the sequence of the last of them |
 | `staged/N` | a part of a commit too large for one transaction, see `ledger` |
-| `candidates/A` | how many devices the controller at the address A reaches, which could lead; gone with its lease |
-| `importing` | a copy from elsewhere is not finished |
+| `candidates/A` | the number of devices that the candidate at the address A reaches; bound to its lease |
+| `importing` | an import is not complete |
 
-Sequences are written with sixteen hexadecimal digits: in the order of their numbers.
+Sequences have sixteen hexadecimal digits, so that their order is numeric.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Keys:
 
     def __init__(self, prefix: str = DEFAULT_PREFIX) -> None:
         if not prefix.strip("/"):
-            raise ValueError("the journal needs a prefix of its own in etcd")
+            raise ValueError("the journal's prefix in etcd must not be empty")
         self.prefix = prefix if prefix.endswith("/") else prefix + "/"
         base = self.prefix.encode()
         self.leader, self.epoch = base + b"leader", base + b"epoch"
@@ -49,32 +49,32 @@ class Keys:
         )
 
     def state(self, first: int) -> bytes:
-        """The thing that entry `first` inserted."""
+        """Return the thing that entry `first` inserted."""
         return self._state + _number(first)
 
     def history(self, last: int) -> bytes:
-        """The entries up to `last`."""
+        """Return the entries up to `last`."""
         return self._history + _number(last)
 
     def history_after(self, sequence: int) -> Span:
-        """What has entries after `sequence`."""
+        """Return the keys with entries after `sequence`."""
         return Span(self.history(min(max(sequence, 0), LARGEST - 1) + 1), self.histories.end)
 
     def history_up_to(self, sequence: int) -> Span:
-        """What has none after `sequence`."""
+        """Return the keys without entries after `sequence`."""
         return Span(self.histories.first, self.history(sequence + 1))
 
     def candidate(self, address: str) -> bytes:
-        """A controller that could lead."""
+        """Return a controller that could lead."""
         return self._candidates + address.encode()
 
     def staged(self, number: int) -> bytes:
-        """A part of a commit."""
+        """Return a part of a commit."""
         return self._staged + _number(number)
 
 
 def number_of(key: bytes) -> int:
-    """N of a key. Raises ValueError."""
+    """Return N of a key. Raises ValueError."""
     return int(key.rpartition(b"/")[2], 16)
 
 
@@ -83,5 +83,5 @@ def _number(number: int) -> bytes:
 
 
 def _after(folder: bytes) -> bytes:
-    """The first key behind all keys that begin with `folder`, which ends in a slash."""
+    """Return the first key behind all keys that begin with `folder`, which ends in a slash."""
     return folder[:-1] + bytes([folder[-1] + 1])

@@ -66,9 +66,9 @@ class Leadership:
         self._watching = Watching(connection)
 
     def campaign(self, seconds: float | None = None) -> Term:
-        """Lead, once nobody else does, waiting for at most `seconds` (None: for ever).
+        """Wait until no other controller is the leader, for at most `seconds` (None: forever), and take over.
 
-        While it waits, etcd may be away. Raises NotLeader when the time is over, or after `give_up`; StoreFault.
+        etcd may be unavailable meanwhile. Raises NotLeader after the timeout, or after `give_up`; StoreFault.
         """
         end = None if seconds is None else time.monotonic() + seconds
         is_told = False
@@ -86,7 +86,7 @@ class Leadership:
                     self._drop()
                     raise
                 if not is_told:
-                    log.warning("nobody can lead: %s", fault)
+                    log.warning("leader election is not possible: %s", fault)
                 is_told = True
                 self._watching.pause(AGAIN)
             except BaseException:
@@ -95,22 +95,23 @@ class Leadership:
         assert self.term is not None
         return self.term
 
-    def still_leads(self) -> bool:
-        """Whether no other can lead yet. Looks at the clock only, and errs on the side of no."""
+    def holds_leadership(self) -> bool:
+        """Return true if no other controller can be the leader yet. Uses the clock only and errs on the side of
+        false."""
         lease = self._lease
         return self.term is not None and lease is not None and lease.holds()
 
     def leader(self) -> str | None:
-        """Where the leader is reached, None while there is none. Raises StoreFault."""
+        """Return the leader's address, None if there is no leader. Raises StoreFault."""
         seen = self._look()
         return None if seen.leader is None else seen.leader.value.decode()
 
     def lost(self) -> None:
-        """etcd has said that another leads. From any thread."""
+        """Record that etcd reported another leader. From any thread."""
         self.term = None
 
     def resign(self) -> None:
-        """Lead no more; others hear of it at once."""
+        """Resign as leader; standbys are notified at once."""
         self.term = None
         self._drop()
 
@@ -131,7 +132,7 @@ class Leadership:
         return self._lease is not None and self._lease.holds() and leader.lease == self._lease.number
 
     def _try(self, seen: _Seen) -> bool:
-        """Whether it leads now; otherwise somebody was faster, or nothing is known: look again."""
+        """Try to become the leader; return false if another was faster or the outcome is unknown: then look again."""
         if seen.leader is not None:
             # The answer to an earlier try was lost on its way.
             epoch, generation = self._number(seen.epoch, "epoch"), self._number(seen.generation, "generation")
@@ -164,7 +165,7 @@ class Leadership:
         try:
             return int(found.value)
         except ValueError:
-            raise DamagedInEtcd(self.keys.prefix, f"its {name} is no number") from None
+            raise DamagedInEtcd(self.keys.prefix, f"its {name} is not a number") from None
 
     def _wait(self, seen: _Seen, left: float | None) -> None:
         assert seen.leader is not None

@@ -23,7 +23,7 @@ REVOKING = 0.5
 
 
 def now() -> float:
-    """Seconds of a clock that nobody sets and that goes on while the machine is suspended."""
+    """Return the seconds of a clock that is never set and continues while the machine is suspended."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -46,7 +46,7 @@ class Lease:
         self._thread.start()
 
     def holds(self, margin: float = MARGIN) -> bool:
-        """Whether nobody else can have what this lease keeps, as far as can be known without asking."""
+        """Return true if the lease is certainly still valid, without a query."""
         return not self._ended.is_set() and now() < self._until - margin * self.ttl
 
     def revoke(self) -> None:
@@ -66,11 +66,11 @@ class Lease:
             except StoreFault as fault:
                 # Once: it may last for hours.
                 if was_kept and not self._ended.is_set():
-                    log.warning("the lease in etcd was not kept alive: %s", fault)
+                    log.warning("the lease in etcd could not be renewed: %s", fault)
                 was_kept = False
                 continue
             if answer.TTL <= 0:
-                log.warning("the lease in etcd has run out")
+                log.warning("the lease in etcd expired")
                 self._ended.set()
                 return
             was_kept = True

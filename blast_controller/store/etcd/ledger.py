@@ -1,15 +1,15 @@
 """Writes the journal: each change is one transaction that compares the leader's key and the head, and writes the head.
 
-**What does not fit into one transaction** (a megabyte, or 3,600 operations) is staged: its parts are put under
-`staged/`, where they mean nothing; then one transaction writes the head, which says how many there are. From there on
-the change counts. Only then are the parts carried out, each in a transaction of its own, and at last the head forgets
-them. All of a part can be carried out twice, but not later than that: these transactions compare the head, too. Whoever
-comes to lead in between carries out what the head names, and drops what it does not: all of a change is there, or none.
+**A change larger than one transaction** (a megabyte, or 3,600 operations) is staged: its parts are written under
+`staged/`, where they have no effect; then one transaction writes the head with their number. This commits the change.
+Only then are the parts applied, each in one transaction, and finally the head forgets them. A part may be applied
+twice, but not later than that: these transactions compare the head, too. A controller that becomes leader in between
+applies the parts that the head names and drops others: a change exists completely or not at all.
 
-**Where no answer comes** the change may be written now, later or never. Looking is not enough, since the request may
-still be on its way. The same transaction is sent again, before anything else is written: of any number of them one at
-most can find the head as it was, and when one is refused for that, the head tells which change has come to be. A change
-in doubt is thus always decided before the next, and never written twice.
+**Without an answer** the change may be written now, later or never. Reading is not enough, since the request may still
+be in flight. The same transaction is sent again before anything else is written: at most one of its copies can find the
+head unchanged, and when one is refused for that, the head shows which change was written. Thus a change in doubt is
+always resolved before the next and never written twice.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ MAX_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What is to become of the journal, all or none.
+    """A change of the journal, applied completely or not at all.
 
-    `head` is the head after it, its `change` and `staged` left to the ledger; `rows` are what a commit was asked to
-    write; `then` is called once, when it is known to be written.
+    `head` is the head after it, its `change` and `staged` left to the ledger; `rows` are the rows of the commit; `then`
+    is called once, when the change is known to be written.
     """
 
     head: Head
@@ -71,10 +71,10 @@ class _Attempt:
 
 
 class Ledger:
-    """The journal as the leader of `term` writes it, from `head` on; it was last written at `revision` (0: never).
+    """Writer of the journal for the leader of `term`, from `head` on; last written at `revision` (0: never).
 
-    One thread at a time. All methods raise StoreFault: Deposed once somebody else leads or led, StoreUnavailableError
-    where it is open what has become of a change.
+    One thread at a time. All methods raise StoreFault: Deposed if another controller is or was the leader since,
+    StoreUnavailableError if the outcome of a change is unknown.
     """
 
     def __init__(self, connection: Connection, keys: Keys, term: Term, head: Head, revision: int) -> None:
@@ -82,14 +82,14 @@ class Ledger:
         self._connection = connection
         self._keys = keys
         self.revision = revision
-        self._leads = created_at(keys.leader, term.revision)
+        self._is_leader = created_at(keys.leader, term.revision)
         self._standing = [reading(get(keys.leader)), reading(get(keys.head))]
         self._in_doubt: _Attempt | None = None
         self._found: list[Row] = []
         self._over: Deposed | None = None
 
     def write(self, change: Change) -> None:
-        """Make a change; durable on return. What was in doubt before is decided first."""
+        """Write a change; durable on return. An earlier change in doubt is resolved first."""
         self.settle()
         if self._over is not None:
             raise self._over
@@ -108,16 +108,16 @@ class Ledger:
             self._finish()
 
     def left_of(self, rows: list[Row]) -> list[Row]:
-        """What is left to write of a commit that begins with what was in doubt, and has been found written since.
+        """Return the rows left to write of a commit that begins with a change in doubt that was found to be written.
 
-        It stays remembered until `told`: what is left may come to be in doubt itself.
+        That change stays remembered until `told`: the remaining rows may become in doubt as well.
         """
         if rows[: len(self._found)] != self._found:
             self._found = []
         return rows[len(self._found) :]
 
     def told(self) -> None:
-        """Whoever commits knows that all is written."""
+        """Note that the committer knows that all rows are written."""
         self._found = []
 
     # ----------------------------------------------------------------------------------------------- one change
@@ -132,7 +132,7 @@ class Ledger:
 
     def _fenced(self, operations: Sequence[api.RequestOp]) -> api.TxnRequest:
         return api.TxnRequest(
-            compare=[self._leads, changed_at(self._keys.head, self.revision)],
+            compare=[self._is_leader, changed_at(self._keys.head, self.revision)],
             success=operations,
             failure=self._standing,
         )
@@ -153,9 +153,10 @@ class Ledger:
             self._find_out(attempt, answer)
 
     def _look_after(self, attempt: _Attempt, fault: SpaceUsedUp) -> None:
-        """etcd carries out the very transaction that uses its space up, and says of it what it says of the refused.
+        """Resolve SpaceUsedUp: etcd applies the transaction that exceeds its quota but reports the same error as for
+        refused ones.
 
-        Raises `fault` for one that is refused.
+        Raises `fault` for a refused one.
         """
         before, self._in_doubt = self._in_doubt, attempt
         answer = self._connection.call(TXN, api.TxnRequest(success=self._standing))
@@ -167,11 +168,11 @@ class Ledger:
         self._find_out(attempt, answer)
 
     def _find_out(self, attempt: _Attempt, answer: api.TxnResponse) -> None:
-        """The leader or the head is another: because this very change was written, or somebody else has led."""
+        """Resolve a changed leader or head: this very change was written, or another controller was the leader."""
         leader, head = (list(one.response_range.kvs) for one in answer.responses)
         if self._is_ours(leader):
             if not head or checked_head(self._keys, head[0].value) != attempt.head:
-                raise DamagedInEtcd(self._keys.prefix, "somebody writes to it who does not lead")
+                raise DamagedInEtcd(self._keys.prefix, "a controller that is not the leader writes to it")
             self._adopt(attempt, head[0].mod_revision)
             return
         # From here on nothing of this leader's can come to be written. Looking for what was may fail.
@@ -184,9 +185,9 @@ class Ledger:
         attempt.change.then()
 
     def _is_in_history(self, attempt: _Attempt) -> bool | None:
-        """Whether the change was written before another has led, who has used the same sequences otherwise.
+        """Return true if the change was written before another leader used the same sequences.
 
-        None where it is too late to tell.
+        None if this cannot be determined any more.
         """
         first = self.head.sequence + 1
         history = EtcdHistory(self._connection, self._keys)
@@ -201,7 +202,7 @@ class Ledger:
         return entries[0].epoch == attempt.head.epoch
 
     def _is_ours(self, leader: Sequence[api.KeyValue]) -> bool:
-        return bool(leader) and leader[0].create_revision == self._leads.create_revision
+        return bool(leader) and leader[0].create_revision == self._is_leader.create_revision
 
     def _adopt(self, attempt: _Attempt, revision: int) -> None:
         self._in_doubt = None
@@ -211,8 +212,8 @@ class Ledger:
             try:
                 self._finish(attempt.parts)
             except StoreFault as fault:
-                # It counts as written already, and is finished before the next change, or by who leads next.
-                log.warning("a large commit is written, and not yet carried out: %s", fault)
+                # It counts as written already; the next change or the next leader completes it.
+                log.warning("a large commit is written but not yet applied: %s", fault)
 
     # ------------------------------------------------------------------------------------- changes in several parts
 
@@ -228,7 +229,7 @@ class Ledger:
             self.head, self.revision = after, answer.header.revision
 
     def _part(self, number: int, after: Head) -> bytes | None:
-        """A part of the change that the head names; None where it has been forgotten already."""
+        """Return a part of the change that the head names; None if it is forgotten already."""
         answer = self._unless_forgotten([reading(get(self._keys.staged(number)))], after)
         if answer is None:
             return None
@@ -239,7 +240,7 @@ class Ledger:
         return value
 
     def _carry_out(self, part: bytes, after: Head) -> bool:
-        """Whether a part is carried out; False where the change has been forgotten already."""
+        """Apply a part; return false if the change is forgotten already."""
         with whole(self._keys):
             operations = list(parsed(part).success)
         return self._unless_forgotten(operations, after) is not None
@@ -257,7 +258,7 @@ class Ledger:
             self._over = _deposed(leader)
             raise self._over
         if not found or checked_head(self._keys, found[0].value) != after:
-            raise DamagedInEtcd(self._keys.prefix, "somebody writes to it who does not lead")
+            raise DamagedInEtcd(self._keys.prefix, "a controller that is not the leader writes to it")
         self.head, self.revision = after, found[0].mod_revision
         return None
 
@@ -271,7 +272,7 @@ class Ledger:
         if not answer.succeeded:
             leader = list(answer.responses[0].response_range.kvs)
             if self._is_ours(leader):
-                raise DamagedInEtcd(self._keys.prefix, "somebody writes to it who does not lead")
+                raise DamagedInEtcd(self._keys.prefix, "a controller that is not the leader writes to it")
             self._over = _deposed(leader)
             raise self._over
 

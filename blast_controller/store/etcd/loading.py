@@ -26,9 +26,8 @@ MAX_ANSWER_BYTES = 16 << 20
 
 @dataclass(slots=True)
 class State:
-    """Things by kind and key, in the order in which they came; the sequences of their first entries and their digests;
-    who holds what.
-    """
+    """Objects by kind and key in order of creation, with the sequences of their first entries, digests, and holders of
+    elements."""
 
     bodies: dict[str, dict[str, Body]] = field(default_factory=dict)
     firsts: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -37,7 +36,7 @@ class State:
 
 
 def load(connection: Connection, keys: Keys, revision: int = 0, parts: Sequence[bytes] = ()) -> State:
-    """As it was at `revision` (0: now), with these parts of a commit carried out. Raises DamagedInEtcd, StoreFault."""
+    """Load the state at `revision` (0: now), with these parts of a commit applied. Raises DamagedInEtcd, StoreFault."""
     state = State()
     with whole(keys):
         values = {bytes(kv.key): kv.value for kv in pages(connection, keys.states, revision)}
@@ -49,7 +48,9 @@ def load(connection: Connection, keys: Keys, revision: int = 0, parts: Sequence[
             thing, body = to_thing(number_of(key), values[key])
             name = (thing.kind, thing.key)
             if name in state.firsts or thing.elements & state.holders.keys():
-                raise DamagedInEtcd(keys.prefix, f"the {thing.kind} {thing.key!r} is there twice, or what it holds is")
+                raise DamagedInEtcd(
+                    keys.prefix, f"the {thing.kind} {thing.key!r} is stored twice, or holds elements of another one"
+                )
             state.bodies.setdefault(thing.kind, {})[thing.key] = body
             state.firsts[name] = thing.first
             state.digests[name] = thing_digest(*thing)
@@ -58,10 +59,10 @@ def load(connection: Connection, keys: Keys, revision: int = 0, parts: Sequence[
 
 
 def check_head(connection: Connection, keys: Keys, state: State, head: Head, epoch: int | None) -> Head:
-    """Return the head with what an earlier release did not write into it.
+    """Return the head, completed with fields that an earlier release did not write.
 
-    Raises DamagedInEtcd where state, history or epoch (that of who comes to lead; None: the journal is new) are not
-    what it says, StoreFault. The entries of the history, of which there may be many, are only counted.
+    Raises DamagedInEtcd if state, history or epoch (that of the new leader; None: the journal is new) contradict it,
+    StoreFault. The history's entries, which may be many, are only counted.
     """
     found = Sum()
     found.change((), state.digests.values())
@@ -72,12 +73,12 @@ def check_head(connection: Connection, keys: Keys, state: State, head: Head, epo
     if head.batches not in (None, batches):
         raise DamagedInEtcd(keys.prefix, f"its history has {batches} keys, and {head.batches} were written")
     if epoch is not None and epoch <= head.epoch:
-        raise DamagedInEtcd(keys.prefix, f"its epoch is {epoch - 1}, and {head.epoch} has been")
+        raise DamagedInEtcd(keys.prefix, f"its epoch is {epoch - 1}, but epoch {head.epoch} was used already")
     return replace(head, state=found.total, batches=batches)
 
 
 def _carry_out(operations: Iterable[api.RequestOp], values: dict[bytes, bytes]) -> None:
-    """What a part of a commit does to keys; done twice it is the same."""
+    """Apply the operations of a part to the values; repeating it changes nothing."""
     for operation in operations:
         match operation.WhichOneof("request"):
             case "request_put":
@@ -90,7 +91,7 @@ def _carry_out(operations: Iterable[api.RequestOp], values: dict[bytes, bytes]) 
 
 
 def parsed(part: bytes) -> api.TxnRequest:
-    """A part of a commit. Raises ValueError."""
+    """Return a part of a commit. Raises ValueError."""
     try:
         request: api.TxnRequest = api.TxnRequest.FromString(part)
     except DecodeError as error:
@@ -99,7 +100,7 @@ def parsed(part: bytes) -> api.TxnRequest:
 
 
 def pages(connection: Connection, span: Span, revision: int = 0, page: int = PAGE) -> Iterator[api.KeyValue]:
-    """All keys of a span in order, as they were at `revision` (0: when the first was read). Raises StoreFault."""
+    """Yield all keys of a span in order, as they were at `revision` (0: when the first was read). Raises StoreFault."""
     first = span.first
     while True:
         request = api.RangeRequest(key=first, range_end=span.end, limit=page, revision=revision)
@@ -113,11 +114,11 @@ def pages(connection: Connection, span: Span, revision: int = 0, page: int = PAG
         page = max(1, page // 2) if size > MAX_ANSWER_BYTES else page
 
 
-CHANGED_STATE = "rows of its state are changed, missing, or of another time"
+CHANGED_STATE = "rows of its state are changed, missing or outdated"
 
 
 def check_empty(connection: Connection, keys: Keys) -> None:
-    """That where there is no head there is nothing else. Raises DamagedInEtcd, StoreFault."""
+    """Check that a journal without a head has no other keys. Raises DamagedInEtcd, StoreFault."""
     looks = [
         reading(get(keys.importing)),
         *(
@@ -129,6 +130,6 @@ def check_empty(connection: Connection, keys: Keys) -> None:
         one.response_range.count for one in connection.call(TXN, api.TxnRequest(success=looks)).responses
     )
     if importing:
-        raise DamagedInEtcd(keys.prefix, "a copy into it was not finished: make that again")
+        raise DamagedInEtcd(keys.prefix, "an import into it was not completed: repeat it")
     if any(counts):
-        raise DamagedInEtcd(keys.prefix, "it does not know where it stands")
+        raise DamagedInEtcd(keys.prefix, "its head is missing")

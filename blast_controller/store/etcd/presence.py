@@ -14,7 +14,7 @@ from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.requests import put
 
 TTL = 5
-"""Seconds after which nobody counts any longer on a controller that is gone."""
+"""Seconds until a controller that disappeared no longer counts."""
 MOST = 64
 """Controllers that are looked at."""
 
@@ -27,13 +27,13 @@ class Presence:
         self._keys = keys
         self._address = address
         self._lease: Lease | None = None
-        self._told: int | None = None
+        self._published: int | None = None
 
     def tell(self, reached: int) -> None:
-        """So many devices have a connection to us. Raises StoreFault."""
+        """Publish the number of devices connected to this controller. Raises StoreFault."""
         if self._lease is None or not self._lease.holds():
-            self._lease, self._told = Lease(self._connection, TTL), None
-        if reached == self._told:
+            self._lease, self._published = Lease(self._connection, TTL), None
+        if reached == self._published:
             return
         key = self._keys.candidate(self._address)
         try:
@@ -41,12 +41,12 @@ class Presence:
         except LeaseLostError:
             self._lease = None
             raise
-        self._told = reached
+        self._published = reached
 
     def others(self) -> Mapping[str, int]:
-        """By address, how many devices each of the others reaches. Raises StoreFault.
+        """Return the number of devices that each other candidate reaches, by address. Raises StoreFault.
 
-        A key without a lease is no controller's: it would stay for ever, and each leader would step down for it.
+        Keys without a lease are ignored: such a key would stay forever, and each leader would step down for it.
         """
         span = self._keys.candidates
         answer = self._connection.call(RANGE, api.RangeRequest(key=span.first, range_end=span.end, limit=MOST))
@@ -59,7 +59,7 @@ class Presence:
             }
 
     def leave(self) -> None:
-        """Be no candidate any more."""
+        """End the candidacy."""
         if self._lease is not None:
             self._lease.revoke()
             self._lease = None

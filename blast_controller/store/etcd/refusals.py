@@ -1,4 +1,4 @@
-"""What etcd's answers mean, by the words of its errors, which are part of its API: many share one code of gRPC."""
+"""Meaning of etcd's errors by their text, which is part of its API: many share one gRPC code."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ _UNANSWERED = ("Deadline Exceeded",)
 
 
 def meaning(endpoints: str, details: str) -> StoreFault | None:
-    """The fault behind an answer that another try would not change; None: try again, perhaps elsewhere."""
+    """Return the fault behind an answer that another try would not change; None: try again, perhaps elsewhere."""
     return next((fault(endpoints, details) for words, fault in _MEANING if words.lower() in details.lower()), None)
 
 
 def login_is_over(details: str) -> bool:
-    """Whether the token has run out, or users were changed since: to log in again is the answer."""
+    """Return true if the token expired or users changed: a new login is needed."""
     return any(words in details for words in _LOGIN_OVER)
 
 
 def is_surely_not_done(details: str) -> bool:
-    """Whether no member can have carried out what was asked, nor will."""
+    """Return true if no member can have executed the request, now or later."""
     return any(words in details.lower() for words in _NOT_DONE)
 
 
 def as_reason(details: str | None) -> str:
-    """gRPC's words as part of a sentence: their last line, no longer than a line."""
+    """Return gRPC's message as part of a sentence: its last line, truncated."""
     last = (details or "no answer").strip().splitlines()[-1]
     return "no answer in time" if last in _UNANSWERED else last[:400]

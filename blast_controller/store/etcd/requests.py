@@ -14,42 +14,42 @@ MAX_OPERATIONS = MAX_IN_A_LIST * MAX_IN_A_LIST
 
 
 def get(key: bytes) -> api.RangeRequest:
-    """One key as it is now, as most of its members know it."""
+    """Build the linearizable read of one key."""
     return api.RangeRequest(key=key)
 
 
 def reading(request: api.RangeRequest) -> api.RequestOp:
-    """A look as part of a transaction."""
+    """Build a read as part of a transaction."""
     return api.RequestOp(request_range=request)
 
 
 def put(key: bytes, value: bytes, lease: int = 0) -> api.RequestOp:
-    """`key` becomes `value`; it goes with `lease`, if that is not 0."""
+    """Build the write of `value` to `key`, bound to `lease` unless that is 0."""
     return api.RequestOp(request_put=api.PutRequest(key=key, value=value, lease=lease))
 
 
 def delete(key: bytes) -> api.RequestOp:
-    """`key` goes."""
+    """Build the deletion of `key`."""
     return api.RequestOp(request_delete_range=api.DeleteRangeRequest(key=key))
 
 
 def delete_all(span: Span) -> api.RequestOp:
-    """All keys of a span go."""
+    """Return all keys of a span go."""
     return api.RequestOp(request_delete_range=api.DeleteRangeRequest(key=span.first, range_end=span.end))
 
 
 def created_at(key: bytes, revision: int) -> api.Compare:
-    """Holds while `key` is the one that came into being at `revision`; 0: while there is none."""
+    """Build a comparison: `key` was created at `revision`; 0: it does not exist."""
     return api.Compare(target=api.Compare.CREATE, key=key, create_revision=revision)
 
 
 def changed_at(key: bytes, revision: int) -> api.Compare:
-    """Holds while `key` was last written at `revision`; 0: while there is none."""
+    """Build a comparison: `key` was last written at `revision`; 0: it does not exist."""
     return api.Compare(target=api.Compare.MOD, key=key, mod_revision=revision)
 
 
 def nested(operations: Sequence[api.RequestOp]) -> list[api.RequestOp]:
-    """At most MAX_OPERATIONS operations as one list that etcd takes; all become part of one transaction."""
+    """Nest at most MAX_OPERATIONS operations into one list that etcd accepts; all become part of one transaction."""
     if len(operations) <= MAX_IN_A_LIST:
         return list(operations)
     lists = (operations[begin : begin + MAX_IN_A_LIST] for begin in range(0, len(operations), MAX_IN_A_LIST))
@@ -57,7 +57,7 @@ def nested(operations: Sequence[api.RequestOp]) -> list[api.RequestOp]:
 
 
 def grouped(operations: Iterable[api.RequestOp], max_bytes: int) -> Iterator[list[api.RequestOp]]:
-    """Operations in groups that each fit into a transaction of about `max_bytes`; one that is larger stands alone."""
+    """Group operations into transactions of about `max_bytes`; a larger operation stands alone."""
     group: list[api.RequestOp] = []
     size = 0
     for operation in operations:

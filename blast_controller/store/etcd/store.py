@@ -1,4 +1,4 @@
-"""The journal in etcd: only the controller that leads writes, each commit in one transaction that says so."""
+"""The store in etcd: only the leader writes, each commit in one transaction that checks leadership."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Policy:
 
 @dataclass(slots=True)
 class _Opened:
-    """What is known of the journal while it is open; `firsts` and `digests` as in `commits`."""
+    """The known state of the open journal; `firsts` and `digests` as in `commits`."""
 
     term: Term
     ledger: Ledger
@@ -54,9 +54,9 @@ class _Opened:
 
 
 class EtcdStore:
-    """A Store under the keys of `leadership`, which is taken by `open` and laid down by `close`.
+    """A Store under the keys of `leadership`, acquired by `open` and resigned by `close`.
 
-    `on_commit` hears the seconds that each commit waited for etcd. The connection is the caller's to close.
+    `on_commit` receives the seconds that each commit waited for etcd. The caller closes the connection.
     """
 
     def __init__(
@@ -79,10 +79,10 @@ class EtcdStore:
     # ------------------------------------------------------------------------------------------ open, close
 
     def open(self) -> Loaded:
-        """Lead, and read what is there; a first start makes it.
+        """Become the leader and load the journal; the first start creates it.
 
-        Raises NotLeader where another leads for longer than is waited, StoreUnavailableError, CredentialsRefused,
-        SpaceUsedUp, DamagedInEtcd, NewerInEtcd.
+        Raises NotLeader if another controller stays the leader for longer than the timeout, StoreUnavailableError,
+        CredentialsRefused, SpaceUsedUp, DamagedInEtcd, NewerInEtcd.
         """
         if self._opened is not None:
             raise Locked(Path(self._leadership.keys.prefix), os.getpid())
@@ -94,7 +94,7 @@ class EtcdStore:
             raise
 
     def close(self) -> None:
-        """Lead no more. Another may at once."""
+        """Resign as leader; a standby may take over at once."""
         with self._compacting, self._writing:
             self._opened = None
             self._leadership.resign()
@@ -114,7 +114,7 @@ class EtcdStore:
         opened = self._opened_with(term, ledger, state)
         opening = Row(EPOCH_KIND, EPOCH_KEY, encode({"epoch": term.epoch}), frozenset(), EPOCH_NOTE)
         entry = delta([opening], {}, ledger.head.sequence, (time.time(), term.epoch))
-        # It is no row of the state. What a commit has staged that came to nothing goes with it.
+        # It is not a row of the state. Parts staged by an abandoned commit are removed with it.
         entry = Delta({}, {}, entry.entries)
         operations = list(entry.operations(keys))
         after = entry.after(found_head, state.digests, operations)
@@ -165,7 +165,7 @@ class EtcdStore:
     # ----------------------------------------------------------------------------------------------- history
 
     def journal(self, after_sequence: int, limit: int) -> list[Entry]:
-        """At most `limit` entries above `after_sequence`, oldest first; from any thread."""
+        """Read at most `limit` entries after `after_sequence`, oldest first; from any thread."""
         self._current()
         return self._history.read(after_sequence, limit)
 
@@ -184,7 +184,7 @@ class EtcdStore:
 
     @contextmanager
     def _noticing(self) -> Iterator[None]:
-        """Whoever writes to devices hears at once that another leads."""
+        """Stop all device writes as soon as a call shows that leadership is lost."""
         try:
             yield
         except Deposed:

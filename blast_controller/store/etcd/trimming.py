@@ -25,11 +25,11 @@ log = logging.getLogger(__name__)
 BATCHES = 16
 """Of history, looked at and dropped at a time."""
 FORGETTING = 60.0
-"""Seconds for which etcd still knows how keys were: who follows them and lags by less misses nothing."""
+"""Seconds for which etcd keeps old revisions: a follower that lags by less misses nothing."""
 
 
 class Trimmer:
-    """Remembers the oldest entries, so that looking for what is too old usually asks nobody. One thread at a time."""
+    """Caches the oldest entries, so that a search for expired ones usually needs no query. One thread at a time."""
 
     def __init__(self, history: EtcdHistory, keys: Keys, retention: Retention) -> None:
         self._history = history
@@ -39,7 +39,8 @@ class Trimmer:
         self._lines: list[Line] = []
 
     def change(self, head: Head, at: float) -> tuple[Change | None, bool]:
-        """What to drop from a journal that stands at `head`, and whether there may be more. Raises StoreFault."""
+        """Return the change that trims a journal at `head`, and true if there may be more to trim. Raises
+        StoreFault."""
         if not self._oldest:
             self._oldest = self._history.batches(0, BATCHES)
             self._lines = [_line(entry) for entry in chain.from_iterable(self._oldest)]
@@ -72,7 +73,8 @@ class Forgetting:
         self._seen: deque[tuple[float, int]] = deque()
 
     def forget(self, revision: int, now: float) -> None:
-        """`revision` is current `now`, in seconds of any clock that only grows. Raises StoreFault."""
+        """Compact old revisions; `revision` is current at `now`, in seconds of any clock that only grows. Raises
+        StoreFault."""
         if not self._may:
             return
         if not self._seen or now - self._seen[-1][0] >= FORGETTING:
@@ -82,11 +84,13 @@ class Forgetting:
             try:
                 self._connection.call(COMPACT, api.CompactionRequest(revision=old))
             except RevisionCompactedError:
-                log.debug("somebody else has compacted etcd further")
+                log.debug("another process compacted etcd to a later revision")
             except CredentialsRefused as fault:
                 # Later releases let only administrators.
                 self._may = False
-                log.warning("etcd has to compact itself, run it with --auto-compaction-retention=1h: %s", fault)
+                log.warning(
+                    "this controller cannot compact etcd; run etcd with --auto-compaction-retention=1h: %s", fault
+                )
 
 
 def _line(entry: Entry) -> Line:

@@ -1,4 +1,4 @@
-"""What stands in the keys: JSON, compressed where that is worth its while."""
+"""Encoding of values in etcd: JSON, compressed if that saves space."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ WORTH_COMPRESSING = 16 << 10
 LARGEST_VALUE = 5 << 18
 """Bytes, compressed: below the 1.5 MiB that etcd takes in one request by default, with room for what goes with it."""
 LARGEST_BATCH = 128 << 10
-"""Bytes of entries under one key, not compressed, unless it is one entry: what is trimmed in part is written anew."""
+"""The limit in bytes, uncompressed, of entries under one key, unless it is one entry: partly trimmed values are
+rewritten."""
 FORMAT = 2
 """Of all that is under the prefix."""
 _OF_ZLIB = b"\x78"
 
 
 def pack(text: str) -> bytes:
-    """JSON text as it is stored: it begins with a bracket, what is compressed with another byte."""
+    """Return JSON text as it is stored: it begins with a bracket, what is compressed with another byte."""
     plain = text.encode()
     return plain if len(plain) < WORTH_COMPRESSING else zlib.compress(plain, 1)
 
 
 def unpack(value: bytes) -> Any:
-    """What `pack` has packed. Raises ValueError for what is no such thing."""
+    """Decode the result of `pack`. Raises ValueError for other values."""
     try:
         return json.loads(zlib.decompress(value) if value.startswith(_OF_ZLIB) else value)
     except zlib.error as error:
@@ -59,13 +60,13 @@ class Head:
     batches: int | None = 0
 
     def pack(self) -> bytes:
-        """As it is stored, with a digest of itself."""
+        """Encode the value with its own digest."""
         fields = [FORMAT, *astuple(self)]
         return pack(encode([*fields, digest_of(*fields)]))
 
 
 def head_format(value: bytes) -> int:
-    """The format that a head names. Raises ValueError."""
+    """Return the format that a head names. Raises ValueError."""
     match unpack(value):
         case [int(found), *_]:
             return found
@@ -73,37 +74,38 @@ def head_format(value: bytes) -> int:
 
 
 def to_head(value: bytes) -> Head:
-    """A head of our format, or of an earlier one. Raises ValueError."""
+    """Return a head of our format, or of an earlier one. Raises ValueError."""
     match unpack(value):
         case [2, *fields, int(digest)] if digest == digest_of(2, *fields) and len(fields) == len(Head.__slots__):
             return Head(*fields)
         case [1, int(sequence), int(size), int(epoch), int(change), int(staged)]:
             return Head(sequence, size, epoch, change, staged, None, None)
-    raise ValueError("its head lacks something, or is not what was written")
+    raise ValueError("its head is incomplete or changed")
 
 
 # ----------------------------------------------------------------------------------------------------------- state
 
 
 def pack_thing(row: Row | Thing) -> bytes:
-    """A row of the state as it is stored; the elements that it holds stand in it, so that none is held without it."""
+    """Return a row of the state as it is stored; the elements that it holds stand in it, so that none is held without
+    it."""
     assert row.body is not None
     return pack(f"[{encode(row.kind)},{encode(row.key)},{encode(sorted(row.elements))},{row.body}]")
 
 
 def to_thing(first: int, value: bytes) -> tuple[Thing, Any]:
-    """A row of the state, and its body decoded. Raises ValueError."""
+    """Return a row of the state, and its body decoded. Raises ValueError."""
     match unpack(value):
         case [str(kind), str(key), [*elements], body]:
             return Thing(first, kind, key, encode(body), frozenset(elements)), body
-    raise ValueError("a row of the state lacks something")
+    raise ValueError("a row of the state is incomplete")
 
 
 # --------------------------------------------------------------------------------------------------------- history
 
 
 def batches(entries: Sequence[Written]) -> Iterator[tuple[int, bytes]]:
-    """Entries one after the other as values, each with the sequence of its last."""
+    """Encode consecutive entries as values, each with the sequence of its last entry."""
     lines: list[str] = []
     size = 0
     for entry in entries:
@@ -118,19 +120,19 @@ def batches(entries: Sequence[Written]) -> Iterator[tuple[int, bytes]]:
 
 
 def to_entries(last: int, value: bytes) -> list[Entry]:
-    """The entries of a value of the history. Raises ValueError."""
+    """Return the entries of a value of the history. Raises ValueError."""
     found = unpack(value)
     if not isinstance(found, list) or not found:
-        raise ValueError("the history has something that is no list of entries")
+        raise ValueError("a value of the history is not a list of entries")
     if isinstance(found[0], int):
         digest, *found = found
         if not found or digest != _digest(last, encode(found)[1:-1]):
-            raise ValueError(f"the entries up to {last} of the history are not what was written")
+            raise ValueError(f"the entries up to {last} of the history are changed")
     return [_entry(sequence, one) for sequence, one in enumerate(found, last - len(found) + 1)]
 
 
 def text_of(body: Any) -> str | None:
-    """The JSON text that a decoded body was made from."""
+    """Return the original JSON text of a decoded body."""
     return None if body is None else encode(body)
 
 
@@ -140,7 +142,7 @@ def _line(entry: Written) -> str:
 
 
 def _batch(last: int, lines: Sequence[str]) -> bytes:
-    """The lines behind a digest of them, which those of format 1 do not have."""
+    """Return the lines behind a digest of them, which those of format 1 do not have."""
     text = ",".join(lines)
     return pack(f"[{_digest(last, text)},{text}]")
 
@@ -153,4 +155,4 @@ def _entry(sequence: int, found: Any) -> Entry:
     match found:
         case [float(at) | int(at), int(epoch), str(kind), str(key), str(note), body]:
             return Entry(sequence, float(at), epoch, kind, key, note, body)
-    raise ValueError(f"entry {sequence} of the history lacks something")
+    raise ValueError(f"entry {sequence} of the history is incomplete")

@@ -9,7 +9,7 @@ from blast_controller.store.etcd.methods import WATCH
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 
 LONGEST = 2.0
-"""Seconds of one watch: whoever waits then looks for himself, since a member that hangs tells of nothing."""
+"""Seconds of one watch; then the caller reads again, since a hanging member reports nothing."""
 
 
 class Watching:
@@ -22,11 +22,11 @@ class Watching:
 
     @property
     def given_up(self) -> bool:
-        """Whether nobody is to wait any more."""
+        """Return true if the wait was abandoned."""
         return self._given_up.is_set()
 
     def wait(self, key: bytes, after_revision: int, seconds: float = LONGEST) -> bool:
-        """Until `key` is written or gone after that revision; False when the time was over, or for no known reason."""
+        """Wait until `key` is written or deleted after that revision; return false after the timeout or a failure."""
         create = api.WatchCreateRequest(key=key, start_revision=after_revision + 1)
         stream = self._connection.stream(WATCH, api.WatchRequest(create_request=create), min(seconds, LONGEST))
         self._stream = stream

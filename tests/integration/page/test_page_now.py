@@ -48,7 +48,7 @@ class Leader:
 def test_changes_are_shown_without_a_reload(open_page, served):
     page = open_page(served)
     is_live(page)
-    visible(page.get_by_text("No light tree now."))
+    visible(page.get_by_text("No light trees."))
     served.submit(multicast("train", "r1h1", ["r2h1", "r3h1", "r4h1"], size=1000))
     tree = page.locator("[data-tree]")
     has(tree, "data-state", "lit")
@@ -113,7 +113,7 @@ def test_request_that_waits_is_explained(open_page, served):
     page = open_page(served)
     request_row(page, "b").click()
     says(page.locator("#details"), "The request b waits for a free optical port of r2.")
-    says(page.locator("#details"), "Leave out the rack r2")
+    says(page.locator("#details"), "Remove the rack r2")
 
 
 def test_alarms_are_counted_in_the_title_and_listed(open_page, served):
@@ -123,7 +123,7 @@ def test_alarms_are_counted_in_the_title_and_listed(open_page, served):
     served.handle(ElementQuarantined(ElementId("port:r2/50"), "dirty connector"))
     served.handle(DeviceDown(SwitchId("ocs1"), "connection lost"))
     is_titled(page, "(2) Blast")
-    says(page.locator("#alarms-said"), "dirty connector")
+    says(page.locator("#alarms-announced"), "dirty connector")
     page.locator("#alarms-button").click()
     says(page.locator("#alarms"), "switch:ocs1 is disconnected: connection lost")
     page.locator("#elements-tab").click()
@@ -135,9 +135,9 @@ def test_standby_controller_is_shown_as_one(open_page, served):
     page = open_page(served)
     is_live(page)
     served.epoch, served.lab.runtime.standby, served.lab.runtime.store_fault = 0, Leader("ctrl-b"), "disk full"
-    says(page.locator("#notice-banner"), "ctrl-b leads")
+    says(page.locator("#notice-banner"), "the leader is ctrl-b")
     says(page.locator("#notice-banner"), "disk full")
-    says(page.locator("#leader"), "stands by")
+    says(page.locator("#leader"), "standby")
 
 
 def test_of_many_requests_only_visible_ones_are_in_the_page(open_page, serve):
@@ -168,8 +168,8 @@ def test_after_a_restart_and_upgrade_the_page_is_whole_again_and_offers_to_reloa
         page = open_page(first)
         says(request_row(page, "before"), "active")
         page.evaluate("window.here = true")
-    says(page.locator("#away-banner"), "The controller is being stopped.")
-    says(page.locator("#away-banner"), "tries again by itself")
+    says(page.locator("#away-banner"), "The controller is stopping.")
+    says(page.locator("#away-banner"), "reconnects automatically")
     monkeypatch.setattr(http_side, "RELEASE", "99.0")
     with live(make_fabric(6, [4, 2]), more=More(port=first.port)) as second:
         second.submit(multicast("meanwhile", "r3h1", ["r4h1"]))

@@ -14,7 +14,7 @@ def test_the_past_is_shown_and_cannot_be_taken_for_now(open_page, history):
     page = open_page(history, "operator-token")
     says(request_row(page, "old"), "done")
     click_track(page, 0.25)
-    says(page.locator("#past-banner"), "This is the past.")
+    says(page.locator("#past-banner"), "Past state.")
     number_of(page.locator("[data-tree]"), 1)
     says(page.locator("#changes-list"), "request default/old: active -> done")
     says(page.locator("#changes-list"), "request default/new: new, active")
@@ -43,4 +43,4 @@ def test_a_change_leads_to_its_moment(open_page, history):
 
 
 def test_page_says_that_nothing_is_recorded(open_page, served):
-    says(open_page(served, "operator-token").locator("#time"), "Nothing is recorded")
+    says(open_page(served, "operator-token").locator("#time"), "No recording")

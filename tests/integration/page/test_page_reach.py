@@ -96,7 +96,7 @@ def test_all_of_it_is_done_by_keys(open_page, history):
     page.keyboard.press("Enter")
     assert history.lab.look().request(key_of("new")).state.value == "withdrawn"
     says(request_row(page, "new"), "withdrawn")
-    tab_to(page, page.get_by_role("slider", name="Moment that is shown"))
+    tab_to(page, page.get_by_role("slider", name="Displayed moment"))
     page.keyboard.press("Home")
     visible(page.locator("#past-banner"))
     page.keyboard.press("Shift+ArrowRight")
@@ -133,7 +133,7 @@ def test_nothing_stands_in_the_way_of_who_sees_or_points_otherwise(open_page, hi
     page.locator("#elements-tab").click()
     look("elements")
     page.get_by_role("button", name="Drain…").click()
-    says(page.locator("#action"), "Requests that have light")
+    says(page.locator("#action"), "Active requests continue")
     look("dialog")
     page.keyboard.press("Escape")
     click_track(page, 0.3)

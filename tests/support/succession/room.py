@@ -377,7 +377,7 @@ def simulated(room: Room) -> Iterator[None]:
         (driver_module, "encode", lambda _, messages: messages),
         (executor_module, "SwitchClient", lambda host, *_, **__: ModeledClient(controller(), room.switches[host])),
         (daemon_module, "_core", lambda config: config.room.core()),
-        (daemon_module, "begin_anew", lambda: controller().replace()),
+        (daemon_module, "start_over", lambda: controller().replace()),
         (daemon_module, "os", overlay(os, _exit=lambda status: controller().replace(status))),
         (daemon_module, "logging", overlay(logging, shutdown=lambda: None)),
         # So that some commits are larger than one transaction.

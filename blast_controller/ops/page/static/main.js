@@ -1,4 +1,4 @@
-/** Puts the page together: who listens to whom. */
+/** Composition of the page: creates the parts and connects them. */
 
 import { Refused } from "./base/ask.js";
 import { byId, setAttribute, setText } from "./base/dom.js";
@@ -61,12 +61,12 @@ session.onChange(() => {
   if (session.isKnown) stream.start();
   else {
     stream.stop();
-    shown.tell(null);
-    connection.nobody();
+    shown.notify(null);
+    connection.loggedOut();
   }
 });
 
-// Escape goes one step back: dialogs close themselves, then the past, then what is chosen.
+// Escape closes one thing at a time: dialogs (by the browser), then the past, then the selection.
 document.addEventListener("keydown", (event) => {
   if (event.key !== "Escape" || document.querySelector("dialog[open]") !== null) return;
   if (time.isPast) time.goLive();
@@ -80,7 +80,7 @@ byId("reload").addEventListener("click", () => location.reload());
 async function begin() {
   try {
     await session.ask();
-    if (!session.isKnown) connection.nobody();
+    if (!session.isKnown) connection.loggedOut();
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     setText(byId("away-banner"), error.message);

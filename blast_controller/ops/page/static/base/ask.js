@@ -1,4 +1,4 @@
-/** Questions to the server. What goes wrong is a Refused with one message for people. */
+/** Queries to the server. Every failure is a Refused with one message for the user. */
 
 export class Refused extends Error {
   constructor(message, status) {
@@ -7,7 +7,7 @@ export class Refused extends Error {
   }
 }
 
-const AWAY = "The controller does not answer: look whether it runs, and try again.";
+const AWAY = "The controller does not answer: check that it runs, and try again.";
 const SECONDS = 60;
 
 export function get(path, parameters) {
@@ -23,7 +23,7 @@ export function send(method, path, body, csrf) {
 async function ask(path, options) {
   let response;
   try {
-    // A refusal is a message in JSON only for requests that ask for JSON.
+    // The server sends errors as JSON only if the request accepts JSON.
     const headers = { ...options.headers, Accept: "application/json" };
     response = await fetch(path, { ...options, headers, signal: AbortSignal.timeout(SECONDS * 1000), cache: "no-store" });
   } catch {
@@ -40,6 +40,6 @@ async function ask(path, options) {
 }
 
 function unreadable(status) {
-  if (status === 404) return "This controller does not know that question: reload the page, which may be of another release.";
-  return `The controller answered with status ${status} and nothing to read: its log tells more.`;
+  if (status === 404) return "The controller does not support this query: reload the page, which may be from another release.";
+  return `The controller answered with status ${status} and no message: see its log.`;
 }

@@ -1,19 +1,19 @@
-/** The core's clock beside the time of day. `now` and `wall` are of one moment, in seconds. */
+/** Conversion between the core's clock and the time of day. `now` and `wall` are the same moment, in seconds. */
 
 export class Clock {
   constructor({ now, wall }) {
     this.now = now;
     this.wall = wall;
-    this.heardAt = performance.now();
+    this.receivedAt = performance.now();
   }
 
-  /** When a time on the core's clock was, in seconds since 1970. */
+  /** Convert a time of the core's clock to seconds since 1970. */
   wallOf(time) {
     return this.wall - (this.now - time);
   }
 
-  /** The core's time by now, if the clock goes on. */
+  /** Return the present time of the core's clock. */
   running() {
-    return this.now + (performance.now() - this.heardAt) / 1000;
+    return this.now + (performance.now() - this.receivedAt) / 1000;
   }
 }

@@ -1,4 +1,4 @@
-/** Elements with text as text: nothing here, and nobody else, takes HTML. */
+/** Construction of DOM elements. Text stays text: no module of the page parses HTML. */
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -16,7 +16,7 @@ function filled(node, attributes, children) {
   return node;
 }
 
-/** True is an attribute without a value; false, null and undefined are no attribute. */
+/** Set an attribute: true without a value; false, null and undefined remove it. */
 export function setAttribute(node, key, value) {
   if (value === false || value === null || value === undefined) node.removeAttribute(key);
   else if (node.getAttribute(key) !== String(value)) node.setAttribute(key, value === true ? "" : value);

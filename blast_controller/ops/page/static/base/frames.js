@@ -1,30 +1,30 @@
-/** Who has something to draw is asked to do so in the next frame, and stops when the frame's share is used up: however
- * much comes, the page answers. A painter is a function (mayGoOn) -> whether it is done. */
+/** Drawing in animation frames: painters run in the next frame and stop when its time budget is used up, so that the
+ * page stays responsive under load. A painter is a function (mayGoOn) that returns true when it is done. */
 
 const SHARE_MS = 10;
 
-const wanted = new Set();
-let asked = false;
+const painters = new Set();
+let isRequested = false;
 
-export function wantFrame(painter) {
-  wanted.add(painter);
-  ask();
+export function requestPaint(painter) {
+  painters.add(painter);
+  schedule();
 }
 
-function ask() {
-  if (asked) return;
-  asked = true;
+function schedule() {
+  if (isRequested) return;
+  isRequested = true;
   requestAnimationFrame(paint);
 }
 
 function paint() {
-  asked = false;
+  isRequested = false;
   const end = performance.now() + SHARE_MS;
   const mayGoOn = () => performance.now() < end;
-  for (const painter of [...wanted]) {
-    // Every painter does something, so that the first of them cannot starve the last.
-    wanted.delete(painter);
-    if (!painter(mayGoOn)) wanted.add(painter);
+  for (const painter of [...painters]) {
+    // Every painter makes progress, so that the first cannot starve the last.
+    painters.delete(painter);
+    if (!painter(mayGoOn)) painters.add(painter);
   }
-  if (wanted.size > 0) ask();
+  if (painters.size > 0) schedule();
 }

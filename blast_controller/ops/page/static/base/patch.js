@@ -1,5 +1,5 @@
-/** Make what stands in the page like what was made anew, and leave alone what is alike: focus, selection and scrolling
- * stay with the reader. Whoever listens must therefore listen above what is patched. */
+/** Patch existing nodes to match new ones and keep equal nodes, so that focus, selection and scroll positions
+ * survive. Event listeners must therefore be on an ancestor of the patched nodes. */
 
 export function patchChildren(parent, children) {
   children.forEach((child, place) => {

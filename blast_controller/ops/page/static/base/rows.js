@@ -1,4 +1,4 @@
-/** Everything that the server tells of one moment, by the names that it gives it. */
+/** The server's rows of one moment, by name. */
 
 export const KINDS = { request: "requests", tree: "trees", unit: "units", away: "away" };
 
@@ -18,13 +18,13 @@ export class Rows {
     this.apply(rows);
   }
 
-  /** A row that is null is gone. */
+  /** Apply changed rows; null removes a row. */
   apply(changes) {
     for (const [name, row] of Object.entries(changes)) {
       const [kind, key] = parted(name);
       const rows = this[KINDS[kind]];
       if (rows === undefined) {
-        // What a newer server tells of is passed over.
+        // Ignore kinds of a newer server.
         if (name === "fabric" || name === "warm") this[name] = row;
       } else if (row === null) rows.delete(key);
       else rows.set(key, row);
@@ -32,7 +32,7 @@ export class Rows {
   }
 }
 
-/** A name's kind, and the rest of it. */
+/** Split a name into its kind and the rest. */
 export function parted(name) {
   const slash = name.indexOf("/");
   return slash < 0 ? [name, ""] : [name.slice(0, slash), name.slice(slash + 1)];

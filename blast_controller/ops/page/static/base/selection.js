@@ -1,4 +1,4 @@
-/** The one thing that the reader has chosen, everywhere on the page: {kind, name} or null. Kinds: request, tree, rack,
+/** The selected object, shared by the whole page: {kind, name} or null. Kinds: request, tree, rack,
  * splitter, switch, static. */
 
 export class Selection {
@@ -14,20 +14,20 @@ export class Selection {
   choose(kind, name) {
     if (this.is(kind, name)) return;
     this.chosen = { kind, name };
-    this.tell();
+    this.notify();
   }
 
   clear() {
     if (this.chosen === null) return;
     this.chosen = null;
-    this.tell();
+    this.notify();
   }
 
   is(kind, name) {
     return this.chosen !== null && this.chosen.kind === kind && this.chosen.name === name;
   }
 
-  tell() {
+  notify() {
     for (const listener of this.listeners) listener(this.chosen);
   }
 }

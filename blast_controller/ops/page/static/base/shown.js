@@ -1,5 +1,5 @@
-/** What the page shows: the present as it comes in, or one moment of the past. Listeners are told (names): those that
- * differ from what they drew last, or null when anything may. */
+/** The displayed state: the live present, or one past moment. Listeners receive the names that
+ * changed since the last call, or null if any may have. */
 
 import { Clock } from "./clock.js";
 import { Rows } from "./rows.js";
@@ -16,7 +16,7 @@ export class Shown {
     return this.past === null ? this.live : this.past.rows;
   }
 
-  /** The core's time of what is shown; of the present it goes on. */
+  /** Return the core's time of the displayed state; it advances in the present. */
   get now() {
     if (this.past !== null) return this.past.clock.now;
     return this.liveClock === null ? 0 : this.liveClock.running();
@@ -33,29 +33,29 @@ export class Shown {
   replaceLive(rows, clock) {
     this.live.replace(rows);
     this.liveClock = new Clock(clock);
-    if (this.past === null) this.tell(null);
+    if (this.past === null) this.notify(null);
   }
 
   changeLive(changes, clock) {
     this.live.apply(changes);
     this.liveClock = new Clock(clock);
-    if (this.past === null) this.tell(Object.keys(changes));
+    if (this.past === null) this.notify(Object.keys(changes));
   }
 
   showPast(rows, clock) {
     const found = new Rows();
     found.replace(rows);
     this.past = { rows: found, clock: new Clock(clock) };
-    this.tell(null);
+    this.notify(null);
   }
 
   showLive() {
     if (this.past === null) return;
     this.past = null;
-    this.tell(null);
+    this.notify(null);
   }
 
-  tell(names) {
+  notify(names) {
     for (const listener of this.listeners) listener(names);
   }
 }

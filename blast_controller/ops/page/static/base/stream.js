@@ -1,16 +1,16 @@
-/** The server's events. A connection that ends is made anew by us, so that the reason can be looked for in between. */
+/** The server's event stream. The page reconnects by itself, not the browser, so that it can check the reason first. */
 
 const AGAIN_MS = 500;
-/** The server says something every 15 s at least once; a connection that is silent for longer has been cut. */
+/** The server sends an event at least every 15 s; a connection that is silent for longer is broken. */
 const SILENT_MS = 40_000;
 
 export class Stream {
-  /** `told` has functions whole, changes, vitals, goodbye (each of what was sent), connected, and lost. */
-  constructor(told) {
-    this.told = told;
+  /** `listener` has the functions whole, changes, vitals and goodbye, each with the data sent, connected and lost. */
+  constructor(listener) {
+    this.listener = listener;
     this.source = null;
     this.timer = null;
-    this.heardAt = 0;
+    this.lastEventAt = 0;
     this.watch = setInterval(() => this.lookForSilence(), 5_000);
   }
 
@@ -18,14 +18,14 @@ export class Stream {
     this.stop();
     const source = new EventSource("stream");
     this.source = source;
-    this.heardAt = performance.now();
+    this.lastEventAt = performance.now();
     for (const name of ["whole", "changes", "vitals", "goodbye"]) {
       source.addEventListener(name, (event) => {
-        this.heardAt = performance.now();
-        this.told[name](JSON.parse(event.data));
+        this.lastEventAt = performance.now();
+        this.listener[name](JSON.parse(event.data));
       });
     }
-    source.onopen = () => this.told.connected();
+    source.onopen = () => this.listener.connected();
     source.onerror = () => this.lose();
   }
 
@@ -38,10 +38,10 @@ export class Stream {
   lose() {
     this.stop();
     this.timer = setTimeout(() => this.start(), AGAIN_MS);
-    this.told.lost();
+    this.listener.lost();
   }
 
   lookForSilence() {
-    if (this.source !== null && performance.now() - this.heardAt > SILENT_MS) this.lose();
+    if (this.source !== null && performance.now() - this.lastEventAt > SILENT_MS) this.lose();
   }
 }

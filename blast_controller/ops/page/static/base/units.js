@@ -1,4 +1,4 @@
-/** Quantities as people read them, as on the command line. */
+/** Quantities with units, formatted as on the command line. */
 
 const PREFIXES = ["", "k", "M", "G", "T"];
 
@@ -36,7 +36,7 @@ export function duration(seconds) {
   return `${Math.floor(whole / big)} ${unit} ${Math.floor((whole % big) / small)} ${rest}`;
 }
 
-/** The largest unit alone: 4 s, 3 min, 2 h, 5 d. */
+/** Format with the largest unit only: 4 s, 3 min, 2 h, 5 d. */
 export function age(seconds) {
   const whole = Math.max(Math.floor(seconds), 0);
   const [size, unit] = whole < 60 ? [1, "s"] : whole < 3600 ? [60, "min"] : whole < 86400 ? [3600, "h"] : [86400, "d"];
@@ -50,7 +50,7 @@ export function count(number, name, several = `${name}s`) {
 const TIME = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
 const DAY = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
 
-/** The time of day, with the date where it is not today's. `wall` is in seconds since 1970. */
+/** Format a time of day, with its date unless it is today. `wall` is in seconds since 1970. */
 export function timeOfDay(wall) {
   const date = new Date(wall * 1000);
   const time = TIME.format(date);

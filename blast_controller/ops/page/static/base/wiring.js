@@ -1,4 +1,4 @@
-/** Which element is where, made from the fabric's row once. */
+/** Index of the fabric's elements by name, built once from the fabric's row. */
 
 export class Wiring {
   constructor(fabric) {
@@ -12,7 +12,7 @@ export class Wiring {
     }
   }
 
-  /** The row of a unit: of a rack by name, of a splitter or static tree by element. */
+  /** Return the row of a unit: a rack by name, a splitter or static tree by element. */
   ownerOf(unit) {
     if (this.racks.has(unit)) return { kind: "rack", name: unit };
     const name = unit.slice(unit.indexOf(":") + 1);
@@ -20,7 +20,7 @@ export class Wiring {
   }
 }
 
-/** What is true of an element now: {holder, unusable}, both may be missing. */
+/** Return the state of an element: {holder, unusable}, both optional. */
 export function standing(rows, unit, element) {
   return rows.units.get(unit)?.[element] ?? {};
 }

@@ -20,7 +20,7 @@ export function rackDetails(rack, look) {
     ]),
     elementsBlock("Optical ports", rack.name, names, look),
     block("Fibers", table(["port", "switch", "#input", "#output"], rack.opticalPorts.map(fibers))),
-    ...(margins.length ? [block("Margins of its light", table(["tree", "#dBm", "#faint, dB", "#bright, dB"], margins))] : []),
+    ...(margins.length ? [block("Power margins", table(["tree", "#dBm", "#to sensitivity, dB", "#to overload, dB"], margins))] : []),
   ];
 }
 
@@ -45,9 +45,9 @@ export function splitterDetails(splitter, look) {
   return [
     facts([
       ["fan-out", `1:${splitter.fanOut}`],
-      ["hangs on", link("switch", splitter.opticalSwitch)],
-      ["fed by output", String(splitter.switchOutput)],
-      ["outputs at inputs", splitter.switchInputs.join(", ")],
+      ["optical switch", link("switch", splitter.opticalSwitch)],
+      ["input from switch output", String(splitter.switchOutput)],
+      ["outputs to switch inputs", splitter.switchInputs.join(", ")],
       ["trees", treesWhere(rows, (tree) => tree.splitters.includes(splitter.name))],
     ]),
     elementsBlock("Splitter and outputs", splitter.element, names, look),
@@ -69,7 +69,7 @@ export function switchDetails(name, look) {
       ["splitters", splitters.length ? links("splitter", splitters.map((one) => one.name)) : "none"],
       ["racks", links("rack", racks.map((one) => one.name))],
     ]),
-    ...(kinds.length ? [block("Pieces that no transfer uses", table(["kind", "#dark", "#kept lit", "#stay dark"], kinds))] : []),
+    ...(kinds.length ? [block("Resources without a transfer", table(["kind", "#dark", "#warm", "#dark reserve"], kinds))] : []),
   ];
 }
 
@@ -91,7 +91,7 @@ function elementsBlock(title, unit, names, { rows, mayAct, isPast }) {
   const lines = names.map((element) => {
     const { holder, unusable } = standing(rows, unit, element);
     const state = stateOf(holder, unusable);
-    return [element, stateCell(state), told(holder, unusable), mayAct && !isPast ? act(element, unusable) : ""];
+    return [element, stateCell(state), detailOf(holder, unusable), mayAct && !isPast ? act(element, unusable) : ""];
   });
   return block(title, table(["element", "state", "", ""], lines));
 }
@@ -100,7 +100,7 @@ function stateCell(state) {
   return make("span", { class: "state", "data-state": state }, `${sign(state)} ${state}`);
 }
 
-function told(holder, unusable) {
+function detailOf(holder, unusable) {
   if (unusable !== undefined) return unusable;
   return holder ? link("tree", String(holder), held(holder)) : held(holder);
 }

@@ -1,8 +1,8 @@
-/** The pane of what is chosen: made anew whenever its rows may differ, patched into the page. */
+/** The details of the selection, rebuilt whenever their rows change and patched into the page. */
 
 import { Refused, get } from "../base/ask.js";
 import { byId, make, setAttribute, setText } from "../base/dom.js";
-import { wantFrame } from "../base/frames.js";
+import { requestPaint } from "../base/frames.js";
 import { patchChildren } from "../base/patch.js";
 import { parted } from "../base/rows.js";
 import { Wiring } from "../base/wiring.js";
@@ -29,24 +29,24 @@ export class DetailsPane {
     this.wiring = { fabric: null, found: null };
     this.painter = () => this.paint();
     shown.onChange((names) => this.note(names));
-    session.onChange(() => wantFrame(this.painter));
+    session.onChange(() => requestPaint(this.painter));
     selection.onChange(() => {
       this.explanation = null;
       this.askedAt = -Infinity;
       byId("details-body").scrollTop = 0;
-      wantFrame(this.painter);
+      requestPaint(this.painter);
     });
     byId("details-close").addEventListener("click", () => selection.clear());
     byId("details-body").addEventListener("click", (event) => this.follow(event));
-    // Ages and what is left of leases go on while nothing comes.
-    setInterval(() => selection.chosen !== null && wantFrame(this.painter), 1000);
+    // Ages and remaining leases change without events.
+    setInterval(() => selection.chosen !== null && requestPaint(this.painter), 1000);
   }
 
   note(names) {
     const { chosen } = this.selection;
     if (chosen === null) return;
     const isOf = (name) => chosen.kind !== "request" || name === `request/${chosen.name}` || parted(name)[0] === "fabric";
-    if (names === null || names.some(isOf)) wantFrame(this.painter);
+    if (names === null || names.some(isOf)) requestPaint(this.painter);
   }
 
   follow(event) {
@@ -63,13 +63,13 @@ export class DetailsPane {
     const body = MAKERS[chosen.kind](chosen.name, this.look());
     const short = chosen.kind === "request" ? chosen.name.slice(chosen.name.indexOf("/") + 1) : chosen.name;
     setText(byId("details-title"), `${TITLES[chosen.kind]} ${short}`);
-    patchChildren(byId("details-body"), body ?? [make("p", { class: "faint" }, this.isGone())]);
+    patchChildren(byId("details-body"), body ?? [make("p", { class: "faint" }, this.absence())]);
     this.explain(chosen, rows);
     return true;
   }
 
-  isGone() {
-    return this.shown.past === null ? "It is known no more." : "It was not there at this time.";
+  absence() {
+    return this.shown.past === null ? "It is no longer known." : "It did not exist at this time.";
   }
 
   look() {
@@ -80,7 +80,7 @@ export class DetailsPane {
     return { rows, clock, now, wiring: this.wiring.found, mayAct, isPast, explanation: isPast ? null : this.explanation };
   }
 
-  /** Ask why a request waits, now and then while somebody looks at it. */
+  /** Read the explanation of a pending request, at intervals while it is selected. */
   async explain(chosen, rows) {
     const row = chosen.kind === "request" ? rows.requests.get(chosen.name) : undefined;
     const waits = row?.parts.some((part) => part.state === "pending");
@@ -95,6 +95,6 @@ export class DetailsPane {
     }
     if (!this.selection.is(chosen.kind, chosen.name)) return;
     this.explanation = found;
-    wantFrame(this.painter);
+    requestPaint(this.painter);
   }
 }

@@ -1,4 +1,4 @@
-/** Pieces that the details of different things have in common. What can be chosen or done says so in data attributes. */
+/** Parts shared by all details. Data attributes mark links and actions. */
 
 import { make } from "../base/dom.js";
 
@@ -15,18 +15,18 @@ export function link(kind, name, words = name) {
   return make("button", { type: "button", class: "link", "data-kind": kind, "data-name": name }, words);
 }
 
-/** Several with commas, the first `most` of them. */
-export function links(kind, names, most = 40) {
-  const shown = names.slice(0, most).flatMap((name, place) => (place ? [", ", link(kind, name)] : [link(kind, name)]));
-  if (names.length > most) shown.push(` and ${names.length - most} more`);
+/** Return links separated by commas, at limit `limit` of them. */
+export function links(kind, names, limit = 40) {
+  const shown = names.slice(0, limit).flatMap((name, place) => (place ? [", ", link(kind, name)] : [link(kind, name)]));
+  if (names.length > limit) shown.push(` and ${names.length - limit} more`);
   return make("span", {}, ...shown);
 }
 
-export function some(names, most = 40) {
-  return names.length > most ? `${names.slice(0, most).join(", ")} and ${names.length - most} more` : names.join(", ");
+export function some(names, limit = 40) {
+  return names.length > limit ? `${names.slice(0, limit).join(", ")} and ${names.length - limit} more` : names.join(", ");
 }
 
-/** A button for an operator; the arguments are read back where it is pressed. */
+/** Return an operator's button; the click handler reads its arguments from the data attribute. */
 export function deed(name, words, given) {
   return make("button", { type: "button", "data-do": name, "data-given": JSON.stringify(given) }, words);
 }

@@ -1,4 +1,4 @@
-/** The details of a request: what it wants, what it has, why it waits, how far it is. */
+/** The details of a request: parameters, grant, progress, and why it is pending. */
 
 import { make } from "../base/dom.js";
 import { bytes, count, duration, rate, timeOfDay } from "../base/units.js";
@@ -15,7 +15,7 @@ export function requestDetails(row, { clock, now, mayAct, explanation, isPast })
       ["data", `${bytes(row.bytes)} from ${row.sender}`],
       ["to", `${count(row.receivers.length, "receiver")}: ${some(row.receivers)}`],
       ["received", `${timeOfDay(clock.wallOf(row.receivedAt))}, ${duration(now - row.receivedAt)} ${isPast ? "before" : "ago"}`],
-      ["wants", wishes(row).join(" · ")],
+      ["parameters", parameters(row).join(" · ")],
     ]),
   ];
   if (mayAct && !isPast && !isFinal(row.state)) {
@@ -26,11 +26,11 @@ export function requestDetails(row, { clock, now, mayAct, explanation, isPast })
   return body;
 }
 
-function wishes(row) {
+function parameters(row) {
   return [
     row.maxBitsPerSecond && `at most ${rate(row.maxBitsPerSecond)}`,
-    row.pending_timeout && `waits at most ${duration(row.pending_timeout)}`,
-    row.deadline && `done within ${duration(row.deadline)}`,
+    row.pending_timeout && `pending timeout ${duration(row.pending_timeout)}`,
+    row.deadline && `deadline ${duration(row.deadline)}`,
     row.priority && `priority ${row.priority}`,
     row.maySplit && "may split",
     row.mayPause && "may pause",
@@ -39,7 +39,7 @@ function wishes(row) {
 
 function explained({ message, suggestion }) {
   const change = suggestion ? [make("p", { class: "faint" }, suggestion)] : [];
-  return [block("Why it waits", make("p", { class: "message" }, message), ...change)];
+  return [block("Why it is pending", make("p", { class: "message" }, message), ...change)];
 }
 
 function partBlock(part, row, now) {
@@ -50,30 +50,30 @@ function partBlock(part, row, now) {
     facts([
       ["state", isOnly ? null : `${sign(part.state)} ${part.state}`],
       ["receivers", part.receivers && some(part.receivers)],
-      ["sent", share === null ? null : `${percent(share)}, ${bytes(part.progressBytes ?? row.bytes)} as its sender tells`],
+      ["sent", share === null ? null : `${percent(share)}, ${bytes(part.progressBytes ?? row.bytes)} reported by the sender`],
       ["tree", grant && part.state === "active" ? link("tree", String(grant.reservation)) : null],
       ["group", grant && `${grant.groupAddress}:${grant.groupPort} at ${rate(grant.rateBitsPerSecond)}`],
       ["lease", lease(part, now)],
-      ["without a part", grant?.pendingReceivers && some(grant.pendingReceivers)],
+      ["not yet served", grant?.pendingReceivers && some(grant.pendingReceivers)],
     ]),
   ];
   if (part.reason) children.unshift(make("p", { class: part.state === "failed" ? "message bad" : "message" }, part.reason));
   if (report) children.push(reported(report));
   if (grant) children.push(tableTwo(grant.timings));
   if (grant?.margins) children.push(margins(grant.margins));
-  return block(isOnly ? "Light" : `Part ${part.part}`, ...children);
+  return block(isOnly ? "Grant" : `Part ${part.part}`, ...children);
 }
 
 function lease({ state, leaseEndsAt }, now) {
   if (state !== "active" || leaseEndsAt === undefined) return null;
   const left = leaseEndsAt - now;
-  return left >= 0 ? `ends in ${duration(left)}` : "is over";
+  return left >= 0 ? `ends in ${duration(left)}` : "expired";
 }
 
 function reported(report) {
   return facts([
-    ["sent in all", report.bytesSent === undefined ? null : bytes(report.bytesSent)],
-    ["took", report.duration === undefined ? null : `${report.duration} s`],
+    ["sent", report.bytesSent === undefined ? null : bytes(report.bytesSent)],
+    ["duration", report.duration === undefined ? null : `${report.duration} s`],
     ["repaired", report.repairedBytes === undefined ? null : bytes(report.repairedBytes)],
     ["failed", report.failedReceivers && some(report.failedReceivers)],
   ]);
@@ -87,5 +87,5 @@ function margins(found) {
     margin.overloadMarginDb.toFixed(2),
     margin.binding,
   ]);
-  return block("Margins of the leaves", table(["leaf", "#dBm", "#faint, dB", "#bright, dB", "binds"], rows));
+  return block("Power margins of the leaves", table(["leaf", "#dBm", "#to sensitivity, dB", "#to overload, dB", "binding element"], rows));
 }

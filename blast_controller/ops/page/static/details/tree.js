@@ -12,7 +12,7 @@ export function treeDetails(row, { rows }) {
   return [
     facts([
       ["state", row.state],
-      ["request", known ? link("request", request, row.key) : `${row.key} (known no more)`],
+      ["request", known ? link("request", request, row.key) : `${row.key} (no longer known)`],
       ["tenant", row.tenant],
       ["part", String(row.part)],
       ["group", row.groupAddress],
@@ -21,6 +21,6 @@ export function treeDetails(row, { rows }) {
       ["leaves", row.leafRacks.length ? links("rack", row.leafRacks) : null],
       ["rules on", row.datapaths.join(", ")],
     ]),
-    row.crossConnects.length ? block("Cross-connects", table(["switch", "#input", "#output"], circuits)) : make("p", { class: "faint" }, "No cross-connect: its light needs no optical switch."),
+    row.crossConnects.length ? block("Cross-connects", table(["switch", "#input", "#output"], circuits)) : make("p", { class: "faint" }, "No cross-connects: the tree uses no optical switch."),
   ];
 }

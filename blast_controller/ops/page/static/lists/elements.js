@@ -18,7 +18,7 @@ const byName = new Intl.Collator(undefined, { numeric: true }).compare;
 const ORDERS = {
   state: (one, other) => RANKS[one.state] - RANKS[other.state] || byName(one.element, other.element),
   name: (one, other) => byName(one.element, other.element),
-  told: (one, other) => byName(one.told, other.told),
+  detail: (one, other) => byName(one.detail, other.detail),
 };
 
 export function elementsTable(shown, selection) {
@@ -28,12 +28,12 @@ export function elementsTable(shown, selection) {
     order: "state",
     rows: allElements,
     tests: TESTS,
-    words: (row) => [row.element, row.state, row.told, row.hosts].join("\n"),
+    words: (row) => [row.element, row.state, row.detail, row.hosts].join("\n"),
     concerns: (name) => name === "fabric" || ["unit", "away"].includes(parted(name)[0]),
     keyOf: (row) => row.element,
     makeRow: elementRow,
     choose: (row) => selection.choose(row.kind, row.owner),
-    isEmpty: "No hardware is told yet.",
+    isEmpty: "No hardware data yet.",
   });
   selection.onChange((chosen) => {
     const isHere = chosen !== null && table.list.items.find((row) => row.kind === chosen.kind && row.owner === chosen.name);
@@ -47,11 +47,11 @@ export function elementsTable(shown, selection) {
 function* allElements(rows) {
   if (rows.fabric === null) return;
   for (const name of rows.fabric.opticalSwitches) yield device(rows, `switch:${name}`, "switch", name, "");
-  const told = new Set();
+  const listed = new Set();
   for (const rack of rows.fabric.racks) {
     const hosts = rack.hosts.join(" ");
-    if (!told.has(rack.device)) yield device(rows, rack.device, "rack", rack.name, hosts);
-    told.add(rack.device);
+    if (!listed.has(rack.device)) yield device(rows, rack.device, "rack", rack.name, hosts);
+    listed.add(rack.device);
     const names = rack.opticalPorts.map((port) => port.element);
     for (const element of withPieces(rows, rack.name, names)) yield piece(rows, rack.name, element, "rack", rack.name, hosts);
   }
@@ -65,20 +65,20 @@ function* allElements(rows) {
   }
 }
 
-/** Sides of ports and outputs of splitters are told of only where something is with them. */
+/** The server lists sides of ports and splitter outputs only if they are in use or unusable. */
 function withPieces(rows, unit, names) {
   return new Set([...names, ...Object.keys(rows.units.get(unit) ?? {})]);
 }
 
 function device(rows, element, kind, owner, hosts) {
   const reason = rows.away.get(element)?.reason;
-  return { element, kind, owner, hosts, state: reason === undefined ? "free" : "disconnected", told: reason ?? "connected" };
+  return { element, kind, owner, hosts, state: reason === undefined ? "free" : "disconnected", detail: reason ?? "connected" };
 }
 
 function piece(rows, unit, element, kind, owner, hosts) {
   const { holder, unusable } = standing(rows, unit, element);
   const state = stateOf(holder, unusable);
-  return { element, kind, owner, hosts, state, told: unusable ?? held(holder) };
+  return { element, kind, owner, hosts, state, detail: unusable ?? held(holder) };
 }
 
 export function stateOf(holder, unusable) {
@@ -99,16 +99,16 @@ function isTrouble(row) {
 function elementRow() {
   const state = make("span", { role: "gridcell", class: "state" });
   const name = make("span", { role: "gridcell", class: "ellipsis" });
-  const told = make("span", { role: "gridcell", class: "ellipsis faint" });
-  const node = make("div", { role: "row", class: "row" }, state, name, told);
+  const detail = make("span", { role: "gridcell", class: "ellipsis faint" });
+  const node = make("div", { role: "row", class: "row" }, state, name, detail);
   const fill = (row) => {
-    const word = row.state === "free" && row.told === "connected" ? "up" : row.state;
+    const word = row.state === "free" && row.detail === "connected" ? "up" : row.state;
     setText(state, `${sign(row.state)} ${word}`);
     setAttribute(state, "data-state", row.state);
     setText(name, row.element);
     setAttribute(name, "title", row.element);
-    setText(told, row.told);
-    setAttribute(told, "title", row.told || null);
+    setText(detail, row.detail);
+    setAttribute(detail, "title", row.detail || null);
   };
   return { node, fill };
 }

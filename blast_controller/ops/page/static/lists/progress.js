@@ -1,6 +1,6 @@
-/** How much of a transfer its senders have told to be sent: nothing is guessed in between. */
+/** Progress of transfers as their senders report it, without interpolation. */
 
-/** 0 to 1, or null where nothing was told. */
+/** Return the sent share, 0 to 1, or null without a report. */
 export function progress(request) {
   const shares = request.parts.map((part) => shareOf(part, request.bytes));
   if (shares.every((share) => share === null)) return null;

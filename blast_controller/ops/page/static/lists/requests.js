@@ -1,4 +1,4 @@
-/** The table of requests: filtered, sorted, and as of what is shown. */
+/** The table of requests, filtered and sorted, of the displayed moment. */
 
 import { byId, make, setAttribute, setText } from "../base/dom.js";
 import { parted } from "../base/rows.js";
@@ -39,10 +39,10 @@ export function requestsTable(shown, selection, colors) {
     keyOf: nameOf,
     makeRow: () => requestRow(shown, colors),
     choose: (row) => selection.choose("request", nameOf(row)),
-    isEmpty: "No requests. `blast request --from HOST --to HOST,… --bytes 300MB` asks for light.",
+    isEmpty: "No requests. `blast request --from HOST --to HOST,… --bytes 300MB` submits one.",
   });
   selection.onChange((chosen) => table.list.mark(chosen?.kind === "request" ? chosen.name : null));
-  // Ages go on while nothing comes.
+  // Ages grow without events.
   setInterval(() => byId("requests").hidden || table.list.show(), 1000);
   return table;
 }
@@ -57,8 +57,8 @@ function requestRow(shown, colors) {
   const share = make("span", { class: "share" });
   const age = make("span", { role: "gridcell", class: "figure" });
   const names = make("span", { role: "gridcell", class: "names" }, number, key, tenant);
-  const told = make("span", { role: "gridcell", class: "progress" }, make("span", { class: "bar-room" }, bar), share);
-  const node = make("div", { role: "row", class: "row" }, state, names, way, told, age);
+  const progressCell = make("span", { role: "gridcell", class: "progress" }, make("span", { class: "bar-room" }, bar), share);
+  const node = make("div", { role: "row", class: "row" }, state, names, way, progressCell, age);
   const fill = (row) => {
     const color = colors.seen(nameOf(row));
     setAttribute(number, "class", color === null ? "swatch none" : `swatch color-${color}`);

@@ -1,4 +1,4 @@
-/** States in a word and a sign, so that no color has to be told apart. */
+/** A sign for each state, so that no state is recognizable by color only. */
 
 const SIGNS = {
   pending: "◔", configuring: "◌", active: "●", done: "✓", withdrawn: "⊘", expired: "⧖", failed: "✕",

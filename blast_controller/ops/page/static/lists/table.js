@@ -1,18 +1,18 @@
-/** A table with a filter, a choice of what to show, and columns to sort by, over one kind of rows. */
+/** A table of one kind of rows with a text filter, a state filter and sortable columns. */
 
 import { byId, setAttribute, setText } from "../base/dom.js";
-import { wantFrame } from "../base/frames.js";
+import { requestPaint } from "../base/frames.js";
 import { VirtualList } from "./virtual.js";
 
 export class Table {
-  /** `what` says: shown, rows(rows), tests and words to filter by, orders to sort by, concerns(name), and the list's. */
-  constructor(id, what) {
-    this.what = what;
+  /** `options` has shown, rows(rows), tests and words (filters), orders (sorting), concerns(name), and the list's options. */
+  constructor(id, options) {
+    this.options = options;
     this.id = id;
-    this.order = what.order;
+    this.order = options.order;
     this.downwards = 1;
     this.stale = true;
-    this.list = new VirtualList(byId(`${id}-body`), what);
+    this.list = new VirtualList(byId(`${id}-body`), options);
     this.filter = byId(`${id}-filter`);
     this.choice = byId(`${id}-choice`);
     this.painter = () => this.paint();
@@ -21,8 +21,8 @@ export class Table {
     this.headers = [...byId(id).querySelectorAll("[data-order]")];
     for (const header of this.headers) header.addEventListener("click", () => this.sortBy(header.dataset.order));
     this.showOrder();
-    what.shown.onChange((names) => {
-      if (names === null || names.some(what.concerns)) this.renew();
+    options.shown.onChange((names) => {
+      if (names === null || names.some(options.concerns)) this.renew();
     });
   }
 
@@ -43,32 +43,32 @@ export class Table {
 
   renew() {
     this.stale = true;
-    wantFrame(this.painter);
+    requestPaint(this.painter);
   }
 
   paint() {
-    // Nobody sees it.
+    // The tab is hidden.
     if (byId(this.id).hidden || !this.stale) return true;
     this.stale = false;
-    const { what } = this;
-    const all = [...what.rows(what.shown.rows)];
-    const found = all.filter(what.tests[this.choice.value]).filter(wordsTest(this.filter.value, what.words));
-    const compare = what.orders[this.order];
-    found.sort((one, other) => this.downwards * compare(one, other) || ascending(what.keyOf(one), what.keyOf(other)));
+    const { options } = this;
+    const all = [...options.rows(options.shown.rows)];
+    const found = all.filter(options.tests[this.choice.value]).filter(wordsTest(this.filter.value, options.words));
+    const compare = options.orders[this.order];
+    found.sort((one, other) => this.downwards * compare(one, other) || ascending(options.keyOf(one), options.keyOf(other)));
     this.list.show(found);
     setText(byId(`${this.id}-count`), found.length === all.length ? `${all.length}` : `${found.length} of ${all.length}`);
-    setText(byId(`${this.id}-empty`), all.length === 0 ? what.isEmpty : "Nothing here has these words.");
+    setText(byId(`${this.id}-empty`), all.length === 0 ? options.isEmpty : "No row matches the filter.");
     setAttribute(byId(`${this.id}-empty`), "hidden", found.length > 0);
     return true;
   }
 }
 
 function wordsTest(text, words) {
-  const wanted = text.toLowerCase().split(/\s+/).filter(Boolean);
-  if (wanted.length === 0) return () => true;
+  const terms = text.toLowerCase().split(/\s+/).filter(Boolean);
+  if (terms.length === 0) return () => true;
   return (row) => {
     const there = words(row).toLowerCase();
-    return wanted.every((word) => there.includes(word));
+    return terms.every((word) => there.includes(word));
   };
 }
 

@@ -1,9 +1,9 @@
-/** Tabs of the right-hand column, as the ARIA pattern has them: arrow keys go round. */
+/** Tabs of the right-hand column (ARIA tabs pattern); arrow keys move between them. */
 
 import { byId, setAttribute } from "../base/dom.js";
 
 export class Tabs {
-  /** `opened(name)` is called whenever another one is shown. */
+  /** Calls `opened(name)` whenever another tab opens. */
   constructor(names, opened) {
     this.names = names;
     this.opened = opened;

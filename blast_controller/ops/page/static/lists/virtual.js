@@ -1,14 +1,14 @@
-/** A long table of which only the rows in sight are in the page; arrow keys move, Enter chooses. */
+/** A long table with only its visible rows in the DOM; arrow keys move, Enter selects. */
 
 import { setAttribute } from "../base/dom.js";
-import { wantFrame } from "../base/frames.js";
+import { requestPaint } from "../base/frames.js";
 
 const ROW = 38;
 const HEAD = 28;
 const BEYOND = 3;
 
 export class VirtualList {
-  /** `makeRow()` gives {node, fill(item)}; `choose(item)` is called for the row that is clicked or entered. */
+  /** `makeRow()` returns {node, fill(item)}; `choose(item)` is called for the selected row. */
   constructor(body, { makeRow, choose, keyOf }) {
     this.body = body;
     this.grid = body.closest("[role=grid]");
@@ -28,15 +28,15 @@ export class VirtualList {
 
   show(items = this.items) {
     this.items = items;
-    wantFrame(this.painter);
+    requestPaint(this.painter);
   }
 
   paint() {
     this.body.style.height = `${this.items.length * ROW}px`;
     setAttribute(this.grid, "aria-rowcount", this.items.length + 1);
     const first = Math.max(Math.floor(this.grid.scrollTop / ROW) - BEYOND, 0);
-    const wanted = Math.ceil(this.grid.clientHeight / ROW) + 2 * BEYOND;
-    const last = Math.min(first + wanted, this.items.length);
+    const visible = Math.ceil(this.grid.clientHeight / ROW) + 2 * BEYOND;
+    const last = Math.min(first + visible, this.items.length);
     while (this.rows.length < last - first) this.addRow();
     this.rows.forEach((row, place) => this.fill(row, first + place, last));
     return true;
@@ -63,7 +63,7 @@ export class VirtualList {
     row.fill(item);
   }
 
-  /** Mark what is chosen, and bring it into sight. */
+  /** Mark the selected row and scroll it into view. */
   mark(key) {
     this.chosen = key;
     if (key !== null) this.goTo(this.placeOf(key));
@@ -78,7 +78,7 @@ export class VirtualList {
     if (place < 0 || place >= this.items.length) return;
     this.active = this.keyOf(this.items[place]);
     const [top, height] = [place * ROW, this.grid.clientHeight - HEAD];
-    // The body has its new height only when it is painted.
+    // The body has its new height only after painting.
     this.body.style.height = `${this.items.length * ROW}px`;
     if (top < this.grid.scrollTop) this.grid.scrollTop = top;
     if (top + ROW > this.grid.scrollTop + height) this.grid.scrollTop = top + ROW - height;
@@ -86,7 +86,7 @@ export class VirtualList {
   }
 
   key(event) {
-    // The heads of columns are buttons of their own.
+    // Column headers have their own buttons.
     if (event.target !== this.grid) return;
     const page = Math.max(Math.floor((this.grid.clientHeight - HEAD) / ROW) - 1, 1);
     const steps = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };

@@ -1,14 +1,14 @@
-/** What an operator does: each deed says first what it will do to whom, and is done only when that is confirmed. */
+/** Actions of operators: a dialog lists the effects of an action before the operator confirms it. */
 
 import { Refused, get, send } from "../base/ask.js";
 import { byId, make, setAttribute, setText } from "../base/dom.js";
 
 const DEEDS = {
-  drain: { title: () => "Take no new requests?", button: "Drain" },
-  admit: { title: () => "Take requests again?", button: "Admit again" },
-  reconcile: { title: () => "Repair what differs on devices?", button: "Repair" },
+  drain: { title: () => "Reject new requests?", button: "Drain" },
+  admit: { title: () => "Admit requests again?", button: "Admit again" },
+  reconcile: { title: () => "Repair differences on devices?", button: "Repair" },
   quarantine: { title: ({ element }) => `Take ${element} out of use?`, button: "Quarantine", needsReason: true },
-  release: { title: ({ element }) => `Put ${element} back into use?`, button: "Release" },
+  release: { title: ({ element }) => `Release ${element} into use?`, button: "Release" },
   withdraw: { title: ({ key, tenant }) => `Withdraw ${key} of ${tenant}?`, button: "Withdraw" },
 };
 
@@ -37,7 +37,7 @@ export class Actions {
     setText(byId("action-title"), deed.title(given));
     setText(byId("action-do"), deed.button);
     setText(byId("action-cancel"), "Cancel");
-    this.messages(["Asking what this would do …"]);
+    this.messages(["Reading the effects …"]);
     this.fault(null);
     setAttribute(byId("action-do"), "hidden", false);
     byId("action-do").disabled = true;
@@ -64,7 +64,7 @@ export class Actions {
     if (now === null || byId("action-do").disabled) return;
     const reason = byId("action-reason").value.trim();
     if (DEEDS[now.name].needsReason && !reason) {
-      this.fault("Say why: whoever asks later is told it.");
+      this.fault("Enter a reason; it is shown with the element.");
       byId("action-reason").focus();
       return;
     }
@@ -72,7 +72,7 @@ export class Actions {
     byId("action-do").disabled = true;
     this.fault(null);
     try {
-      const { message } = await send("POST", `actions/${now.name}`, given, this.session.who.csrf);
+      const { message } = await send("POST", `actions/${now.name}`, given, this.session.identity.csrf);
       if (this.now === now) this.done(message);
     } catch (error) {
       this.refused(error, now);
@@ -93,7 +93,7 @@ export class Actions {
     if (this.now !== now) return;
     this.messages([]);
     this.fault(error.message);
-    // A role that has changed is seen at once.
+    // The role may have changed on the server.
     if (error.status === 401 || error.status === 403) this.session.ask().catch(() => {});
   }
 

@@ -1,4 +1,4 @@
-/** Whether the page hears the controller, and what to do when it does not: a chip in the head, and messages below it. */
+/** State of the connection to the controller: a chip in the header, and banners with instructions when it fails. */
 
 import { byId, setAttribute, setText } from "../base/dom.js";
 import { timeOfDay } from "../base/units.js";
@@ -8,7 +8,7 @@ export class Connection {
     this.session = session;
     this.alarms = alarms;
     this.release = null;
-    this.farewell = null;
+    this.lastMessage = null;
   }
 
   opened() {
@@ -17,53 +17,53 @@ export class Connection {
 
   whole(release) {
     this.release ??= release;
-    this.farewell = null;
+    this.lastMessage = null;
     this.chip("live", "good");
     banner("away-banner", null);
     this.cutOff(null);
     const isOther = release !== this.release;
-    setText(byId("upgrade-words"), `The controller runs release ${release} now, and this page is of ${this.release}: reload it, it may not understand all it is told.`);
+    setText(byId("upgrade-words"), `The controller now runs release ${release}, but this page is from release ${this.release}: reload it.`);
     setAttribute(byId("upgrade-banner"), "hidden", !isOther);
-    // The token that writes carry is another one after a restart.
+    // The CSRF token changes with a restart of the controller.
     this.session.ask().catch(() => {});
   }
 
-  /** Said by the server before it ends, or ends the session. */
+  /** Keep the last message of the server, sent before it stops or ends the session. */
   goodbye(message) {
-    this.farewell = message;
+    this.lastMessage = message;
   }
 
   lost(clock) {
     this.chip("no controller", "bad");
-    const said = this.farewell ? `It said: “${this.farewell}” ` : "";
-    const as = clock === null ? "" : ` What is shown is as of ${timeOfDay(clock.wall)}.`;
-    const message = `The controller does not answer. ${said}This page tries again by itself twice a second; if that lasts, look whether the controller runs (systemctl status blast).${as}`;
+    const reason = this.lastMessage ? `Its last message: “${this.lastMessage}” ` : "";
+    const as = clock === null ? "" : ` The page shows the state of ${timeOfDay(clock.wall)}.`;
+    const message = `The controller does not answer. ${reason}This page reconnects automatically. If that fails, check the controller: systemctl status blast-controller.${as}`;
     banner("away-banner", message);
     this.cutOff("The controller does not answer.");
-    // It may be the session that has ended, and not the controller.
+    // An expired session also ends the stream.
     this.session.ask().catch(() => {});
   }
 
-  nobody() {
+  loggedOut() {
     this.chip("not logged in", "waiting");
     banner("away-banner", null);
     this.cutOff(null);
-    const said = this.session.hasExpired ? "Your login is over: log in again. " : "";
-    const how = this.session.who.login
+    const expiry = this.session.hasExpired ? "Your session expired: log in again. " : "";
+    const how = this.session.identity.login
       ? "Log in with a token to see the fabric."
-      : "This controller does not know you: show it a certificate that it knows, or ask from its own machine.";
-    banner("notice-banner", said + how);
-    if (this.session.who.login) this.session.openDialog();
+      : "This controller does not accept your connection: present a known client certificate, or open the page on the controller's machine.";
+    banner("notice-banner", expiry + how);
+    if (this.session.identity.login) this.session.openDialog();
   }
 
   vitals({ leader, draining, holding, storeFault }) {
-    const said = [
+    const messages = [
       holding,
       storeFault && `The journal cannot be written: ${storeFault}`,
-      !leader.leads && `This controller stands by${leader.leader ? `: ${leader.leader} leads, ask it for actions` : ""}.`,
-      draining && "Draining: no new requests are taken; what is active goes on.",
+      !leader.leads && `This controller is a standby${leader.leader ? `; the leader is ${leader.leader}. Open the leader's page for actions` : ""}.`,
+      draining && "Draining: the controller rejects new requests; active ones continue.",
     ];
-    banner("notice-banner", said.filter(Boolean).join(" ") || null);
+    banner("notice-banner", messages.filter(Boolean).join(" ") || null);
   }
 
   cutOff(message) {

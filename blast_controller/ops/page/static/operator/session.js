@@ -1,13 +1,13 @@
-/** Who looks at the page, as the server knows it; logging in and out. */
+/** The session of the page with the server: its role, login and logout. */
 
 import { Refused, get, send } from "../base/ask.js";
 import { byId, setAttribute, setText } from "../base/dom.js";
 
-const NOBODY = { role: null, name: "", tenant: null, csrf: null, login: false, release: "" };
+const NO_SESSION = { role: null, name: "", tenant: null, csrf: null, login: false, release: "" };
 
 export class Session {
   constructor() {
-    this.who = NOBODY;
+    this.identity = NO_SESSION;
     this.hasExpired = false;
     this.isLoggingOut = false;
     this.listeners = [];
@@ -22,14 +22,14 @@ export class Session {
   }
 
   get isOperator() {
-    return this.who.role === "operator";
+    return this.identity.role === "operator";
   }
 
   get isKnown() {
-    return this.who.role !== null;
+    return this.identity.role !== null;
   }
 
-  /** Listeners are called when it is somebody else, or somebody of another role. */
+  /** Listeners are called when the name, tenant or role changes. */
   onChange(listener) {
     this.listeners.push(listener);
   }
@@ -39,17 +39,17 @@ export class Session {
     this.become(await get("session"));
   }
 
-  become(who) {
+  become(identity) {
     // This answer may arrive before the stream's goodbye event: the page detects an expired session itself.
-    this.hasExpired = this.isKnown && who.role === null && !this.isLoggingOut;
-    const differs = who.role !== this.who.role || who.name !== this.who.name || who.tenant !== this.who.tenant;
-    this.who = who;
+    this.hasExpired = this.isKnown && identity.role === null && !this.isLoggingOut;
+    const differs = identity.role !== this.identity.role || identity.name !== this.identity.name || identity.tenant !== this.identity.tenant;
+    this.identity = identity;
     this.show();
     if (differs) for (const listener of this.listeners) listener();
   }
 
   show() {
-    const { role, name, tenant, login } = this.who;
+    const { role, name, tenant, login } = this.identity;
     setText(byId("whoami"), role === null ? "not logged in" : [role, tenant && `tenant ${tenant}`].filter(Boolean).join(" · "));
     setAttribute(byId("whoami"), "title", name);
     setAttribute(byId("looking"), "hidden", role === null || this.isOperator);
@@ -84,11 +84,11 @@ export class Session {
   async logOut() {
     this.isLoggingOut = true;
     try {
-      await send("DELETE", "session", undefined, this.who.csrf);
+      await send("DELETE", "session", undefined, this.identity.csrf);
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
     } finally {
-      await this.ask().catch(() => this.become(NOBODY));
+      await this.ask().catch(() => this.become(NO_SESSION));
       this.isLoggingOut = false;
     }
   }

@@ -1,11 +1,11 @@
-/** Which part of the picture is seen, and how large. Wheel, drag and keys move it; until then it fits the panel. */
+/** Position and zoom of the picture. Wheel, drag and keys move it; until then it fits the panel. */
 
 import { setAttribute } from "../base/dom.js";
 
 const LARGEST = 4;
 const STEP = 1.25;
 const MARGIN = 8;
-/** Names are read from this scale on; hosts' names are smaller. */
+/** Minimum scales at which names are legible; names of hosts are smaller. */
 const DETAILS = [[0.72, "near"], [0.42, "middle"], [0, "far"]];
 
 export class Camera {
@@ -47,11 +47,11 @@ export class Camera {
 
   apply() {
     this.world.style.transform = `translate(${this.x}px, ${this.y}px) scale(${this.scale})`;
-    const [, detail] = DETAILS.find(([least]) => this.scale >= least);
+    const [, detail] = DETAILS.find(([minimum]) => this.scale >= minimum);
     setAttribute(this.world, "data-detail", detail);
   }
 
-  /** The point of the picture that is at a place of the window. */
+  /** Convert a position in the window to a point of the picture. */
   pointAt(clientX, clientY) {
     const room = this.panel.getBoundingClientRect();
     return [(clientX - room.left - this.x) / this.scale, (clientY - room.top - this.y) / this.scale];
@@ -67,7 +67,7 @@ export class Camera {
     this.move();
   }
 
-  /** Bring a box of the picture into sight, if it is not. */
+  /** Scroll a box of the picture into view. */
   reveal(box) {
     const room = this.panel.getBoundingClientRect();
     const [left, top] = [box.x * this.scale + this.x, box.y * this.scale + this.y];

@@ -1,4 +1,4 @@
-/** Colors of requests: eight that differ for every kind of eye; a tree's number tells those of one color apart. The
+/** Colors of requests: eight that color-blind readers can distinguish; numbers distinguish trees of one color. The
  * style sheet has them twice, for light and dark. */
 
 const COLORS = 8;
@@ -11,7 +11,7 @@ export class Colors {
     shown.onChange((names) => this.note(names));
   }
 
-  /** Must hear of changes before anybody who draws. */
+  /** Must be subscribed before all drawing listeners. */
   note(names) {
     const { trees } = this.shown.rows;
     const touched = names === null ? [...trees.keys()] : names.filter((name) => name.startsWith("tree/")).map((name) => name.slice(5));
@@ -19,7 +19,7 @@ export class Colors {
     for (const number of touched) if (trees.has(number)) this.of(requestOf(trees.get(number)));
   }
 
-  /** The color of a request, which it keeps for as long as it has trees. */
+  /** Return the color of a request, which it keeps while it has trees. */
   of(request) {
     const known = this.given.get(request);
     if (known !== undefined) return known;
@@ -29,7 +29,7 @@ export class Colors {
     return color;
   }
 
-  /** Forget those that are not among these. */
+  /** Free the colors of all other requests. */
   keep(requests) {
     for (const [request, color] of this.given) {
       if (requests.has(request)) continue;
@@ -38,7 +38,7 @@ export class Colors {
     }
   }
 
-  /** The color that a request has, or null. */
+  /** Return the color of a request, or null. */
   seen(request) {
     return this.given.get(request) ?? null;
   }

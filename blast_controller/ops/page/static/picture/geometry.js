@@ -1,4 +1,4 @@
-/** The picture's layout, looked up by what the rows name. */
+/** The picture's layout, indexed by the names in rows. */
 
 import { arrowPath, circuitPath, combPath, fiberPath } from "./paths.js";
 
@@ -22,7 +22,7 @@ export class Geometry {
     return this.hostsShown ? 5 : 3.4;
   }
 
-  /** What there is to draw of a tree: `light` and `crossings` (that part of it within switches), heads, its start. */
+  /** Return the drawing of a tree: `light`, `crossings` (its part within switches), heads, and its start. */
   tree(row) {
     const light = [];
     const crossings = [];
@@ -53,20 +53,20 @@ export class Geometry {
     return combPath(box, trunk.near, outputs.map((output) => this.intoSwitch.get(output).near));
   }
 
-  /** All that is drawn, without the empty edges of the sheet. */
+  /** Return the bounding box of the drawing, without empty margins. */
   get bounds() {
     const boxes = [...this.switches.values(), ...this.splitters.values(), ...this.racks.values()];
     const top = Math.min(this.height, ...boxes.map((box) => box.y));
     return { x: 0, y: top - EDGE, width: this.width, height: this.height - top + 2 * EDGE };
   }
 
-  /** Paths of all fibers, some neighbors each: the browser passes over those that are not where it draws. */
+  /** Yield paths of adjacent fibers, so that the browser can skip paths outside the view. */
   *fibers() {
     const all = [...this.intoSwitch.values(), ...this.outOfSwitch.values()].sort((one, other) => one.far[0] - other.far[0]);
     for (const some of chunks(all)) yield some.map(fiberPath).join("");
   }
 
-  /** The box at a point of the picture: {kind, name} or null. */
+  /** Return the box at a point of the picture: {kind, name} or null. */
   at(x, y) {
     for (const [kind, boxes] of [["rack", this.racks], ["splitter", this.splitters], ["switch", this.switches]]) {
       for (const [name, box] of boxes) {
@@ -81,7 +81,7 @@ export class Geometry {
     return boxes?.get(name) ?? null;
   }
 
-  /** Where an element is marked: a port above its rack, an output below its splitter, anything else at its box's corner. */
+  /** Return the position of an element's mark: a port above its rack, an output below its splitter, others at a corner. */
   markOf(unit, element) {
     const rack = this.wiring.racks.get(unit);
     const port = rack?.opticalPorts.find((one) => element === one.element || element.startsWith(`${one.element}/`));

@@ -1,4 +1,4 @@
-/** What stands: fibers, switches, splitters and racks, drawn once. Neighbors of a kind are one path. */
+/** The static layer: fibers, switches, splitters and racks, drawn once. Neighbors of a kind share one path. */
 
 import { draw } from "../base/dom.js";
 import { chunks } from "./geometry.js";
@@ -9,7 +9,7 @@ const HOST_LINE = 15;
 const STRIP = 30;
 const SLICE = 200;
 
-/** Fills a group, some elements at a time: a painter. */
+/** A painter that fills a group in steps. */
 export function groundPainter(group, geometry) {
   const pieces = allPieces(geometry);
   return (mayGoOn) => {
@@ -48,8 +48,8 @@ function switchLabel(name, box) {
   return text;
 }
 
-function* hosts(names, box, most) {
-  const shown = names.length > most + 1 ? [...names.slice(0, most), `+ ${names.length - most}`] : names;
+function* hosts(names, box, limit) {
+  const shown = names.length > limit + 1 ? [...names.slice(0, limit), `+ ${names.length - limit}`] : names;
   for (const [line, name] of shown.entries()) {
     yield label("host", name, box.x + box.width / 2, box.y + box.height + (line + 0.8) * HOST_LINE, box.width + 8, 11);
   }

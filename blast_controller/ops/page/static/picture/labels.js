@@ -5,7 +5,7 @@ import { draw } from "../base/dom.js";
 const CHARACTER = 0.6;
 const SMALLEST = 8;
 
-/** The end of a text that is too long is what tells numbered names apart, so that is what stays. */
+/** Shorten a text at its start: numbered names differ at their end. */
 export function fitted(text, width, size) {
   const fitting = Math.min(size, Math.max(width / (Math.max(text.length, 1) * CHARACTER), SMALLEST));
   const room = Math.max(Math.floor(width / (fitting * CHARACTER) + 1e-6), 2);

@@ -1,4 +1,4 @@
-/** What is wrong: a cross at everything that cannot be used, dashes around what is away, a frame around what is chosen. */
+/** Marks: a cross at unusable elements, dashes around disconnected devices, a frame around the selection. */
 
 import { draw, setAttribute } from "../base/dom.js";
 import { standing } from "../base/wiring.js";

@@ -1,7 +1,7 @@
-/** The fabric's picture: its layers, what is chosen in it, and the words beside the pointer. */
+/** The fabric's picture: its layers, the selection, and the tooltip. */
 
 import { byId, draw, setAttribute, setText } from "../base/dom.js";
-import { wantFrame } from "../base/frames.js";
+import { requestPaint } from "../base/frames.js";
 import { parted } from "../base/rows.js";
 import { count } from "../base/units.js";
 import { Camera } from "./camera.js";
@@ -36,7 +36,7 @@ export class PicturePanel {
     this.listen();
   }
 
-  /** A layout of the server's, and the wiring that belongs to it. */
+  /** Show a layout of the server with its wiring. */
   begin(picture, wiring) {
     this.geometry = new Geometry(picture, wiring);
     setAttribute(this.svg, "width", picture.width);
@@ -44,12 +44,12 @@ export class PicturePanel {
     setAttribute(this.svg, "viewBox", `0 0 ${picture.width} ${picture.height}`);
     setAttribute(this.svg, "data-crowded", this.geometry.hostsShown === 0);
     this.ground.replaceChildren();
-    wantFrame(groundPainter(this.ground, this.geometry));
+    requestPaint(groundPainter(this.ground, this.geometry));
     this.trees.begin(this.geometry);
     this.marks.begin(this.geometry);
     this.camera.begin(this.geometry.bounds);
     this.showChoice();
-    wantFrame(this.painter);
+    requestPaint(this.painter);
   }
 
   note(names) {
@@ -64,18 +64,18 @@ export class PicturePanel {
         if (kind === "unit" || kind === "away") this.marks.stale = true;
       }
     }
-    wantFrame(this.painter);
+    requestPaint(this.painter);
   }
 
   paint(mayGoOn) {
     this.marks.paint();
     const isDone = this.trees.paint(mayGoOn);
-    if (isDone) this.tell();
+    if (isDone) this.describe();
     return isDone;
   }
 
-  /** For who does not see it. */
-  tell() {
+  /** Summarize the picture for screen readers. */
+  describe() {
     const { rows } = this.shown;
     const parts = [
       count(this.geometry.racks.size, "rack"),
@@ -93,7 +93,7 @@ export class PicturePanel {
     if (this.geometry === null) return;
     const { chosen } = this.selection;
     const test = chosen === null ? null : chooser(chosen);
-    // What has no light lets all others be seen as before.
+    // A selection without a tree dims nothing.
     const hasLight = test !== null && [...this.shown.rows.trees.values()].some(test);
     this.trees.choose(hasLight ? test : null);
     const box = chosen === null ? null : this.geometry.box(chosen.kind, chosen.name);
@@ -111,7 +111,7 @@ export class PicturePanel {
     });
     this.panel.addEventListener("pointermove", (event) => {
       this.pointer = event;
-      wantFrame(this.hoverer);
+      requestPaint(this.hoverer);
     });
     this.panel.addEventListener("pointerleave", () => {
       this.pointer = null;
@@ -134,7 +134,7 @@ export class PicturePanel {
     } else this.selection.choose(found.kind, found.name);
   }
 
-  /** A painter: once a frame is enough. */
+  /** A painter: once a frame suffices. */
   hover(event) {
     if (event === null) return true;
     const hint = byId("hint");
@@ -154,7 +154,7 @@ function words({ kind, name, row }) {
   return `tree ${row.reservation} · ${row.state} · ${row.key} · ${row.rootRack} → ${count(row.leafRacks.length, "rack")}`;
 }
 
-/** Which trees belong to what is chosen. */
+/** Return the test for trees of the selection. */
 function chooser({ kind, name }) {
   const tests = {
     request: (row) => requestOf(row) === name,

@@ -1,9 +1,9 @@
-/** Paths of fibers, cross-connects and splitters, character by character as `blast fabric svg` writes them. Points are
- * [x, y]; a fiber is {near, far} and maybe {bends}, corners on its way. */
+/** Paths of fibers, cross-connects and splitters, identical to the output of `blast fabric svg`. Points are
+ * [x, y]; a fiber is {near, far} and optionally {bends}, its corners. */
 
 const CORNER = 3;
 
-/** One decimal, as Python writes it: what lies exactly between two goes to the even one. */
+/** Format with one decimal like Python: ties round to even. */
 export function decimal(value) {
   const isBetween = Number.isInteger(value * 4) && !Number.isInteger(value * 2);
   if (!isBetween) return value.toFixed(1);
@@ -24,7 +24,7 @@ export function fiberPath(fiber) {
   return `${path}C${at(last[0], middle)} ${at(far[0], middle)} ${at(...far)}`;
 }
 
-/** Where its last part, the one that reaches the switch, begins. */
+/** Return the start of the last section, which reaches the switch. */
 function lastCorner({ near, bends }) {
   return bends?.length ? bends[bends.length - 1] : near;
 }
@@ -34,14 +34,14 @@ function corners(fiber) {
   const points = [fiber.near, ...fiber.bends, [lastCorner(fiber)[0], fiber.far[1]]];
   let path = "";
   for (let place = 1; place + 1 < points.length; place += 1) {
-    const start = towards(points[place], points[place - 1]);
-    const end = towards(points[place], points[place + 1]);
+    const start = toward(points[place], points[place - 1]);
+    const end = toward(points[place], points[place + 1]);
     path += `L${at(...start)}Q${at(...points[place])} ${at(...end)}`;
   }
   return path;
 }
 
-function towards(start, end) {
+function toward(start, end) {
   const length = Math.hypot(end[0] - start[0], end[1] - start[1]);
   const share = length ? Math.min(CORNER / length, 0.5) : 0;
   return [start[0] + share * (end[0] - start[0]), start[1] + share * (end[1] - start[1])];
@@ -57,7 +57,7 @@ export function circuitPath(start, end, box) {
   return `M${at(...start)}C${at(start[0], bend)} ${at(end[0], bend)} ${at(...end)}`;
 }
 
-/** Inside a splitter: from the input to each output that carries light on. */
+/** Return the path within a splitter, from the input to each lit output. */
 export function combPath(box, trunk, outputs) {
   if (outputs.length === 0) return "";
   const bar = box.y + box.height - 20;
@@ -66,7 +66,7 @@ export function combPath(box, trunk, outputs) {
   return `M${at(...trunk)}V${decimal(bar)}H${decimal(right)}${teeth}`;
 }
 
-/** A head on a fiber, into the switch (1) or out of it (-1). */
+/** Return an arrow head on a fiber, into the switch (1) or out of it (-1). */
 export function arrowPath(fiber, toSwitch, size) {
   const [x, y] = nearTheSwitch(fiber);
   const tip = (fiber.far[1] > fiber.near[1] ? size : -size) * toSwitch;

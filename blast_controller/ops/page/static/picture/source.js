@@ -1,4 +1,4 @@
-/** Fetches the layout whenever the fabric is another one than it was drawn for. */
+/** Fetches the layout whenever the fabric changes. */
 
 import { get } from "../base/ask.js";
 import { Wiring } from "../base/wiring.js";
@@ -19,13 +19,13 @@ export class PictureSource {
 
   async look() {
     const { fabric } = this.shown.rows;
-    // Told again after every loss of the connection, and most often the same as before.
-    const told = JSON.stringify(fabric);
-    if (fabric === null || told === this.drawn || this.asking) return;
+    // The row arrives after every reconnection, mostly unchanged.
+    const layout = JSON.stringify(fabric);
+    if (fabric === null || layout === this.drawn || this.asking) return;
     this.asking = true;
     try {
       this.begin(await get("picture"), new Wiring(fabric));
-      this.drawn = told;
+      this.drawn = layout;
     } catch {
       setTimeout(() => this.look(), AGAIN_MS);
     } finally {

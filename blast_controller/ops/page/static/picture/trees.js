@@ -1,4 +1,4 @@
-/** The light: one group a tree, drawn again only when its row differs. */
+/** The layer of light trees: one group for each tree, redrawn only when its row changes. */
 
 import { draw, setAttribute, setText } from "../base/dom.js";
 import { requestOf } from "./colors.js";
@@ -27,7 +27,7 @@ export class TreesLayer {
     this.stale = new Set([...this.shown.rows.trees.keys(), ...this.drawn.keys()]);
   }
 
-  /** A painter's part. */
+  /** One step of a painter. */
   paint(mayGoOn) {
     for (const number of this.stale) {
       this.stale.delete(number);
@@ -54,7 +54,7 @@ export class TreesLayer {
     tree.choose(this.chosen);
   }
 
-  /** Let trees stand out that a test (row) -> boolean is true of; null: all alike. */
+  /** Highlight the trees that pass a test (row) -> boolean; null highlights none. */
   choose(test) {
     this.chosen = test;
     setAttribute(this.group, "data-choice", test !== null);
@@ -102,7 +102,7 @@ class DrawnTree {
   choose(test) {
     const isChosen = test !== null && this.row !== null && test(this.row);
     this.group.classList.toggle("chosen", isChosen);
-    // What has been chosen lies above all others.
+    // The selected tree is drawn above the others.
     if (isChosen && this.group.nextSibling) this.group.parentNode.append(this.group);
   }
 }

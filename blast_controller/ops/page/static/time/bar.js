@@ -1,4 +1,4 @@
-/** The way back: the bar, the moment that is shown, and the way to now. */
+/** The timeline: the bar, the displayed moment, and the return to the present. */
 
 import { Refused, get } from "../base/ask.js";
 import { byId, make, setAttribute, setText } from "../base/dom.js";
@@ -11,21 +11,21 @@ const AGAIN_MS = 5000;
 const SETTLED_MS = 250;
 
 export class TimeBar {
-  /** `entered()` is called when the past is entered. */
+  /** Calls `entered()` when the page switches from the present to the past. */
   constructor(shown, session, entered) {
     Object.assign(this, { shown, session, entered });
     this.places = { shown: null, mark: null };
     this.track = new Track((handle, wall) => this.move(handle, wall));
     this.changes = new Changes((wall) => this.go(wall));
-    this.moments = new Moments((wall, answer) => this.came(wall, answer), (message) => this.tell(message));
+    this.moments = new Moments((wall, answer) => this.loaded(wall, answer), (message) => this.notify(message));
     this.timer = null;
     this.note = make("p", { class: "note", role: "status", hidden: true });
-    this.title = make("span", {}, "drag, or use the arrow keys");
-    this.buttons = { back: stepButton("◀", "To the change before"), forth: stepButton("▶", "To the change after") };
+    this.title = make("span", {}, "drag a handle, or use the arrow keys");
+    this.buttons = { back: stepButton("◀", "Previous change"), forth: stepButton("▶", "Next change") };
     this.buttons.back.addEventListener("click", () => this.step(-1));
     this.buttons.forth.addEventListener("click", () => this.step(1));
     const actions = make("div", { class: "actions", role: "group", "aria-label": "Steps" }, this.buttons.back, this.buttons.forth);
-    byId("time").append(make("h2", {}, "The way back", this.title), this.track.node, actions, this.note);
+    byId("time").append(make("h2", {}, "Timeline", this.title), this.track.node, actions, this.note);
     byId("go-live").addEventListener("click", () => this.goLive());
     setInterval(() => this.look(), AGAIN_MS);
   }
@@ -34,7 +34,7 @@ export class TimeBar {
     return this.places.shown !== null;
   }
 
-  /** Ask what is recorded; while the past is shown the bar stays as it is. */
+  /** Update the recorded range, except while the past is displayed. */
   async look() {
     if (!this.session.isKnown || this.isPast || document.hidden) return;
     let past;
@@ -42,18 +42,18 @@ export class TimeBar {
       past = await get("past");
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
-      // That the controller is away is told elsewhere.
-      if (error.status !== 0) this.tell(error.message);
+      // The connection banner reports a missing controller.
+      if (error.status !== 0) this.notify(error.message);
       return;
     }
     if (this.isPast) return;
-    this.tell(past.message);
+    this.notify(past.message);
     const has = past.recording || past.newest > past.oldest;
     setAttribute(this.track.node, "hidden", !has);
     if (has) this.track.show(past);
   }
 
-  tell(message) {
+  notify(message) {
     setText(this.note, message ?? "");
     setAttribute(this.note, "hidden", !message);
   }
@@ -71,13 +71,13 @@ export class TimeBar {
     this.places.shown = wall;
     this.track.set(this.places);
     this.show();
-    this.moments.want(wall);
+    this.moments.load(wall);
     this.compareSoon();
   }
 
-  came(wall, { clock, rows }) {
+  loaded(wall, { clock, rows }) {
     if (!this.isPast) return;
-    this.tell(null);
+    this.notify(null);
     this.shown.showPast(rows, clock);
     this.show();
   }
@@ -89,7 +89,7 @@ export class TimeBar {
     this.places = { shown: null, mark: null };
     this.track.set(this.places);
     this.changes.clear();
-    this.tell(null);
+    this.notify(null);
     this.shown.showLive();
     this.show();
     this.look();
@@ -100,7 +100,7 @@ export class TimeBar {
     setAttribute(byId("past-banner"), "hidden", !this.isPast);
     if (!this.isPast) return;
     const ago = Date.now() / 1000 - this.places.shown;
-    const words = `Fabric, requests and elements as they were at ${timeOfDay(this.places.shown)}, ${duration(ago)} ago. The counters go on.`;
+    const words = `Fabric, requests and elements at ${timeOfDay(this.places.shown)}, ${duration(ago)} ago. The counters show the present.`;
     setText(byId("past-words"), words);
   }
 

@@ -1,11 +1,11 @@
-/** What changed between two moments, as a list; each entry leads to its moment. */
+/** The list of changes between two moments; each entry links to its moment. */
 
 import { Refused, get } from "../base/ask.js";
 import { byId, make, setText } from "../base/dom.js";
 import { timeOfDay } from "../base/units.js";
 
 export class Changes {
-  /** `goTo(wall)` shows a moment. */
+  /** `goTo(wall)` displays a moment. */
   constructor(goTo) {
     this.found = [];
     this.asked = 0;
@@ -21,10 +21,10 @@ export class Changes {
     this.found = [];
     byId("changes-list").replaceChildren();
     setText(byId("changes-count"), "");
-    setText(byId("changes-words"), "Go back on the bar below: what changed between that moment and another is listed here.");
+    setText(byId("changes-words"), "Select a moment on the timeline to list the changes since then.");
   }
 
-  /** The two moments in any order. */
+  /** List the changes between two moments, given in any order. */
   async show(one, other) {
     this.asked += 1;
     const { asked } = this;
@@ -41,13 +41,13 @@ export class Changes {
     this.found = answer.changes;
     const all = answer.changes.length + answer.more;
     setText(byId("changes-count"), String(all));
-    const more = answer.more ? ` The first ${answer.changes.length} are listed: choose two moments that are closer.` : "";
+    const more = answer.more ? ` This list has the first ${answer.changes.length}: select a shorter range for all.` : "";
     const words = all === 1 ? "One change" : `${all === 0 ? "No" : all} changes`;
     setText(byId("changes-words"), `${words} between ${timeOfDay(from)} and ${timeOfDay(to)}.${more}`);
     byId("changes-list").replaceChildren(...answer.changes.map(entry));
   }
 
-  /** The next moment at which something changed, before (-1) or after (1) one; undefined where none is listed. */
+  /** Return the time of the listed change before (-1) or after (1) a moment, or undefined. */
   beside(wall, way) {
     const walls = this.found.map((change) => change.wall);
     return way > 0 ? walls.find((one) => one > wall + 1e-3) : walls.reverse().find((one) => one < wall - 1e-3);

@@ -1,38 +1,38 @@
-/** Asks for moments of the past, one at a time: while one is on its way only the latest of further wishes is kept. */
+/** Reads past moments, one query at a time: of the moments selected meanwhile, only the latest is read. */
 
 import { Refused, get } from "../base/ask.js";
 
 export class Moments {
-  /** `came(wall, answer)` and `failed(message)` are told of what was asked for. */
-  constructor(came, failed) {
-    this.came = came;
+  /** Calls `loaded(wall, answer)` or `failed(message)` for each moment read. */
+  constructor(loaded, failed) {
+    this.loaded = loaded;
     this.failed = failed;
-    this.wanted = null;
+    this.target = null;
     this.asking = false;
   }
 
-  want(wall) {
-    this.wanted = wall;
+  load(wall) {
+    this.target = wall;
     if (!this.asking) this.ask();
   }
 
   forget() {
-    this.wanted = null;
+    this.target = null;
   }
 
   async ask() {
     this.asking = true;
-    while (this.wanted !== null) {
-      const wall = this.wanted;
+    while (this.target !== null) {
+      const wall = this.target;
       try {
         const answer = await get("past/at", { wall });
-        // It may have been given up meanwhile.
-        if (this.wanted !== null) this.came(wall, answer);
+        // The page may have returned to the present.
+        if (this.target !== null) this.loaded(wall, answer);
       } catch (error) {
         if (!(error instanceof Refused)) throw error;
-        if (this.wanted !== null) this.failed(error.message);
+        if (this.target !== null) this.failed(error.message);
       }
-      if (this.wanted === wall) this.wanted = null;
+      if (this.target === wall) this.target = null;
     }
     this.asking = false;
   }

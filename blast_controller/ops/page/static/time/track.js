@@ -1,5 +1,5 @@
-/** The bar itself: how much happened when, where nothing was recorded, and two handles, the moment that is shown and
- * the one that it is compared with. */
+/** The bar: activity over time, gaps of the recording, and two handles, the displayed moment and
+ * the moment to compare it with. */
 
 import { draw, make, setAttribute, setText } from "../base/dom.js";
 import { timeOfDay } from "../base/units.js";
@@ -7,7 +7,7 @@ import { timeOfDay } from "../base/units.js";
 const HEIGHT = 32;
 
 export class Track {
-  /** `moved(handle, wall)` is called when a handle ("shown", "mark") is moved to a time. */
+  /** Calls `moved(handle, wall)` when a handle ("shown", "mark") moves to a time. */
   constructor(moved) {
     this.moved = moved;
     this.range = null;
@@ -17,7 +17,7 @@ export class Track {
     this.span = draw("path", { class: "span" });
     const svg = draw("svg", { preserveAspectRatio: "none", "aria-hidden": "true" }, this.gaps, this.activity, this.span);
     this.svg = svg;
-    this.handles = { mark: handle("mark", "Compared with"), shown: handle("shown", "Moment that is shown") };
+    this.handles = { mark: handle("mark", "Compared moment"), shown: handle("shown", "Displayed moment") };
     this.first = make("span");
     this.last = make("span");
     const ends = make("div", { class: "ends", "aria-hidden": "true" }, this.first, this.last);
@@ -26,16 +26,16 @@ export class Track {
     for (const [name, node] of Object.entries(this.handles)) node.addEventListener("keydown", (event) => this.key(event, name));
   }
 
-  /** What the server tells of the past. */
+  /** Draw the recorded range with its gaps and activity. */
   show({ oldest, newest, gaps, activity }) {
     this.range = { oldest, newest: Math.max(newest, oldest + 1) };
     const buckets = Math.max(activity.length, 1);
-    const most = Math.max(...activity, 1);
+    const peak = Math.max(...activity, 1);
     setAttribute(this.svg, "viewBox", `0 0 ${buckets} ${HEIGHT}`);
     const bars = activity.map((count, place) => [count, place]).filter(([count]) => count > 0);
-    // The root, so that moments with little are seen beside those with much.
+    // A square root keeps low activity visible beside high activity.
     const bar = ([count, place]) => {
-      const height = 3 + (HEIGHT - 5) * Math.sqrt(count / most);
+      const height = 3 + (HEIGHT - 5) * Math.sqrt(count / peak);
       return `M${place} ${HEIGHT}v${-height.toFixed(1)}h.8v${height.toFixed(1)}z`;
     };
     setAttribute(this.activity, "d", bars.map(bar).join(""));
@@ -47,7 +47,7 @@ export class Track {
     this.place();
   }
 
-  /** Put the handles; null is now. */
+  /** Move the handles; null is the present. */
   set(places) {
     this.places = places;
     this.place();

@@ -1,8 +1,8 @@
-/** What somebody should look at, as of now: devices that are away, what cannot be used, a controller that does not
- * decide. Told in the head, in the browser tab's title, and aloud when one comes. */
+/** Alarms of the present: disconnected devices, unusable elements, a controller in safe mode or with a journal fault.
+ * Shown in the header and the title of the browser tab, and announced to screen readers. */
 
 import { byId, make, setAttribute, setText } from "../base/dom.js";
-import { wantFrame } from "../base/frames.js";
+import { requestPaint } from "../base/frames.js";
 import { patchChildren } from "../base/patch.js";
 import { parted } from "../base/rows.js";
 import { count } from "../base/units.js";
@@ -14,23 +14,23 @@ export class Alarms {
     this.shown = shown;
     this.vitals = null;
     this.connection = null;
-    this.said = new Set();
+    this.announced = new Set();
     this.painter = () => this.paint();
     shown.onChange((names) => {
-      if (names === null || names.some((name) => ["unit", "away"].includes(parted(name)[0]))) wantFrame(this.painter);
+      if (names === null || names.some((name) => ["unit", "away"].includes(parted(name)[0]))) requestPaint(this.painter);
     });
     byId("alarms-button").addEventListener("click", () => this.open(byId("alarms").hidden));
   }
 
   take(vitals) {
     this.vitals = vitals;
-    wantFrame(this.painter);
+    requestPaint(this.painter);
   }
 
   /** A message when the controller does not answer, or null. */
   cutOff(message) {
     this.connection = message;
-    wantFrame(this.painter);
+    requestPaint(this.painter);
   }
 
   open(isOpen) {
@@ -49,15 +49,15 @@ export class Alarms {
     if (alarms.length > MAX_LISTED) listed.push(make("li", {}, `… and ${alarms.length - MAX_LISTED} more: see Elements.`));
     patchChildren(byId("alarms-list"), listed);
     if (alarms.length === 0) this.open(false);
-    this.say(alarms);
+    this.announce(alarms);
     return true;
   }
 
-  say(alarms) {
-    const fresh = alarms.filter((message) => !this.said.has(message));
-    this.said = new Set(alarms);
+  announce(alarms) {
+    const fresh = alarms.filter((message) => !this.announced.has(message));
+    this.announced = new Set(alarms);
     if (fresh.length === 0) return;
-    setText(byId("alarms-said"), fresh.length > 3 ? `${fresh.length} new alarms` : fresh.join(" "));
+    setText(byId("alarms-announced"), fresh.length > 3 ? `${fresh.length} new alarms` : fresh.join(" "));
   }
 
   *all() {

@@ -1,17 +1,17 @@
-/** The counters: four with a line over the last minutes, and how much of the fabric is in use. */
+/** The counters: four with a line of the last minutes, and the use of the fabric. */
 
 import { byId, make, setAttribute, setText } from "../base/dom.js";
-import { wantFrame } from "../base/frames.js";
+import { requestPaint } from "../base/frames.js";
 import { milliseconds, rate, timeOfDay } from "../base/units.js";
 import { Sparkline } from "./sparkline.js";
 
 const MAX_POINTS = 600;
-const whole = (value) => (value === null ? "–" : String(value));
+/** An optional value is null until there is a first one: its card is hidden until then. */
 const LINES = [
-  { name: "waiting", what: "parts waiting for light", write: whole },
-  { name: "trees", what: "light trees", write: whole },
-  { name: "granted", what: "grants in a second", write: whole },
-  { name: "grantMs", what: "request to light, p50", write: (value) => (value === null ? "–" : milliseconds(value)) },
+  { name: "waiting", label: "pending parts", write: String },
+  { name: "trees", label: "light trees", write: String },
+  { name: "granted", label: "grants per second", write: String },
+  { name: "grantMs", label: "median time to grant", write: milliseconds, isOptional: true },
 ];
 
 export class Cards {
@@ -19,23 +19,24 @@ export class Cards {
     this.shown = shown;
     this.points = [];
     this.cards = LINES.map((line) => this.card(line));
-    this.uses = { racks: useCard("racks in use"), splitters: useCard("splitters in use"), rate: useCard("granted now") };
+    this.uses = { racks: useCard("racks in use"), splitters: useCard("splitters in use"), rate: useCard("granted rate") };
     const bars = make("div", { class: "card bars" }, ...Object.values(this.uses).map((use) => use.node));
     byId("vitals").append(...this.cards.map((card) => card.node), bars);
     this.painter = () => this.paintUse();
-    shown.onChange(() => wantFrame(this.painter));
+    shown.onChange(() => requestPaint(this.painter));
   }
 
   card(line) {
     const value = make("p", { class: "value" }, "–");
-    const what = make("p", { class: "what" }, line.what);
+    const label = make("p", { class: "label" }, line.label);
     const room = make("div", { class: "plot", "aria-hidden": "true" });
-    const node = make("div", { class: "card with-line" }, make("div", {}, value, what), room);
-    const card = { node, line, value, what, room, sparkline: null, read: null };
+    const hidden = line.isOptional === true;
+    const node = make("div", { class: "card with-line", hidden }, make("div", {}, value, label), room);
+    const card = { node, line, value, label, room, sparkline: null, read: null };
     return card;
   }
 
-  /** The first vitals after `whole` bring a history, later ones a point. */
+  /** The first vitals after `whole` have a history, later ones a point. */
   take({ history, point }) {
     if (history) this.points = history.slice(-MAX_POINTS);
     if (point) this.points.push(point);
@@ -44,20 +45,24 @@ export class Cards {
     for (const card of this.cards) {
       card.sparkline ??= new Sparkline(card.room, (place) => this.read(card, place));
       card.sparkline.show(times, this.points.map((one) => one[card.line.name] ?? null));
-      this.tell(card);
+      this.update(card);
     }
   }
 
   read(card, place) {
     card.read = place;
-    this.tell(card);
+    this.update(card);
   }
 
-  tell(card) {
-    const point = this.points[card.read ?? this.points.length - 1];
-    setText(card.value, point === undefined ? "–" : card.line.write(point[card.line.name] ?? null));
+  update(card) {
+    const { name, isOptional, write } = card.line;
+    const latest = this.points.findLast((one) => !isOptional || one[name] != null);
+    if (latest !== undefined) setAttribute(card.node, "hidden", false);
+    const point = card.read === null ? latest : this.points[card.read];
+    const value = point?.[name] ?? null;
+    setText(card.value, value === null ? "–" : write(value));
     const isRead = card.read !== null && point !== undefined;
-    setText(card.what, isRead ? `at ${timeOfDay(point.wall)}` : card.line.what);
+    setText(card.label, isRead ? `at ${timeOfDay(point.wall)}` : card.line.label);
   }
 
   paintUse() {
@@ -81,13 +86,13 @@ function grantedRate(requests) {
   return sum;
 }
 
-function useCard(what) {
+function useCard(label) {
   const value = make("p", { class: "value" }, "–");
-  const node = make("div", {}, value, make("p", { class: "what" }, what));
+  const node = make("div", {}, value, make("p", { class: "label" }, label));
   return { node, show: (text) => setText(value, text) };
 }
 
-/** What the server counts besides, as words for who points at the fabric's line. */
+/** Show the server's other counters as the tooltip of the section. */
 export function showCounts(counts) {
   const words = Object.entries(counts ?? {}).map(([name, value]) => `${spaced(name)}: ${value}`);
   setAttribute(byId("vitals"), "title", words.join("\n") || null);

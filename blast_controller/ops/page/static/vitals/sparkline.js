@@ -1,11 +1,11 @@
-/** A small line over the last minutes, by uPlot. The pointer reads one point of it. */
+/** A small line chart of the last minutes (uPlot). The pointer selects one point. */
 
 import uPlot from "../vendor/uPlot.esm.js";
 
 const HEIGHT = 38;
 
 export class Sparkline {
-  /** `read(place)` is called with the place of the point below the pointer, or null. */
+  /** Calls `read(place)` with the index of the point below the pointer, or null. */
   constructor(node, read) {
     this.node = node;
     this.plot = new uPlot(options(node, read), [[], []], node);
@@ -28,7 +28,7 @@ function options(node, read) {
     select: { show: false },
     axes: [{ show: false }, { show: false }],
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 } },
-    scales: { y: { range: (plot, least, most) => [0, Math.max(most ?? 0, 1) * 1.1] } },
+    scales: { y: { range: (plot, min, max) => [0, Math.max(max ?? 0, 1) * 1.1] } },
     series: [{}, { stroke: color, width: 1.5, points: { show: false } }],
     hooks: { setCursor: [(plot) => read(plot.cursor.idx ?? null)] },
   };

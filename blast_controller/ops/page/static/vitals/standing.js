@@ -1,4 +1,4 @@
-/** Who leads, whether the controller decides, and what differs on devices, as chips of the head. */
+/** Chips of the header: leader or standby with its epoch, and drift on devices. */
 
 import { byId, setAttribute, setText } from "../base/dom.js";
 import { count, duration } from "../base/units.js";
@@ -6,12 +6,12 @@ import { count, duration } from "../base/units.js";
 export function showStanding(vitals) {
   const { leads, epoch, leader, staleSeconds } = vitals.leader;
   const behind = staleSeconds === null || staleSeconds === undefined ? "" : `, ${duration(staleSeconds)} behind`;
-  const other = leader === null ? "nobody is known to lead" : `${leader} leads`;
-  chip("leader", leads ? `leads · epoch ${epoch}` : `stands by · ${other}${behind}`, leads ? "good" : "warn");
+  const other = leader === null ? "leader unknown" : `leader ${leader}`;
+  chip("leader", leads ? `leader, epoch ${epoch}` : `standby, ${other}${behind}`, leads ? "good" : "warn");
   const { rules, elements } = vitals.drift;
   const drift = [rules && count(rules, "rule"), elements && count(elements, "element")].filter(Boolean);
   chip("drift", drift.length ? `drift: ${drift.join(", ")}` : "no drift", drift.length ? "warn" : "good");
-  setAttribute(byId("drift"), "title", "What devices hold that Blast has not put there, as far as they were looked at");
+  setAttribute(byId("drift"), "title", "Rules and cross-connects on devices that Blast did not create, as of the latest reads");
 }
 
 export function showDraining(draining) {
