@@ -1,19 +1,19 @@
 """Splitter trees under a power budget: the cheapest tree for every number of leaves and every state of the pool.
 
-Theory of operation. A slot is an input of the optical switch with light on it: the root fiber, or a splitter's output.
-A slot carries a leaf (one more pass through the switch to a ToR) or a splitter (one more pass, its loss, and new
-slots). Which multisets of pieces can hang below a slot depends on its light alone:
+Theory of operation. A slot is a lit input of the optical switch: the root fiber, or a splitter's output. A slot feeds a
+leaf (one more pass through the switch to a ToR) or a splitter (one more pass, its loss, and new slots). The multisets
+of pieces that can hang below a slot depend on its optical power alone:
 
     sets(slot) = {nothing} + for each kind: one piece of it + a sum of `fan_out` multisets out of sets(output of that
     kind)
 
-Different orders of the same elements give the same light, so there are few slots. A set of multisets is an integer with
-a bit for every vector of counts, and a sum of two sets is a row of shifts: that makes this recursion, which is exact,
-cheap. A slot with too much (or too little) light for a receiver may stay open, which wastes an output; sets are kept by
-the least number of wasted outputs, so that leaves = 1 + sum(fan_out - 1) - wasted.
+Different orders of the same elements give the same power, so there are few slots. A set of multisets is an integer with
+a bit for every vector of counts, and a sum of two sets is a series of shifts, which makes this exact recursion cheap. A
+slot with too much (or too little) power for a receiver may stay open, which wastes an output; sets are kept by the
+minimum number of wasted outputs, so that leaves = 1 + sum(fan_out - 1) - wasted.
 
-Per number of leaves the multisets that are minimal (no other one uses less of everything) are kept, cheapest first.
-When a decision is made, the first one that the pool can still pay for is the optimum.
+For each number of leaves the minimal multisets (no other one uses less of everything) are kept, cheapest first. The
+optimum of a decision is the first one that the pool can still supply.
 """
 
 from __future__ import annotations
@@ -29,36 +29,36 @@ from algorithms.power_budget import ROUNDING_DB, InvalidOptics, Light, Passive, 
 from algorithms.splitter_tree import Output, Shape
 
 Layers = tuple[int, ...]
-"""Sets of vectors: the one at index w holds those that waste at least w outputs, and no fewer."""
+"""Sets of vectors: index w holds the vectors that waste at least w outputs."""
 
 Nested = tuple[int, tuple["Nested", ...]] | None
-"""A tree: (kind, what hangs on each output), or None for an output without a splitter."""
+"""A tree: (kind, subtree on each output), or None for an output without a splitter."""
 
 MAX_LEAVES = 256
 MAX_MULTISETS = 5_000
-"""A catalog is for as many leaves as keep it below this: more would take seconds to compute."""
+"""Maximum number of multisets in a catalog, which limits its number of leaves: more would take seconds to compute."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Light at the root slot, what a pass through the switch costs, and what must leave the switch towards a leaf."""
+    """Power at the root slot, loss of a pass through the switch, and the power range at a leaf's switch output."""
 
     root: Light
     switch: Passive
     window: Window
 
     def lights(self, slot: Light) -> bool:
-        """Whether a receiver works on this slot."""
+        """Return whether a receiver works on this slot."""
         return slot.best <= self.switch.max_input + ROUNDING_DB and self.window.fits(self.switch.after(slot))
 
     def hopeless(self, slot: Light) -> bool:
-        """Whether there is too little light for any leaf below this slot, unless it is amplified."""
+        """Return whether the power is too low for any leaf below this slot, unless it is amplified."""
         return self.switch.after(slot).worst < self.window.least - ROUNDING_DB
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A multiset of pieces: how many of each kind, fan-outs (largest first), price, and leaves that it serves."""
+    """A multiset of pieces: number of each kind, fan-outs (largest first), price, and number of leaves."""
 
     counts: Vector
     pieces: tuple[int, ...]
@@ -67,27 +67,27 @@ class Entry:
 
 
 class Catalog:
-    """The trees that one budget allows, out of a pool of `supply` (kind to number).
+    """The trees that one budget allows from a pool of `supply` (kind to number).
 
-    The table goes up to `max_leaves` leaves, less than asked for where the pool is too large for that. Kinds are told
-    apart by their fan-outs. Raises InvalidOptics where two kinds have the same. Computing it takes a tenth of a second
-    for the paper's three sizes; `choose` is a lookup.
+    The table has up to `max_leaves` leaves, fewer than requested if the pool is too large for that. The fan-out
+    identifies a kind. Raises InvalidOptics if two kinds have the same fan-out. Computing the table takes a tenth of a
+    second for the paper's three sizes; `choose` is a lookup.
     """
 
     def __init__(self, supply: Mapping[Piece, int], budget: Budget, max_leaves: int = MAX_LEAVES) -> None:
         held = {kind: count for kind, count in supply.items() if count > 0}
         self._kinds = sorted(held, key=lambda kind: -kind.fan_out)
-        self._ways = [kind.fan_out for kind in self._kinds]
-        if len(set(self._ways)) < len(self._ways):
-            raise InvalidOptics("two kinds of splitters have the same number of outputs")
+        self._fan_outs = [kind.fan_out for kind in self._kinds]
+        if len(set(self._fan_outs)) < len(self._fan_outs):
+            raise InvalidOptics("two kinds of splitters have the same number of outputs: merge them with worst_of()")
         self._budget = budget
         self._amplified = any(kind.amplifier for kind in self._kinds)
         self._held = held
         self.max_leaves = self._affordable(max_leaves)
         self._box = CountsBox(*self._limits(self.max_leaves))
-        self._packing = Packing(self._box.most)
-        self._fields = tuple(zip(self._ways, self._packing.shifts, self._box.most, strict=True))
-        # Methods are cached per catalog, which is as long as what they remember is of use.
+        self._packing = Packing(self._box.maxima)
+        self._fields = tuple(zip(self._fan_outs, self._packing.shifts, self._box.maxima, strict=True))
+        # Per-catalog caches, which are freed with the catalog.
         self._sets, self._fold = cache(self._find_sets), cache(self._find_fold)
         self._tables = self._find_tables()
         self.tree = cache(self._build_tree)
@@ -98,15 +98,17 @@ class Catalog:
         return max_leaves
 
     def _limits(self, max_leaves: int) -> tuple[Vector, Vector, int | None]:
-        """Most of each kind, what each adds, and most outputs in all, beyond which no multiset can be minimal."""
-        added = tuple(fan_out - 1 for fan_out in self._ways)
-        most = tuple(self._held[kind] for kind in self._kinds)
+        """Return the maximum of each kind, the outputs that each adds, and the maximum of all outputs, beyond which no
+        multiset is minimal.
+        """
+        added = tuple(fan_out - 1 for fan_out in self._fan_outs)
+        maxima = tuple(self._held[kind] for kind in self._kinds)
         if max_leaves == 0:
-            return (0,) * len(most), added, None
+            return (0,) * len(maxima), added, None
         if self._amplified or not (self._budget.lights(self._budget.root) or self._budget.hopeless(self._budget.root)):
-            return most, added, None
-        # Where no output is wasted, taking away a lowest splitter costs at most its own outputs.
-        useful = tuple(min(n, -(-(max_leaves - 1) // a)) for n, a in zip(most, added, strict=True))
+            return maxima, added, None
+        # If no output is wasted, removing a splitter without splitters below it costs at most its own outputs.
+        useful = tuple(min(n, -(-(max_leaves - 1) // a)) for n, a in zip(maxima, added, strict=True))
         return useful, added, max_leaves + max(added, default=0) - 1
 
     # ------------------------------------------------------------------------------------------- lookup
@@ -119,7 +121,7 @@ class Catalog:
         return None if entry is None else entry.pieces
 
     def _solved(self, leaves: int, pool: Mapping[int, int]) -> tuple[int, ...] | None:
-        """The same beyond the table: exact too, but it takes milliseconds."""
+        """Solve for more leaves than the table has: exact too, but it takes milliseconds."""
         left = {kind: min(n, pool.get(kind.fan_out, 0)) for kind, n in self._held.items() if pool.get(kind.fan_out, 0)}
         budget = self._budget
         levels = LevelProgram(budget.root, budget.switch, left, {budget.window: leaves}, budget.window.least).solve()
@@ -129,31 +131,32 @@ class Catalog:
         return tuple(sorted(fan_out, reverse=True))
 
     def cheapest(self, leaves: int, pool: Mapping[int, int]) -> Entry | None:
-        """The cheapest multiset for that many leaves (at least 1) that `pool` has; None if no tree can be had.
+        """Return the cheapest multiset for that many leaves (at least 1) that `pool` contains; None if there is no
+        tree.
 
         Raises InvalidOptics above `max_leaves`.
         """
         if not 1 <= leaves <= self.max_leaves:
             raise InvalidOptics(f"this catalog has trees for 1 to {self.max_leaves} leaves, not for {leaves}")
         have = guards = self._packing.guards
-        for fan_out, shift, most in self._fields:
+        for fan_out, shift, limit in self._fields:
             count = pool.get(fan_out, 0)
             if count > 0:
-                have += (count if count < most else most) << shift
+                have += (count if count < limit else limit) << shift
         for packed, entry in self._tables[leaves]:
-            # `Packing.covers`, spelled out: this is the inner loop of every decision.
+            # `Packing.covers` inlined: this is the inner loop of every decision.
             if (have - packed) & guards == guards:
                 return entry
         return None
 
     def entries(self, leaves: int) -> list[Entry]:
-        """The minimal multisets for that many leaves, cheapest first."""
+        """Return the minimal multisets for that many leaves, cheapest first."""
         return [entry for _, entry in self._tables[leaves]]
 
     # --------------------------------------------------------------------------------------- computation
 
     def _find_sets(self, slot: Light, depth: int) -> Layers:
-        """What can hang below `slot`, with `depth` splitters in series at most."""
+        """Return the multisets that can hang below `slot`, with at most `depth` splitters in series."""
         found: Layers = (1,) if self._budget.lights(slot) else (0, 1)
         if depth == 0 or (self._budget.hopeless(slot) and not self._amplified):
             return found
@@ -165,7 +168,7 @@ class Catalog:
         return found
 
     def _find_fold(self, slot: Light, depth: int, outputs: int) -> Layers:
-        """What can hang below `outputs` slots like this one, together."""
+        """Return the multisets that can hang below `outputs` slots like this one, together."""
         if outputs == 1:
             return self._sets(slot, depth)
         first, second = self._fold(slot, depth, outputs // 2), self._fold(slot, depth, outputs - outputs // 2)
@@ -182,7 +185,7 @@ class Catalog:
         return _min_wasted([mine | theirs for mine, theirs in zip(*padded, strict=True)])
 
     def _find_tables(self) -> list[list[tuple[int, Entry]]]:
-        """By leaves: the minimal multisets, cheapest first, each also packed for comparison."""
+        """Return, by number of leaves, the minimal multisets, cheapest first, each also packed for comparison."""
         layers = self._sets(self._budget.root.rounded, DEEPEST)
         found = [self._entry(bit, wasted) for wasted, layer in enumerate(layers) for bit in bits_of(layer)]
         ranked = sorted(found, key=lambda entry: (entry.price, len(entry.pieces), entry.counts))
@@ -190,8 +193,8 @@ class Catalog:
         return [self._minimal(packed, leaves) for leaves in range(self.max_leaves + 1)]
 
     def _minimal(self, ranked: Sequence[tuple[int, Entry]], leaves: int) -> list[tuple[int, Entry]]:
-        # A minimal multiset has no splitter to spare, so it serves less than one splitter's outputs too many.
-        too_many = leaves + max(self._ways, default=1)
+        # A minimal multiset has no superfluous splitter, so its surplus is less than one splitter's outputs.
+        too_many = leaves + max(self._fan_outs, default=1)
         kept: list[tuple[int, Entry]] = []
         for packed, entry in ranked:
             if leaves <= entry.leaves < too_many and not any(self._packing.covers(packed, less) for less, _ in kept):
@@ -200,7 +203,7 @@ class Catalog:
 
     def _entry(self, bit: int, wasted: int) -> Entry:
         counts = self._box.vector(bit)
-        pieces = tuple(fan_out for fan_out, n in zip(self._ways, counts, strict=True) for _ in range(n))
+        pieces = tuple(fan_out for fan_out, n in zip(self._fan_outs, counts, strict=True) for _ in range(n))
         price = sum(kind.price * n for kind, n in zip(self._kinds, counts, strict=True))
         return Entry(counts, pieces, price, 1 + sum(fan_out - 1 for fan_out in pieces) - wasted)
 
@@ -241,7 +244,7 @@ class Catalog:
         raise AssertionError("a vector of a set has a piece on top")
 
     def _split(self, slot: Light, depth: int, outputs: int, bit: int) -> Iterator[int]:
-        """One vector of `sets` for each output, which together are the vector `bit` of `fold`."""
+        """Yield one vector of `sets` for each output; together they are the vector `bit` of `fold`."""
         if outputs == 1 or bit == 0:
             yield from (bit, *[0] * (outputs - 1))
             return
@@ -258,7 +261,7 @@ class Catalog:
 
 
 def _min_wasted(layers: Sequence[int]) -> Layers:
-    """Each vector only where it wastes the fewest outputs."""
+    """Keep each vector only in the layer with the fewest wasted outputs."""
     seen, kept = 0, []
     for layer in layers:
         kept.append(layer & ~seen)
@@ -269,5 +272,5 @@ def _min_wasted(layers: Sequence[int]) -> Layers:
 
 
 def _wasted(layers: Layers, bit: int) -> int:
-    """How many outputs this vector wastes at least; as many as there are layers if it is in none of them."""
+    """Return the minimum number of outputs that this vector wastes; the number of layers if it is in none of them."""
     return next((wasted for wasted, layer in enumerate(layers) if layer >> bit & 1), len(layers))

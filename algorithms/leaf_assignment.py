@@ -1,9 +1,9 @@
 """A light tree for ports that differ: weak receivers on shallow leaves, other splitters where that helps.
 
-First the tree at hand is tried: outputs are dealt out from the darkest to the brightest, each to the receiver that it
-still suits and that stands the least light (exact where more loss is more loss in every respect). If that leaves
-anyone short, the exact program of `level_program` looks for the cheapest tree that serves everybody. If there is none,
-the answer is the tree that fails by the fewest dB, and which receiver and element bind there.
+First the given tree is tried: outputs are assigned from the weakest to the strongest, each to the receiver that it
+still suits and that tolerates the least power (exact if more loss is worse in every respect). If a receiver falls
+short, the exact program of `level_program` searches the cheapest tree that serves all receivers. If there is none, the
+answer is the tree with the smallest shortfall in dB, with the receiver and the element that bind in it.
 """
 
 from __future__ import annotations
@@ -30,12 +30,14 @@ from algorithms.power_budget import (
 from algorithms.splitter_tree import Output, Shape, choose_splitters, shallowest
 
 MAX_KINDS = 4
-"""More sorts of splitters than this (each may have been measured) are taken together by size, at their worst."""
+"""Above this number of kinds of splitters (each may have been measured), splitters of one size are merged, at their
+worst values.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Who sends and who receives. With `loop_leaf` the sender's own receiver must see light too."""
+    """Sender and receivers. With `loop_leaf` the sender's own receiver needs a leaf too."""
 
     sender: Transceiver
     receivers: tuple[Transceiver, ...]
@@ -49,10 +51,11 @@ class Ends:
 
 @dataclass(frozen=True, slots=True)
 class FittedTree:
-    """A tree that serves everybody: `shape.fan_out[i]` is `pieces[i]`, `shape.leaves[j]` serves receiver j of `Ends`.
+    """A tree that serves all receivers.
 
-    The sender's own receiver comes last where there is a loop leaf. With `two_way` there are no splitters and a loop
-    leaf all the same: the one receiver's transmitter lights it.
+    `shape.fan_out[i]` is that of `pieces[i]`, and `shape.leaves[j]` serves receiver j of `Ends`. The sender's own
+    receiver comes last if there is a loop leaf. With `two_way` there are no splitters, yet a loop leaf: the one
+    receiver's transmitter lights it.
     """
 
     pieces: tuple[Piece, ...]
@@ -62,7 +65,7 @@ class FittedTree:
 
     @property
     def price(self) -> float:
-        """What its pieces cost."""
+        """The total price of its pieces."""
         return sum(piece.price for piece in self.pieces)
 
     @property
@@ -73,26 +76,28 @@ class FittedTree:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why there is no tree: `binding` is the receiver that falls short even in the best tree, None if outputs lack."""
+    """The reason why there is no tree. `binding` is the receiver that falls short even in the best tree, None if
+    outputs lack.
+    """
 
     sentence: str
     binding: Certificate | None = None
 
 
 def fit_tree(ends: Ends, pieces: Sequence[Piece], switch: Passive, first: Shape | None = None) -> FittedTree | Refusal:
-    """A tree from `pieces` over `switch` in which every margin holds, or which receiver and element bind.
+    """Return a tree from `pieces` over `switch` in which every margin holds, or the receiver and element that bind.
 
     Parameters
     ----------
     ends : Ends
         Sender and receivers, powers in dBm.
     pieces : sequence of Piece
-        The splitters that are free; each has a name of its own.
+        The free splitters; each has a name of its own.
     switch : Passive
         One pass through the optical switch, losses in dB.
     first : Shape, optional
-        The shape to try before all others (what `Catalog.tree` or `splitter_tree.shallowest` gives); with none the
-        tree is the cheapest that there is.
+        The shape to try first (from `Catalog.tree` or `splitter_tree.shallowest`); without it the result is the
+        cheapest tree.
 
     Returns
     -------
@@ -106,8 +111,8 @@ def fit_tree(ends: Ends, pieces: Sequence[Piece], switch: Passive, first: Shape 
 
     Notes
     -----
-    O(receivers log receivers) where the first tree serves everybody; else an integer program over levels of light,
-    exponential in the worst case, of few variables where pieces are of few kinds.
+    O(receivers log receivers) if the first tree serves all receivers; otherwise an integer program over power levels,
+    exponential in the worst case, with few variables if pieces are of few kinds.
 
     Examples
     --------
@@ -137,7 +142,7 @@ def _two_way(ends: Ends, switch: Passive) -> FittedTree | None:
 
 
 def _named(shape: Shape, pieces: Sequence[Piece]) -> tuple[Piece, ...] | None:
-    """Pieces of the sizes that a shape has; None if there are not as many."""
+    """Return pieces of the sizes that a shape has, or None if there are not enough."""
     left: defaultdict[int, list[Piece]] = defaultdict(list)
     for piece in reversed(pieces):
         left[piece.fan_out].append(piece)
@@ -168,7 +173,7 @@ def _dealt(ends: Ends, pieces: tuple[Piece, ...], shape: Shape, switch: Passive)
 def _slots(
     root: Light, pieces: Sequence[Piece], feeds: Iterable[Output | None], switch: Passive
 ) -> dict[Output | None, Light] | None:
-    """The light at every slot; None if anything is overdriven."""
+    """Return the power at every slot, or None if any element is overdriven."""
     lights: dict[Output | None, Light] = {None: root}
     for index, (piece, feed) in enumerate(zip(pieces, feeds, strict=True)):
         below = piece.hung(lights[feed], switch)
@@ -212,16 +217,16 @@ def _cheapest(ends: Ends, pieces: Sequence[Piece], switch: Passive) -> FittedTre
     if min_bad is None:
         return _too_few_outputs(ends)
     binding = _built(ends, min_bad, kinds, switch).weakest
-    return Refusal(f"no tree reaches everybody: {binding.sentence}", binding)
+    return Refusal(f"no tree reaches all receivers: {binding.sentence}", binding)
 
 
 def _too_few_outputs(ends: Ends) -> Refusal:
-    wanted = len(ends.leaves)
-    return Refusal(f"a tree of this group needs {wanted} outputs, more than the splitters that can be used offer")
+    needed = len(ends.leaves)
+    return Refusal(f"a tree of this group needs {needed} outputs, more than the splitters that can be used provide")
 
 
 def _shortfall_of(fan_out: Sequence[int], ends: Ends, kinds: Iterable[Piece], switch: Passive) -> float:
-    """By how many dB anybody falls short at most in a tree that is easily built: no other need be worse than that."""
+    """Return the largest shortfall in dB of an easily built tree, an upper bound for the best tree."""
     shape = shallowest(len(ends.leaves), fan_out)
     worst = {size: max((k for k in kinds if k.fan_out == size), key=lambda kind: kind.loss.worst) for size in fan_out}
     slots = _slots(ends.sender.entering, [worst[size] for size in shape.fan_out], shape.feeds, switch)
@@ -245,12 +250,12 @@ def _kinds(pieces: Sequence[Piece]) -> Mapping[Piece, list[Piece]]:
 
 
 def worst_of(pieces: Sequence[Piece]) -> Piece:
-    """The kind that promises no more than any of these pieces of one size does.
+    """Return the kind that promises no more than any of these pieces of one size does.
 
     Parameters
     ----------
     pieces : sequence of Piece
-        At least one, all with as many outputs and like amplifiers.
+        At least one, all with the same number of outputs and equal amplifiers.
 
     Returns
     -------
@@ -271,7 +276,7 @@ def worst_of(pieces: Sequence[Piece]) -> Piece:
 
 
 def _built(ends: Ends, levels: Levels, kinds: Mapping[Piece, list[Piece]], switch: Passive) -> FittedTree:
-    """Levels turned into named splitters and outputs, parents first."""
+    """Turn levels into named splitters and outputs, parents first."""
     left = {kind: list(alike) for kind, alike in kinds.items()}
     slots: defaultdict[Level, list[Output | None]] = defaultdict(list)
     slots[0, ends.sender.entering.rounded].append(None)

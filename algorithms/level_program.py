@@ -1,8 +1,9 @@
-"""The cheapest splitter tree where receivers differ, as a small integer program over levels of light.
+"""The cheapest splitter tree for receivers that differ, as a small integer program over power levels.
 
-Slots with equal light, equally deep, are one level. Per level the program counts how many splitters of each kind hang
-there and how many receivers of each sort are served there: no more than the splitters above opened. That is exact, for
-within a level slots are alike. For receivers that are all alike `cascade` answers the same question by a lookup.
+Slots with equal power and equal depth are one level. Per level the program counts the splitters of each kind that hang
+there and the receivers of each sort that are served there: no more than the splitters above opened. That is exact,
+because slots within a level are alike. For receivers that are all alike, `cascade` answers the same question by a
+lookup.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ if TYPE_CHECKING:
     import highspy
 
 DEEPEST = 8
-"""Splitters in series, at most. Passive trees end earlier; behind amplifiers light alone sets no end."""
+"""Maximum number of splitters in series. Passive trees end earlier; behind amplifiers power alone sets no limit."""
 
 Level = tuple[int, Light]
-"""(splitters passed, light at the slots)"""
+"""(splitters passed, power at the slots)"""
 
 
 class SolverFault(RuntimeError):
-    """Our fault: the solver gave up on a program that is small and bounded."""
+    """A fault of this package: the solver failed on a program that is small and bounded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """A tree by levels: how many of which kind hang at each, and how many receivers of which sort are served there."""
+    """A tree by levels: the number of splitters of each kind, and of receivers of each sort, at each level."""
 
     hung: Mapping[tuple[Level, Piece], int]
     served: Mapping[tuple[Level, Window], int]
@@ -39,9 +40,10 @@ class Levels:
 
 @dataclass(frozen=True)
 class LevelProgram:
-    """The trees from light `root` over `switch` out of `supply`, for so many receivers of each sort (`demands`).
+    """The trees from power `root` over `switch` out of `supply`, for the numbers of receivers of each sort in
+    `demands`.
 
-    Slots that give less than `darkest` dBm behind the switch are not looked at where no amplifier could help them.
+    Slots with less than `darkest` dBm behind the switch are skipped if no amplifier could help them.
     """
 
     root: Light
@@ -52,15 +54,15 @@ class LevelProgram:
 
     @cached_property
     def _below(self) -> dict[Level, dict[Piece, Level]]:
-        """Every level that can be reached, and where each kind leads from there; shallow ones first."""
-        most = min(DEEPEST, sum(self.supply.values()))
+        """Return every reachable level, and the level to which each kind leads from there; shallow ones first."""
+        limit = min(DEEPEST, sum(self.supply.values()))
         found: dict[Level, dict[Piece, Level]] = {}
         waiting: list[Level] = [(0, self.root.rounded)]
         for level in waiting:
             if level in found:
                 continue
             depth, light = level
-            outputs = {kind: kind.hung(light, self.switch) for kind in self.supply} if depth < most else {}
+            outputs = {kind: kind.hung(light, self.switch) for kind in self.supply} if depth < limit else {}
             found[level] = {
                 kind: (depth + 1, output)
                 for kind, output in outputs.items()
@@ -74,18 +76,18 @@ class LevelProgram:
         return dark and not any(kind.amplifier for kind in self.supply)
 
     def _shortfall(self, level: Level, window: Window) -> float:
-        """How many dB a receiver of this sort lacks at this level, of whatever it lacks more."""
+        """Return the dB that a receiver of this sort lacks at this level, at its worse bound."""
         light = level[1]
         overdriven = light.best > self.switch.max_input + ROUNDING_DB
         return math.inf if overdriven else round(-window.margin(self.switch.after(light)), 6)
 
     def shortfalls(self) -> list[float]:
-        """By how many dB receivers could fall short anywhere, least first."""
+        """Return the shortfalls in dB that can occur at any receiver, in ascending order."""
         found = {self._shortfall(level, window) for level in self._below for window in self.demands}
         return sorted(dB for dB in found if ROUNDING_DB < dB < math.inf)
 
     def solve(self, allowed: float = 0.0) -> Levels | None:
-        """The cheapest tree in which nobody lacks more than `allowed` dB; None if there is none."""
+        """Return the cheapest tree in which no receiver lacks more than `allowed` dB; None if there is none."""
         places = [
             (level, window)
             for level in self._below
@@ -105,8 +107,8 @@ class LevelProgram:
         served = {place: n for place, n in zip(places, counts[len(hangings) :], strict=True) if n}
         return Levels(hung, served)
 
-    def _leading_to(self, wanted: set[Level]) -> set[Level]:
-        useful = set(wanted)
+    def _leading_to(self, levels: set[Level]) -> set[Level]:
+        useful = set(levels)
         for level, kinds in sorted(self._below.items(), key=lambda item: -item[0][0]):
             if not useful.isdisjoint(kinds.values()):
                 useful.add(level)
@@ -115,7 +117,7 @@ class LevelProgram:
     def _solved(
         self, hangings: Sequence[tuple[Level, Piece]], places: Sequence[tuple[Level, Window]]
     ) -> list[int] | None:
-        # It brings numpy, a tenth of what a controller loads; few fabrics come to need it.
+        # Imported here, because it loads numpy, a tenth of a controller's memory, and few fabrics need it.
         import highspy
 
         solver = highspy.Highs()
@@ -127,7 +129,8 @@ class LevelProgram:
         of_kind: dict[Piece, list[int]] = {kind: [] for kind in self.supply}
         of_sort: dict[Window, list[int]] = {window: [] for window in self.demands}
         for column, (level, kind) in enumerate(hangings):
-            # Among trees of one price the one with the fewest pieces, so that nothing hangs that serves nobody.
+            # Among trees of equal price take the one with the fewest pieces, so that no splitter hangs without a
+            # receiver.
             solver.addCol(kind.price + 1e-3, 0.0, float(self.supply[kind]), 0, [], [])
             uses[level].append((column, 1.0))
             uses[self._below[level][kind]].append((column, -float(kind.fan_out)))

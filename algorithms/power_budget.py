@@ -1,8 +1,8 @@
-"""How much light arrives at a receiver, at worst, typically and at best, and what binds.
+"""Optical power at a receiver, at worst, typically and at best, and the element that binds.
 
-Every element of a path has a range of losses; ranges are added end to end (no statistics: what is promised must hold
-for the worst parts together). A receiver needs two margins: its sensitivity below the least light that may arrive, and
-its overload above the most. Powers in dBm, losses and gains in dB.
+Every element of a path has a range of losses; ranges are added end to end (no statistics: a promise must hold for the
+combination of the worst parts). A receiver needs two margins: its sensitivity below the lowest power that may arrive,
+and its overload above the highest. Powers are in dBm, losses and gains in dB.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 MONITOR_ERROR_DB = 1.0
-"""What the power monitors of optical switches are good for (Polatis, Glimmerglass data sheets)."""
+"""Error of the power monitors of optical switches in dB (Polatis, Glimmerglass data sheets)."""
 
 
 ROUNDING_DB = 1e-6
-"""Margins are not finer than this: sums of decimal fractions of a dB are not exact."""
+"""Resolution of margins in dB: sums of decimal fractions of a dB are not exact."""
 
 
 class InvalidOptics(ValueError):
-    """The caller's fault: a value that no piece of hardware can have."""
+    """The caller passed a value that no hardware can have."""
 
 
-def _check_order(what: str, *values: float) -> None:
+def _check_order(name: str, *values: float) -> None:
     if not all(map(math.isfinite, values)) or list(values) != sorted(values):
-        raise InvalidOptics(f"{what} must be finite and in the order of growing values, not {list(values)}")
+        raise InvalidOptics(f"{name} must be finite and in ascending order, not {list(values)}")
 
 
 @dataclass(frozen=True, slots=True)
 class Light:
-    """Power at one place in dBm: at worst (least), typically, at best (most). Raises `InvalidOptics`."""
+    """Power at one place in dBm: at worst (minimum), typically, at best (maximum). Raises `InvalidOptics`."""
 
     worst: float
     typical: float
@@ -41,13 +41,13 @@ class Light:
 
     @property
     def rounded(self) -> Light:
-        """The same to a millionth of a dB, so that light over the same elements in another order is equal."""
+        """Round to a millionth of a dB, so that the same elements in another order give equal power."""
         return Light(round(self.worst, 6), round(self.typical, 6), round(self.best, 6))
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What an element takes in dB: at best (least), typically, at worst (most). Raises `InvalidOptics` below 0."""
+    """Loss of an element in dB: at best (minimum), typically, at worst (maximum). Raises `InvalidOptics` below 0."""
 
     best: float = 0.0
     typical: float = 0.0
@@ -61,7 +61,7 @@ class Loss:
 
 
 def exactly(loss: float) -> Loss:
-    """A loss that is known.
+    """Return a loss that is known exactly.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def exactly(loss: float) -> Loss:
     Raises
     ------
     InvalidOptics
-        It is below 0 or not finite.
+        The loss is below 0 or not finite.
 
     Examples
     --------
@@ -86,14 +86,14 @@ def exactly(loss: float) -> Loss:
 
 
 def measured(into: float, out_of: float, error: float = MONITOR_ERROR_DB) -> Loss:
-    """The loss between two power monitors, each off by up to `error` dB of the reading between them.
+    """Return the loss between two power monitors whose difference is off by up to `error` dB.
 
     Parameters
     ----------
     into, out_of : float
-        Power before and behind, in dBm.
+        Power before and behind the element, in dBm.
     error : float, optional
-        Of the difference, in dB.
+        Error of the difference, in dB.
 
     Returns
     -------
@@ -111,9 +111,9 @@ def measured(into: float, out_of: float, error: float = MONITOR_ERROR_DB) -> Los
 
 @dataclass(frozen=True, slots=True)
 class Passive:
-    """Anything that only loses light: splitter output, attenuator, fiber with connectors, one pass through a switch.
+    """A passive element: splitter output, attenuator, fiber with connectors, or one pass through a switch.
 
-    `max_input` is the most power that it may be fed.
+    `max_input` is the maximum power at its input in dBm.
     """
 
     name: str
@@ -121,14 +121,14 @@ class Passive:
     max_input: float = math.inf
 
     def after(self, light: Light) -> Light:
-        """The light behind it."""
+        """Return the power behind the element."""
         loss = self.loss
         return Light(light.worst - loss.worst, light.typical - loss.typical, light.best - loss.best)
 
 
 @dataclass(frozen=True, slots=True)
 class Amplifier:
-    """An optical amplifier: it adds its gain (least, typical, most), but gives no more than `max_output`."""
+    """An optical amplifier: it adds its gain (minimum, typical, maximum), up to an output of `max_output`."""
 
     name: str
     gain: tuple[float, float, float]
@@ -136,15 +136,15 @@ class Amplifier:
     max_input: float = math.inf
 
     def __post_init__(self) -> None:
-        _check_order("least, typical and most gain", *self.gain)
+        _check_order("minimum, typical and maximum gain", *self.gain)
 
     def after(self, light: Light) -> Light:
-        """The light behind it."""
-        least, typical, most = self.gain
+        """Return the power behind the amplifier."""
+        low, typical, high = self.gain
         return Light(
-            min(light.worst + least, self.max_output),
+            min(light.worst + low, self.max_output),
             min(light.typical + typical, self.max_output),
-            min(light.best + most, self.max_output),
+            min(light.best + high, self.max_output),
         )
 
 
@@ -152,19 +152,19 @@ Element = Passive | Amplifier
 
 
 def through(light: Light, elements: Sequence[Element]) -> Light:
-    """The light behind a row of elements.
+    """Return the power behind a series of elements.
 
     Parameters
     ----------
     light : Light
-        In dBm, before the first.
+        Power in dBm before the first element.
     elements : sequence of Passive or Amplifier
-        In the order in which the light passes them.
+        In the order of the path.
 
     Returns
     -------
     Light
-        In dBm. O(elements).
+        Power in dBm. O(elements).
 
     Examples
     --------
@@ -190,18 +190,18 @@ class Piece:
     def __post_init__(self) -> None:
         if self.fan_out < 2:
             raise InvalidOptics(f"the splitter {self.name} has {self.fan_out} outputs, but needs at least 2")
-        # Looked at for every slot of every tree: made once.
+        # Cached, because every slot of every tree reads it.
         splitter = Passive(self.name, self.loss)
         object.__setattr__(self, "elements", (self.amplifier, splitter) if self.amplifier else (splitter,))
 
     @property
     def kind(self) -> Piece:
-        """The piece without its name: pieces of one kind can stand in for each other."""
+        """The piece without its name: pieces of one kind are interchangeable."""
         amplifier = replace(self.amplifier, name="") if self.amplifier else None
         return replace(self, name="", amplifier=amplifier)
 
     def hung(self, slot: Light, switch: Passive) -> Light | None:
-        """Return the power at its outputs when a switch input with power `slot` feeds it; None if overdriven."""
+        """Return the power at its outputs if a switch input with power `slot` feeds it; None if overdriven."""
         light = slot
         for element in (switch, *self.elements):
             if light.best > element.max_input + ROUNDING_DB:
@@ -212,10 +212,11 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Transceiver:
-    """One optical port: what it launches, what it must receive, and the fibers between it and the optical switch.
+    """One optical port: its launch power, the power that it must receive, and the fibers to and from the optical
+    switch.
 
-    `to_switch` and `from_switch` are what fibers, connectors and fixed attenuators cost. A receiver that gets more than
-    `overload` makes errors or is damaged, one that gets less than `sensitivity` makes errors.
+    `to_switch` and `from_switch` are the losses of fibers, connectors and fixed attenuators. A receiver with more power
+    than `overload` makes errors or is damaged; one with less than `sensitivity` makes errors.
     """
 
     name: str
@@ -230,37 +231,37 @@ class Transceiver:
 
     @property
     def entering(self) -> Light:
-        """Its light where it enters the switch."""
+        """The power of its transmitter at the switch input."""
         return Passive(self.name, self.to_switch).after(self.launch)
 
     @property
     def needed(self) -> Window:
-        """The light that must leave the switch towards it."""
+        """The power that must leave the switch for its receiver."""
         return Window(self.sensitivity + self.from_switch.worst, self.overload + self.from_switch.best)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Window:
-    """The light that a receiver can work with, in dBm: no less than `least` at worst, no more than `most` at best."""
+    """The power range of a receiver in dBm: at least `least` at worst, at most `most` at best."""
 
     least: float
     most: float
 
     def margin(self, light: Light) -> float:
-        """The smaller of the two margins in dB, negative where `light` is not good."""
+        """Return the smaller of the two margins in dB, negative if the power is out of range."""
         return min(light.worst - self.least, self.most - light.best)
 
     def fits(self, light: Light) -> bool:
-        """Whether a receiver works with this light."""
+        """Return whether a receiver works with this power."""
         return self.margin(light) >= -ROUNDING_DB
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What one receiver gets: its light, both margins in dB, and the element that binds the smaller one.
+    """The optical power at one receiver: both margins in dB, and the element that binds the smaller one.
 
-    Too little light is blamed on the element that costs the most of it; too much on the element that is overdriven on
-    the way, else on the last source of light: an amplifier, or the transmitter.
+    Too little power is attributed to the element with the largest loss; too much to the element that is overdriven on
+    the path, otherwise to the last source: an amplifier, or the transmitter.
     """
 
     receiver: str
@@ -276,33 +277,33 @@ class Certificate:
 
     @property
     def holds(self) -> bool:
-        """Whether the receiver works with what it gets."""
+        """True if the receiver works with its power."""
         return self.margin >= -ROUNDING_DB
 
     @property
     def sentence(self) -> str:
-        """What is wrong, or how much there is to spare."""
+        """The shortfall, or the margin, in words."""
         if self.margin >= 0:
-            return f"{self.receiver} has {self.margin:.1f} dB to spare; {self.binding} binds"
+            return f"{self.receiver} has {self.margin:.1f} dB of margin; {self.binding} binds"
         if self.sensitivity_margin <= self.overload_margin:
-            return f"{self.receiver} lacks {-self.margin:.1f} dB of light; {self.binding} takes the most"
-        return f"the light towards {self.receiver} is {-self.margin:.1f} dB too strong; {self.binding} is the cause"
+            return f"{self.receiver} lacks {-self.margin:.1f} dB of power; {self.binding} has the largest loss"
+        return f"{self.receiver} receives {-self.margin:.1f} dB too much power; {self.binding} is the cause"
 
 
 def certify(sender: Transceiver, path: Sequence[Element], receiver: Transceiver) -> Certificate:
-    """What `receiver` gets from `sender` over the elements between their fibers.
+    """Return the power and margins of `receiver` over the path from `sender`.
 
     Parameters
     ----------
     sender, receiver : Transceiver
         Powers in dBm, losses in dB.
     path : sequence of Passive or Amplifier
-        In the order in which the light passes them.
+        In the order of the path.
 
     Returns
     -------
     Certificate
-        Both margins in dB; it `holds` where neither is below 0.
+        Both margins in dB; it `holds` if neither is below 0.
 
     Notes
     -----
@@ -312,7 +313,7 @@ def certify(sender: Transceiver, path: Sequence[Element], receiver: Transceiver)
     --------
     >>> port = Transceiver("r1", Light(-1.0, 0.0, 1.0), sensitivity=-20.0, overload=0.5)
     >>> certify(port, [Passive("splitter", exactly(7.0))], port).sentence
-    'r1 has 6.5 dB to spare; r1 binds'
+    'r1 has 6.5 dB of margin; r1 binds'
     """
     row = (Passive(sender.name, sender.to_switch), *path, Passive(receiver.name, receiver.from_switch))
     light, source = sender.launch, sender.name

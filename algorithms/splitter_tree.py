@@ -1,8 +1,8 @@
-"""Trees of passive splitters: how many a group needs, which ones to take, and how to hang them.
+"""Trees of passive splitters: the number of splitters of a group, their choice, and their arrangement.
 
-Counting rule: one fiber is one open leaf; hanging a 1:N splitter on an open leaf turns it into N, so each splitter
-adds N - 1. A group of r racks (sender's included) needs r - 1 leaves, hence the paper's constraints (Blast,
-section III-C): m = ceil((r - 2) / (N - 1)) splitters, and r <= k(N + 1) - 2(k - 1) with at most k of them.
+Counting rule: one fiber is one open leaf; hanging a 1:N splitter on an open leaf turns it into N, so each splitter adds
+N - 1. A group of r racks (including the sender's) needs r - 1 leaves, hence the paper's constraints (Blast, section
+III-C): m = ceil((r - 2) / (N - 1)) splitters, and r <= k(N + 1) - 2(k - 1) with at most k of them.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ Output = tuple[int, int]
 
 
 def splitters_needed(racks: int, fan_out: int) -> int:
-    """The paper's m_i: the least number of splitters of one size for a group (Blast, section III-C).
+    """Return the paper's m_i: the minimum number of splitters of one size for a group (Blast, section III-C).
 
     Parameters
     ----------
     racks : int
-        Of the group, the sender's included.
+        Racks of the group, including the sender's.
     fan_out : int
         Outputs of each splitter, the N of 1:N, from 2 on.
 
@@ -40,12 +40,12 @@ def splitters_needed(racks: int, fan_out: int) -> int:
 
 
 def max_leaves(pool: Mapping[int, int], max_splitters_per_tree: int | None) -> int:
-    """The most leaves that one tree from `pool` can have.
+    """Return the maximum number of leaves of one tree from `pool`.
 
     Parameters
     ----------
     pool : mapping of int to int
-        Ways of a splitter to how many there are.
+        Fan-out to the number of splitters.
     max_splitters_per_tree : int, optional
         The paper's k; None: no limit.
 
@@ -66,25 +66,25 @@ def max_leaves(pool: Mapping[int, int], max_splitters_per_tree: int | None) -> i
 def choose_splitters(
     leaves: int, pool: Mapping[int, int], max_splitters_per_tree: int | None = None, free_outputs: int = 1
 ) -> tuple[int, ...] | None:
-    """Sizes of the splitters to hang so that `free_outputs` open outputs become at least `leaves`.
+    """Return the sizes of the splitters that turn `free_outputs` open outputs into at least `leaves`.
 
     Takes the smallest size that covers the need at once, else the largest left; with one size this is the paper's m.
 
     Parameters
     ----------
     leaves : int
-        Ends that the tree must have.
+        Leaves that the tree must have.
     pool : mapping of int to int
-        Ways of a splitter to how many there are.
+        Fan-out to the number of splitters.
     max_splitters_per_tree : int, optional
         The paper's k; None: no limit.
     free_outputs : int, optional
-        Outputs that hang open already; 1 is the root fiber.
+        Outputs that are already open; 1 is the root fiber.
 
     Returns
     -------
     tuple of int, or None
-        The fan-out of each, or None where the pool cannot do it.
+        The fan-out of each splitter, or None if the pool does not suffice.
 
     Notes
     -----
@@ -107,7 +107,8 @@ def choose_splitters(
         if largest > need:
             chosen.append(left[bisect_right(left, need)])
             break
-        # As many of the largest as it takes until one splitter covers the rest, at once: this is asked very often.
+        # Take as many of the largest at once as needed until one splitter covers the rest: this function is called very
+        # often.
         taken = min(pool[largest], (need - 1) // (largest - 1))
         chosen += [largest] * taken
         need -= taken * (largest - 1)
@@ -129,29 +130,30 @@ class Shape:
     leaves: tuple[Output | None, ...]
 
     def depth(self, output: Output | None) -> int:
-        """How many splitters the light to this output has passed."""
+        """Return the number of splitters on the path to this output."""
         return 0 if output is None else 1 + self.depth(self.feeds[output[0]])
 
 
 def shallowest(leaves: int, fan_out: Sequence[int]) -> Shape:
-    """The tree of least depth: the largest splitters on top, each on the shallowest open output, then the leaves.
+    """Return the tree of minimum depth: the largest splitters on top, each on the shallowest open output, then the
+    leaves.
 
     Parameters
     ----------
     leaves : int
-        Ends that are needed.
+        Number of leaves that are needed.
     fan_out : sequence of int
-        Of each splitter; all of them are hung.
+        Fan-out of each splitter; all of them are hung.
 
     Returns
     -------
     Shape
-        The depth is the least possible where no splitter is superfluous.
+        The depth is the minimum if no splitter is superfluous.
 
     Raises
     ------
     ValueError
-        The splitters do not offer so many outputs.
+        The splitters do not provide enough outputs.
 
     Notes
     -----

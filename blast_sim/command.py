@@ -1,7 +1,8 @@
-"""The commands of this package: `blast plan`, `blast sim`, `blast fabric plan` and `blast figures`.
+"""The commands `blast plan`, `blast sim`, `blast fabric plan` and `blast figures`.
 
 `blast` loads this file at every start, so what calculates and draws is loaded when one of them runs; a base
-installation, which lacks the libraries for it, still shows the help.
+`blast` imports this module at every start, so numeric and drawing libraries are imported only when a command runs. A
+base installation without these libraries still prints the help.
 """
 
 from __future__ import annotations
@@ -19,23 +20,23 @@ from blast_sim.base.options import (
     length,
     new_parser,
     positive,
+    reporting_errors,
     require_drawing,
-    telling,
     whole_number,
 )
 from blast_sim.base.stoppable import stoppable
 
 _PLAN = """\
-Allocate ports and splitters to the requests of an instance file, and say how far from the best that can be.
+Allocate ports and splitters to the requests of an instance file, and print a bound on the optimum.
 
-Without --optimize or --exact the requests are taken in the order of the policy: `paper` by volume per rack, `smith`
-and `srpt-lease` by duration times the square root of the racks (a request has as many seconds of data as its weight
-has units for each receiver). With either, the sum of what the policy says each request is worth is made as large as
-possible: with `paper` that is the weight itself.
+Without --optimize or --exact, requests are served in the order of the policy: `paper` by volume per rack, `smith` and
+`srpt-lease` by duration times the square root of the racks (the duration in seconds is the weight per receiver). With
+either option, the sum of the policy's objective over the served requests is maximized; the objective of `paper` is
+the weight.
 
-The answer as JSON: {"provenance", "selected": [{"id", "splitters": {"4": m}}...], "refused": [{"id", "reason"}...],
-"weight", "bound" (no allocation weighs more; null: none found), "gap" (share of the bound), "optimal" (the two are
-equal), "seconds"}.
+JSON output: {"provenance", "selected": [{"id", "splitters": {"4": m}}...], "refused": [{"id", "reason"}...],
+"weight", "bound" (upper bound of the weight; null: none found), "gap" (share of the bound), "optimal" (weight equals
+bound), "seconds"}.
 """
 _PLAN_EXAMPLE = """\
 examples:
@@ -49,16 +50,16 @@ instance.json:
    "max_splitters_per_tree": null, "directional": false, "loop_leaf": false}
 """
 _FABRIC_PLAN = """\
-Say how many splitters of which sizes, and how many optical ports, to buy for a workload.
+Plan the splitters, optical ports and switch to buy for a workload.
 
-Method: several samples of the workload are requests that compete at one moment. A linear program over all of them
-proposes pools of splitters, once for each of a row of exchange rates between money and volume and for each number of
-ports. Every proposal is then allocated on every sample by the optimizer, cut down to what was used, and priced with
-the table. Printed are the proposals that no other one beats in both price and share of the volume served, the
-cheapest among them that serves --serve percent of what the best one does (or the best one within --max-price), and
-what one more piece of each kind would add to it. The share served is that of one decision: requests left over wait.
-Where the price table has a light budget, only trees that keep it are counted; amplifiers are tried where a group is too
-wide for it. Static trees for groups that come again are priced beside, and what the paper says of costs.
+Method: each sample of the workload is a set of requests that compete at one time. A linear program over all samples
+proposes pools of splitters, one for each exchange rate between price and volume and each number of ports per rack. The
+optimizer then allocates every sample on every proposal; unused hardware is removed, and the rest is priced by the
+table. The output lists the proposals that are Pareto-optimal in price and share of the volume served, the cheapest of
+them that serves --serve percent of the best share (or the best one within --max-price), and the gain of one more piece
+of each kind. The share served is that of one decision: the remaining requests wait.
+If the price table has a [light] budget, only trees within the budget count; amplifiers are tried for wider groups.
+The output also prices static trees for recurring groups, and compares the result with the paper's statements on costs.
 """
 _FABRIC_PLAN_EXAMPLE = """\
 examples:
@@ -68,22 +69,22 @@ examples:
   blast fabric plan --racks 200 --workload FB --prices prices.toml
 """
 _ALLOCATION = """\
-Draw the allocation results as pictures, each with its figures as CSV: the time of a decision against racks beside
-Table I of the paper, the optimizer against proven optima, completion times of the policies.
+Draw the allocation results, each figure with its data as CSV: decision time against racks next to Table I of the paper,
+the optimizer against proven optima, and completion times of the policies.
 
-The measurements are those of blast_sim.measuring: allocation_speed, allocation_quality and completion_time. Their
-JSON is looked for in the --out folder; what is missing is measured first (a few minutes, less with --quick) and kept
+The data comes from blast_sim.measuring: allocation_speed, allocation_quality and completion_time. The command reads
+their JSON from the --out folder; it runs missing measurements first (a few minutes, less with --quick) and stores them
 there.
 """
 
 _BLAST = """\
-Draw the evaluation of the Blast paper, each picture with its figures as CSV: Figure 4, Table I, the optimality of the
-allocator and of the paper's greedy in each reading of its mixture, IP multicast by its set-up, and what the paper
-leaves out: completion time against load, splitters, racks (120 to 10,000), sizes and switching delays with the size
-below which light stops paying, and iterative jobs. What the paper states is marked.
+Draw the evaluation of the Blast paper, each figure with its data as CSV: Figure 4, Table I, the optimality of the
+allocator and of the paper's greedy for each interpretation of its workload mixture, and IP multicast by set-up time.
+Additional figures: completion time against load, splitters, racks (120 to 10,000), sizes and switching delays, with
+the size below which the optical network does not pay off, and iterative jobs. The paper's values are marked.
 
-Cells that were simulated before are taken from `cells` in the --out folder, so that what was ended goes on; results of
-the measurements are kept there, too. All of it takes some five minutes on two cores.
+Simulated cells are stored in `cells` in the --out folder, so that an interrupted run continues; measurements are stored
+there too. A full run takes about five minutes on two cores.
 """
 _BLAST_EXAMPLE = """\
 examples:
@@ -91,22 +92,23 @@ examples:
   blast figures blast --out figures --format pdf --width 3.4in --font-size 8 --no-title
 """
 _PIPELINE = """\
-Draw the evaluation of the Kascade paper (section IV) with Blast's pipeline, each picture with its figures as CSV and
-95 % confidence intervals: receivers in order, in random order and to disk, distant sites, small files, nodes that die.
-What the paper's text states is marked.
+Draw the evaluation of the Kascade paper (section IV) with Blast's pipeline, each figure with its data as CSV and 95 %
+confidence intervals: receivers in order, in random order and to disk, distant sites, small files, failing nodes. The
+values in the paper's text are marked.
 
-The measurements are those of benchmarks/pipeline_scenarios.py and pipeline_failures.py, which need root. Their JSON is
-looked for in the --out folder; what is missing is measured first (some two hours, minutes with --quick) and kept there.
+The data comes from benchmarks/pipeline_scenarios.py and pipeline_failures.py, which need root. The command reads their
+JSON from the --out folder; it runs missing measurements first (about two hours, minutes with --quick) and stores them
+there.
 """
 _PIPELINE_EXAMPLE = "example:\n  blast figures pipeline --quick"
 _BALANCED = """\
-Draw the evaluation of the paper on balanced multicasting (section 4), each picture with its figures as CSV: throughput
-for each root of eight synthetic sites by method and FPFR's order (Figure 7), and against the nodes of two and three
-clusters (Figure 8). What the paper's text states is marked. The claims about Figure 7 stand beside 500 random networks
-(20 with --quick): about a minute on two cores.
+Draw the evaluation of the paper on balanced multicasting (section 4), each figure with its data as CSV: throughput for
+each root of eight synthetic sites by method and FPFR's order (Figure 7), and against the nodes of two and three
+clusters (Figure 8). The values in the paper's text are marked. The claims about Figure 7 are compared with 500 random
+networks (20 with --quick), which takes about a minute on two cores.
 
-Planned rates are computed now. Measured ones are drawn beside them from CSV files in bit/s, with the columns root,
-method, planned, measured, or clusters, nodes, planned, measured; several rows of one point are several runs.
+Planned rates are computed. Measured rates are read from CSV files (--measured) in bit/s, with the columns root, method,
+planned, measured, or clusters, nodes, planned, measured; each row of a point is one run.
 """
 _BALANCED_EXAMPLE = """\
 examples:
@@ -116,12 +118,12 @@ examples:
 
 
 _FABRIC = """\
-Draw the evaluation of the paper on rack-fabric multicast, all 22 panels with curves, each picture with its figures as
-CSV and with what the paper's text states marked; and what it could not ask: the rack fabric, light, and both together.
+Draw the evaluation of the paper on rack-fabric multicast, all 22 panels with curves, each figure with its data as CSV
+and the values of the paper's text marked. Additional figures combine the rack fabric and the optical network.
 
-Everything is simulated (make setup builds the simulator): some two minutes on two cores. Results are kept in the folder
-`fabric-cells` in --out, so that what was ended goes on. fabric-claims.csv has the verdict on every claim,
-fabric-experiments.csv the runs behind it.
+All data is simulated (`make setup` builds the simulator), in about two minutes on two cores. Results are stored in
+`fabric-cells` in the --out folder, so that an interrupted run continues. fabric-claims.csv has the verdict on every
+claim, fabric-experiments.csv the runs behind it.
 """
 _FABRIC_EXAMPLE = """\
 examples:
@@ -135,109 +137,149 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     _register_plan(subparsers)
     sim_command.register(subparsers)
     figures = subparsers.add_parser("figures", help="draw results as pictures and tables")
-    kinds = figures.add_subparsers(metavar="WHAT", required=True)
+    kinds = figures.add_subparsers(metavar="EVALUATION", required=True)
     allocation = new_parser(
-        kinds, "allocation", "allocation and scheduling", _ALLOCATION, "example:\n  blast figures allocation --quick"
+        kinds,
+        "allocation",
+        "draw allocation and scheduling results",
+        _ALLOCATION,
+        "example:\n  blast figures allocation --quick",
     )
     _add_figure_options(allocation)
     allocation.set_defaults(run=_figures)
-    blast = new_parser(kinds, "blast", "the paper's evaluation, and more", _BLAST, _BLAST_EXAMPLE)
+    blast = new_parser(kinds, "blast", "draw the evaluation of the Blast paper", _BLAST, _BLAST_EXAMPLE)
     _add_figure_options(blast)
-    blast.add_argument("--processes", metavar="N", type=whole_number(1, 1024), help="(default: all cores)")
+    blast.add_argument(
+        "--processes",
+        metavar="N",
+        type=whole_number(1, 1024),
+        help="number of worker processes (default: one per core)",
+    )
     blast.set_defaults(run=_blast_figures)
-    pipeline = new_parser(kinds, "pipeline", "the Kascade paper's evaluation", _PIPELINE, _PIPELINE_EXAMPLE)
+    pipeline = new_parser(kinds, "pipeline", "draw the evaluation of the Kascade paper", _PIPELINE, _PIPELINE_EXAMPLE)
     _add_figure_options(pipeline)
     pipeline.set_defaults(run=_pipeline_figures)
-    balanced = new_parser(kinds, "balanced", "the balanced multicast's evaluation", _BALANCED, _BALANCED_EXAMPLE)
+    balanced = new_parser(
+        kinds, "balanced", "draw the evaluation of balanced multicasting", _BALANCED, _BALANCED_EXAMPLE
+    )
     _add_picture_options(balanced)
     balanced.add_argument(
-        "--measured", metavar="FILE", type=Path, action="append", default=[], help="measurements as CSV (repeatable)"
+        "--measured",
+        metavar="FILE",
+        type=Path,
+        action="append",
+        default=[],
+        help="CSV file of measurements (repeatable)",
     )
     balanced.add_argument("--quick", action="store_true", help="20 random networks and 20 draws instead of 500 and 200")
-    balanced.add_argument("--processes", metavar="N", type=whole_number(1, 1024), help="(default: all cores)")
+    balanced.add_argument(
+        "--processes",
+        metavar="N",
+        type=whole_number(1, 1024),
+        help="number of worker processes (default: one per core)",
+    )
     balanced.set_defaults(run=_balanced_figures)
-    fabric = new_parser(kinds, "fabric", "the rack-fabric multicast's evaluation", _FABRIC, _FABRIC_EXAMPLE)
+    fabric = new_parser(kinds, "fabric", "draw the evaluation of rack-fabric multicast", _FABRIC, _FABRIC_EXAMPLE)
     _add_picture_options(fabric)
-    fabric.add_argument("--again", action="store_true", help="anew also what is there from before")
-    fabric.add_argument("--processes", metavar="N", type=whole_number(1, 1024), help="(default: all cores)")
+    fabric.add_argument("--again", action="store_true", help="recomputation of stored results")
+    fabric.add_argument(
+        "--processes",
+        metavar="N",
+        type=whole_number(1, 1024),
+        help="number of worker processes (default: one per core)",
+    )
     fabric.set_defaults(run=_fabric_figures)
 
 
 def _folder(text: str) -> Path:
     if not text:
-        raise argparse.ArgumentTypeError("a folder has a name: . is the current one")
+        raise argparse.ArgumentTypeError("the folder name is empty: use . for the current folder")
     return Path(text)
 
 
 def _add_picture_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--out", metavar="DIR", type=_folder, default=Path("figures"), help="folder (default: figures)")
-    parser.add_argument("--format", choices=("svg", "png", "pdf"), default="svg", help="of the pictures (default: svg)")
     parser.add_argument(
-        "--width", metavar="LENGTH", type=length, help="of a column, as 3.4in or 86mm (default: for a screen)"
+        "--out", metavar="DIR", type=_folder, default=Path("figures"), help="output folder (default: figures)"
     )
-    parser.add_argument("--font-size", metavar="POINTS", type=positive, default=9.0, help="of axis labels (default: 9)")
     parser.add_argument(
-        "--no-title", dest="title", action="store_false", help="leave out the title, which a paper has in its caption"
+        "--format", choices=("svg", "png", "pdf"), default="svg", help="file format of the figures (default: svg)"
+    )
+    parser.add_argument(
+        "--width", metavar="LENGTH", type=length, help="figure width, such as 3.4in or 86mm (default: screen size)"
+    )
+    parser.add_argument(
+        "--font-size", metavar="POINTS", type=positive, default=9.0, help="size of axis labels (default: 9)"
+    )
+    parser.add_argument(
+        "--no-title", dest="title", action="store_false", help="no title in the figures, for use with a caption"
     )
 
 
 def _add_figure_options(parser: argparse.ArgumentParser) -> None:
     _add_picture_options(parser)
     parser.add_argument("--quick", action="store_true", help="fewer points and shorter measurements")
-    parser.add_argument("--again", action="store_true", help="anew also what is there from before")
+    parser.add_argument("--again", action="store_true", help="recomputation of stored results")
     parser.add_argument(
         "--benchmarks",
         metavar="DIR",
         type=Path,
-        help="folder of the scripts that measure (default: those that came with the program; those of the pipeline, "
-        "which need a checkout: benchmarks)",
+        help="folder of the measurement scripts (default: installed; for `pipeline`: benchmarks in a checkout)",
     )
 
 
 def register_fabric_plan(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `plan` to `blast fabric`."""
-    plan = new_parser(subparsers, "plan", "what hardware to buy for a workload", _FABRIC_PLAN, _FABRIC_PLAN_EXAMPLE)
-    plan.add_argument("--racks", type=whole_number(2, 100_000), help="racks of the fabric (default: those of the file)")
+    plan = new_parser(subparsers, "plan", "plan the hardware to buy for a workload", _FABRIC_PLAN, _FABRIC_PLAN_EXAMPLE)
+    plan.add_argument("--racks", type=whole_number(2, 100_000), help="racks of the fabric (default: racks of the file)")
     plan.add_argument(
-        "--workload", metavar="NAME|FILE", help="P-contig, P-random, S-many, R3-5, FB …, or an instance file"
+        "--workload",
+        metavar="NAME|FILE",
+        help="workload family (P-contig, P-random, S-many, R3-5, FB …) or instance file",
     )
     plan.add_argument(
-        "--groups", type=whole_number(1, 100_000), help="multicasts that compete (default: half the racks)"
-    )
-    plan.add_argument("--samples", type=whole_number(1, 1000), default=5, help="of a named workload (default: 5)")
-    plan.add_argument("--ports", metavar="B,B", type=counts, default=(1, 2), help="a rack, to try (default: 1,2)")
-    plan.add_argument(
-        "--directional", action="store_true", help="a rack may send to one group and receive from another"
+        "--groups", type=whole_number(1, 100_000), help="number of competing multicasts (default: half the racks)"
     )
     plan.add_argument(
-        "--max-splitters-per-tree", type=whole_number(0, 100_000), metavar="K", help="the paper's constraint 1"
+        "--samples", type=whole_number(1, 1000), default=5, help="samples of a workload family (default: 5)"
+    )
+    plan.add_argument(
+        "--ports", metavar="B,B", type=counts, default=(1, 2), help="optical ports per rack to try (default: 1,2)"
+    )
+    plan.add_argument("--directional", action="store_true", help="separate ports for sending and receiving")
+    plan.add_argument(
+        "--max-splitters-per-tree",
+        type=whole_number(0, 100_000),
+        metavar="K",
+        help="maximum number of splitters in a tree (constraint 1 of the paper)",
     )
     plan.add_argument(
         "--counting",
         choices=("paper", "packed"),
         default="paper",
-        help="switch ports of a 1:N splitter: N + 1 (paper), or N as its input shares a pair with an output (packed)",
+        help="switch ports of a 1:N splitter: N + 1 (paper), or N if input and output share a duplex port (packed)",
     )
-    wanted = plan.add_mutually_exclusive_group()
-    wanted.add_argument("--serve", metavar="PERCENT", type=positive, default=95.0, help="of the best (default: 95)")
-    wanted.add_argument("--max-price", metavar="PRICE", type=positive, help="the best fabric for this price instead")
-    plan.add_argument("--prices", metavar="FILE", type=Path, help="price table (default: the example's)")
-    plan.add_argument("--example-prices", action="store_true", help="print a price table to start from, and end")
+    target = plan.add_mutually_exclusive_group()
+    target.add_argument(
+        "--serve", metavar="PERCENT", type=positive, default=95.0, help="share of the best served volume (default: 95)"
+    )
+    target.add_argument("--max-price", metavar="PRICE", type=positive, help="maximum price, instead of --serve")
+    plan.add_argument("--prices", metavar="FILE", type=Path, help="price table (default: the example table)")
+    plan.add_argument("--example-prices", action="store_true", help="print an example price table and exit")
     plan.add_argument("--json", action="store_true", help="print JSON")
     plan.set_defaults(run=_fabric_plan)
 
 
 def _register_plan(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     plan = new_parser(subparsers, "plan", "allocate the requests of a file, offline", _PLAN, _PLAN_EXAMPLE)
-    plan.add_argument("file", metavar="INSTANCE.json", help="the instance, `-` for standard input")
+    plan.add_argument("file", metavar="INSTANCE.json", help="instance file; `-` for standard input")
     plan.add_argument(
         "--policy", metavar="NAME", default="paper", help="paper, smith, srpt-lease, or module:Class (default: paper)"
     )
-    how = plan.add_mutually_exclusive_group()
-    how.add_argument("--optimize", metavar="MS", type=positive, help="optimize for so many milliseconds at most")
-    how.add_argument("--exact", action="store_true", help="solve the integer program")
+    solver = plan.add_mutually_exclusive_group()
+    solver.add_argument("--optimize", metavar="MS", type=positive, help="time limit of the optimizer in milliseconds")
+    solver.add_argument("--exact", action="store_true", help="exact solution of the integer program")
     plan.add_argument(
-        "--time-limit", metavar="SECONDS", type=positive, default=60.0, help="for --exact to give up (default: 60)"
+        "--time-limit", metavar="SECONDS", type=positive, default=60.0, help="time limit of --exact (default: 60)"
     )
     plan.add_argument("--json", action="store_true", help="print JSON")
     plan.set_defaults(run=_plan)
@@ -246,7 +288,7 @@ def _register_plan(subparsers: argparse._SubParsersAction[argparse.ArgumentParse
 # --------------------------------------------------------------------------------------------------- running
 
 
-@telling
+@reporting_errors
 def _plan(arguments: argparse.Namespace) -> int:
     from algorithms.b_matching.exact import SolverFailed
     from blast_sim.allocation.plan_command import run
@@ -255,7 +297,7 @@ def _plan(arguments: argparse.Namespace) -> int:
     return _run(lambda given: stoppable(lambda: run(given)), arguments, (SolverFailed,), advice)
 
 
-@telling
+@reporting_errors
 def _fabric_plan(arguments: argparse.Namespace) -> int:
     from algorithms.level_program import SolverFault as NoTree
     from blast_sim.planning.fabric_plan_command import run
@@ -265,7 +307,7 @@ def _fabric_plan(arguments: argparse.Namespace) -> int:
     return _run(lambda given: stoppable(lambda: run(given)), arguments, (NoTree, NoPool), advice)
 
 
-@telling
+@reporting_errors
 def _figures(arguments: argparse.Namespace) -> int:
     require_drawing()
     from blast_sim.figures.saving import MeasurementFailed, run
@@ -273,7 +315,7 @@ def _figures(arguments: argparse.Namespace) -> int:
     return _run(run, arguments, (MeasurementFailed,))
 
 
-@telling
+@reporting_errors
 def _blast_figures(arguments: argparse.Namespace) -> int:
     require_drawing()
     from blast_sim.base.worker_processes import WorkerDied
@@ -283,7 +325,7 @@ def _blast_figures(arguments: argparse.Namespace) -> int:
     return _run(run, arguments, (MeasurementFailed, NoResult, WorkerDied))
 
 
-@telling
+@reporting_errors
 def _pipeline_figures(arguments: argparse.Namespace) -> int:
     require_drawing()
     from blast_sim.figures.pipeline.figures import MeasurementFailed, run
@@ -291,7 +333,7 @@ def _pipeline_figures(arguments: argparse.Namespace) -> int:
     return _run(run, arguments, (MeasurementFailed,))
 
 
-@telling
+@reporting_errors
 def _balanced_figures(arguments: argparse.Namespace) -> int:
     require_drawing()
     from algorithms.balanced.balancing import NoRates
@@ -302,7 +344,7 @@ def _balanced_figures(arguments: argparse.Namespace) -> int:
     return _run(run, arguments, (NoRates, SolverFault, WorkerDied))
 
 
-@telling
+@reporting_errors
 def _fabric_figures(arguments: argparse.Namespace) -> int:
     require_drawing()
     from blast_sim.fabric.paper.evaluation import NoResult
@@ -318,7 +360,7 @@ def _run(
     failures: tuple[type[Exception], ...],
     advice: str = "",
 ) -> int:
-    """Run a command; what fails for no fault of the caller's becomes a sentence, with `advice` behind it."""
+    """Run a command. Report expected failures as one sentence, followed by `advice`, and return the exit status."""
     try:
         run(arguments)
     except failures as error:

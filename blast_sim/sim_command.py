@@ -1,4 +1,4 @@
-"""`blast sim`: the simulators. Loaded at every start of `blast`, so it loads nothing that calculates."""
+"""The command `blast sim`. `blast` imports this module at every start, so it imports no numeric libraries."""
 
 from __future__ import annotations
 
@@ -7,21 +7,23 @@ import os
 import sys
 from pathlib import Path
 
-from blast_sim.base.options import FAILED, WRONG_INPUT, add_parquet, new_parser, telling, whole_number
+from blast_sim.base.options import FAILED, WRONG_INPUT, add_parquet, new_parser, reporting_errors, whole_number
 from blast_sim.base.wrong_input import PluginFailed
 from blast_sim.replay.options import register_replay
 
+PROCESSES = "number of worker processes (default: one per core)"
 _FLOW = """\
-Simulate multicasts, or iterative jobs, on a rack network, or between sites; flows share links max-min
-fairly, with exact events.
+Simulate multicasts or iterative jobs on a rack network, or multicasts between sites. Flows share links max-min fairly,
+with exact event times.
 
-A scenario is a TOML file, or one that comes with the program: fig4 (Figure 4 of the Blast paper), contended (Blast's
-policies where light is scarce), iterative-jobs, hundreds-of-jobs (as many as the paper says that 50 splitters serve),
-methods (all of them side by side), sites (uneven ones over a wide area). `--show` prints it as a start for one's own.
-Its cells, every method on every network beside every background, are run on all cores, or on a Dask cluster.
+SCENARIO is a TOML file or a built-in scenario: fig4 (Figure 4 of the Blast paper), contended (Blast's policies with
+scarce splitters), iterative-jobs, hundreds-of-jobs (the number that the paper states for 50 splitters), methods (all
+methods in comparison), sites (unequal sites over a wide area). --show prints a scenario as a starting point. The cells,
+all combinations of method, network and background traffic, run on all cores or on a Dask cluster.
 
-seconds is the mean completion time with the controller's computation, as the Blast paper adds it: as measured now, as
-recorded once, or so many milliseconds. All but the first repeat bit for bit. The time without it stands beside it.
+The column `seconds` is the mean completion time including the controller's computation, as in the Blast paper.
+--compute sets that computation: measured during the run, recorded earlier, or a
+number of milliseconds. All but `measured` are bit-for-bit repeatable. Another column has the time without computation.
 """
 _FLOW_EXAMPLE = """\
 examples:
@@ -38,15 +40,15 @@ examples:
 Exit status: 0 done, 1 failed, 2 wrong input, 3 some cells have no result.
 """
 _FABRIC = """\
-Simulate multicast inside the fabric of a rack, packet by packet: leaves with packet caches, virtual output queues kept
-in step, drop from head, congestion notification, surrogates. The simulator is compiled: make setup builds it.
+Simulate multicast inside the fabric of a rack, packet by packet: leaves with packet caches, synchronized virtual output
+queues, drop from head, congestion notification, surrogates. The simulator is compiled; `make setup` builds it.
 
-A scenario is a TOML file, or one that comes with the program: one-leaf (a server multicasts to four neighbors and four
-other leaves). `--show` prints it as a start for one's own. What is swept, by --sweep or in the file's [sweep] table
-("flows.0.rate_gbps" = [25, 99]), makes cells, which run on all cores or on a Dask cluster.
+SCENARIO is a TOML file or the built-in scenario one-leaf (a server multicasts to four neighbors and four other leaves).
+--show prints it as a starting point. Each combination of swept values, by --sweep or in the file's [sweep] table
+("flows.0.rate_gbps" = [25, 99]), is a cell. Cells run on all cores or on a Dask cluster.
 
-Printed is a row for each destination of each flow; --json has all results, with the scenario of each cell. The same
-scenario and seed give the same bytes on every machine. A run for which there is not enough memory is not begun.
+The output has a row for each destination of each flow; --json adds all results and the scenario of each cell. The same
+scenario and seed give the same bytes on every machine. The simulator refuses a run that needs more memory than is free.
 """
 _FABRIC_EXAMPLE = """\
 examples:
@@ -60,36 +62,37 @@ examples:
 Exit status: 0 done, 1 failed, 2 wrong input, 3 some cells have no result.
 """
 _FABRIC_TRACE = """\
-Count the events of a trace that `blast sim fabric --trace` has written, by kind, with the times of the first and last
-of each. The form of the file, and a reader for other programs in Python, are in blast_sim/fabric/trace.py.
+Count the events of a trace written by `blast sim fabric --trace`, by kind, with the first and last time of each kind.
+blast_sim/fabric/trace.py documents the file format and has a reader for Python programs.
 """
 _FABRIC_TRACE_EXAMPLE = "example:\n  blast sim fabric-trace events.bin --json"
 
 
 _RERUN = """\
-Compute a simulated result again from its provenance alone, and compare the two to the last bit.
+Recompute a simulation result from its provenance alone, and compare it bit for bit.
 
-FILE is what `blast sim flow`, `replay` or `fabric` has written with --json, --csv or --parquet, or a result that --keep
-has kept. The scenario is in the file; a trace is read again where it was, and must have the same SHA-256; policies and
-methods from outside the package are imported by their names, and must have the same source: to compute a file of
-another person again runs the code that it names.
+FILE is an output of `blast sim flow`, `replay` or `fabric` with --json, --csv or --parquet, or a result stored by
+--keep. The file contains the scenario. A trace is read from its original path and must have the same SHA-256. Plug-in
+policies and methods are imported by name and must have the same source. Caution: recomputing a file from another person
+runs the code that the file names.
 
-For each result `identical` is printed, or the first field that differs with both values. What was computed with
---compute measured is not repeatable, and no difference. Where the code differs, the commit that made the file is named.
+For each result the command prints `identical`, or the first field that differs with both values. Results of --compute
+measured are not repeatable and do not count as differences. If the code differs, the output names the commit that made
+the file.
 """
 _RERUN_EXAMPLE = """\
 examples:
   blast sim flow fig4 --compute recorded --json > fig4.json; blast sim rerun fig4.json
   blast sim rerun results/0f3a9c….json --json
 
-Exit status: 0 all that can be repeated is identical, 1 something differs, 2 the file cannot be computed again.
+Exit status: 0 all repeatable results are identical, 1 a result differs, 2 the file cannot be recomputed.
 """
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `sim` to `blast`."""
     sim = subparsers.add_parser("sim", help="simulate multicasts at full size")
-    kinds = sim.add_subparsers(metavar="WHAT", required=True)
+    kinds = sim.add_subparsers(metavar="SIMULATOR", required=True)
     _register_flow(kinds)
     _register_fabric(kinds)
     register_replay(kinds)
@@ -97,82 +100,90 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def _register_flow(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    flow = new_parser(kinds, "flow", "flow-level simulation of a scenario", _FLOW, _FLOW_EXAMPLE)
+    flow = new_parser(kinds, "flow", "simulate a scenario at flow level", _FLOW, _FLOW_EXAMPLE)
     _add_scenario(flow)
-    flow.add_argument("--seeds", metavar="N|N-N|N,N", type=seeds, default=(0,), help="(default: 0)")
-    for option, what in (("networks", "network"), ("backgrounds", "load")):
-        flow.add_argument(f"--{option}", metavar="NAME,NAME", type=_names, help=f"only cells with such a {what}")
-    for option, what in (("methods", "method"), ("policies", "policy")):
+    flow.add_argument("--seeds", metavar="N|N-N|N,N", type=seeds, default=(0,), help="random seeds (default: 0)")
+    for option, part in (("networks", "network"), ("backgrounds", "load")):
+        flow.add_argument(f"--{option}", metavar="NAME,NAME", type=_names, help=f"filter: cells with this {part}")
+    for option, part in (("methods", "method"), ("policies", "policy")):
         flow.add_argument(
             f"--{option}",
-            f"--{what}",
+            f"--{part}",
             metavar="NAME,NAME",
             type=_names,
-            help=f"only cells with such a {what}; module:Class (from outside the package) is added to every run",
+            help=f"filter: cells with this {part}; a plug-in (module:Class) is added to every run",
         )
     flow.add_argument(
-        "--compute", metavar="measured|recorded|MS", default="measured", help="of a decision (default: measured)"
+        "--compute", metavar="measured|recorded|MS", default="measured", help="time of a decision (default: measured)"
     )
-    flow.add_argument("--stepped", action="store_true", help="solve less often: faster, off by 0.5 percent at most")
+    flow.add_argument("--stepped", action="store_true", help="faster approximate solution, error at most 0.5 percent")
     _add_running(flow)
     flow.set_defaults(run=_flow)
 
 
 def _register_fabric(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    fabric = new_parser(kinds, "fabric", "packet-level simulation of a rack's fabric", _FABRIC, _FABRIC_EXAMPLE)
+    fabric = new_parser(kinds, "fabric", "simulate a rack's fabric at packet level", _FABRIC, _FABRIC_EXAMPLE)
     _add_scenario(fabric)
-    fabric.add_argument("--seeds", metavar="N|N-N|N,N", type=seeds, help="(default: the scenario's)")
-    fabric.add_argument("--trace", metavar="FILE", type=Path, help="write every event of the one cell there, in binary")
+    fabric.add_argument("--seeds", metavar="N|N-N|N,N", type=seeds, help="random seeds (default: seed of the scenario)")
+    fabric.add_argument(
+        "--trace", metavar="FILE", type=Path, help="binary output file for every event of a single cell"
+    )
     _add_running(fabric)
     fabric.set_defaults(run=_fabric)
-    trace = new_parser(kinds, "fabric-trace", "what is in a trace of that", _FABRIC_TRACE, _FABRIC_TRACE_EXAMPLE)
-    trace.add_argument("file", metavar="FILE", type=Path, help="the trace")
+    trace = new_parser(
+        kinds, "fabric-trace", "count the events of a fabric trace", _FABRIC_TRACE, _FABRIC_TRACE_EXAMPLE
+    )
+    trace.add_argument("file", metavar="FILE", type=Path, help="trace file")
     trace.add_argument("--json", action="store_true", help="print JSON")
     trace.set_defaults(run=_fabric_trace)
 
 
 def _register_rerun(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    rerun = new_parser(kinds, "rerun", "a result once more, and whether it is the same", _RERUN, _RERUN_EXAMPLE)
-    rerun.add_argument("file", metavar="FILE", type=Path, help="the result")
+    rerun = new_parser(kinds, "rerun", "recompute a result and compare it", _RERUN, _RERUN_EXAMPLE)
+    rerun.add_argument("file", metavar="FILE", type=Path, help="result file")
     rerun.add_argument(
-        "--processes", metavar="N", type=whole_number(1, 1024), default=os.cpu_count() or 1, help="(default: all cores)"
+        "--processes", metavar="N", type=whole_number(1, 1024), default=os.cpu_count() or 1, help=PROCESSES
     )
     rerun.add_argument("--json", action="store_true", help="print JSON")
     rerun.set_defaults(run=_rerun)
 
 
 def _add_scenario(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("scenario", metavar="SCENARIO", help="a scenario's name, or a file")
-    parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="set a key of the scenario")
+    parser.add_argument("scenario", metavar="SCENARIO", help="built-in scenario, or file")
     parser.add_argument(
-        "--sweep", metavar="KEY=V,V", action="append", default=[], help="run with each of these values (and each seed)"
+        "--set", metavar="KEY=VALUE", action="append", default=[], help="value for a key of the scenario (repeatable)"
+    )
+    parser.add_argument(
+        "--sweep", metavar="KEY=V,V", action="append", default=[], help="values of a key, one cell each (repeatable)"
     )
 
 
 def _add_running(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--keep", metavar="DIR", type=Path, help="keep results there; a sweep that was ended goes on")
     parser.add_argument(
-        "--processes", metavar="N", type=whole_number(1, 1024), default=os.cpu_count() or 1, help="(default: all cores)"
+        "--keep", metavar="DIR", type=Path, help="folder of stored results, from which an interrupted sweep continues"
     )
-    parser.add_argument("--scheduler", metavar="ADDRESS", help="run on the Dask cluster of this scheduler")
-    parser.add_argument("--show", action="store_true", help="print the scenario, and end")
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument("--json", action="store_true", help="print JSON")
-    how.add_argument("--csv", action="store_true", help="print CSV")
+    parser.add_argument(
+        "--processes", metavar="N", type=whole_number(1, 1024), default=os.cpu_count() or 1, help=PROCESSES
+    )
+    parser.add_argument("--scheduler", metavar="ADDRESS", help="Dask scheduler (default: local processes)")
+    parser.add_argument("--show", action="store_true", help="print the scenario and exit")
+    output = parser.add_mutually_exclusive_group()
+    output.add_argument("--json", action="store_true", help="print JSON")
+    output.add_argument("--csv", action="store_true", help="print CSV")
     add_parquet(parser, "the rows of --csv")
 
 
 def seeds(text: str) -> tuple[int, ...]:
-    """The type of a list of seeds: numbers and spans between commas."""
+    """Parse a list of seeds: numbers and ranges, separated by commas."""
     found: list[int] = []
     for part in text.split(","):
         first, dash, last = part.partition("-")
         numbers = (first, last if dash else first)
         if not all(number.isascii() and number.isdecimal() and len(number) <= 9 for number in numbers):
-            raise argparse.ArgumentTypeError(f"{text!r} is no list of seeds: 3, or 0-9, or 1,4,7")
+            raise argparse.ArgumentTypeError(f"{text!r} is not a list of seeds: write 3, 0-9 or 1,4,7")
         found += range(int(numbers[0]), int(numbers[1]) + 1)
     if not found:
-        raise argparse.ArgumentTypeError(f"{text!r} has no seeds")
+        raise argparse.ArgumentTypeError(f"{text!r} has no seeds: write 3, 0-9 or 1,4,7")
     return tuple(dict.fromkeys(found))
 
 
@@ -180,7 +191,7 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, text.split(","))))
 
 
-@telling
+@reporting_errors
 def _flow(arguments: argparse.Namespace) -> int:
     from blast_sim.base.sweep import NoScheduler
     from blast_sim.base.worker_processes import WorkerDied
@@ -193,7 +204,7 @@ def _flow(arguments: argparse.Namespace) -> int:
         return FAILED
 
 
-@telling
+@reporting_errors
 def _fabric(arguments: argparse.Namespace) -> int:
     from blast_sim.base.sweep import NoScheduler
     from blast_sim.fabric.command import run
@@ -206,12 +217,12 @@ def _fabric(arguments: argparse.Namespace) -> int:
         return FAILED
 
 
-@telling
+@reporting_errors
 def _rerun(arguments: argparse.Namespace) -> int:
     from blast_sim.rerun.result_file import prefer_solver, read_result
 
     file = read_result(arguments.file)
-    # Before anything is loaded that calculates.
+    # Imported first: the solver must be chosen before any module is imported that uses it.
     prefer_solver(file)
     from blast_sim.base.worker_processes import WorkerDied
     from blast_sim.fabric.simulator import NoSimulator, RunFailed
@@ -224,7 +235,7 @@ def _rerun(arguments: argparse.Namespace) -> int:
         return WRONG_INPUT
 
 
-@telling
+@reporting_errors
 def _fabric_trace(arguments: argparse.Namespace) -> int:
     from blast_sim.fabric.trace_command import run
 

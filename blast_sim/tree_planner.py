@@ -1,7 +1,7 @@
-"""Plans the trees of one transfer, and plans them anew as the network turns out to be another one.
+"""Plans the trees of one transfer, and replans them as the network changes.
 
-What sends data knows no algorithms, and finds this by its entry point (group `blast.tree_planners`). Hosts are names,
-rates are bits/s of data, and seconds are of one clock.
+The sender does not depend on algorithms, and finds this module by its entry point (group `blast.tree_planners`). Hosts
+are names, rates are bits/s of data, and seconds are of one clock.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from algorithms.balanced.best_trees import without_thin
 from algorithms.balanced.estimate import Estimate, Flow, Part, Place
 from algorithms.balanced.exact import exact
 from algorithms.balanced.network import InvalidNetwork, Network
-from algorithms.balanced.plan import NOBODY, Plan, edges, kept_within, max_rate
+from algorithms.balanced.plan import NO_HOST, Plan, edges, kept_within, max_rate
 from blast_sim.base.wrong_input import WrongInput
 from blast_sim.trees.network_file import read_network
 
@@ -32,7 +32,7 @@ Measured = tuple[str, str, float, float, bool]
 
 @dataclass(frozen=True, slots=True)
 class PlannedTrees:
-    """Trees as (rate, parents), and the rate at which everybody gets the data by them."""
+    """Trees as (rate, parents), and the total rate at which every receiver gets the data."""
 
     rate: float
     trees: tuple[tuple[float, Parents], ...]
@@ -40,7 +40,7 @@ class PlannedTrees:
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """What was found slow, to be probed by a stream from `sender` to `receiver`."""
+    """A slow place, to be probed by a stream from `sender` to `receiver`."""
 
     sender: str
     receiver: str
@@ -69,8 +69,8 @@ class TreePlanner:
         return self._use(_best(self._part))
 
     def chain_rate(self, order: Iterable[str]) -> float:
-        """What a pipeline in this order reaches. Raises WrongInput."""
-        network, parents, before = self._estimate.network, [NOBODY] * len(self._hosts), self.root
+        """Return the rate of a pipeline in this order. Raises WrongInput."""
+        network, parents, before = self._estimate.network, [NO_HOST] * len(self._hosts), self.root
         for name in order:
             parents[self._place(name)] = self._place(before)
             before = name
@@ -89,19 +89,19 @@ class TreePlanner:
             return None
         part = self._among(self._part.hosts[host] for host in self._part.receivers)
         plan, present = _best(part), kept_within(part, self._plan)
-        # What a tree that has stopped was given arrives by no other one.
+        # Data assigned to a stopped tree arrives by no other tree.
         if plan.rate < GAIN * present.rate and all(present.rates):
             return None
         self._part = part
         return self._use(plan)
 
     def suspect(self, now: float) -> Suspect | None:
-        """What is to be probed next; None: nothing is due."""
+        """Return the next place to probe; None if no probe is due."""
         place = self._estimate.suspect(now)
         return None if place is None else Suspect(self._hosts[place.sender], self._hosts[place.receiver], place)
 
     def probed(self, suspect: Suspect, rate: float) -> None:
-        """So much went over it besides what was under way."""
+        """Record the rate of a probe, in addition to other traffic there."""
         self._estimate.probed(
             suspect.place, rate + sum(flow.rate for flow in self._flows if _uses(flow, suspect.place))
         )
@@ -115,7 +115,7 @@ class TreePlanner:
         return PlannedTrees(plan.rate, tuple(trees))
 
     def _among(self, receivers: Iterable[str]) -> Network:
-        """The network of the root and these hosts alone: nobody else passes anything on."""
+        """Return the network of the root and these hosts alone: no other host forwards."""
         whole = self._estimate.network
         kept = [whole.root, *(self._place(name) for name in receivers)]
         try:

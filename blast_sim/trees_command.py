@@ -1,4 +1,4 @@
-"""`blast trees`: its options. Loaded at every start of `blast`, so it loads nothing that calculates."""
+"""The options of `blast trees`. `blast` imports this module at every start, so it imports no numeric libraries."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ import argparse
 import sys
 from pathlib import Path
 
-from blast_sim.base.options import DONE, FAILED, new_parser, telling, whole_number
+from blast_sim.base.options import DONE, FAILED, new_parser, reporting_errors, whole_number
 from blast_sim.base.stoppable import stoppable
 
 METHODS = ("exact", "balanced", "fpfr", "bottleneck", "semi-flat")
 ORDERS = ("index", "random", "widest")
-"""Those of `algorithms.balanced.fpfr`, which this module must not load."""
+"""The orders of `algorithms.balanced.fpfr`, which this module must not import."""
 
 _DESCRIPTION = """\
-Plan a multicast over several trees at once, so that together they carry as much as paths and access links allow.
+Plan a multicast over several trees at once, whose total rate is the highest that paths and access links allow.
 
-exact       the highest rate that any trees reach, proven by the bound; to some of the hosts close to it
+exact       the highest rate of any trees, proven by the bound; near-optimal if only some hosts receive
 balanced    the trees of fpfr at their best rates (den Burger, Kielmann, Bal: Balanced Multicasting, SC 2005)
 fpfr        trees by depth-first search, at the rates that they reach without traffic shaping
 bottleneck  one tree over the widest paths
-semi-flat   one tree of the least height
+semi-flat   one tree of minimum height
 
-The paper does not define the order of FPFR's searches, and the result depends on it: --fpfr-order takes the host with
-the lowest index first, any host (--seed), or the widest path. Every plan stands beside the bound that `exact` proves.
-Hosts that are neither root nor receivers may pass data on.
+The result of FPFR depends on the order of its searches, which the paper does not define: --fpfr-order starts with the
+host of the lowest index, a random host (--seed), or the widest path. The output compares every plan with the bound that
+`exact` proves. Hosts that are neither root nor receiver may forward data.
 """
 _EXAMPLE = """\
 examples:
@@ -33,38 +33,38 @@ examples:
   blast trees network.json --method balanced --svg trees.svg
   blast trees network.json --method fpfr --fpfr-order random --seed 7
 
-network.json (rates in any one unit; a host without `out` or `in` has no limit; a link of rate 0 is dead):
+network.json (rates in any one unit; a host without `out` or `in` has no limit; a link of rate 0 is unused):
   {"hosts": ["a", "b", "c"], "root": "a", "receivers": "all",
    "links": [["a", "b", 10], ["a", "c", 8], ["b", "c", 4], ["c", "b", 4]],
    "out": {"a": 10, "b": 10, "c": 10}, "in": {"b": 10, "c": 10}}
 
-The answer as JSON: {"provenance", "rate", "bound", "trees": [{"rate", "edges": [[from, to]...]}...]}.
+JSON output: {"provenance", "rate", "bound", "trees": [{"rate", "edges": [[from, to]...]}...]}.
 """
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `trees` to `blast`."""
     trees = new_parser(subparsers, "trees", "plan balanced multicast trees for a network", _DESCRIPTION, _EXAMPLE)
-    trees.add_argument("file", metavar="NETWORK.json", help="the network, `-` for standard input")
-    trees.add_argument("--method", choices=METHODS, default="exact", help="(default: exact)")
+    trees.add_argument("file", metavar="NETWORK.json", help="network file; `-` for standard input")
+    trees.add_argument("--method", choices=METHODS, default="exact", help="planning method (default: exact)")
     trees.add_argument(
         "--fpfr-order",
         choices=ORDERS,
         help="order of the searches of fpfr and balanced (default: widest)",
     )
     trees.add_argument(
-        "--seed", metavar="N", type=whole_number(0, 2**63 - 1), help="seed of the order random (default: 0)"
+        "--seed", metavar="N", type=whole_number(0, 2**63 - 1), help="seed of --fpfr-order random (default: 0)"
     )
     trees.add_argument(
-        "--max-trees", metavar="K", type=whole_number(1, 1_000_000), help="maximum number of trees; prints the loss"
+        "--max-trees", metavar="K", type=whole_number(1, 1_000_000), help="maximum number of trees; the loss is printed"
     )
-    how = trees.add_mutually_exclusive_group()
-    how.add_argument("--json", action="store_true", help="print JSON")
-    how.add_argument("--svg", metavar="FILE", type=Path, help="draw the trees there as well")
+    output = trees.add_mutually_exclusive_group()
+    output.add_argument("--json", action="store_true", help="print JSON")
+    output.add_argument("--svg", metavar="FILE", type=Path, help="SVG output file for a drawing of the trees")
     trees.set_defaults(run=_trees)
 
 
-@telling
+@reporting_errors
 def _trees(arguments: argparse.Namespace) -> int:
     from algorithms.balanced.balancing import NoRates
     from algorithms.balanced.master import SolverFault

@@ -1,6 +1,6 @@
-"""Addresses on the loopback for a lab's own servers, kept before they start and when they start anew.
+"""Loopback addresses for a lab's servers, reserved before the servers start and while they restart.
 
-A port that is merely found free is anybody's again at once: the next socket that asks for one may get it.
+A port that is only found to be free is available to other processes at once: the next bind may take it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ LOOPBACK = "127.0.0.1"
 
 
 class ReservedAddresses:
-    """Each is bound here, where nobody listens; a server that sets SO_REUSEADDR, as servers do, can listen there."""
+    """Reserved addresses: each is bound without listening; a server that sets SO_REUSEADDR, as servers do, can listen
+    there.
+    """
 
     def __init__(self) -> None:
         self._held = ExitStack()
@@ -30,7 +32,7 @@ class ReservedAddresses:
 
 
 def free_address() -> str:
-    """An address on the loopback where nothing listened a moment ago, for who cannot keep it (`ReservedAddresses`)."""
+    """Return a loopback address that was free a moment ago, for callers that cannot use `ReservedAddresses`."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         probe.bind((LOOPBACK, 0))
         return f"{LOOPBACK}:{probe.getsockname()[1]}"

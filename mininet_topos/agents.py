@@ -25,7 +25,7 @@ class Inhabited(Protocol):
 
     @property
     def id(self) -> str:
-        """What all its processes are marked with."""
+        """The mark of all its processes."""
 
     def pid(self, host: str) -> int:
         """The process that holds a host's network namespace."""
@@ -36,10 +36,11 @@ class Inhabited(Protocol):
 
 @dataclass(frozen=True)
 class AgentPlaces:
-    """Where the agents of a lab keep things.
+    """The folders of a lab's agents.
 
-    Each has one folder, called `folder` by senders: the one with the host's name below `data`. Configurations and logs
-    are in `papers`. Who knows what is in the file `secret` may send to all of them. `durable`: files are synced.
+    Each agent has one folder, called `folder` by senders: the one with the host's name below `data`. Configurations and
+    logs are in `papers`. The content of the file `secret` authorizes sending to all of them. `durable`: files are
+    synced.
     """
 
     folder: str
@@ -101,7 +102,7 @@ class Agents:
         return self.places.data / host
 
     def log(self, host: str) -> Path:
-        """What a host's agent writes."""
+        """Return the log file of a host's agent."""
         return self.places.papers / f"agent-{host}.log"
 
     def _start(self, host: str) -> LabProcess:
@@ -123,7 +124,7 @@ class Agents:
         )
 
     def _stop(self) -> None:
-        # All at once: each may take a while to say goodbye.
+        # All at once: each may take a while to end.
         for process in self._processes.values():
             if process.running:
                 os.kill(process.pid, signal.SIGTERM)

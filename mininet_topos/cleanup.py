@@ -1,8 +1,8 @@
-"""Remove a lab, all of it and nothing else, whatever state its owner left it in.
+"""Removal of a lab, complete and limited to this lab, whatever state its owner left it in.
 
-What belongs to a lab is found by marks that survive its owner's death: processes by `BLAST_LAB` in their environment,
-bridges by `external_ids`, interfaces by their prefix. Namespaces have no name of their own and end with the last
-process in them. Nothing is found by a process's name, and no pattern can match another lab's things.
+Marks that survive the owner's death identify the parts of a lab: processes by `BLAST_LAB` in their environment, bridges
+by `external_ids`, interfaces by their prefix. Namespaces have no name and end with the last process in them. Nothing is
+found by a process's name, and no pattern can match parts of another lab.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _GRACE_SECONDS = 5.0
 _KILLED_SECONDS = _LINKS_SECONDS = 60.0
 """Guards against waiting for ever for the kernel, which on a busy machine takes its time."""
 _NOT_RUNNING = tuple(os.strerror(number) for number in (errno.ENOENT, errno.ECONNREFUSED))
-"""Nobody has made the socket of Open vSwitch's database, or nobody listens at it any more."""
+"""Errors if the socket of Open vSwitch's database does not exist, or has no listener."""
 
 
 @dataclass(frozen=True)
 class Removed:
-    """What was removed of one lab. `bridges` is None where nobody could look: Open vSwitch does not run."""
+    """The removed parts of one lab. `bridges` is None if Open vSwitch is not running."""
 
     lab: str
     processes: int
@@ -154,7 +154,7 @@ def _mark_of(pid: int) -> str | None:
 
 
 def _marked_bridges() -> dict[str, str] | None:
-    """Bridge → lab, of all labs; None where Open vSwitch is installed, but nobody can ask it."""
+    """Return bridge → lab for all labs, or None if Open vSwitch is installed but not running."""
     if shutil.which("ovs-vsctl") is None:
         return {}
     command = ["ovs-vsctl", "--timeout=30", "--format=json", "--columns=name,external_ids", "find", "Bridge"]

@@ -1,4 +1,4 @@
-"""`blast lab up|list|down|demo|replay|spark|sites` on the command line."""
+"""The command `blast lab up|list|down|demo|replay|spark|sites`."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ MAX_CONTROLLERS = 7
 _UP_EXAMPLE = """\
 example:
   blast lab up --preset small --racks 4 --splitters 4x1,8x1
-      four racks of two hosts, one splitter 1:4 and one 1:8, the controller running, Mininet's prompt
+      four racks of two hosts, a 1:4 and a 1:8 splitter, the controller, and Mininet's prompt
   blast lab up --controllers 3
-      three controllers: kill the one that leads, or ask it by `blast step-down`, and another takes over
+      three controllers: kill the leader or use `blast step-down`, and a standby takes over
   sleep infinity | blast lab up --preset paper-testbed --json
-      for scripts: one JSON line when ready, then until SIGTERM or end of input"""
+      for scripts: one JSON line when ready; the lab ends at SIGTERM or end of input"""
 _DOWN_EXAMPLE = """\
 example:
-  blast lab down b3f2      remove one lab, also after its owner crashed
+  blast lab down b3f2      remove one lab, even after its owner crashed
   blast lab down           remove every lab on this machine"""
 _LAB_EXAMPLE = """\
 examples:
-  blast lab demo                        play everything once, measured
-  blast lab up --preset small           a lab to type at
+  blast lab demo                        run all scenes once, measured and checked
+  blast lab up --preset small           an interactive lab
   blast lab replay sample --first 24    a trace, scaled down, with real data
   blast lab spark                       Spark's own examples on a cluster in the racks
   blast lab sites --preset gridlab      sites whose paths differ, an agent in each
-  blast lab list                        which labs there are
+  blast lab list                        list the labs
   blast lab down b3f2                   remove a lab"""
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `lab` and its sub-commands; each sets `run`, a function from the parsed options to the exit status."""
+    """Add `lab` and its subcommands; each sets `run`, a function from the parsed options to the exit status."""
     lab = subparsers.add_parser(
         "lab",
         help="Mininet with an emulated optical fabric (root)",
@@ -69,22 +69,32 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 
 def add_plan_options(parser: argparse.ArgumentParser) -> None:
-    """The options that choose a plan; `plan_from` reads them."""
-    parser.add_argument("--preset", choices=sorted(PRESETS), default="small", help="what to start from (small)")
-    parser.add_argument("--racks", type=int, metavar="N", help="racks, 2 to 32")
-    parser.add_argument("--hosts", type=int, metavar="N", dest="hosts_per_rack", help="hosts in each rack")
-    parser.add_argument("--optical-ports", type=int, metavar="N", dest="optical_ports_per_rack", help="1 or 2 per rack")
-    parser.add_argument("--splitters", metavar="WAYSxCOUNT,…", help="for example 4x2,8x1")
-    parser.add_argument("--light-rate", type=float, metavar="MBPS", dest="light_rate_mbps", help="of an optical port")
-    parser.add_argument("--access-rate", type=float, metavar="MBPS", dest="access_rate_mbps", help="of a host's link")
-    parser.add_argument("--oversubscription", type=float, metavar="F", help="hosts times access rate, over the uplink")
+    """Add the options that choose a plan; `plan_from` reads them."""
+    parser.add_argument("--preset", choices=sorted(PRESETS), default="small", help="base preset (default: small)")
+    parser.add_argument("--racks", type=int, metavar="N", help="number of racks, 2 to 32")
+    parser.add_argument("--hosts", type=int, metavar="N", dest="hosts_per_rack", help="hosts per rack")
+    parser.add_argument(
+        "--optical-ports", type=int, metavar="N", dest="optical_ports_per_rack", help="optical ports per rack, 1 or 2"
+    )
+    parser.add_argument("--splitters", metavar="WAYSxCOUNT,…", help="splitters, such as 4x2,8x1")
+    parser.add_argument(
+        "--light-rate", type=float, metavar="MBPS", dest="light_rate_mbps", help="rate of an optical port"
+    )
+    parser.add_argument(
+        "--access-rate", type=float, metavar="MBPS", dest="access_rate_mbps", help="rate of a host's link"
+    )
+    parser.add_argument(
+        "--oversubscription", type=float, metavar="F", help="ratio of the hosts' access rates to the uplink"
+    )
     parser.add_argument("--shared-datapath", action="store_true", default=None, help="all racks on one bridge")
-    parser.add_argument("--loop-leaf", action="store_true", default=None, help="senders must see their own light")
-    parser.add_argument("--mtu", type=int, metavar="BYTES", help="of every link")
+    parser.add_argument(
+        "--loop-leaf", action="store_true", default=None, help="loop leaf for each sender's own receiver"
+    )
+    parser.add_argument("--mtu", type=int, metavar="BYTES", help="MTU of every link")
 
 
 def plan_from(options: argparse.Namespace) -> LabPlan:
-    """The plan that the options describe. Raises `PlanError`."""
+    """Return the plan that the options describe. Raises `PlanError`."""
     names = ("racks", "hosts_per_rack", "optical_ports_per_rack", "light_rate_mbps", "access_rate_mbps")
     names += ("oversubscription", "shared_datapath", "loop_leaf", "mtu")  # type: ignore[assignment]
     changes = {name: value for name in names if (value := getattr(options, name)) is not None}
@@ -94,7 +104,7 @@ def plan_from(options: argparse.Namespace) -> LabPlan:
 
 
 def guarded(action: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
-    """`action` with what a lab raises as one sentence on standard error: status 2 for wrong input, 1 for the rest."""
+    """Wrap `action` to report a lab's errors as one sentence: status 2 for wrong input, 1 for others."""
 
     def run(options: argparse.Namespace) -> int:
         try:
@@ -114,7 +124,7 @@ def guarded(action: Callable[[argparse.Namespace], int]) -> Callable[[argparse.N
 def _register_up(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     up = commands.add_parser(
         "up",
-        help="build a lab, start its controller, give Mininet's prompt",
+        help="build a lab with a controller and open Mininet's prompt",
         epilog=_UP_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -124,11 +134,11 @@ def _register_up(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         type=_controllers,
         default=1,
         metavar="N",
-        help="of which one leads; their journal is in etcd (1)",
+        help="number of controllers; more than 1 share a journal in etcd (default: 1)",
     )
-    up.add_argument("--no-controller", action="store_true", help="start none; ToRs keep trying its address")
-    up.add_argument("--no-agents", dest="agents", action="store_false", help="start none: hosts receive nothing")
-    up.add_argument("--json", action="store_true", help="one JSON line when ready instead of the prompt")
+    up.add_argument("--no-controller", action="store_true", help="no controller; ToRs keep connecting to its address")
+    up.add_argument("--no-agents", dest="agents", action="store_false", help="no agents; hosts receive nothing")
+    up.add_argument("--json", action="store_true", help="one JSON line when ready, instead of the prompt")
     up.set_defaults(run=guarded(_up))
 
 
@@ -141,14 +151,14 @@ def _controllers(text: str) -> int:
 def _register_down(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     lower = commands.add_parser(
         "down",
-        help="remove a lab, or all, also after a crash",
+        help="remove one or all labs, even after a crash",
         epilog=_DOWN_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     which = lower.add_mutually_exclusive_group()
-    which.add_argument("lab", nargs="?", metavar="ID", help="the lab's id (all labs)")
-    which.add_argument("--owner", type=int, metavar="PID", help="what this process has built and left behind")
-    lower.add_argument("--json", action="store_true", help="what was removed, as JSON")
+    which.add_argument("lab", nargs="?", metavar="ID", help="id of the lab (default: all labs)")
+    which.add_argument("--owner", type=int, metavar="PID", help="labs left behind by this process")
+    lower.add_argument("--json", action="store_true", help="print the removed labs as JSON")
     lower.set_defaults(run=guarded(_down))
 
 
@@ -185,7 +195,7 @@ def _up(options: argparse.Namespace) -> int:
         else:
             sys.stdout.write(_greeting(described, plan))
             sys.stdout.flush()
-            # What the prompt's own commands print is a log level of Mininet's.
+            # Mininet prints the output of its prompt's commands at a log level.
             setLogLevel("output")
             with hearing_signals():
                 LabPrompt(lab, agents)
@@ -198,13 +208,13 @@ def _wait_for_end_of_input() -> None:
 
 
 def _greeting(lab: dict[str, object], plan: LabPlan) -> str:
-    serves = f"controller at {lab['thrift']}" if lab["thrift"] else f"no controller; ToRs try {lab['openflow']}"
+    serves = f"controller at {lab['thrift']}" if lab["thrift"] else f"no controller; ToRs connect to {lab['openflow']}"
     return (
         f"lab {lab['lab']}: {plan.summary}\n"
         f"{serves}, TL1 at {lab['tl1']}, configuration {lab['config']}\n"
         f"{_where_to_look(lab)}"
         f"{_how_to_send(lab)}"
-        "`help` lists commands, among them cut, deny and reboot\n"
+        "`help` lists commands, such as cut, deny and reboot\n"
         f"leave with `exit`; after a crash: blast lab down {lab['lab']}\n"
     )
 
@@ -217,7 +227,7 @@ def _how_to_send(lab: dict[str, object]) -> str:
     if lab["received"] is None:
         return ""
     return (
-        f"every host has an agent, and what it receives in {lab['received']}/HOST; try\n"
+        f"each host runs an agent, which stores received files in {lab['received']}/HOST; try:\n"
         "    r1h1 blast send FILE --to r2h1,r3h1\n"
     )
 
@@ -228,21 +238,23 @@ def _down(options: argparse.Namespace) -> int:
     if options.json:
         sys.stdout.write(json.dumps({"removed": [asdict(lab) for lab in removed]}) + "\n")
     else:
-        sys.stdout.writelines(f"{_told(lab)}\n" for lab in removed)
+        sys.stdout.writelines(f"{_summary(lab)}\n" for lab in removed)
     if not removed and not options.json:
         whose = "on this machine" if options.owner is None else f"of process {options.owner}"
-        sys.stdout.write(f"there is no lab {whose}\n")
+        sys.stdout.write(f"no lab found {whose}\n")
     return PARTLY if any(lab.bridges is None for lab in removed) else DONE
 
 
-def _told(lab: Removed) -> str:
-    bridges = "no bridges, for Open vSwitch does not run" if lab.bridges is None else f"{lab.bridges} bridges"
-    again = f"; start it and `blast lab down {lab.lab}` once more if it had any" if lab.bridges is None else ""
+def _summary(lab: Removed) -> str:
+    bridges = "no bridges (Open vSwitch is not running)" if lab.bridges is None else f"{lab.bridges} bridges"
+    again = (
+        f"; to remove them, start Open vSwitch and run `blast lab down {lab.lab}` again" if lab.bridges is None else ""
+    )
     return f"lab {lab.lab} removed: {lab.processes} processes, {bridges}, {lab.links} interfaces{again}"
 
 
 def _labs_to_remove(options: argparse.Namespace) -> list[str]:
-    """Raises `PlanError` for a lab that is not there."""
+    """Return the ids of the labs to remove. Raises `PlanError` for an unknown lab."""
     if options.owner is not None:
         return labs_built_by(options.owner)
     known = found_labs()

@@ -1,4 +1,4 @@
-"""The controller's configuration for a lab: what an operator would write by hand for a machine room, as TOML."""
+"""The controller's configuration for a lab, as TOML like that of a real machine room."""
 
 from __future__ import annotations
 

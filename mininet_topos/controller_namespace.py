@@ -21,7 +21,7 @@ _HOLD = "ip link set lo up && echo && exec sleep infinity"
 
 
 class Side(Enum):
-    """What a controller may be cut off from."""
+    """A side from which a controller can be cut off."""
 
     ETCD = "etcd"
     DEVICES = "devices"
@@ -29,15 +29,15 @@ class Side(Enum):
 
 
 class ControllerNamespace:
-    """Made at once, and gone with `end`. Raises `ProcessFault`.
+    """A network namespace for a controller, created at once and removed by `end`. Raises `ProcessFault`.
 
-    `outward` are addresses outside that it needs, `inward` those that it listens at, each by whom they belong to.
+    `outward` are addresses outside that the controller needs, `inward` its listening addresses, each by its side.
     """
 
     def __init__(self, lab: str, outward: Mapping[str, Side], inward: Mapping[str, Side]) -> None:
         self._gates = {side: Gate() for side in Side}
         self._undo = ExitStack()
-        # What holds the namespace ends with the lab, whatever becomes of that: by its mark, or with this process.
+        # The process that keeps the namespace ends with the lab in any case: by its mark, or with this process.
         command = ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "sh", "-c", _HOLD]
         self._holder = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env={**os.environ, MARK: lab}

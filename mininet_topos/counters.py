@@ -11,7 +11,7 @@ from mininet_topos.plan import LabPlan
 
 @dataclass(frozen=True)
 class Traffic:
-    """What an interface has carried since it was made, in bytes and packets of the link layer."""
+    """Traffic of an interface since its creation, in bytes and packets of the link layer."""
 
     sent_bytes: int
     received_bytes: int

@@ -1,4 +1,4 @@
-"""How a process that owns a lab ends before its time: through every `finally` on the way, so that the lab goes too."""
+"""Termination of a process that owns a lab: it runs every `finally`, so that the lab is removed too."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NoReturn
 
 _REQUESTS = (signal.SIGTERM, signal.SIGHUP)
 _FAULT = signal.SIGUSR1
-"""What another thread interrupts the main one with, whatever it waits for."""
+"""The signal by which another thread interrupts the main one in any wait."""
 _HEARING_SECONDS = 1.0
 
 
@@ -26,7 +26,7 @@ def end_in_order(status: int, *more: signal.Signals) -> None:
 
 
 def ending_by_fault(status: int) -> Callable[[str], None]:
-    """A function that any thread may call to say a sentence on standard error, and to end the main thread likewise."""
+    """Return a function that any thread may call to print an error and end the main thread in order."""
     signal.signal(_FAULT, _leaving(status, _REQUESTS))
 
     def end(sentence: str) -> None:
@@ -40,10 +40,10 @@ def ending_by_fault(status: int) -> Callable[[str], None]:
 
 @contextmanager
 def hearing_signals() -> Iterator[None]:
-    """While the block reads lines from a terminal, a signal is heard whenever it comes.
+    """Handle signals promptly while the block reads lines from a terminal.
 
-    Who reads there waits in C: a signal that came in the instant before would be noticed with the next key only. So the
-    wait is interrupted now and then, and Python sees what else has come.
+    The read waits in C: a signal just before it would be handled at the next key only. So the wait is interrupted
+    periodically, and Python handles pending signals.
     """
     before = signal.signal(signal.SIGALRM, lambda _number, _frame: None)
     signal.setitimer(signal.ITIMER_REAL, _HEARING_SECONDS, _HEARING_SECONDS)

@@ -1,7 +1,7 @@
-"""What hosts of a lab have beside their network, so that `blast send` at a host needs no option for where it is.
+"""The environment of lab hosts, which makes `blast send` at a host work without options for addresses.
 
-An agent each; every other host's name; the controller, on the host's own loopback (relay.py); and in the host's shell
-the variables that `blast` reads. What an agent receives is kept in memory, in a folder with its host's name.
+Each host has an agent; the other hosts' names; the controller, on the host's own loopback (relay.py); and in the host's
+shell the variables that `blast` reads. Received files are kept in memory, in a folder with the host's name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mininet_topos.plan import LabPlan
 from mininet_topos.relay import addresses_of, relay
 
 FOLDER = "incoming"
-"""What senders call it."""
+"""The folder's name for senders."""
 _HOSTS_FILE = "/etc/hosts"
 
 
@@ -62,7 +62,7 @@ def hosts_file(of_machine: str, hosts: Mapping[str, str]) -> str:
 
 
 def environment(host: str, controllers: str, secret: Path) -> dict[str, str]:
-    """What `blast` at a host finds in its environment; no `controllers`: there is none."""
+    """Return the environment of `blast` at a host; without `controllers` there is none."""
     scripts = sysconfig.get_path("scripts")
     return {
         "BLAST_HOST": host,
@@ -73,7 +73,7 @@ def environment(host: str, controllers: str, secret: Path) -> dict[str, str]:
 
 
 def shell_of(lab: Lab, host: str) -> dict[str, str]:
-    """The variables in a host's shell that are its own, for whoever starts something there otherwise."""
+    """Return the variables of a host's shell, for processes that are started there in other ways."""
     return environment(host, addresses_of(lab) if lab.controller_pid is not None else "", _secret_of(lab))
 
 

@@ -1,18 +1,18 @@
-"""What can go wrong in a lab, in one tree: first whose fault it is, then what happened."""
+"""The errors of a lab, in one hierarchy by responsible party."""
 
 from __future__ import annotations
 
 
 class LabError(Exception):
-    """Base of everything that a lab raises on purpose; the text is one sentence for the user."""
+    """Base of all deliberate errors of a lab; the text is one sentence for the user."""
 
 
 class PlanError(LabError, ValueError):
-    """The caller asked for a lab that cannot be built (our side's input is wrong)."""
+    """The requested lab cannot be built: the input is wrong."""
 
 
 class HostError(LabError):
-    """This machine lacks something that a lab needs, or the kernel or Open vSwitch refused a command."""
+    """This machine lacks a requirement of a lab, or the kernel or Open vSwitch refused a command."""
 
 
 class FabricRefused(LabError, ValueError):
@@ -28,16 +28,16 @@ class ProcessFault(LabError):
 
 
 class DemoError(LabError):
-    """A scene of the demo did not go as it must, so that it cannot be played on."""
+    """A scene of the demo failed in a way that prevents further scenes."""
 
 
 class RateTooHigh(LabError):
-    """This machine cannot carry the planned light rate; `factor` is a rate factor (1:factor) that should fit."""
+    """This machine cannot sustain the planned optical rate; `factor` is a rate factor (1:factor) that should fit."""
 
     def __init__(self, loss: float, rate_mbps: float, factor: int) -> None:
         super().__init__(
-            f"{loss:.2%} of the packets were lost at {rate_mbps:g} Mbit/s of light: "
-            f"this machine carries a rate factor of 1:{factor}, so plan --light-rate {10_000 / factor:g}"
+            f"{loss:.2%} of the packets were lost at an optical rate of {rate_mbps:g} Mbit/s: "
+            f"this machine sustains a rate factor of 1:{factor}; use --light-rate {10_000 / factor:g}"
         )
         self.loss = loss
         self.factor = factor

@@ -1,4 +1,4 @@
-"""What may be typed at a lab's prompt to break something: checked against the plan before anything is done."""
+"""Parsing of the prompt's fault commands: checked against the plan before any change."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from mininet_topos.plan import OPTICAL_SWITCH, LabPlan
 
 RECEIVE = "rx"
 CONTROLLER = "controller"
-_NEEDED = "say which fiber: a rack and rx (r3 rx), a splitter (s1), or an output of one (s1/10)"
-_PORTS = "say what the switch is to deny: all, none, or connecting inputs or outputs (in 3,4 or out 3,4)"
+_NEEDED = "name a fiber: a rack and rx (r3 rx), a splitter (s1), or a splitter output (s1/10)"
+_PORTS = "name the connects to deny: all, none, inputs (in 3,4) or outputs (out 3,4)"
 
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """What the optical switch denies: connecting these inputs or outputs, or `everything`."""
+    """The connects that the optical switch denies: from these inputs, to these outputs, or `everything`."""
 
     inputs: tuple[int, ...] = ()
     outputs: tuple[int, ...] = ()
@@ -27,7 +27,7 @@ class Denied:
 
 
 def read_fiber(plan: LabPlan, words: Sequence[str]) -> str:
-    """The element whose fiber is meant, as `faults.fiber` has it.
+    """Return the element whose fiber is named, as `faults.fiber` expects it.
 
     Raises PlanError.
     """
@@ -54,24 +54,26 @@ def read_fiber(plan: LabPlan, words: Sequence[str]) -> str:
 
 
 def is_partition(words: Sequence[str]) -> bool:
-    """Whether a controller is to be cut off, and no fiber."""
+    """Return whether the words name a controller partition, not a fiber."""
     return bool(words) and words[0].removeprefix(CONTROLLER).isdecimal() and words[0].startswith(CONTROLLER)
 
 
 def read_partition(words: Sequence[str]) -> tuple[int, list[Side]]:
-    """Of `controller2 etcd`: which controller, and from what (all, where nothing is said). Raises PlanError."""
+    """Parse `controller2 etcd` into a controller and the cut sides (default: all). Raises PlanError."""
     sides = {side.value: side for side in Side}
     for word in words[1:]:
         if word not in sides:
-            raise PlanError(f"a controller is cut off from {', '.join(sides)}, or from all; not from {word!r}")
+            raise PlanError(
+                f"cannot cut a controller off from {word!r}: use {', '.join(sides)}, or none of them for all"
+            )
     return int(words[0].removeprefix(CONTROLLER)), [sides[word] for word in words[1:]] or list(Side)
 
 
 def read_seconds(words: Sequence[str]) -> float:
-    """Of `ocs1 2s`. Raises PlanError."""
+    """Parse `ocs1 2s`. Raises PlanError."""
     rest = read_switch(words)
     if len(rest) != 1:
-        raise PlanError(f"say for how long: {OPTICAL_SWITCH} 2s, or {OPTICAL_SWITCH} 0 for as ever")
+        raise PlanError(f"name a delay: {OPTICAL_SWITCH} 2s, or {OPTICAL_SWITCH} 0 to reset it")
     try:
         return parse_seconds(rest[0])
     except ValueError as error:
@@ -79,15 +81,15 @@ def read_seconds(words: Sequence[str]) -> float:
 
 
 def read_decibels(words: Sequence[str]) -> float:
-    """Raises PlanError."""
+    """Parse the decibels of the last word. Raises PlanError."""
     try:
         return float(words[-1].removesuffix("dB"))
     except (ValueError, IndexError) as error:
-        raise PlanError("say how many decibels, last: r3 rx 5; with 0 it is good again") from error
+        raise PlanError("name the loss in dB as the last word: r3 rx 5, or r3 rx 0 to reset it") from error
 
 
 def read_denied(plan: LabPlan, words: Sequence[str]) -> Denied:
-    """Of `ocs1 all`, `ocs1 none`, `ocs1 in 3,4`, `ocs1 out 3`. Raises PlanError."""
+    """Parse `ocs1 all`, `ocs1 none`, `ocs1 in 3,4` or `ocs1 out 3`. Raises PlanError."""
     match read_switch(words):
         case ["all"]:
             return Denied(everything=True)
@@ -101,7 +103,7 @@ def read_denied(plan: LabPlan, words: Sequence[str]) -> Denied:
 
 
 def read_rebooted(plan: LabPlan, words: Sequence[str]) -> str:
-    """A rack (its ToR), a host (its agent), the optical switch or the controller. Raises PlanError."""
+    """Parse a rack (its ToR), a host (its agent), the optical switch or the controller. Raises PlanError."""
     hosts = [host.name for rack in plan.rack_plans for host in rack.hosts]
     known = [*(rack.name for rack in plan.rack_plans), *hosts, OPTICAL_SWITCH, CONTROLLER]
     name = words[0] if len(words) == 1 else ""
@@ -109,20 +111,20 @@ def read_rebooted(plan: LabPlan, words: Sequence[str]) -> str:
         raise PlanError(
             f"there is no {name!r}{did_you_mean(name, known)}"
             if name
-            else f"say what: a rack (its ToR), a host (its agent), {OPTICAL_SWITCH} or the {CONTROLLER}"
+            else f"name a rack (its ToR), a host (its agent), {OPTICAL_SWITCH} or the {CONTROLLER}"
         )
     return name
 
 
 def read_switch(words: Sequence[str]) -> Sequence[str]:
-    """What follows the name of the optical switch. Raises PlanError."""
+    """Return the words after the name of the optical switch. Raises PlanError."""
     if not words or words[0] != OPTICAL_SWITCH:
-        raise PlanError(f"say which optical switch: the lab's is called {OPTICAL_SWITCH}")
+        raise PlanError(f"name the optical switch: {OPTICAL_SWITCH}")
     return words[1:]
 
 
 def _ports(plan: LabPlan, text: str) -> tuple[int, ...]:
     numbers = text.split(",")
     if not all(n.isascii() and n.isdecimal() and 1 <= int(n) <= plan.ocs_ports for n in numbers):
-        raise PlanError(f"{text!r} are no ports of {OPTICAL_SWITCH}: it has 1 to {plan.ocs_ports}")
+        raise PlanError(f"{text!r} is not a list of ports of {OPTICAL_SWITCH}: use 1 to {plan.ocs_ports}")
     return tuple(map(int, numbers))

@@ -1,10 +1,9 @@
 """Faults for the lab's optical switch while it runs: broken and dim fibers, slow mirrors, late answers, denials.
 
-Who holds the lab asks for them over a Unix socket of the TL1 agent, one JSON object a line, so that the TL1 side knows
-nothing of it. A broken fiber loses its packets and its light at the same moment: a queue of length zero where they
-would leave, and darkness in the power model; an alarm tells where a lit output went dark. A dim fiber costs light all
-along the tree behind it, and packets at the receivers that then get less than they need. Faults last until they are
-taken back or the switch is restarted.
+The lab's owner requests them over a Unix socket of the TL1 agent, one JSON object per line, separate from TL1. A broken
+fiber loses packets and optical power at the same time: a queue of length zero on its output, and a dark port in the
+power model; an alarm reports a lit output that goes dark. A dim fiber reduces the power of the whole tree behind it,
+and loses packets at receivers below their sensitivity. Faults last until they are cleared or the switch is restarted.
 """
 
 from __future__ import annotations
@@ -42,9 +41,9 @@ def fiber(plan: LabPlan, element: str) -> Port:
 
 
 class FaultInjector:
-    """What the holder of a lab may do to its optical switch; every call returns when it is done.
+    """Fault injection for the owner of a lab; every call returns when the fault is effective.
 
-    All raise `ProcessFault` when the TL1 agent does not answer.
+    All methods raise `ProcessFault` if the TL1 agent does not answer.
     """
 
     def __init__(self, plan: LabPlan, path: Path) -> None:
@@ -59,18 +58,18 @@ class FaultInjector:
         self._ask(mended=fiber(self._plan, element))
 
     def dim_fiber(self, element: str, decibels: float) -> None:
-        """The element's fiber loses so many dB more than it should; 0: it is good again.
+        """Set the additional loss of the element's fiber in dB; 0 clears it.
 
         Raises `PlanError` for an unknown element.
         """
         self._ask(dimmed=[fiber(self._plan, element), decibels])
 
     def slow_mirrors(self, seconds: float) -> None:
-        """Every connect takes so much longer; 0 is the vendor's time."""
+        """Set the additional time of every connect; 0 is the vendor's time."""
         self._ask(slow_mirrors=seconds)
 
     def hold_answers(self, seconds: float) -> None:
-        """Every answer leaves so much later than what it tells of; 0 is at once."""
+        """Set the delay of every answer after the work is done; 0 clears it."""
         self._ask(hold_answers=seconds)
 
     def deny(self, inputs: Sequence[int] = (), outputs: Sequence[int] = (), *, everything: bool = False) -> None:
@@ -150,7 +149,7 @@ class FaultDesk:
         self._alter(self._model.broken, {**self._model.dimmed, port: decibels})
 
     def _alter(self, broken: set[Port], dimmed: dict[Port, float]) -> None:
-        """Change the fibers: packets first, so that a refusal leaves all as it was; then tell who went dark or lit."""
+        """Change the fibers: packets first, so that a refusal changes nothing; then report dark and lit ports."""
         model, before = self._model, self._heard_outputs()
         held = model.broken, model.dimmed
         model.broken, model.dimmed = broken, dimmed

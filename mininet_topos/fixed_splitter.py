@@ -1,4 +1,4 @@
-"""A splitter fixed between fibers as a node of the Mininet topology: glass alone, which nobody switches or serves."""
+"""A splitter fixed between fibers as a node of the Mininet topology: passive, without control."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from mininet_topos.optical_fabric import copied
 
 
 class FixedSplitter(NamespaceSwitch):
-    """Light that enters by the netdev `feed` leaves by all `outputs`; what enters by an output goes nowhere.
+    """A splitter: frames that enter by the netdev `feed` leave by all `outputs`; frames that enter by an output are
+    lost.
 
     All of them arrive as links of the topology.
     """

@@ -54,9 +54,9 @@ class Lab:
     """A lab built from `plan`.
 
     `controller` is the command of its controller, or None to run none: the ToRs then keep trying `openflow`, where one
-    may be started by hand with the file `config`. `agent` says where the optical switch serves TL1 (None: nowhere).
-    Of several `controllers`, which share a journal in an etcd of the lab's own, the first to start leads.
-    The rest is what the lab asks of its controller, see `Service`.
+    may be started by hand with the file `config`. `agent` is the address at which the optical switch serves TL1 (None:
+    not at all). Of several `controllers`, which share a journal in the lab's own etcd, the first to start is the
+    leader. Further parameters configure the controller, see `Service`.
     """
 
     def __init__(
@@ -80,9 +80,9 @@ class Lab:
         self.net: Any = None
 
     def start(self) -> None:
-        """Build the network and start everything; what was built is removed again if that fails.
+        """Build the network and start everything; remove all parts again if that fails.
 
-        Raises `HostError` where this machine lacks something, `ProcessFault` when agent or controller do not start.
+        Raises `HostError` if this machine lacks a requirement, `ProcessFault` if agent or controller do not start.
         """
         require_lab_host()
         self.names = registry.claim()
@@ -155,7 +155,7 @@ class Lab:
             self.optical_switch.watch_agent(self._tell)
 
     def watch(self, tell: Callable[[str], None]) -> None:
-        """Call `tell`, on another thread, with a sentence when the controller or the TL1 agent ends by itself."""
+        """Call back, on another thread, with a sentence when the controller or the TL1 agent ends by itself."""
         self._tell = tell
         if self._controller is not None:
             self._controller.watch(tell)
@@ -199,7 +199,7 @@ class Lab:
 
     @property
     def faults(self) -> FaultInjector:
-        """What may be done to the optical switch while it runs."""
+        """Fault injection for the running optical switch."""
         return FaultInjector(self.plan, self.optical_switch.faults)
 
     @property
@@ -227,7 +227,7 @@ class Lab:
         return open_socket(self.host(host).pid, family, kind, protocol)
 
     def describe(self) -> dict[str, object]:
-        """What a user needs to find their way: id, addresses, files, sizes."""
+        """Return the data that a user needs: id, addresses, files, sizes."""
         return {
             "lab": self.id,
             "summary": self.plan.size,

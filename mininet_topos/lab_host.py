@@ -1,8 +1,8 @@
-"""Can a lab be built on this machine? Asked before anything is: what Mininet does without looking is tried once.
+"""Checks whether a lab can be built on this machine, before any part is built.
 
-Mininet starts a shell in namespaces of its own for every node, and waits for its prompt. Where the kernel refuses the
-namespaces no prompt ever comes. So one throwaway node is made as Mininet makes them, and Open vSwitch is asked for a
-sign of life, with a time after which silence counts as refusal.
+Mininet starts a shell in separate namespaces for every node, and waits for its prompt. If the kernel refuses the
+namespaces, no prompt ever appears. So one throwaway node is created as Mininet creates them, and Open vSwitch is
+queried, both with a timeout.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mininet_topos.netdev import require_commands, require_root
 
 _COMMANDS = ("ip", "tc", "bridge", "ethtool", "mnexec", "ovs-vsctl", "ovs-appctl", "ovs-ofctl", "ifconfig")
 _TIMEOUT_SECONDS = 7.0
-"""For all questions together; whoever has not answered by then is taken for one that never will."""
+"""Time limit of all checks together."""
 
 _NODE = """\
 ip link set lo up
@@ -27,14 +27,14 @@ for switch in /proc/sys/net/ipv6/conf/all/disable_ipv6 /proc/sys/net/ipv4/conf/a
 done
 mnexec -a $$ true
 """
-"""What a lab does in the namespace of a node."""
+"""The commands of a lab in the namespace of a node."""
 
 _ELSEWHERE = "run the lab as root on a machine of its own, or in a container with `--privileged`"
 _START_SWITCH = "start Open vSwitch with `make setup`"
 
 
 def require_lab_host() -> None:
-    """Raise `HostError`, which says what is missing and what to do, unless this machine can hold a lab."""
+    """Raise `HostError`, with the missing requirement and the remedy, unless this machine can run a lab."""
     require_root()
     require_commands(*_COMMANDS)
     ask = partial(_ask, time.monotonic() + _TIMEOUT_SECONDS)

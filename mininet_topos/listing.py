@@ -1,4 +1,4 @@
-"""`blast lab list`: the labs on this machine, who holds each, and where its controller serves."""
+"""`blast lab list`: the labs on this machine, their owners, and the addresses of their controllers."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from mininet_topos.netdev import require_root
 
 _EXAMPLE = """\
 example:
-  blast lab list           every lab, also what is left of one whose owner crashed
+  blast lab list           every lab, including remains of crashed ones
   blast lab list --json    the same for scripts
 
-To talk to a lab's controller, give its address to --controller or $BLAST_CONTROLLER."""
+To use a lab's controller, pass its address in --controller or $BLAST_CONTROLLER."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListedLab:
-    """A lab as it is found. `pid`: the process that holds it, which began `seconds` ago; None: it has ended."""
+    """A lab on this machine. `pid` is the process that owns it, started `seconds` ago; None if it has ended."""
 
     lab: str
     pid: int | None
@@ -38,16 +38,16 @@ class ListedLab:
 
 
 def listed(lab: str) -> ListedLab:
-    """What is known of a lab."""
+    """Return the data of a lab."""
     state, pid = registry.read_state(lab), registry.owner_process(lab)
     seconds = None if pid is None else _age(pid)
     return ListedLab(lab, pid, _command(pid), seconds, state.get("thrift"), state.get("summary", ""))
 
 
-def lab_table(labs: list[ListedLab], most: int) -> str:
-    """Labs, one a line of `most` columns."""
+def lab_table(labs: list[ListedLab], max_width: int) -> str:
+    """Return a table of labs, one line each of at most `max_width` columns."""
     if not labs:
-        return "there is no lab on this machine"
+        return "no lab on this machine"
     rows = [
         [
             each.lab,
@@ -58,15 +58,15 @@ def lab_table(labs: list[ListedLab], most: int) -> str:
         ]
         for each in labs
     ]
-    return text_table(["LAB", "SINCE", "HELD BY", "CONTROLLER", "WHAT"], rows, most)
+    return text_table(["LAB", "AGE", "OWNER", "CONTROLLER", "SUMMARY"], rows, max_width)
 
 
 def register_list(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> argparse.ArgumentParser:
-    """Add `list` to `blast lab`; its caller says what it runs."""
+    """Add `list` to `blast lab`; the caller sets its `run`."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "list",
         help="list the labs on this machine",
-        description="List the labs on this machine, also what is left of those whose owner crashed.",
+        description="List the labs on this machine, including remains of crashed ones.",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -75,7 +75,7 @@ def register_list(subparsers: argparse._SubParsersAction[argparse.ArgumentParser
 
 
 def list_labs(options: argparse.Namespace) -> int:
-    """Print them; the exit status. Raises `HostError`."""
+    """Print the labs; return the exit status. Raises `HostError`."""
     require_root()
     labs = [listed(lab) for lab in found_labs()]
     text = json.dumps({"labs": [asdict(lab) for lab in labs]}) if options.json else lab_table(labs, table_width())
@@ -84,17 +84,17 @@ def list_labs(options: argparse.Namespace) -> int:
 
 
 def _held_by(lab: ListedLab) -> str:
-    return f"{lab.pid} {lab.command}" if lab.pid is not None else f"left behind, `blast lab down {lab.lab}` removes it"
+    return f"{lab.pid} {lab.command}" if lab.pid is not None else f"none: `blast lab down {lab.lab}` removes it"
 
 
 def _age(pid: int) -> float | None:
-    """Seconds since a process began; None when it has ended."""
+    """Return the seconds since a process began; None if it has ended."""
     began = registry.started(pid)
     return None if began is None else time.clock_gettime(time.CLOCK_BOOTTIME) - began / os.sysconf("SC_CLK_TCK")
 
 
 def _command(pid: int | None) -> str:
-    """What a process was started as, without its interpreter."""
+    """Return the command line of a process, without its interpreter."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
     except (FileNotFoundError, ProcessLookupError):

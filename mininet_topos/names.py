@@ -63,7 +63,7 @@ class Names:
         return f"{self.lab}p{port}"
 
     def splitter_side(self, port: int) -> str:
-        """What a splitter has on the other end of the optical switch's port `port`."""
+        """Return the netdev of a splitter at the other end of the optical switch's port `port`."""
         return f"{self.lab}s{port}"
 
     def static_at_tor(self, rack: int, tree: int) -> str:
@@ -75,12 +75,12 @@ class Names:
         return f"{self.lab}l{rack}h{host}"
 
     def static_fiber(self, tree: int, fiber: int) -> str:
-        """What a static tree's splitter has at its fiber number `fiber` (0: the root's)."""
+        """Return the netdev of a static tree's splitter at its fiber number `fiber` (0: the root's)."""
         return f"{self.lab}g{tree}f{fiber}"
 
 
 def is_lab_id(text: str) -> bool:
-    """Whether `text` has the form of a lab's id."""
+    """Return whether `text` has the form of a lab's id."""
     return _ID.fullmatch(text) is not None
 
 

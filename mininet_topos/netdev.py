@@ -11,14 +11,14 @@ from pathlib import Path
 from mininet_topos.errors import HostError
 
 _INTERRUPTED = "Dump was interrupted and may be inconsistent."
-"""What `ip` and `tc` say when interfaces come or go while they list them, be it only to know their names."""
+"""Message of `ip` and `tc` if interfaces appear or disappear while they list them, even if only for their names."""
 _LOOKS = 100
 
 
 def batch(tool: str, lines: Iterable[str], namespace_pid: int | None = None) -> None:
     """Run `ip` or `tc` once on all `lines`, in the network namespace of a process (None: the caller's own).
 
-    Raises `HostError` when the tool says anything at all: both print complaints and still exit with status 0.
+    Raises `HostError` for any output of the tool: both print complaints and still exit with status 0.
     """
     script = "\n".join(lines)
     if script:
@@ -26,16 +26,16 @@ def batch(tool: str, lines: Iterable[str], namespace_pid: int | None = None) -> 
 
 
 def run(command: Sequence[str], stdin: str = "", namespace_pid: int | None = None) -> None:
-    """Run a command that has nothing to say. Raises `HostError` when it says something or fails."""
-    said = query(command, stdin, namespace_pid)
-    if said:
-        raise HostError(f"{command[0]} said: {said}")
+    """Run a command that prints nothing on success. Raises `HostError` if it prints anything or fails."""
+    output = query(command, stdin, namespace_pid)
+    if output:
+        raise HostError(f"{command[0]} failed: {output}")
 
 
 def query(command: Sequence[str], stdin: str = "", namespace_pid: int | None = None) -> str:
-    """What a command prints, without the white space around it. Raises `HostError` when it fails or complains.
+    """Return the output of a command, stripped. Raises `HostError` if it fails or complains.
 
-    A look during which interfaces came or went is repeated; what is told to do something on `stdin` has done it.
+    A listing during which interfaces changed is repeated; a command with `stdin` has done its work and is not.
     """
     enter = [] if namespace_pid is None else ["mnexec", "-a", str(namespace_pid)]
     for _ in range(_LOOKS):
@@ -45,8 +45,8 @@ def query(command: Sequence[str], stdin: str = "", namespace_pid: int | None = N
             raise HostError(f"the command {missing.filename!r} is not installed") from None
         complaints = [line for line in done.stderr.splitlines() if line.strip() not in ("", _INTERRUPTED)]
         if done.returncode or complaints:
-            said = "\n".join([*complaints, done.stdout]).strip()
-            raise HostError(f"{command[0]} said: {said or f'exit status {done.returncode}'}")
+            output = "\n".join([*complaints, done.stdout]).strip()
+            raise HostError(f"{command[0]} failed: {output or f'exit status {done.returncode}'}")
         if stdin or _INTERRUPTED not in done.stderr:
             return done.stdout.strip()
     raise HostError(f"{command[0]} was interrupted {_LOOKS} times: interfaces of this machine come and go all the time")

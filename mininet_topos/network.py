@@ -1,7 +1,7 @@
 """The lab's nodes and links as Mininet classes: hosts, ToRs, the packet core, and cables between them.
 
-Nothing here says how many there are of them or how they are wired (`topology.py`). Under `mn --custom` these classes
-run on the system's own Python: standard library and Mininet only.
+Numbers and wiring are in `topology.py`. Under `mn --custom` these classes run on the system's own Python: standard
+library and Mininet only.
 """
 
 from __future__ import annotations
@@ -195,13 +195,13 @@ class ToR(_Marked, OVSSwitch):  # type: ignore[misc]
         return switches
 
     def reboot(self, controllers: Sequence[RemoteController]) -> None:
-        """Make the bridge anew, with nothing but the packet network's rules. Raises `HostError`."""
+        """Recreate the bridge with the packet network's rules only. Raises `HostError`."""
         query(["ovs-vsctl", "--timeout=60", "--if-exists", "del-br", self._bridge])
         self.start(controllers)
         self.batchStartup([self])
 
     def connected(self) -> bool:
-        """Whether the bridge has its controller; without one there is nothing to wait for."""
+        """True if the bridge has its controller, or needs none."""
         return not self.controllerUUIDs() or bool(super().connected())
 
     def _data_interfaces(self) -> list[BlastIntf]:
@@ -237,7 +237,7 @@ class PacketCore(NamespaceSwitch):
         batch("tc", [line for i in interfaces for line in i.shaping], self.pid)
 
     def connected(self) -> bool:
-        """Whether every uplink forwards: the kernel takes up to a second to notice that its other end is up."""
+        """True if every uplink forwards: the kernel takes up to a second to notice that its other end is up."""
         states = query(["bridge", "link", "show"], namespace_pid=self.pid)
         return states.count("state forwarding") == len(self.intfList())
 

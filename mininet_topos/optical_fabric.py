@@ -1,10 +1,10 @@
 """The optical data plane of the lab: fibers, passive splitters and the crossbar of an optical circuit switch.
 
-Theory of operation. Every port of the switch is one netdev: what arrives on it is light at input n, what is sent out
-of it is light at output n. A circuit is one `tc` filter on the input's ingress that redirects every frame to the
-output, so light goes one way; a port without a filter is dark, because the namespace that holds the netdevs has no
-addresses. A splitter is a filter made once, on the far end of the fiber that feeds it, that mirrors to all its outputs.
-Standard library only: the TL1 agent and `mn --custom` run this too.
+Theory of operation. Every port of the switch is one netdev: a frame that arrives on it is light at input n, a frame
+sent out of it is light at output n. A circuit is one `tc` filter on the input's ingress that redirects every frame to
+the output, so circuits are unidirectional; a port without a filter is dark, because the namespace that holds the
+netdevs has no addresses. A splitter is a filter created once, on the far end of the fiber that feeds it, that mirrors
+to all its outputs. Standard library only: the TL1 agent and `mn --custom` run this too.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Splitter:
 class OpticalFabric:
     """The crossbar of one optical switch with ports 1..`ports`, and the splitters wired to it.
 
-    Their netdevs are called as `names` says.
+    `names` names their netdevs.
     """
 
     def __init__(

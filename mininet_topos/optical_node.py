@@ -19,8 +19,8 @@ _READY_SECONDS = 60.0
 class OpticalSwitch(NamespaceSwitch):
     """An optical circuit switch of `ports` duplex ports and the splitters wired to it.
 
-    ToRs' fibers arrive as links of the topology; the splitters' are made here. `agent` is the address where its TL1
-    agent is to listen (port 0: a free one); without one nobody serves it, and it stays dark.
+    ToRs' fibers arrive as links of the topology; the splitters' are created here. `agent` is the listening address of
+    its TL1 agent (port 0: a free one); without one the switch stays dark.
     """
 
     def __init__(  # noqa: PLR0913 - what a switch consists of, given by name only
@@ -71,7 +71,7 @@ class OpticalSwitch(NamespaceSwitch):
         self._listen = self.tl1
 
     def watch_agent(self, tell: Callable[[str], None]) -> None:
-        """Call `tell`, on another thread, with a sentence when the agent that runs now ends by itself."""
+        """Call back, on another thread, with a sentence when the agent that runs now ends by itself."""
         if self._agent is not None:
             self._agent.watch(tell)
 

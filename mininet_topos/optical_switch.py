@@ -2,9 +2,9 @@
 
     python -m mininet_topos.optical_switch --lab b3f2 --namespace-of 4711 --ports 16 --splitter 9=9,10,11,12
 
-It listens where operators reach it (the loopback of the namespace it was started in), then moves into the namespace
-that holds its ports, so that its `tc` children work there. Its monitors read what `power.py` computes, and `faults.py`
-breaks things. When it serves it says so by one JSON line. It starts without circuits: restarting it is a power cycle.
+It listens where operators reach it (the loopback of the namespace it was started in), then moves into the namespace of
+its ports, so that its `tc` children work there. Its monitors read the values of `power.py`, and `faults.py` injects
+faults. When it serves it prints one JSON line. It starts without circuits: a restart is a power cycle.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ CONNECT_SECONDS = 0.014172
 def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until terminated; returns the exit status."""
     options = _parser().parse_args(arguments)
-    # What stands for hardware does not wait for what runs on hosts, where we may see to that.
+    # The emulated hardware must not wait for processes on hosts, if we may raise its priority.
     with suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
     try:

@@ -1,10 +1,10 @@
 """The packet network's own forwarding rules, which the lab installs as the operator of that network.
 
-Under fail-mode secure an Open vSwitch forwards nothing by itself, and Blast steers only the groups it granted. So the
-lab gives every ToR low-priority rules under a cookie of its own: unicast to a host's port or to the rack's uplink,
+Under fail-mode secure an Open vSwitch forwards nothing by itself, and Blast handles only the groups it granted. So the
+lab gives every ToR low-priority rules under a separate cookie: unicast to a host's port or to the rack's uplink,
 broadcast to the rack's hosts and uplink. No rule names an optical port, neither as input nor as output, and no rule
-matches a multicast address, so unknown multicast and whatever comes out of the light is dropped by the table miss.
-Every rule names its input port, which keeps racks on one shared datapath apart: they talk by the packet core.
+matches a multicast address, so the table miss drops unknown multicast and frames from optical ports. Every rule names
+its input port, which isolates racks on one shared datapath: their traffic takes the packet core.
 """
 
 from __future__ import annotations

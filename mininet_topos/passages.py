@@ -1,6 +1,6 @@
-"""TCP connections handed on byte for byte from one network namespace into another, so that TLS reaches from end to end.
+"""TCP connections relayed byte for byte from one network namespace into another, so that TLS is end to end.
 
-A passage can be cut: then nothing passes, and nobody is told, as when a cable is pulled.
+A passage can be cut: then no data passes and no endpoint is notified, as with a pulled cable.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Gate:
 
     @property
     def is_open(self) -> bool:
-        """Whether it lets pass."""
+        """True if data passes."""
         return self._open.is_set()
 
     def serve(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -58,7 +58,7 @@ class Gate:
 
 @dataclass(frozen=True)
 class Passage:
-    """Who comes in at `listening` is handed on to where `connect` leads, as far as the gate lets pass."""
+    """A relay from the socket `listening` to the address of `connect`, while the gate is open."""
 
     listening: socket.socket
     connect: Callable[[], Awaitable[socket.socket]]
@@ -103,7 +103,7 @@ class Passages:
         try:
             near, _ = passage.listening.accept()
         except OSError:
-            # Gone again, or there are too many: whoever still waits is asked for again.
+            # The client is gone, or descriptors are exhausted; waiting clients are accepted later.
             return
         near.setblocking(False)
         task = asyncio.create_task(_serve(passage, near))
@@ -121,7 +121,7 @@ async def _serve(passage: Passage, near: socket.socket) -> None:
                 fan_out.create_task(_copy(near, far, passage.gate))
                 fan_out.create_task(_copy(far, near, passage.gate))
     except* OSError:
-        # Where one end is gone, the other hears of it by being closed.
+        # If one end is gone, the other one is closed too.
         pass
 
 
@@ -135,7 +135,7 @@ async def _copy(source: socket.socket, target: socket.socket, gate: Gate) -> Non
         await gate.passed()
         raise
     await gate.passed()
-    # The other way may still have something to say.
+    # The other direction may still have data.
     target.shutdown(socket.SHUT_WR)
 
 

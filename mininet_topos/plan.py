@@ -1,4 +1,4 @@
-"""What a lab consists of: decided here, purely, and built elsewhere.
+"""The plan of a lab: pure data, built elsewhere.
 
 A plan is deterministic: names, addresses, OpenFlow port numbers, datapath ids and optical ports follow from its
 parameters alone. Standard library only, because `mn --custom` loads it with the system's own Python.
@@ -70,10 +70,10 @@ class RackPlan:
 class LabPlan:
     """The parameters of a lab; raises `PlanError` for values that cannot be built. Rates are in Mbit/s.
 
-    `splitters` maps ways to how many; `oversubscription` divides a rack's uplink: hosts * access rate / it;
-    `shared_datapath` puts all racks on one bridge, as the paper's testbed does; `mtu` is in bytes. `loop_leaf` tells
-    the controller that a rack sends only while its own receiver sees light, so that each tree needs a leaf back to it.
-    `static_trees` names where each of them ends, the root first.
+    `splitters` maps fan-out to count; `oversubscription` divides a rack's uplink: hosts * access rate / it;
+    `shared_datapath` puts all racks on one bridge, as the paper's testbed does; `mtu` is in bytes. `loop_leaf`
+    configures the controller for racks that send only while their own receiver is lit, so that each tree needs a leaf
+    back to its root. `static_trees` names the ends of each static tree, the root first.
     """
 
     racks: int = 8
@@ -133,7 +133,7 @@ class LabPlan:
 
     @property
     def ocs_ports(self) -> int:
-        """How many duplex ports the optical switch has."""
+        """The number of duplex ports of the optical switch."""
         return self.racks * self.optical_ports_per_rack + sum(w * n for w, n in self.splitters.items())
 
     @cached_property

@@ -1,8 +1,8 @@
-"""How much light there is at every port of the lab's optical switch, from fibers, splitters, circuits and breaks.
+"""Optical power at every port of the lab's optical switch, from fibers, splitters, circuits and breaks.
 
-A ToR's transmitter shines as soon as its port is enabled, so each fiber from a ToR carries light all the time. Losses
-are those of a data sheet, with connectors, and may grow while the lab runs; there is no amplifier. Ports that are not
-named are dark. A receiver that gets less than it needs hears nothing, though the monitor before it still reads light.
+A ToR's transmitter is on as soon as its port is enabled, so each fiber from a ToR is always lit. Losses are those of a
+data sheet, with connectors, and may grow while the lab runs; there is no amplifier. Unnamed ports are dark. A receiver
+below its sensitivity receives nothing, although the monitor before it still reads power.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ TRANSMITTED_DBM = 0.0
 SENSITIVITY_DBM = -30.0
 """Sensitivity of a receiver: the default of `dark_threshold_dbm`, so that packets and light checks agree."""
 OVERLOAD_DBM = 3.0
-"""What a receiver stands; nothing in a lab sends as much."""
+"""Overload of a receiver; no lab transmitter reaches it."""
 PASS_LOSS_DB = 1.5
 """One way through the switch."""
 SPLITTER_LOSS_DB = {2: 4.3, 3: 6.2, 4: 7.4, 6: 9.8, 8: 10.7, 12: 12.5, 16: 13.9, 24: 16.5, 32: 17.2, 64: 21.5}
-"""Planar splitters, 1260 to 1650 nm, by number of ways."""
+"""Planar splitters, 1260 to 1650 nm, by fan-out."""
 
 
 def splitter_loss(fan_out: int) -> float:
@@ -31,10 +31,10 @@ def splitter_loss(fan_out: int) -> float:
 
 @dataclass
 class PowerModel:
-    """The light in a lab whose ToRs feed the inputs `transmitters`; `broken` and `dimmed` may change at any time.
+    """The power in a lab whose ToRs feed the inputs `transmitters`; `broken` and `dimmed` may change at any time.
 
-    Fibers into the switch are broken before its monitor, fibers out of it at the monitor: both read dark. `dimmed` is
-    what a fiber loses beside what the data sheet says, in dB, at the same place.
+    Fibers into the switch are broken before its monitor, fibers out of it at the monitor: both read dark. `dimmed` is a
+    fiber's loss in addition to the data sheet, in dB, at the same place.
     """
 
     transmitters: Sequence[int]
@@ -67,7 +67,7 @@ class PowerModel:
         return powers[port]
 
     def unheard(self, circuits: Sequence[Circuit]) -> set[Port]:
-        """The outputs to receivers that get light, but less than they need."""
+        """Return the outputs to receivers that are lit, but below their sensitivity."""
         fed = {splitter.input for splitter in self.splitters}
         return {
             port

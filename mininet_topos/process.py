@@ -1,4 +1,4 @@
-"""A process that belongs to a lab: marked, logged, and known to be ready before anybody relies on it."""
+"""A process of a lab: marked, logged, and ready before it is used."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _STOP_SECONDS = 20.0
 
 
 class LabProcess:
-    """A running command that says it is ready by one JSON line `{"event": "ready", …}` on standard output.
+    """A running command that reports readiness by one JSON line `{"event": "ready", …}` on standard output.
 
-    All its output goes to `log`. Raises `ProcessFault` when it cannot be started.
+    All its output goes to `log`. Raises `ProcessFault` if it cannot be started.
     """
 
     def __init__(self, name: str, command: Sequence[str], lab: str, log: Path, env: Mapping[str, str] = os.environ):
@@ -52,7 +52,7 @@ class LabProcess:
 
     @property
     def running(self) -> bool:
-        """Whether the process has not ended yet."""
+        """True if the process has not ended yet."""
         return self._process.poll() is None
 
     def wait_ready(self, seconds: float) -> dict[str, object]:
@@ -66,7 +66,7 @@ class LabProcess:
         return message
 
     def watch(self, tell: Callable[[str], None]) -> None:
-        """Call `tell`, on a thread of its own, with a sentence when the process ends without `stop` or `kill`."""
+        """Call back, on a separate thread, with a sentence when the process ends without `stop` or `kill`."""
         threading.Thread(target=self._await_end, args=(tell,), name=f"watch-{self.name}", daemon=True).start()
 
     def stop(self) -> None:

@@ -1,7 +1,7 @@
-"""Can this machine carry the planned light rate? One paced second over a real light path tells.
+"""A check whether this machine can sustain the planned optical rate: one paced second over a real light tree.
 
-Emulated light is moved by software: above some rate it loses packets for want of a processor, and every figure taken
-there would be about this machine. Who measures in a lab asks this first; no command does, and none is decided by it.
+Software moves the emulated optical traffic: above some rate it loses packets for lack of CPU, and measurements would
+reflect the machine. Measurement programs in a lab run this first; no command does, and no command depends on it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class OpenSocket(Protocol):
 
 @dataclass(frozen=True)
 class LightPath:
-    """A granted group: who sends and who receives (host name → address), and the group's address and port."""
+    """A granted group: sender and receivers (host name → address), and the group's address and port."""
 
     sender: tuple[str, str]
     receivers: Mapping[str, str]
@@ -47,7 +47,7 @@ class LightPath:
 
 @dataclass(frozen=True)
 class RateCheck:
-    """What a check saw: packets sent, packets received by each receiver, and how fast they were really sent."""
+    """The result of a check: packets sent, packets received by each receiver, and the actual sending rate."""
 
     sent: int
     received: Mapping[str, int]

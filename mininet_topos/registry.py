@@ -22,7 +22,7 @@ _ATTEMPTS = 1000
 
 
 def claim() -> Names:
-    """A lab id that nobody uses, now ours: its directory exists. Raises `HostError` when none can be had."""
+    """Return a free lab id, claimed by creating its directory. Raises `HostError` if none is available."""
     taken = {owner(entry.name) for entry in Path("/sys/class/net").iterdir()}
     for _ in range(_ATTEMPTS):
         names = Names(f"b{secrets.token_hex(2)[:3]}")
@@ -38,7 +38,7 @@ def directory(lab: str) -> Path:
 
 
 def memory(lab: str) -> Path:
-    """What a lab keeps in memory is here; who wants to makes it."""
+    """Return the folder for a lab's data in memory; the user of it creates it."""
     return _MEMORY / f"blast-lab-{lab}"
 
 
@@ -62,7 +62,7 @@ def write_state(lab: str, state: Mapping[str, object]) -> None:
 
 
 def read_state(lab: str) -> dict[str, Any]:
-    """What `write_state` wrote, or nothing if it never came to that."""
+    """Return the data of `write_state`, or an empty dict if it was never called."""
     try:
         state: dict[str, Any] = json.loads((directory(lab) / _STATE).read_text())
     except FileNotFoundError:

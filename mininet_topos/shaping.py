@@ -1,29 +1,29 @@
-"""How interfaces of the lab are shaped: `tc -batch` lines, decided purely.
+"""Traffic shaping of the lab's interfaces: pure functions that return `tc -batch` lines.
 
 This kernel need not have netem or fq, so everything is tbf, htb and fifos. Bursts are two frames on access links and
-light, so that a rate is a rate over a few milliseconds too, and 10 ms on uplinks, so that a busy machine does not make
-them slower than planned. The queues differ, and are counted in bytes where they can be:
+optical ports, so that a rate holds over a few milliseconds too, and 10 ms on uplinks, so that a busy machine does not
+make them slower than planned. The queues differ, and are counted in bytes if possible:
 
 * a host's is long, as a NIC's: its senders block on their socket buffer before it overflows;
-* light's are 100 ms: a ToR's process runs in turns with others on this machine, and what has waited for its turn
-  arrives in a burst that no glass would have made;
-* the packet network's are 10 ms, as a shallow switch's: a longer one would take light's place in the send buffer that
-  all ports of Open vSwitch share (`socket_buffers.py`). The one before a host drops its oldest frame when it is full,
-  not the one that comes: Open vSwitch hands over up to 32 frames at once, and when the kernel refuses one of them it
-  drops all that follow, whatever their class. A flood would so take the messages that control a light transfer.
+* those of optical ports are 100 ms: a ToR's process shares the CPU with others on this machine, and its waiting frames
+  are sent in bursts that do not occur on fiber;
+* the packet network's are 10 ms, as a shallow switch's: a longer one would displace optical traffic in the send buffer
+  that all ports of Open vSwitch share (`socket_buffers.py`). The one before a host drops its oldest frame when it is
+  full, not the arriving one: Open vSwitch passes on up to 32 frames at once, and when the kernel refuses one of them it
+  drops all that follow, whatever their class. So a flood would drop the control messages of an optical transfer.
 """
 
 from __future__ import annotations
 
 PRIORITY_DSCP = 46
-"""Expedited forwarding: how Blast's rules mark what comes out of the light."""
+"""Expedited forwarding: the mark of Blast's rules for frames from optical ports."""
 
 _ETHERNET_HEADER = 14
 _PACKET_QUEUE_SECONDS = 0.01
 _LIGHT_QUEUE_SECONDS = 0.1
 _HOST_QUEUE_BYTES = 4_000_000
 _BEST_EFFORT_SHARE = 0.02
-"""What is left of an access link to the packet network while light takes all it can; without light it has 100 %."""
+"""Share of an access link for the packet network while optical traffic uses all it can; otherwise it has 100 %."""
 
 
 def host_shaping(interface: str, rate_mbps: float, mtu: int) -> list[str]:
@@ -32,21 +32,21 @@ def host_shaping(interface: str, rate_mbps: float, mtu: int) -> list[str]:
 
 
 def uplink_shaping(interface: str, rate_mbps: float, mtu: int) -> list[str]:
-    """A ToR's transmitter towards the packet core, or the core's towards a ToR."""
+    """Return the shaping of a ToR's transmitter to the packet core, or the core's to a ToR."""
     queue = packet_queue(rate_mbps, mtu)
     return [_tbf(interface, rate_mbps, f"{queue}b", queue)]
 
 
 def light_shaping(interface: str, rate_mbps: float, mtu: int) -> list[str]:
-    """A ToR's optical transmitter, which is what gives light its rate."""
+    """Return the shaping of a ToR's optical transmitter, which sets the optical rate."""
     return [_tbf(interface, rate_mbps, _burst(mtu), light_queue(rate_mbps, mtu))]
 
 
 def access_shaping(interface: str, rate_mbps: float, mtu: int) -> list[str]:
-    """A ToR's transmitter towards a host: packets with `PRIORITY_DSCP` go first, the rest shares a short queue.
+    """Return the shaping of a ToR's transmitter to a host: `PRIORITY_DSCP` first, the rest shares a short queue.
 
-    ARP goes with them: a host whose address is asked for in vain gets nothing at all. The classification is here
-    because a netdev bridge ignores OpenFlow's set_queue.
+    ARP has priority too: a host that is not resolved receives nothing. The classification is here because a netdev
+    bridge ignores OpenFlow's set_queue.
     """
     light, rest = _kbit(rate_mbps * (1 - _BEST_EFFORT_SHARE)), _kbit(rate_mbps * _BEST_EFFORT_SHARE)
     frames = packet_queue(rate_mbps, mtu) // _frame(mtu)

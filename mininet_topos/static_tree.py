@@ -1,9 +1,9 @@
 """Static trees of a lab: a splitter fixed between ToRs and hosts, without an optical switch (Blast, section II-A).
 
 Written as names, the root's first: `("r1", "r2", "r3", "r4h1")` leads from the ToR of r1 to those of r2 and r3 and
-straight to the host r4h1. A ToR has an OpenFlow port of its own for each tree, its base + 94 + the tree's number. A
-host has a second network card. What comes by it is taken as if it had come by the first, so that programs join groups
-as always; the host at a root sends groups from the address of that card, 10.1.RACK.NUMBER. Standard library only, as
+directly to the host r4h1. A ToR has a separate OpenFlow port for each tree, its base + 94 + the tree's number. A host
+has a second network card. Its frames are treated as if they had arrived by the first one, so that programs join groups
+as usual; the host at a root sends groups from the address of that card, 10.1.RACK.NUMBER. Standard library only, as
 `plan.py`.
 """
 
@@ -46,7 +46,7 @@ class StaticTreePlan:
 
     @property
     def name(self) -> str:
-        """What it is called in the controller's configuration and at the Mininet prompt."""
+        """The name in the controller's configuration and at the Mininet prompt."""
         return f"fixed{self.number}"
 
     @property
@@ -66,7 +66,7 @@ class StaticTreePlan:
 
 
 def taken_as_from(card: str, other: str) -> list[str]:
-    """`tc -batch` lines of a host: what comes by the netdev `card` is as if it had come by `other`."""
+    """Return `tc -batch` lines of a host that treat frames of the netdev `card` as if they had arrived by `other`."""
     return [
         f"qdisc add dev {card} handle ffff: ingress",
         f"filter add dev {card} parent ffff: protocol all u32 match u32 0 0 action mirred ingress redirect dev {other}",
@@ -74,7 +74,7 @@ def taken_as_from(card: str, other: str) -> list[str]:
 
 
 def static_tree_plans(trees: Sequence[Sequence[str]], racks: int, hosts_per_rack: int) -> tuple[StaticTreePlan, ...]:
-    """The trees of a lab of so many racks and hosts. Raises `PlanError` for what cannot be built."""
+    """Return the trees of a lab with these numbers of racks and hosts. Raises `PlanError` for invalid ones."""
     if len(trees) > MAX_TREES:
         raise PlanError(f"there are {len(trees)} static trees, but a lab can have 0 to {MAX_TREES}")
     plans = tuple(_plan(number, names, racks, hosts_per_rack) for number, names in enumerate(trees, start=1))

@@ -28,7 +28,7 @@ class Build:
 
 
 def tor_name(datapath: int) -> str:
-    """What a ToR is called at the Mininet prompt."""
+    """Return the name of a ToR at the Mininet prompt."""
     return f"t{datapath}"
 
 

@@ -1,14 +1,15 @@
-"""The measured and simulated values of the pages in docs/: what they are, what was found, and where they stand.
+"""The measured and simulated values of the pages in docs/: definitions, results, and positions.
 
-A value has an id, `OUTPUT.NAME`, which comments on the pages give it that readers do not see. In a sentence the comment
-stands behind the number: `0.265<!--fig4.blast-none-->`. Above a table stands `<!-- values OUTPUT.NAME -->`; each
-number in it, but for the first column, has the id `OUTPUT.NAME.ROW.COLUMN`, from the words of the row and the column,
-with `.1`, `.2` … behind it where a cell has several.
+A value has an id, `OUTPUT.NAME`, in an invisible comment of the page. In a sentence the comment follows the number:
+`0.265<!--fig4.blast-none-->`. A table is preceded by `<!-- values OUTPUT.NAME -->`; each number in it, except in the
+first column, has the id `OUTPUT.NAME.ROW.COLUMN`, from the words of the row and the column, followed by `.1`, `.2` …
+if a cell has several.
 
-docs/values.toml defines each output (the command whose JSON it is) and its values (the place in that JSON); a command
-with `{out}` writes CSV files into a folder instead, whose rows stand by the names of the files. A name with parameters,
-`sites.{root}.{method}`, defines many values. docs/values.json has what the last run found. `scripts/refresh-figures`
-runs the commands, writes docs/values.json and the pages; `tests/unit/test_page_values.py` fails where they differ.
+docs/values.toml defines each output (the command whose JSON it is) and its values (the position in that JSON); a
+command with `{out}` writes CSV files into a folder instead, whose rows are found by file name. A name with
+parameters, `sites.{root}.{method}`, defines many values. docs/values.json has the results of the last run.
+`scripts/refresh-figures` runs the commands, writes docs/values.json and the pages; `tests/unit/test_page_values.py`
+fails if they differ.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Value:
     over, minus
         Expressions of numbers that it is divided by, or that are subtracted from it first.
     text
-        A format string that makes of the number what the page says.
+        A format string for the number on the page.
     """
 
     path: str

@@ -30,7 +30,7 @@ _PROTOCOL_IMPORT = f"from thrift.protocol.TProtocol import {_PROTOCOL}"
 
 
 def type_of(kind: int, detail: object) -> str:
-    """The Python type of a Thrift type, of which `thrift_spec` says `kind` and `detail`."""
+    """Return the Python type of a Thrift type with `kind` and `detail` from `thrift_spec`."""
     match kind, detail:
         case TType.STRING, "BINARY":
             return "bytes"
@@ -46,7 +46,7 @@ def type_of(kind: int, detail: object) -> str:
 
 
 def fields_of(struct: type) -> dict[str, str]:
-    """The type of each field by its name; what need not be there may be None."""
+    """Return the type of each field by its name; optional fields may be None."""
     types = {spec[2]: type_of(spec[1], spec[3]) for spec in filter(None, vars(struct)["thrift_spec"])}
     return {name: type_ + ("" if _is_required(struct, name, types) else " | None") for name, type_ in types.items()}
 
@@ -87,7 +87,7 @@ def structure(struct: type) -> Iterator[str]:
 
 
 def _parameters(fields: Mapping[str, str]) -> Iterator[str]:
-    """What need not be there may be left out, unless something follows that must not."""
+    """Yield the parameters; optional ones have a default unless a required one follows."""
     required = [place for place, type_ in enumerate(fields.values()) if not type_.endswith(" | None")]
     for place, (name, type_) in enumerate(fields.items()):
         yield f"{name}: {type_}" + (" = ..." if place > max(required, default=-1) else "")

@@ -1,7 +1,7 @@
-"""What an autonomous `REPT ALM` or `REPT EVT` says, row by row.
+"""Rows of the autonomous messages `REPT ALM` and `REPT EVT`.
 
-A row is `"AID:NTFCNCDE,CONDTYPE,SRVEFF,OCRDAT,OCRTM,LOCN,DIRN:text"` (GR-833), of which switches leave out the end:
-notification codes are CR, MJ, MN, NA and CL (cleared); DIRN is RCV for light entering, TRMT for light leaving.
+A row is `"AID:NTFCNCDE,CONDTYPE,SRVEFF,OCRDAT,OCRTM,LOCN,DIRN:text"` (GR-833); switches omit trailing fields.
+Notification codes are CR, MJ, MN, NA and CL (cleared); DIRN is RCV for light entering, TRMT for light leaving.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LEAVING = "TRMT"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row as it is written; `direction` is RCV, TRMT or empty."""
+    """A row as received; `direction` is RCV, TRMT or empty."""
 
     aid: str
     notification: str
@@ -30,9 +30,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """A condition at `port`, or at something of the switch that is no port (None): `aid` is the switch's own name.
+    """A condition at `port`, or at an element of the switch that is not a port (None); `aid` is the switch's own name.
 
-    `notification` is how bad it is (CR, MJ, MN, NA), or CL when the condition is over.
+    `notification` is the severity (CR, MJ, MN, NA), or CL when the condition has ended.
     """
 
     port: Port | None
@@ -42,12 +42,12 @@ class Alarm:
 
     @property
     def cleared(self) -> bool:
-        """Whether the condition is over."""
+        """True if the condition has ended."""
         return self.notification == CLEARED
 
 
 def read_rows(lines: Sequence[str]) -> list[Row]:
-    """The rows that name something and its condition; others are left out."""
+    """Return the rows that name an element and its condition; other rows are skipped."""
     return [row for row in map(_row, lines) if row is not None]
 
 

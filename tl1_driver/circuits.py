@@ -1,18 +1,18 @@
-"""Circuits of an optical switch in plain numbers; dialects map them to the names of the vendor."""
+"""Circuits of an optical switch in plain numbers; dialects map them to the vendor's names."""
 
 from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
 DARK_BELOW_DBM = -40.0
-"""Below this, in dBm, an input has no light: the monitors of a dark port read about -48.5."""
+"""Input power in dBm below which an input is dark: the monitors of a dark port read about -48.5."""
 
 ENTERED = "entered"
-"""The state of a circuit that occupies its ports but carries no light until it is switched on, or removed."""
+"""The state of a circuit that occupies its ports but passes no signal until it is switched on, or removed."""
 
 
 class Circuit(NamedTuple):
-    """Light entering at port `input` leaves at port `output`; both count from 1."""
+    """A one-way circuit from port `input` to port `output`; both count from 1."""
 
     input: int
     output: int
@@ -28,9 +28,9 @@ class Port(NamedTuple):
 class CircuitState(NamedTuple):
     """A circuit found on a switch.
 
-    `state` is `steady`, `fault`, `entered` (known to the switch but not switched on) or what the firmware calls it,
-    `cause` why; powers are in dBm, None where the switch does not say. `locked` circuits belong to somebody else,
-    `owner` if the switch says whom, and are not to be touched.
+    `state` is `steady`, `fault`, `entered` (known to the switch but not switched on) or the name that the firmware
+    uses, `cause` the reason; powers are in dBm, None if the switch does not report them. `locked` circuits belong to
+    another client, `owner` if the switch names it, and must not be changed.
     """
 
     input: int
@@ -44,7 +44,7 @@ class CircuitState(NamedTuple):
 
     @property
     def made(self) -> bool:
-        """Whether light that enters leaves again: false for a circuit that is only entered."""
+        """True if the circuit passes light; False for a circuit that is only entered."""
         return self.state != ENTERED
 
     @property
@@ -54,5 +54,5 @@ class CircuitState(NamedTuple):
 
     @property
     def waits_for_light(self) -> bool:
-        """Whether the switch reports a fault only because no light enters: the circuit itself is made."""
+        """True if the switch reports a fault only because its input is dark: the circuit itself is set."""
         return self.state == "fault" and self.input_power is not None and self.input_power < DARK_BELOW_DBM

@@ -1,8 +1,8 @@
 """The asyncio client of one optical switch.
 
-A thin adapter: the session decides, this writes bytes, sets timers and wakes who waits. Changes go out one at a time,
-since nothing is known of real switches that would allow more; reads may overlap with everything. After a change whose
-outcome is unknown no other is sent until the circuits were read, since the switch may still be at it.
+A thin adapter: the session decides; the client writes bytes, sets timers and wakes waiting callers. Changes are sent
+one at a time, because no switch is known to allow more; reads may overlap with everything. After a change whose outcome
+is unknown, no other change is sent until the circuits were read, because the switch may still be executing it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tl1_driver.payload import quote
 from tl1_driver.procedure import Pause, Procedure, Step
 from tl1_driver.session import Answered, Event, Failed, Flooded, Notice, Session
 from tl1_driver.transcript import Mask
-from tl1_driver.ways import Tcp, TooMuchSaid, Way
+from tl1_driver.ways import FloodDetected, Tcp, Way
 
 __all__ = ["Alarm", "Circuit", "CircuitState", "Port", "SwitchClient"]
 
@@ -65,7 +65,7 @@ class _Link(asyncio.Protocol):
         self.last_activity = self._loop.time()
 
     def hide(self, secret: str) -> None:
-        """Keep `secret` out of the transcript, also where the switch echoes it."""
+        """Mask `secret` in the transcript, also where the switch echoes it."""
         self._masks = {direction: Mask(secret.encode()) for direction in self._masks}
 
     def ask(self, command: Command) -> asyncio.Future[Outcome]:
@@ -85,24 +85,24 @@ class _Link(asyncio.Protocol):
             self._transport.abort()
 
     def leave(self, reason: str) -> None:
-        """End the session after what was written has gone out."""
+        """End the session after all written data is sent."""
         self._reason = self._reason or reason
         if self._transport is not None:
             self._transport.close()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Whatever the way is, this is what it carries bytes by."""
+        """Store the transport that the connection uses."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Bytes to the session, its events to those who wait."""
+        """Pass bytes to the session and its events to the waiting callers."""
         self._record(RECEIVED, data)
         self._settle(self._session.receive(data, self._loop.time()))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nobody is left waiting."""
-        if isinstance(exc, TooMuchSaid):
+        """Resolve all pending futures."""
+        if isinstance(exc, FloodDetected):
             self.flooded, self._reason = True, self._reason or str(exc)
         reason = self._reason or (f"connection lost: {exc}" if exc else "the switch closed the connection")
         if self._timer is not None:
@@ -128,7 +128,7 @@ class _Link(asyncio.Protocol):
                 waiter = self._waiters.pop(event.ctag)
                 if not waiter.done():
                     waiter.set_result(event.response if isinstance(event, Answered) else event.error)
-        # Last, so that a callback that raises leaves nobody waiting.
+        # Last, so that a callback that raises leaves no caller waiting.
         for event in events:
             if isinstance(event, Notice):
                 self._on_notice(event)
@@ -154,11 +154,11 @@ class _Link(asyncio.Protocol):
 
 
 class SwitchClient:
-    """One session to one switch, which `way` leads to.
+    """A client for one session to one switch, opened by `way`.
 
-    `timeout` is how long to wait for an answer, in seconds; an acknowledgment extends it as the dialect says.
-    `on_autonomous` is called in the event loop with every message the switch sends by itself; `alarms` says what is
-    in one. `transcript` is called with "sent" or "received" and the bytes, the password masked.
+    `timeout` is the time limit for an answer, in seconds; an acknowledgment extends it as the dialect specifies.
+    `on_autonomous` is called in the event loop with every message that the switch sends without a command; `alarms`
+    returns its conditions. `transcript` is called with "sent" or "received" and the bytes, with the password masked.
     """
 
     def __init__(  # noqa: PLR0913
@@ -192,7 +192,7 @@ class SwitchClient:
     async def open(self) -> None:
         """Connect, and log in if there is a user.
 
-        Raises `SwitchUnreachable` if no session can be had, `Denied` if the login is refused. May be called again
+        Raises `SwitchUnreachable` if no session can be opened, `Denied` if the login is refused. May be called again
         after the session was lost or closed.
         """
         if self._link is not None and not self._link.lost.done():
@@ -214,7 +214,7 @@ class SwitchClient:
         self._keepalive = asyncio.create_task(self._keep_alive(self._link))
 
     async def close(self) -> None:
-        """End the session; what is under way fails with `SessionLost`."""
+        """End the session; pending commands fail with `SessionLost`."""
         if self._keepalive is not None:
             self._keepalive.cancel()
             self._keepalive = None
@@ -227,19 +227,19 @@ class SwitchClient:
         self._link.drop("closed by us")
 
     async def wait_closed(self) -> str:
-        """Wait until the session has ended and return why. Raises `NotOpen` if there never was one."""
+        """Wait until the session has ended and return the reason. Raises `NotOpen` if there was no session."""
         return await asyncio.shield(self._session_link().lost)
 
     @property
     def flooded(self) -> bool:
-        """Whether the session was ended because the switch says far more than it is asked for."""
+        """True if the session ended because the switch sent far more than was requested."""
         return self._link is not None and self._link.flooded
 
     async def connect(self, circuits: Sequence[Circuit]) -> None:
-        """Make `circuits`, in this order, and return when the switch confirms.
+        """Set `circuits`, in this order, and return when the switch confirms.
 
-        Raises `Denied`, `TimedOut` or `SessionLost`; then the circuits must be read to know what was done, for they
-        may have been made in part. After `TimedOut` the next change raises `OutcomeUnknown` until that is done.
+        Raises `Denied`, `TimedOut` or `SessionLost`. Then read the circuits, because some may have been set. After
+        `TimedOut` the next change raises `OutcomeUnknown` until they are read.
         """
         if circuits:
             await self._change(lambda: self._spoken.connect(circuits))
@@ -250,23 +250,23 @@ class SwitchClient:
             await self._change(lambda: self._spoken.disconnect(circuits))
 
     async def circuits(self) -> list[CircuitState]:
-        """All circuits on the switch, whoever made them.
+        """Return all circuits on the switch, including those of other clients.
 
         Raises `Denied`, `TimedOut`, `SessionLost`, or `MalformedAnswer` if the list cannot be read.
         """
         unsettled = self._unsettled
         found = await self._read(self._spoken.circuits)
-        # Read back; unless another change has failed meanwhile.
+        # The circuits are known again, unless another change has failed meanwhile.
         if self._unsettled is unsettled:
             self._unsettled = ""
         return found
 
     async def powers(self) -> dict[Port, float]:
-        """The power in dBm at every input and output where the switch measures it. Raises as `circuits` does."""
+        """Return the power in dBm at every input and output that the switch measures. Raises as `circuits` does."""
         return await self._read(self._spoken.powers)
 
     def alarms(self, message: Autonomous) -> list[Alarm]:
-        """The conditions that an autonomous message reports, and at which ports."""
+        """Return the conditions that an autonomous message reports, with their ports."""
         return self._spoken.alarms(message)
 
     async def _dial(self) -> _Link:
@@ -283,7 +283,7 @@ class SwitchClient:
             _confirmed(await self._session_link().ask(self._dialect.login(self._user, self._password)))
 
     async def _restored_login(self, error: Denied) -> bool:
-        """Log in again if `error` says that the login is no longer active."""
+        """Log in again if the code of `error` is that of an expired login."""
         if error.code != LOGIN_NOT_ACTIVE or not self._user:
             return False
         await self._log_in()
@@ -298,22 +298,25 @@ class SwitchClient:
         return await _run(procedure(), self._session_link())
 
     async def _change(self, procedure: Callable[[], Procedure[None]]) -> None:
-        # A task of its own: a cancelled caller leaves no change half-way, nor lets the next one begin meanwhile.
-        change = asyncio.create_task(self._change_in_turn(procedure, self._session_link()))
+        # A separate task: a cancelled caller neither interrupts a change nor lets the next one begin.
+        change = asyncio.create_task(self._change_exclusively(procedure, self._session_link()))
         change.add_done_callback(_forget)
         await asyncio.shield(change)
 
-    async def _change_in_turn(self, procedure: Callable[[], Procedure[None]], link: _Link) -> None:
+    async def _change_exclusively(self, procedure: Callable[[], Procedure[None]], link: _Link) -> None:
         async with self._changes:
             if self._unsettled:
-                raise OutcomeUnknown(f"a change is refused until the circuits are read: {self._unsettled}")
+                raise OutcomeUnknown(
+                    f"an earlier change has no known outcome, read the circuits first: {self._unsettled}"
+                )
             try:
                 await _run(procedure(), link)
             except (TimedOut, MalformedAnswer) as error:
                 self._unsettled = str(error)
                 raise
             except Denied as error:
-                # Not repeated, since only the caller knows what else has changed; but the next change can succeed.
+                # The change is not repeated, because only the caller knows what else has changed; but the next change
+                # can succeed.
                 await self._restored_login(error)
                 raise
 
@@ -329,7 +332,7 @@ class SwitchClient:
             self._on_autonomous(notice.message)
 
     async def _keep_alive(self, link: _Link) -> None:
-        """Ask for a sign of life after every idle period; a switch that owes it is given up."""
+        """Send a keepalive command after every idle period; drop the session of a switch that does not answer it."""
         loop = asyncio.get_running_loop()
         while not link.lost.done():
             idle = loop.time() - link.last_activity
@@ -338,7 +341,7 @@ class SwitchClient:
                 continue
             outcome = await link.ask(self._dialect.sign_of_life())
             if isinstance(outcome, TimedOut):
-                link.drop(f"no sign of life from the switch: {outcome}")
+                link.drop(f"the switch does not answer keepalives: {outcome}")
 
 
 def _confirmed(outcome: Outcome) -> Response:
@@ -348,7 +351,7 @@ def _confirmed(outcome: Outcome) -> Response:
 
 
 async def _run(procedure: Procedure[T], link: _Link) -> T:
-    """Carry out `procedure` over `link`."""
+    """Run `procedure` over `link`."""
     move: Callable[[], Step] = partial(next, procedure)
     while True:
         try:
@@ -367,6 +370,6 @@ async def _run(procedure: Procedure[T], link: _Link) -> T:
 
 
 def _forget(change: asyncio.Task[None]) -> None:
-    """Take note of an error that a cancelled caller no longer waits for."""
+    """Retrieve the exception that a cancelled caller no longer waits for, so that asyncio does not log it."""
     if not change.cancelled():
         change.exception()

@@ -4,11 +4,11 @@ Theory of operation. The scanner cuts the stream into segments (`scanner.py`); t
 
     BETWEEN   outside any message: prompts, echoed commands and terminal noise are dropped, acknowledgments are
               messages of one line, `SID date time` begins a message
-    HEADED    after `SID date time`: the next line says which answer (`M ctag code`) or alarm (`*C atag verb`) it is
+    HEADED    after `SID date time`: the next line identifies the answer (`M ctag code`) or alarm (`*C atag verb`)
     PAYLOAD   lines up to `;` (the end) or a line that is just `>` (another part with the same tag follows)
 
-A header inside a payload, also inside a quoted text, means that the end before it was lost: the unfinished message is
-given up and the new one begins. Nothing received can make the decoder raise, or hold more than about twice its limit.
+A header inside a payload, also inside quoted text, means that the end before it was lost: the unfinished message is
+dropped and the new one begins. No input makes the decoder raise, or store more than about twice its limit.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tl1_driver.messages import (
 from tl1_driver.scanner import BETWEEN, PAYLOAD, End, Scanner, Segment
 
 RECEIVE_LIMIT = 1 << 20
-"""Largest message accepted by default, in bytes: a full list of a 320-port switch takes about 37 kB."""
+"""Default size limit of a message in bytes: a full list of a 320-port switch takes about 37 kB."""
 
 UNPARSED_BYTES = 200
 UNFINISHED_PARTS = 64
@@ -56,10 +56,12 @@ _BLOCK = re.compile(r'(?:[^;:"\x00-\x1f\x7f]|"(?:[^"\\\x00-\x1f\x7f]|\\["\\])*")
 
 
 def encode_command(command: Command, ctag: str, *, limit: int, terminator: bytes = b";") -> bytes:
-    """The bytes of `command`. Trailing empty blocks are left out; `terminator` ends it (`;`, or `;` and a line end).
+    """Return the bytes of `command`, without trailing empty blocks.
 
-    Raises `InvalidCommand` if a field could be read as something else (a stray `;`, `:`, quote or control character)
-    or if the whole is longer than `limit` bytes.
+    `terminator` ends the command (`;`, or `;` and a line end).
+
+    Raises `InvalidCommand` if a field could be misread (a stray `;`, `:`, quote or control character) or if the result
+    is longer than `limit` bytes.
     """
     if not _WORD.fullmatch(command.verb) or not _CTAG.fullmatch(ctag):
         raise InvalidCommand(f"{command.verb!r} with CTAG {ctag!r} is not a TL1 command")
@@ -78,7 +80,7 @@ def _text(raw: bytes) -> str:
 
 
 def _header(line: bytes) -> tuple[str, str] | None:
-    """SID and timestamp if `line` begins a message."""
+    """Return SID and timestamp if `line` begins a message."""
     if not line[-1:].isdigit() or (stamp := _TIMESTAMP.search(line)) is None or stamp.start() > LONGEST_SID:
         return None
     return _text(line[: stamp.start()].strip().strip(b'"')), _text(stamp[1])
@@ -86,10 +88,10 @@ def _header(line: bytes) -> tuple[str, str] | None:
 
 @dataclass(slots=True)
 class _Draft:
-    """A message under construction: the header, the second line's three fields, and the lines so far.
+    """A message under construction: the header, the three fields of the second line, and the lines received.
 
-    A draft that was given up (`spoiled`) keeps its place until its last part, so that the rest of a message whose
-    beginning is lost cannot pass for a whole one.
+    A dropped draft (`spoiled`) keeps its place until its last part, so that the rest of a message whose beginning is
+    lost cannot pass for a whole message.
     """
 
     header: tuple[str, str]
@@ -132,7 +134,7 @@ class _Draft:
 
 
 def _draft(header: tuple[str, str], line: bytes) -> _Draft | None:
-    """The message that `header` and the line after it begin, or None if that line is not the second of a message."""
+    """Return the message that `header` and the next line begin, or None if that line is not a second line."""
     if answer := _ANSWER.fullmatch(line):
         draft = _Draft(header, Response, _text(answer[1]), _text(answer[2]).upper(), size=len(answer[1]))
         if rest := answer[3].strip(_BLANKS):
@@ -145,9 +147,9 @@ def _draft(header: tuple[str, str], line: bytes) -> _Draft | None:
 
 
 class Decoder:
-    """Turns the bytes of one session into messages.
+    """A decoder that turns the bytes of one session into messages.
 
-    `limit` is the largest message accepted, in bytes, all its parts together.
+    `limit` is the size limit of a message in bytes, all its parts together.
     """
 
     def __init__(self, limit: int = RECEIVE_LIMIT) -> None:
@@ -159,7 +161,7 @@ class Decoder:
         self._parts: dict[tuple[object, str], _Draft] = {}
 
     def feed(self, data: bytes) -> list[Message]:
-        """The messages that `data` completes. The result does not depend on how the stream is cut into `data`."""
+        """Return the messages that `data` completes, independently of how the stream was chunked."""
         self._scanner.push(data)
         messages: list[Message] = []
         while (segment := self._next_segment()) is not None:
@@ -167,7 +169,7 @@ class Decoder:
         return messages
 
     def finish(self) -> list[Message]:
-        """What can still be said once nothing follows: a last line without end, and all that is unfinished."""
+        """Return the last messages of a stream: a last line without an end, and all unfinished messages."""
         messages = self.feed(b"\n")
         rest = self._scanner.rest().strip(_BLANKS + b"\r\n")
         if self._draft is not None and not self._draft.spoiled:
@@ -207,7 +209,7 @@ class Decoder:
         if (header := _header(line)) and end is End.LINE:
             self._header = header
         elif (draft := _draft(("", ""), line)) and draft.kind is Response and draft.first in _COMPLETION_CODES:
-            # The header went under in noise; the CTAG is enough to find the command.
+            # The header was lost in noise; the CTAG suffices to find the command.
             yield from self._begin(draft, end)
         elif acknowledgment := _ACKNOWLEDGMENT.fullmatch(line):
             code = AcknowledgmentCode(_text(acknowledgment[1]).upper())
@@ -287,7 +289,7 @@ class Decoder:
         yield from self._truncate(draft)
 
     def _complete(self, draft: _Draft, last: bytes) -> None:
-        """Add what was held back and the last line, whatever it is."""
+        """Add the buffered lines and the last line, whatever it is."""
         if self._suspect is not None:
             draft.add(self._suspect)
             self._suspect = None
@@ -295,7 +297,7 @@ class Decoder:
             draft.add(last)
 
     def _give_up(self, text: bytes) -> Iterator[Message]:
-        """Drop all that is held. What is left of the messages is read line by line and not kept."""
+        """Drop all buffered data. The rest of the messages is read line by line and not stored."""
         error = MessageTooLong(f"more than {self._limit} bytes without an end")
         if self._draft is None:
             self._header = None

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
-    # `blast` loads this file at every start; what decodes is loaded when something is decoded.
+    # `blast` imports this module at every start, so the decoder is imported only when needed.
     from tl1_driver.messages import Message
 
 DONE, WRONG_INPUT = 0, 2
@@ -18,14 +18,14 @@ CHUNK = 1 << 16
 STANDARD_INPUT = "-"
 
 _DECODE = """\
-Print what a switch said, one JSON object a line for each whole message; continued answers (`>`) are joined.
+Print the messages in a TL1 transcript, one JSON object per line. Continued answers (`>`) are joined.
 
-  response         sid, ctag, code (COMPLD, DENY, PRTL, DELAY, RTRV), lines; error: the switch's code, if it refused
+  response         sid, ctag, code (COMPLD, DENY, PRTL, DELAY, RTRV), lines; error: the error code of a refusal
   acknowledgment  ctag, code (IP, PF, OK, NA, NG, RL)
   autonomous       sid, ctag (its ATAG), code (*C, **, *, A), verb (such as REPT ALM EQPT), lines
-  unparsed         lines: the first 200 bytes of text that is no TL1, has no end or is too long; error: why
+  unparsed         lines: the first 200 bytes of text that is not TL1, has no end or is too long; error: the reason
 
-Prompts, and commands that the switch echoed, are left out. The exit status is 0 whatever the text says.
+Prompts and echoed commands are left out. The exit status is 0 for any readable transcript.
 """
 _EXAMPLE = """\
 example:
@@ -35,17 +35,17 @@ example:
 
 
 def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add `tl1` and its sub-commands."""
-    tl1 = subparsers.add_parser("tl1", help="read what optical switches report")
+    """Add `tl1` and its subcommands."""
+    tl1 = subparsers.add_parser("tl1", help="decode TL1 transcripts of optical switches")
     commands = tl1.add_subparsers(metavar="COMMAND", required=True)
     decode = commands.add_parser(
         "decode",
-        help="a TL1 transcript as JSON lines",
+        help="print a TL1 transcript as JSON lines",
         description=_DECODE,
         epilog=_EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    decode.add_argument("file", metavar="FILE", help="the transcript, `-` for standard input")
+    decode.add_argument("file", metavar="FILE", help="transcript; `-` for standard input")
     decode.set_defaults(run=_decode)
 
 
@@ -74,7 +74,7 @@ def _messages(transcript: BinaryIO) -> Iterator[Message]:
     from tl1_driver.codec import Decoder
 
     decoder = Decoder()
-    # As much as there is, so that a pipe is shown as it comes.
+    # Read whatever is available, so that the output of a pipe appears at once.
     read = getattr(transcript, "read1", transcript.read)
     while chunk := read(CHUNK):
         yield from decoder.feed(chunk)
@@ -82,7 +82,7 @@ def _messages(transcript: BinaryIO) -> Iterator[Message]:
 
 
 def described(message: Message) -> dict[str, object]:
-    """`message` as the JSON object that stands for it."""
+    """Return `message` as a JSON object."""
     from tl1_driver.messages import Acknowledgment, Autonomous, Response
 
     if isinstance(message, Response):

@@ -1,27 +1,27 @@
-"""Everything that can go wrong with a TL1 switch, in one tree that says whose fault it is.
+"""Exceptions of the TL1 driver, in one hierarchy by responsible party.
 
     Tl1Error
-    ├── OurFault              we used the driver wrongly
+    ├── OurFault              the caller used the driver wrongly
     │   ├── InvalidCommand        the command cannot be written as TL1, or is too long for the switch
     │   ├── InvalidSetting        a dialect has no such setting, or not with that value
     │   ├── NotOpen               the client has no session
     │   └── OutcomeUnknown        a change has no known outcome: read the circuits, or close, before the next
-    └── SwitchFault           the switch, or the way to it
-        ├── SwitchUnreachable     no session could be had
-        │   ├── HostKeyRefused        ... by SSH: whoever answers has another host key than the one that is trusted
-        │   └── LoginRefused          ... by SSH: the switch does not let this user in
-        ├── SessionLost           the session ended; what was under way is unknown
-        ├── TimedOut              no final answer in time; what the switch did is unknown
-        │   └── NotConfirmed          an answer came that promises nothing (NA, DELAY, RTRV)
+    └── SwitchFault           the switch, or the network path to it
+        ├── SwitchUnreachable     no session could be opened
+        │   ├── HostKeyRefused        ... by SSH: the host key differs from the trusted one
+        │   └── LoginRefused          ... by SSH: the switch refuses this user
+        ├── SessionLost           the session ended; the outcome of pending commands is unknown
+        ├── TimedOut              no final answer in time; the outcome of the command is unknown
+        │   └── NotConfirmed          an answer came that confirms nothing (NA, DELAY, RTRV)
         ├── Denied                the switch refused
         │   ├── PartlyDone            ... after doing a part of it (PRTL)
-        │   ├── Withheld              ... or would have hit a connection that is not ours: nothing was sent
-        │   └── Busy                  ... and said "repeat later" (RL) each time we asked
-        └── MalformedText         what arrived is not TL1
+        │   ├── Withheld              ... or would have changed another client's connection: nothing was sent
+        │   └── Busy                  ... and answered "repeat later" (RL) to every attempt
+        └── MalformedText         the received text is not TL1
             ├── NotTl1                stray text between messages
             ├── Truncated             a message that never ended
             ├── MessageTooLong        a message over the receive limit
-            └── MalformedAnswer       an answer whose rows do not say what the dialect promises
+            └── MalformedAnswer       an answer whose rows differ from the dialect's format
 
 After `SessionLost`, `TimedOut` and `PartlyDone` the connections on the switch are not known: read them again.
 """
@@ -54,7 +54,7 @@ class OutcomeUnknown(OurFault):
 
 
 class SwitchFault(Tl1Error):
-    """The switch, or the network on the way to it, is at fault."""
+    """The switch, or the network path to it, is at fault."""
 
 
 class SwitchUnreachable(SwitchFault):
@@ -62,23 +62,23 @@ class SwitchUnreachable(SwitchFault):
 
 
 class HostKeyRefused(SwitchUnreachable):
-    """Whoever answers by SSH has not proved to be the switch: nothing was said to it, no password either."""
+    """The SSH server did not prove to be the switch: nothing was sent to it, not even a password."""
 
 
 class LoginRefused(SwitchUnreachable):
-    """The switch is the right one and does not let this user in by SSH."""
+    """The switch is the right one and refuses this user by SSH."""
 
 
 class SessionLost(SwitchFault):
-    """The session ended before the answer: what the switch did is unknown."""
+    """The session ended before the answer: the outcome of the command is unknown."""
 
 
 class TimedOut(SwitchFault):
-    """No final answer within the deadline: what the switch did is unknown."""
+    """No final answer within the deadline: the outcome of the command is unknown."""
 
 
 class NotConfirmed(TimedOut):
-    """The switch answered, but with a code that promises nothing: what it did is unknown."""
+    """The switch answered with a code that confirms nothing: the outcome of the command is unknown."""
 
 
 class Denied(SwitchFault):
@@ -91,19 +91,19 @@ class Denied(SwitchFault):
 
 
 class PartlyDone(Denied):
-    """The switch did a part of what was asked and refused the rest (PRTL)."""
+    """The switch did a part of the command and refused the rest (PRTL)."""
 
 
 class Withheld(Denied):
-    """What the switch lists speaks against the change: it would hit another connection. Nothing was changed."""
+    """The change would affect another client's connection, by the switch's own list. Nothing was changed."""
 
 
 class Busy(Denied):
-    """The switch asked to repeat the command later (RL) each time it was sent; nothing was done."""
+    """The switch answered "repeat later" (RL) to every attempt; nothing was done."""
 
 
 class MalformedText(SwitchFault):
-    """What arrived is not TL1."""
+    """The received text is not TL1."""
 
 
 class NotTl1(MalformedText):
@@ -111,7 +111,7 @@ class NotTl1(MalformedText):
 
 
 class Truncated(MalformedText):
-    """A message without its terminator: the next one began inside it, or a part of it never came."""
+    """A message without its terminator: the next one began inside it, or one of its parts is missing."""
 
 
 class MessageTooLong(MalformedText):
@@ -119,4 +119,4 @@ class MessageTooLong(MalformedText):
 
 
 class MalformedAnswer(MalformedText):
-    """A well-formed answer whose rows do not say what the dialect promises."""
+    """A well-formed answer whose rows differ from the dialect's format."""

@@ -1,4 +1,4 @@
-"""What is said over TL1: the command we send, and the four kinds of message that come back."""
+"""TL1 messages: the command that a client sends, and the four kinds of message that a switch sends."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _COMMENT = re.compile(r"/\*(.*?)\*/", re.DOTALL)
 class Command:
     """A command without its CTAG: `VERB:TID:AID:CTAG:block:block...;`.
 
-    `blocks` are what follows the CTAG; the first is the general block, normally empty. `secret` is a text inside the
-    command that must not appear in transcripts.
+    `blocks` are the fields after the CTAG; the first is the general block, normally empty. `secret` is a text inside
+    the command that must not appear in transcripts.
     """
 
     verb: str
@@ -31,8 +31,8 @@ class Command:
 class Response:
     """The answer to a command, its continued parts (`>`) joined.
 
-    `code` is in capitals: COMPLD, DENY, PRTL, DELAY, RTRV, or OK when an acknowledgment stood for the answer.
-    `lines` are the payload lines as sent, quotes included, without surrounding blanks and empty lines.
+    `code` is in capitals: COMPLD, DENY, PRTL, DELAY, RTRV, or OK if an acknowledgment replaced the answer. `lines` are
+    the payload lines as sent, quotes included, without surrounding blanks and empty lines.
     """
 
     sid: str
@@ -48,13 +48,13 @@ class Response:
 
     @property
     def error_text(self) -> str:
-        """What the switch says about a refusal: its comments, or failing these its other lines."""
+        """The switch's explanation of a refusal: its comments, or else its other lines."""
         comments = [text.strip() for line in self.lines for text in _COMMENT.findall(line)]
         return "; ".join(comments or [line for line in self.lines if not _ERROR_CODE.fullmatch(line)])
 
 
 class AcknowledgmentCode(StrEnum):
-    """What an acknowledgment says (GR-831: sent when the answer takes longer than two seconds)."""
+    """The code of an acknowledgment (GR-831: sent when the answer takes longer than two seconds)."""
 
     IN_PROGRESS = "IP"
     PRINTOUT_FOLLOWS = "PF"
@@ -66,14 +66,14 @@ class AcknowledgmentCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgment:
-    """A sign of life of the command `ctag` before its answer, or in its place."""
+    """An acknowledgment of the command `ctag` before its answer, or in place of it."""
 
     code: AcknowledgmentCode
     ctag: str
 
 
 class Severity(StrEnum):
-    """How bad an autonomous message says things are."""
+    """The severity of an autonomous message."""
 
     CRITICAL = "*C"
     MAJOR = "**"
@@ -83,7 +83,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Autonomous:
-    """A message nobody asked for. `verb` is all that follows the ATAG, such as `REPT ALM EQPT`."""
+    """An unsolicited message. `verb` is the text after the ATAG, such as `REPT ALM EQPT`."""
 
     sid: str
     severity: Severity
@@ -95,7 +95,7 @@ class Autonomous:
 
 @dataclass(frozen=True, slots=True)
 class Unparsed:
-    """Text given up, at most its first 200 bytes, and why."""
+    """Text that could not be decoded, at most its first 200 bytes, and the error."""
 
     text: str
     error: MalformedText

@@ -14,9 +14,9 @@ _QUOTED_OR_COLON = re.compile(r'"(?:[^"\\]|\\.)*"?|:', re.DOTALL)
 
 
 def quote(text: str) -> str:
-    r"""`text` as a TL1 value: as it is if that is safe, else in quotes with inner quotes written `\"`.
+    r"""Return `text` as a TL1 value: unchanged if that is safe, else in quotes with inner quotes written `\"`.
 
-    Raises `InvalidCommand` if it has control characters, which no quoting makes safe to send.
+    Raises `InvalidCommand` for control characters, which no quoting makes safe to send.
     """
     if _CONTROL.search(text):
         raise InvalidCommand("a value with control characters cannot be sent over TL1")
@@ -26,7 +26,7 @@ def quote(text: str) -> str:
 
 
 def unquote(text: str) -> str:
-    """`text` without blanks and one pair of quotes around it, inner quotes as themselves."""
+    """Return `text` without blanks and one pair of quotes around it, inner quotes unescaped."""
     text = text.strip()
     if len(text) >= 2 and text[0] == text[-1] == '"':
         return re.sub(r"\\([\"\\])", r"\1", text[1:-1])
@@ -34,10 +34,10 @@ def unquote(text: str) -> str:
 
 
 def parameters(line: str) -> dict[str, str]:
-    """The `NAME=value` pairs of a payload row, names in capitals.
+    """Return the `NAME=value` pairs of a payload row, names in capitals.
 
-    A value reaches to the next `,NAME=`, so it may be empty and may contain blanks, colons and commas. What stands
-    before the first name (an AID such as `GGN:`) is not part of the result.
+    A value extends to the next `,NAME=`, so it may be empty and may contain blanks, colons and commas. Text before the
+    first name (an AID such as `GGN:`) is not part of the result.
     """
     row = unquote(line)
     if (first := _FIRST_NAME.search(row)) is None:
@@ -49,6 +49,6 @@ def parameters(line: str) -> dict[str, str]:
 
 
 def split_blocks(text: str) -> list[str]:
-    """`text` cut at its colons, except those in quotes."""
+    """Return `text` split at its colons, except those in quotes."""
     cuts = [match.start() for match in _QUOTED_OR_COLON.finditer(text) if match[0] == ":"]
     return [text[start:end] for start, end in zip([0, *(cut + 1 for cut in cuts)], [*cuts, len(text)], strict=True)]

@@ -1,8 +1,8 @@
-"""Procedures: what a dialect does in several steps, without a socket or clock.
+"""Procedures: operations of a dialect in several steps, without a socket or clock.
 
-A procedure is a generator. It yields commands and pauses; whoever runs it sends each command and gives back the
-answer that confirms it, or throws in the error that the command came to. So a dialect can look before it acts, poll,
-and undo, and is tested with answers written by hand.
+A procedure is a generator. It yields commands and pauses; the caller sends each command and passes in the answer that
+confirms it, or throws the error of the command into the generator. So a dialect can check before it acts, poll, and
+undo, and tests need no switch.
 """
 
 from __future__ import annotations
@@ -17,54 +17,54 @@ from tl1_driver.messages import Command, Response
 T = TypeVar("T")
 
 _FIRST_PAUSE = 0.05
-"""Seconds; each pause is twice the one before."""
+"""First pause in seconds; each further pause is twice the one before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Go on after so many seconds."""
+    """A request to continue after `seconds`."""
 
     seconds: float
 
 
 Step = Command | Pause
 Procedure = Generator[Step, Any, T]
-"""Gets the `Response` to each `Command` it yields, None after a `Pause`, and returns a T."""
+"""A generator that receives the `Response` to each `Command` that it yields, None after a `Pause`, and returns a T."""
 
 
 def confirmed(command: Command) -> Procedure[Response]:
-    """The answer that confirms `command`; an acknowledgment may stand for it."""
+    """Send `command` and return the answer that confirms it; an acknowledgment may replace it."""
     response: Response = yield command
     return response
 
 
 def all_confirmed(commands: Iterable[Command]) -> Procedure[None]:
-    """`commands`, one after the other."""
+    """Send `commands` one after the other until each is confirmed."""
     for command in commands:
         yield from confirmed(command)
 
 
 def answer(command: Command) -> Procedure[Response]:
-    """The answer to a command that reads. Raises `NotConfirmed` if the switch only acknowledged it."""
+    """Send a read command and return its answer. Raises `NotConfirmed` if the switch only acknowledged it."""
     response = yield from confirmed(command)
     if response.code != "COMPLD":
-        raise NotConfirmed(f"the switch acknowledged {command.verb} and sent nothing")
+        raise NotConfirmed(f"the switch acknowledged {command.verb} but sent no answer")
     return response
 
 
 def rows(command: Command) -> Procedure[list[str]]:
-    """The rows of the answer to a command that reads, comments left out. Raises `NotConfirmed` as `answer` does."""
+    """Send a read command and return the rows of its answer, without comments. Raises as `answer` does."""
     response = yield from answer(command)
     return [line for line in response.lines if not line.startswith("/*")]
 
 
 def pause(seconds: float) -> Procedure[None]:
-    """Nothing for so many seconds."""
+    """Wait for `seconds`."""
     yield Pause(seconds)
 
 
 def settled(read: Callable[[], Procedure[T]], is_settled: Callable[[T], bool], seconds: float) -> Procedure[T]:
-    """Read until what was read is settled, or for about so many seconds; return the last reading.
+    """Read until the result is settled, or for about `seconds`; return the last reading.
 
     A switch may list a change only some time after it has confirmed it.
     """

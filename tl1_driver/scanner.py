@@ -1,14 +1,14 @@
-"""Cuts a byte stream at line ends and semicolons, except inside quotes, comments and terminal control sequences.
+"""Splits a byte stream at line ends and semicolons, except inside quotes, comments and terminal control sequences.
 
 Theory of operation. A finite automaton without lookahead reads every byte once, so the cuts cannot depend on how the
-stream was chunked. Each mode knows the bytes that matter to it (a regular expression finds the next one, the rest is
-skipped at C speed) and where each of them leads; a byte that matters but has no entry is looked at again in the
-mode's fallback. In a payload a quoted text may contain line breaks (`PAYLOAD`); between messages it may not
-(`BETWEEN`), so that a stray quote cannot swallow the messages after it. A comment always ends with its line.
+stream was chunked. Each mode has the bytes that matter to it (a regular expression finds the next one, the rest is
+skipped at C speed) and the mode that follows each of them; a byte that matters but has no entry is read again in the
+mode's fallback. In a payload, quoted text may contain line breaks (`PAYLOAD`); between messages it may not (`BETWEEN`),
+so that a stray quote cannot swallow the messages after it. A comment always ends with its line.
 
-A quoted text that holds a whole message heading (`SID date time` and the line after it) was never closed: no switch
-quotes its own headings. The segment ends before the heading (`UNCLOSED`), and scanning starts afresh there. Whether
-it is so is seen at the end of the second line from what came before, so this too cannot depend on the chunks.
+Quoted text that contains a whole message heading (`SID date time` and the line after it) was never closed: no switch
+quotes its own headings. The segment ends before the heading (`UNCLOSED`), and scanning restarts there. The end of the
+second line decides this from the preceding bytes, so this too cannot depend on the chunks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 
 class End(Enum):
-    """What ended a segment."""
+    """The reason why a segment ended."""
 
     LINE = auto()
     SEMICOLON = auto()
@@ -28,7 +28,7 @@ class End(Enum):
 
 
 class Segment(NamedTuple):
-    """The text between two cuts, without the byte that ended it. A line without text is not one."""
+    """The text between two cuts, without the byte that ended it. A line without text is not a segment."""
 
     text: bytes
     end: End
@@ -48,7 +48,7 @@ class _Mode(Enum):
 
 class _Rule(NamedTuple):
     matters: re.Pattern[bytes]
-    leads: dict[int, _Mode]
+    next_modes: dict[int, _Mode]
     fallback: _Mode
 
 
@@ -60,14 +60,14 @@ _SECOND_LINE = re.compile(
 )
 _TEXT = re.compile(rb"[^\r\n]")
 _HEADING_SIZE = 800
-"""More than the longest heading that counts as one, in bytes."""
+"""An upper bound of the length of a heading, in bytes."""
 
 ScanRules = dict[_Mode, _Rule]
 
 
-def _rule(matters: bytes, leads: dict[bytes, _Mode], fallback: _Mode = _Mode.PLAIN) -> _Rule:
+def _rule(matters: bytes, next_modes: dict[bytes, _Mode], fallback: _Mode = _Mode.PLAIN) -> _Rule:
     return _Rule(
-        re.compile(matters, re.DOTALL), {byte: mode for text, mode in leads.items() for byte in text}, fallback
+        re.compile(matters, re.DOTALL), {byte: mode for text, mode in next_modes.items() for byte in text}, fallback
     )
 
 
@@ -95,11 +95,11 @@ BETWEEN: ScanRules = PAYLOAD | {
 COMMAND: ScanRules = PAYLOAD | {
     _Mode.PLAIN: _rule(rb'[";\r\n\x1b]', {b'"': _Mode.QUOTE, b";\r\n": _Mode.CUT, b"\x1b": _Mode.ESCAPE}),
 }
-"""What a client sends: it has no comments."""
+"""Rules for the commands that a client sends: they have no comments."""
 
 
 class Scanner:
-    """Holds the bytes that were pushed and hands them out cut into segments."""
+    """A buffer of received bytes that returns them cut into segments."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -108,7 +108,7 @@ class Scanner:
         self._mode = _Mode.PLAIN
 
     def push(self, data: bytes) -> None:
-        """Append what arrived."""
+        """Append received bytes."""
         if self._start:
             del self._buffer[: self._start]
             self._at -= self._start
@@ -116,10 +116,10 @@ class Scanner:
         self._buffer += data
 
     def next_segment(self, rules: ScanRules, limit: int) -> Segment | None:
-        """The next segment, or None if its end has not arrived.
+        """Return the next segment, or None if its end has not arrived.
 
-        A segment that reaches `limit` bytes without an end is handed out as TOO_LONG and scanning starts afresh
-        after it. `rules` and `limit` must stay the same until a segment has been handed out.
+        A segment that reaches `limit` bytes without an end is returned as TOO_LONG, and scanning restarts after it.
+        `rules` and `limit` must stay the same until a segment has been returned.
         """
         if limit and self._at == self._start:
             begun = _TEXT.search(self._buffer, self._at)
@@ -134,7 +134,7 @@ class Scanner:
                 break
             self._at = found.start()
             byte = self._buffer[self._at]
-            mode = rule.leads.get(byte)
+            mode = rule.next_modes.get(byte)
             if mode is _Mode.CUT:
                 return self._cut(End.SEMICOLON if byte == ord(";") else End.LINE)
             if mode is self._mode is _Mode.QUOTE and (heading := self._heading()) is not None:
@@ -144,7 +144,7 @@ class Scanner:
         return self._cut(End.TOO_LONG) if self._at == last else None
 
     def _heading(self) -> int | None:
-        """Where the heading begins whose second line ends here, if there is one."""
+        """Return the start of the heading whose second line ends here, if there is one."""
         text = bytes(self._buffer[max(self._start, self._at - _HEADING_SIZE) : self._at])
         second = max(text.rfind(b"\r"), text.rfind(b"\n")) + 1
         if not second or not _SECOND_LINE.fullmatch(text, second):
@@ -160,7 +160,7 @@ class Scanner:
         return segment
 
     def rest(self) -> bytes:
-        """What was pushed and not handed out, once nothing follows."""
+        """Return the bytes that were not returned as segments, at the end of the stream."""
         rest = bytes(self._buffer[self._start :])
         self._buffer.clear()
         self._start = self._at = 0

@@ -2,18 +2,18 @@
 
 Theory of operation. Every command gets a CTAG of its own and becomes an exchange, which waits in one of four phases:
 
-    SENT           on the wire, nothing heard
+    SENT           on the wire, no answer yet
     ACKNOWLEDGED   the switch works on it (IP, PF): the deadline is extended
-    ACCEPTED       the switch said OK, which may be all it says: an answer that still follows counts, else silence
-                   until the deadline is the confirmation
-    HELD_BACK      the switch said "repeat later" (RL): sent again after a pause that doubles each time
+    ACCEPTED       the switch answered OK, which may be final: a later answer counts, else silence until the deadline
+                   is the confirmation
+    HELD_BACK      the switch answered "repeat later" (RL): sent again after a pause that doubles each time
 
-`TRANSITIONS` says what each acknowledgment, answer or deadline does in each phase. An exchange that ended without an
-answer is remembered for a while, so that a late answer goes to `late` and never to another command. Autonomous
-messages become `Notice` events and touch no exchange.
+`TRANSITIONS` defines the action for each acknowledgment, answer or deadline in each phase. An exchange that ended
+without an answer is remembered for a while, so that a late answer goes to `late` and never to another command.
+Autonomous messages become `Notice` events and affect no exchange.
 
 A switch that cannot read a command cannot read its CTAG either, and refuses it under CTAG 0. Such a refusal belongs to
-the only command that is outstanding, if there is exactly one and no earlier one still owes its answer.
+the only outstanding command, if there is exactly one and no earlier one is still without its answer.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ NO_CTAG = "0"
 """The CTAG of an answer to a command without one, or whose CTAG could not be read."""
 
 REMEMBERED = 1000
-"""How many commands that ended without an answer, and how many stray answers (without what they say), are kept."""
+"""Maximum number of remembered commands that ended without an answer, and of stray answers (without their text)."""
 
 FLOOD = "the switch sends far more than it is asked for"
 _AROUND_A_LINE = 16
-"""Bytes, roughly: what a line of an answer, and its heading, have around them on the wire."""
+"""Approximate number of bytes around a line of an answer, and around its heading, on the wire."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """How long to wait, in seconds: for an answer, for one after an acknowledgment, and in all.
+    """Time limits in seconds: for an answer, for an answer after an acknowledgment, and in total.
 
-    After RL the command is sent again `repeats` times at most, first after `first_pause`.
+    After RL the command is sent again at most `repeats` times, first after `first_pause`.
     """
 
     answer: float = 2.0
@@ -65,7 +65,7 @@ class Deadlines:
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """How a switch wants commands written: the bytes that end one, and the largest it accepts and we accept."""
+    """The wire format of commands: the bytes that end one, and the size limits for sending and receiving."""
 
     terminator: bytes = b";"
     send_limit: int = 8192
@@ -82,7 +82,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The command `ctag` came to nothing, or nobody knows."""
+    """The command `ctag` failed, or its outcome is unknown."""
 
     ctag: str
     error: SwitchFault
@@ -90,7 +90,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """An autonomous message; `missed` of them are missing before it, by the gap in the ATAG sequence."""
+    """An autonomous message; `missed` is the number of messages lost before it, by the gap in the ATAG sequence."""
 
     message: Autonomous
     missed: int = 0
@@ -98,7 +98,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Flooded:
-    """The switch says far more than it was asked for; the session is to be ended."""
+    """The switch sends far more than was requested; the caller must end the session."""
 
     reason: str
 
@@ -107,7 +107,7 @@ Event = Answered | Failed | Notice | Flooded
 
 
 class Phase(Enum):
-    """Where an exchange stands."""
+    """The phase of an exchange."""
 
     SENT = auto()
     ACKNOWLEDGED = auto()
@@ -117,7 +117,7 @@ class Phase(Enum):
 
 
 class Stimulus(Enum):
-    """What can happen to an exchange."""
+    """An event that affects an exchange."""
 
     WORKING = auto()
     ALL_RIGHT = auto()
@@ -129,7 +129,7 @@ class Stimulus(Enum):
 
 
 class Action(Enum):
-    """What the session does about it."""
+    """The session's reaction to a stimulus."""
 
     EXTEND = auto()
     WAIT_FOR_MORE = auto()
@@ -184,10 +184,10 @@ class _Exchange:
 
 
 class Session:
-    """The state of one TCP session: what is awaited, and until when.
+    """The state of one TCP session: its pending exchanges and their deadlines.
 
     Times are seconds on any monotonic clock. After each `send`, `receive` or `handle_timer` the caller writes
-    `data_to_send()`, handles the returned events and looks at `next_timer()`.
+    `data_to_send()`, handles the returned events and reads `next_timer()`.
     """
 
     def __init__(self, deadlines: Deadlines | None = None, wire: Wire | None = None) -> None:
@@ -213,13 +213,13 @@ class Session:
         return ctag
 
     def data_to_send(self) -> bytes:
-        """The bytes to write now; each is handed out once."""
+        """Return the bytes to write now; each is returned once."""
         data = bytes(self._outgoing)
         self._outgoing.clear()
         return data
 
     def receive(self, data: bytes, now: float) -> list[Event]:
-        """What the switch's bytes bring about; of what comes after a flood nothing."""
+        """Return the events that received bytes cause; none after a flood."""
         if self._unasked.overdrawn:
             return []
         self._unasked.spend(len(data), now)
@@ -227,16 +227,16 @@ class Session:
         return [*events, Flooded(FLOOD)] if self._unasked.overdrawn else events
 
     def next_timer(self) -> float | None:
-        """When `handle_timer` is due, or None if nothing is awaited."""
+        """Return the time at which `handle_timer` is due, or None if no exchange is pending."""
         return min((exchange.deadline for exchange in self._exchanges.values()), default=None)
 
     def handle_timer(self, now: float) -> list[Event]:
-        """What the passing of time brings about."""
+        """Return the events of exchanges whose deadline has passed."""
         due = [exchange for exchange in self._exchanges.values() if exchange.deadline <= now]
         return [event for exchange in due for event in self._stimulate(exchange, Stimulus.DEADLINE, now)]
 
     def lose(self, reason: str) -> list[Event]:
-        """The connection is gone: everything awaited fails with `SessionLost`."""
+        """Fail all pending exchanges with `SessionLost`."""
         awaited, self._exchanges = list(self._exchanges), {}
         return [Failed(ctag, SessionLost(reason)) for ctag in awaited]
 
@@ -329,7 +329,7 @@ class Session:
 
 
 def _verdict(verb: str, response: Response) -> SwitchFault | Response:
-    """What an answer amounts to: itself if it confirms, else the error it stands for."""
+    """Return the answer itself if it confirms the command, else the error that it stands for."""
     if response.code == "COMPLD":
         return response
     if response.code == "DENY":

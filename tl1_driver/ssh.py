@@ -1,6 +1,6 @@
-"""TL1 by SSH: a session channel to a switch whose host key is known beforehand. Needs asyncssh.
+"""TL1 over SSH: a session channel to a switch whose host key is known beforehand. Needs asyncssh.
 
-Nothing of the user who runs this is used: no configuration, agent or key files, no forwarding, no compression.
+The SSH environment of the local user is ignored: no configuration, agent or key files, no forwarding, no compression.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any, cast
 import asyncssh
 
 from tl1_driver.errors import HostKeyRefused, InvalidSetting, LoginRefused, SwitchUnreachable
-from tl1_driver.ssh_bridge import FLOOD, Bridge, told
+from tl1_driver.ssh_bridge import FLOOD, Bridge, printable
 from tl1_driver.ways import not_reachable
 
 KEEPALIVE_SECONDS = 15.0
-"""Between two questions whether the switch is still there, while nothing comes from it."""
-KEEPALIVES_OWED = 2
-"""So many unanswered questions mean that it is not."""
+"""Interval of keepalive requests while the switch sends nothing."""
+MAX_MISSED_KEEPALIVES = 2
+"""Number of unanswered keepalive requests after which the connection is dropped."""
 
 HostKeys = tuple[Sequence[asyncssh.SSHKey], Sequence[asyncssh.SSHKey], Sequence[asyncssh.SSHKey]]
 """Trusted keys, trusted authorities, revoked keys."""
@@ -37,14 +37,14 @@ _RAW = dict.fromkeys(
     ],
     0,
 )
-"""A terminal that neither repeats nor changes anything, nor waits for the end of a line."""
+"""Terminal modes without echo, translation or line buffering."""
 
-# It has a line for every step of every connection.
+# asyncssh logs a line for every step of every connection.
 logging.getLogger("asyncssh").setLevel(logging.WARNING)
 
 
 def host_keys(text: str) -> HostKeys:
-    """The keys in `text`, one a line as `ssh-keygen` writes them. Raises `InvalidSetting`."""
+    """Return the keys in `text`, one per line as `ssh-keygen` writes them. Raises `InvalidSetting`."""
     lines = [line for line in map(str.strip, text.splitlines()) if line and not line.startswith("#")]
     if not lines:
         raise InvalidSetting("has no host key")
@@ -55,7 +55,7 @@ def host_keys(text: str) -> HostKeys:
 
 
 def known_host_keys(text: str, host: str, port: int) -> HostKeys:
-    """What `text`, in the format of known_hosts, says of the switch at `host`. Raises `InvalidSetting`."""
+    """Return the keys of the switch at `host` in `text`, in the format of known_hosts. Raises `InvalidSetting`."""
     try:
         found = asyncssh.import_known_hosts(text).match(host, "", port)
     except ValueError as error:
@@ -66,23 +66,23 @@ def known_host_keys(text: str, host: str, port: int) -> HostKeys:
 
 
 def private_key(text: str) -> asyncssh.SSHKey:
-    """The key in `text`. Raises `InvalidSetting`."""
+    """Return the key in `text`. Raises `InvalidSetting`."""
     try:
         return asyncssh.import_private_key(text)
     except asyncssh.KeyEncryptionError as error:
-        raise InvalidSetting("is encrypted, and nobody is there to be asked for the passphrase") from error
+        raise InvalidSetting("is encrypted: store it without a passphrase") from error
     except (asyncssh.KeyImportError, ValueError) as error:
         if "Passphrase" in str(error):
-            raise InvalidSetting("is encrypted, and nobody is there to be asked for the passphrase") from error
+            raise InvalidSetting("is encrypted: store it without a passphrase") from error
         raise InvalidSetting("has no private key that can be used") from error
 
 
 @dataclass(frozen=True, slots=True)
 class Ssh:
-    """A way by SSH for `user`, who has a password or a private key, to a switch that has one of the `trusted` keys.
+    """A way over SSH for `user`, with a password or a private key, to a switch that has one of the `trusted` keys.
 
-    TL1 is spoken in the user's shell, or by a `subsystem` or `command`; on a `terminal` where one is wanted.
-    `seconds` is how long it may take in all to connect, to prove who is who and to open the channel.
+    TL1 runs in the user's shell, or in a `subsystem` or `command`; on a `terminal` if one is needed. `seconds` is the
+    time limit for connecting, authenticating and opening the channel together.
     """
 
     user: str
@@ -100,14 +100,14 @@ class Ssh:
         return frozenset(filter(None, [self.password]))
 
     async def open(self, link: asyncio.Protocol, host: str, port: int, seconds: float) -> None:
-        """As `Way.open`, but within `self.seconds`. Raises `HostKeyRefused` and `LoginRefused` too."""
+        """Connect `link` within `self.seconds`. Raises `HostKeyRefused` and `LoginRefused` too."""
         bridge = Bridge(link)
         try:
             async with asyncio.timeout(self.seconds):
                 await self._open(bridge, host, port)
         except BaseException as error:
             bridge.abort()
-            await bridge.gone()
+            await bridge.wait_ended()
             if (found := self._unreachable(error, bridge, host, port)) is None:
                 raise
             raise found from error
@@ -130,7 +130,7 @@ class Ssh:
             compression_algs=None,
             login_timeout=self.seconds,
             keepalive_interval=KEEPALIVE_SECONDS,
-            keepalive_count_max=KEEPALIVES_OWED,
+            keepalive_count_max=MAX_MISSED_KEEPALIVES,
         )
         await connection.create_session(
             bridge.session,
@@ -145,7 +145,7 @@ class Ssh:
         )
 
     def _unreachable(self, error: BaseException, bridge: Bridge, host: str, port: int) -> SwitchUnreachable | None:
-        """What stands in the way, in a sentence that says what to do; None for what is no matter of the switch."""
+        """Return an error that names the cause and the remedy; None for an error that does not concern the switch."""
         switch = f"optical switch at {host}:{port}"
         if not isinstance(error, Exception):
             return None
@@ -156,35 +156,37 @@ class Ssh:
         match error:
             case TimeoutError():
                 return SwitchUnreachable(
-                    f"{switch} has not opened an SSH session within {self.seconds:g} s: is it an SSH server? One that "
-                    "is only slow needs more of ssh.open_timeout_ms"
+                    f"{switch} has not opened an SSH session within {self.seconds:g} s: check that it is an SSH "
+                    "server, or raise ssh.open_timeout_ms if it is slow"
                 )
             case asyncssh.HostKeyNotVerifiable():
                 return HostKeyRefused(
-                    f"whoever answers for the {switch} has another SSH host key ({bridge.refused_key or told(error)}) "
-                    "than the trusted one, and was told nothing: if the switch was given a new key, bring that into "
-                    "the file of ssh.host_key or ssh.known_hosts"
+                    f"{switch} has another SSH host key ({bridge.refused_key or printable(error)}) than the trusted "
+                    "one, so nothing was sent to it: if the switch has a new key, add it to the file of "
+                    "ssh.host_key or ssh.known_hosts"
                 )
             case asyncssh.PermissionDenied():
-                what = "private_key" if self.key is not None else "password_file"
+                setting = "private_key" if self.key is not None else "password_file"
                 return LoginRefused(
-                    f"{switch} does not let {self.user!r} in by SSH: correct ssh.user or the file of ssh.{what}"
+                    f"{switch} does not let {self.user!r} in by SSH: correct ssh.user or the file of ssh.{setting}"
                 )
             case asyncssh.ChannelOpenError():
                 return SwitchUnreachable(
-                    f"{switch} does not start {self._what()} by SSH ({told(error)}): correct ssh.subsystem, "
+                    f"{switch} does not start {self._program()} by SSH ({printable(error)}): correct ssh.subsystem, "
                     "ssh.command or ssh.terminal"
                 )
-            # Whatever the library does not take from a stranger, the rest goes on.
+            # The SSH library rejected the peer's messages, but the peer speaks SSH.
             case _ if bridge.speaks_ssh:
                 return SwitchUnreachable(
-                    f"{switch} breaks off SSH ({told(error)}): has it a host key of the kind that is trusted, and "
-                    "methods of encryption that are still deemed safe?"
+                    f"{switch} aborts SSH ({printable(error)}): check that it has a host key of the trusted type "
+                    "and supports current encryption methods"
                 )
             case _:
-                return SwitchUnreachable(f"{switch} opens no SSH session, is it an SSH server? ({told(error)})")
+                return SwitchUnreachable(
+                    f"{switch} opens no SSH session ({printable(error)}): check that it is an SSH server"
+                )
 
-    def _what(self) -> str:
+    def _program(self) -> str:
         if self.subsystem:
             return f"the subsystem {self.subsystem!r}"
         return f"the command {self.command!r}" if self.command else "a shell"

@@ -1,9 +1,9 @@
-"""Between asyncssh and whoever speaks TL1: TCP, SSH on it, a channel in that, and what each says to the others.
+"""The bridge between asyncssh and a TL1 link: TCP, SSH on it, and a channel in that.
 
     link (TL1)  <->  channel  <->  SSH  <->  bytes counted  <->  TCP
 
-Bytes of TL1 are counted by the session, as on plain TCP; all others are counted here: padding, banners, messages that
-are to be ignored, error output. The link is told that the connection is lost when both SSH and TCP are over.
+The session counts the bytes of TL1, as on plain TCP; the bridge counts all others: padding, banners, ignored messages,
+error output. The link sees the connection as lost when both SSH and TCP have ended.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from collections.abc import Callable
 import asyncssh
 
 from tl1_driver.unasked import UnaskedBudget
-from tl1_driver.ways import TooMuchSaid
+from tl1_driver.ways import FloodDetected
 
 FLOOD = "the switch sends far more than it is asked for"
 PRICE = 4
-"""What a byte counts that is no TL1: the smallest message has 36 of them, and costs as much time as a large one."""
+"""Weight of a byte that is not TL1: the smallest message has 36 of them, and costs as much time as a large one."""
 CLOSING_SECONDS = 2.0
-"""For the switch to agree that the channel is closed."""
-MAX_TOLD = 200
-"""Characters of what a switch says about itself."""
+"""Time limit for the switch to confirm that the channel is closed."""
+MAX_TEXT = 200
+"""Maximum number of characters of a peer's text in messages."""
 
 
 class Bridge:
@@ -38,21 +38,21 @@ class Bridge:
         self._linked = self._aborted = False
         self._running = 0
         self._closing: asyncio.TimerHandle | None = None
-        self._gone = self._loop.create_future()
-        self._why: Exception | None = None
+        self._ended = self._loop.create_future()
+        self._cause: Exception | None = None
         self._exit = ""
         self._error_bytes = 0
         self.flooded = False
         self.refused_key = ""
-        """The fingerprint of the host key that is not the trusted one."""
+        """The fingerprint of the host key that is not trusted."""
         self.tcp_error: OSError | None = None
 
-    # ------------------------------------------------------------------------------------------- what asyncssh asks for
+    # ------------------------------------------------------------------------------------------- called by asyncssh
 
     async def create_connection(
         self, factory: Callable[[], asyncio.Protocol], host: str, port: int
     ) -> tuple[asyncio.Transport, asyncio.Protocol]:
-        """The TCP connection that SSH is spoken on."""
+        """Open the TCP connection under SSH."""
         protocol = factory()
         try:
             transport, _ = await self._loop.create_connection(lambda: _Counted(protocol, self), host, port)
@@ -62,132 +62,133 @@ class Bridge:
         return transport, protocol
 
     def client(self) -> asyncssh.SSHClient:
-        """Who is told about the connection."""
+        """Return the callbacks of the connection."""
         return _Client(self)
 
     def session(self) -> asyncssh.SSHClientSession[bytes]:
-        """Who is told about the channel."""
+        """Return the callbacks of the channel."""
         return _Session(self)
 
-    # ------------------------------------------------------------------------------------------- what the link asks for
+    # ------------------------------------------------------------------------------------------- called by the link
 
     def write(self, data: bytes) -> None:
-        """Send `data`, unless the way is closed already."""
+        """Send `data`, unless the channel is closed."""
         if self._channel is not None and not self._channel.is_closing() and not self._aborted:
             self._channel.write(data)
 
     def close(self) -> None:
-        """End it after what was written has gone out; a switch that does not agree has a while."""
+        """Close after sending buffered data; a switch that does not confirm has `CLOSING_SECONDS`."""
         if self._channel is None or self._closing is not None:
             return
         self._closing = self._loop.call_later(CLOSING_SECONDS, self.abort)
         self._channel.close()
 
     def abort(self) -> None:
-        """End it at once."""
+        """Close at once."""
         self._aborted = True
         if self._connection is not None:
             self._connection.abort()
         elif self._tcp is not None:
             self._tcp.abort()
 
-    async def gone(self) -> None:
-        """Wait until nothing is left of it, if there was anything; no longer than closing may take."""
+    async def wait_ended(self) -> None:
+        """Wait until the connection has ended, at most `CLOSING_SECONDS`."""
         if self._running:
-            await asyncio.wait({self._gone}, timeout=CLOSING_SECONDS)
+            await asyncio.wait({self._ended}, timeout=CLOSING_SECONDS)
 
     @property
     def speaks_ssh(self) -> bool:
-        """Whether who answers has named a version of SSH."""
+        """True if the peer has sent its SSH version."""
         return self._connection is not None and bool(self._connection.get_extra_info("server_version"))
 
-    # ------------------------------------------------------------------------------------------- what comes from below
+    # ------------------------------------------------------------------------------------------- called by the lower
+    # layers
 
     def tcp_made(self, transport: asyncio.Transport) -> None:
-        """TCP is there."""
+        """Note that TCP is connected."""
         self._tcp = transport
         self._running += 1
 
     def count(self, size: int) -> None:
-        """So many bytes are about to be read."""
+        """Count `size` bytes that are about to be read."""
         self._budget.spend(PRICE * size, self._loop.time())
 
     def check(self) -> None:
-        """Give up who has said too much."""
+        """Abort the connection of a peer that has exceeded its budget."""
         if self._budget.overdrawn and not self.flooded:
             self.flooded = self._aborted = True
             assert self._tcp is not None
             self._tcp.abort()
 
     def ssh_made(self, connection: asyncssh.SSHClientConnection) -> None:
-        """SSH is about to begin."""
+        """Note that SSH begins."""
         self._connection = connection
         self._running += 1
 
-    def over(self, why: Exception | None = None) -> None:
-        """SSH or TCP is over."""
-        self._why = self._why or why
+    def over(self, cause: Exception | None = None) -> None:
+        """Note that SSH or TCP has ended."""
+        self._cause = self._cause or cause
         self._running -= 1
         if self._running:
             return
         if self._closing is not None:
             self._closing.cancel()
-        self._gone.set_result(None)
+        self._ended.set_result(None)
         if self._linked:
-            # Not from here, where asyncssh would hide an error of ours.
+            # Called later: asyncssh would hide an exception raised from here.
             self._loop.call_soon(self._link.connection_lost, self._reason())
 
     def channel_started(self, channel: asyncssh.SSHClientChannel[bytes]) -> None:
-        """The channel is ready for TL1."""
+        """Connect the link: the channel is ready for TL1."""
         self._channel = channel
         self._linked = True
         self._link.connection_made(_Transport(self))
 
     def received(self, data: bytes) -> None:
-        """TL1 for the link; its packaging may be as large."""
+        """Pass TL1 to the link, and credit an equal number of bytes of SSH overhead."""
         self._budget.refund(2 * PRICE * len(data))
         if self._aborted:
             return
         try:
             self._link.data_received(data)
         except Exception as error:
-            # asyncssh ends the connection, and would say nothing.
+            # asyncssh ends the connection without reporting the error.
             self._loop.call_exception_handler({"message": "data_received() of TL1 by SSH failed", "exception": error})
             raise
 
     def error_output(self, size: int) -> None:
-        """So much of it is dropped."""
+        """Count dropped error output."""
         self._error_bytes += size
 
     def exited(self, how: str) -> None:
-        """How the program that the switch ran for us ended."""
+        """Note how the program on the switch ended."""
         self._exit = how
 
     def channel_over(self) -> None:
-        """One channel is all that we want of a connection."""
+        """Close the connection with its only channel."""
         if self._connection is not None:
             self._connection.close()
 
     def _reason(self) -> Exception | None:
         if self.flooded:
-            return TooMuchSaid(FLOOD)
+            return FloodDetected(FLOOD)
         dropped = f" after {self._error_bytes} bytes of error output" if self._error_bytes else ""
         if self._exit or dropped:
-            return ConnectionError(f"what the switch runs for us ended{self._exit}{dropped}")
-        said = told(self._why) if self._why is not None else ""
-        return ConnectionError(said) if said and said != "Connection lost" else None
+            return ConnectionError(f"the program on the switch ended{self._exit}{dropped}")
+        text = printable(self._cause) if self._cause is not None else ""
+        return ConnectionError(text) if text and text != "Connection lost" else None
 
 
-def told(error: BaseException) -> str:
-    """What an error says, where a stranger may have chosen the words."""
+def printable(error: BaseException) -> str:
+    """Return the text of an error in printable characters and limited length, because the peer may have chosen it."""
     known = isinstance(error, asyncssh.Error | OSError)
-    said = str(error) if known else f"{type(error).__name__}: {error}"
-    text = "".join(one if one.isprintable() else "?" for one in said)
-    return text if len(text) <= MAX_TOLD else f"{text[:MAX_TOLD]}…"
+    text = str(error) if known else f"{type(error).__name__}: {error}"
+    text = "".join(one if one.isprintable() else "?" for one in text)
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}…"
 
 
 class _Counted(asyncio.Protocol):
-    """Stands between TCP and SSH."""
+    """A protocol between TCP and SSH that counts bytes."""
 
     def __init__(self, protocol: asyncio.Protocol, bridge: Bridge) -> None:
         self._protocol = protocol
@@ -201,7 +202,7 @@ class _Counted(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._bridge.count(len(data))
         self._protocol.data_received(data)
-        # Only now is known how much of it was TL1.
+        # Only now the share of TL1 is known.
         self._bridge.check()
 
     def eof_received(self) -> bool | None:
@@ -229,7 +230,7 @@ class _Client(asyncssh.SSHClient):
         self._bridge.over(exc)
 
     def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
-        """Asked only about keys that are not trusted."""
+        """Called only for keys that are not trusted; remembers the fingerprint."""
         self._bridge.refused_key = key.get_fingerprint()
         return False
 
@@ -267,7 +268,7 @@ class _Session(asyncssh.SSHClientSession[bytes]):
 
 
 class _Transport(asyncio.Transport):
-    """What the link writes to."""
+    """The transport that the link writes to."""
 
     def __init__(self, bridge: Bridge) -> None:
         super().__init__()

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 MASK = b"********"
 WRAPPING = b" \t\r\n\0\b"
-"""What a terminal puts between the characters of an echo when it wraps a line."""
+"""Characters that a terminal inserts into an echo when it wraps a line."""
 
 LONGEST_WRAPPING = 4096
 
 
 class Mask:
-    """Replaces every occurrence of `secret` in a byte stream, also one that is cut across chunks or wrapped.
+    """A filter that replaces every occurrence of `secret` in a byte stream, also if it is cut across chunks or wrapped.
 
-    Blanks and line ends are ignored in the comparison. A chunk that ends with the beginning of the secret is held
-    back in part until the next one, or `rest()`; a pause of more than `LONGEST_WRAPPING` bytes is no wrapping.
+    Blanks and line ends are ignored in the comparison. If a chunk ends with the beginning of the secret, that part is
+    held back until the next chunk, or `rest()`; a gap of more than `LONGEST_WRAPPING` bytes is not wrapping.
     """
 
     def __init__(self, secret: bytes) -> None:
@@ -21,7 +21,7 @@ class Mask:
         self._held = b""
 
     def feed(self, data: bytes) -> bytes:
-        """`data` as it may be shown, less what could be the beginning of the secret."""
+        """Return `data` with the secret masked, less a possible beginning of the secret at its end."""
         if not self._secret:
             return data
         text, self._held = self._held + data, b""
@@ -40,11 +40,11 @@ class Mask:
         return b"".join([*shown, text[after:]])
 
     def rest(self) -> bytes:
-        """What was held back, once nothing follows."""
+        """Return the bytes that were held back, at the end of the stream."""
         held, self._held = self._held, b""
         return held
 
     def _beginning(self, plain: bytes) -> int:
-        """How many bytes at the end of `plain` could begin the secret."""
+        """Return the number of bytes at the end of `plain` that could begin the secret."""
         longest = min(len(self._secret) - 1, len(plain))
         return next((count for count in range(longest, 0, -1) if self._secret.startswith(plain[-count:])), 0)

@@ -1,7 +1,7 @@
-"""How much a switch may say that nobody asked for: alarms, stray answers, echoes, noise.
+"""A budget for unsolicited data from a switch: alarms, stray answers, echoes, noise.
 
-A storm of alarms has room; who goes on beyond that is no switch, or none that can be worked with. Everything that comes
-counts, an answer to a command of ours is taken out again, and what makes work beyond its size has a least price.
+The budget has room for a storm of alarms; a peer that exceeds it is not a usable switch. All received bytes count, the
+answers to commands are refunded, and messages that cost work beyond their size have a minimum price.
 """
 
 from __future__ import annotations
@@ -9,32 +9,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 BURST = 2 << 20
-"""Bytes; two of the largest answers that are accepted, or two thousand alarms."""
+"""Bytes: two of the largest accepted answers, or two thousand alarms."""
 PER_SECOND = 64 << 10
 PRICE = 1024
-"""Bytes that a message counts, beside its own, that nobody asked for."""
+"""Bytes that an unsolicited message counts in addition to its size."""
 ACKNOWLEDGMENT = 256
-"""The same, for one that says that a command is being worked at."""
+"""Bytes that an acknowledgment counts in addition to its size."""
 
 
 @dataclass(slots=True)
 class UnaskedBudget:
-    """What is left; on any monotonic clock."""
+    """The remaining budget in bytes; on any monotonic clock."""
 
     left: float = BURST
     at: float | None = None
 
     def spend(self, size: int, now: float) -> None:
-        """Count so many bytes that have come."""
+        """Count `size` received bytes."""
         elapsed = 0.0 if self.at is None else max(0.0, now - self.at)
         self.left = min(BURST, self.left + elapsed * PER_SECOND) - size
         self.at = now
 
     def refund(self, size: int) -> None:
-        """So many of them were asked for."""
+        """Refund `size` bytes that belong to an answer."""
         self.left = min(BURST, self.left + size)
 
     @property
     def overdrawn(self) -> bool:
-        """Whether there was too much."""
+        """True if the budget is exceeded."""
         return self.left < 0

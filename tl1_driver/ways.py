@@ -1,4 +1,4 @@
-"""How bytes get to a switch and back: the interface, and plain TCP. `tl1_driver.ssh` is the other way."""
+"""Transports for TL1: the interface, and plain TCP. `tl1_driver.ssh` is the other implementation."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from typing import Protocol
 from tl1_driver.errors import SwitchUnreachable
 
 
-class TooMuchSaid(ConnectionError):
-    """The way was ended because what came on it beside TL1 was far too much."""
+class FloodDetected(ConnectionError):
+    """The connection was ended because its peer sent far too much data beside TL1."""
 
 
 class Way(Protocol):
-    """Opens a session to a switch."""
+    """A transport that opens a session to a switch."""
 
     async def open(self, link: asyncio.Protocol, host: str, port: int, seconds: float) -> None:
-        """Connect `link`, within `seconds` if the way has no limit of its own. Raises `SwitchUnreachable`.
+        """Connect `link`, within `seconds` if the transport has no time limit of its own. Raises `SwitchUnreachable`.
 
         From then on `link` is served as asyncio serves a protocol, and its transport can at least write, close and
-        abort. It is told that the connection is lost when nothing of it is left, by `TooMuchSaid` after a flood.
-        Where nothing could be opened nothing is left either.
+        abort. Its `connection_lost` is called when the connection has fully ended, with `FloodDetected` after a flood.
+        If `open` fails, it leaves nothing open.
         """
 
     @property
     def secrets(self) -> frozenset[str]:
-        """What must not be written anywhere."""
+        """Texts that must not appear in transcripts or logs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tcp:
-    """Plain TCP, which whoever is on the way can read and change."""
+    """Plain TCP, which anyone on the network path can read and change."""
 
     async def open(self, link: asyncio.Protocol, host: str, port: int, seconds: float) -> None:
-        """Without Nagle's algorithm, whose delay would exceed that of the switch."""
+        """Connect without Nagle's algorithm, whose delay would exceed that of the switch."""
         try:
             async with asyncio.timeout(seconds):
                 transport, _ = await asyncio.get_running_loop().create_connection(lambda: link, host, port)
@@ -45,16 +45,16 @@ class Tcp:
             raise SwitchUnreachable(message) from error
         except OSError as error:
             raise not_reachable(host, port, error) from error
-        # A switch that hung up at once has no socket any more; the link knows.
+        # The socket of a connection that the switch has already closed is gone; the link is notified.
         with suppress(OSError):
             transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     @property
     def secrets(self) -> frozenset[str]:
-        """None."""
+        """The empty set."""
         return frozenset()
 
 
 def not_reachable(host: str, port: int, error: OSError) -> SwitchUnreachable:
-    """What no connection could be made for."""
+    """Return the error for a connection that could not be established."""
     return SwitchUnreachable(f"optical switch at {host}:{port} is not reachable: {error.strerror or error}")

@@ -1,1 +1,1 @@
-"""Hypergraph b-matching: which multicast groups get light."""
+"""Hypergraph b-matching: selection of the multicast groups that get optical resources."""

@@ -1,10 +1,10 @@
-"""Simulated annealing over options, from hot to cold, several times if there is time.
+"""Simulated annealing over options, repeated while the budget lasts.
 
-A move adds one option and removes what stands in its way; it is accepted if the loss is no more than chance allows
-at the temperature. Two things make it good at this problem. Options are not compared by weight but by weight less
-part of the prices that the relaxation puts on their ports and splitters, so that a move which frees wanted racks
-looks as good as it is. And only options that are not small beside the temperature are tried, so that the search
-decides on wide groups first and comes to pairs of racks when those are settled (two tiers, without a border).
+A move adds one option and removes the options that conflict with it. The search accepts the move if the loss does not
+exceed a random bound that depends on the temperature. Two measures suit this problem. Options are scored by weight less
+part of the relaxation's prices for their ports and splitters, so that a move which frees contested racks scores as well
+as it should. And only options that are large relative to the temperature are tried, so that the search decides on wide
+groups first and on pairs of racks later.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from algorithms.b_matching.options import Options
 from algorithms.b_matching.packing import Packing
 
 TRIALS = 64
-"""Moves tried between two looks at the budget."""
+"""Moves tried between two calls of `spent`."""
 
 PROBE = 8
-"""Looks at the budget from which the number of cycles is worked out."""
+"""Calls of `spent` from which the number of cycles is estimated."""
 
 TRIALS_PER_OPTION = 1000
-"""Moves tried in one cycle per option that counts at its mild temperature, time permitting."""
+"""Moves tried in one cycle per option eligible at its mild temperature, time permitting."""
 
 MILD_PART = 0.9
-"""Part of a cycle in which it cools from hot to mild; in the rest from mild to cold."""
+"""Share of a cycle that cools from hot to mild; the rest cools from mild to cold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """One cooling: temperatures in units of the typical score, `price_share` of the prices counted.
+    """A cooling schedule: temperatures in units of the typical score, with `price_share` of the prices counted.
 
-    Options of less weight than `smallest` temperatures are not tried.
+    Options that weigh less than `smallest` times the temperature are not tried.
     """
 
     hot: float
@@ -48,25 +48,25 @@ class Cycle:
 
 NARROW = (Cycle(0.2, 0.05, 0.01, 0.6), Cycle(0.3, 0.08, 0.02, 0.6), Cycle(0.2, 0.05, 0.01, 0.8))
 WIDE = (Cycle(0.4, 0.1, 0.05, 0.8), Cycle(0.4, 0.08, 0.03, 0.3, 1.0), Cycle(0.3, 0.05, 0.03, 0.6, 1.0))
-"""The cycles, in turn: a wide group displaces several others, which takes more heat to undo."""
+"""The cycles, in rotation. A wide group displaces several others, which takes a higher temperature to undo."""
 
 POLISH = Cycle(0.03, 0.003, 0.0003, 0.6)
-"""The last cycle, from the best selection met: settles the pairs of racks around the wide groups."""
+"""The last cycle, which starts from the best selection found and settles the pairs of racks around the wide groups."""
 
 POLISH_FROM = 0.85
-"""Share of the budget after which to polish, if there was time for several cycles."""
+"""Share of the budget after which the search polishes, if there was time for several cycles."""
 
 WIDE_FROM = 8.0
-"""Mean number of racks, by weight, from which groups are wide."""
+"""Mean number of racks, by weight, from which groups count as wide."""
 
 
 def annealed(
     options: Options, profits: Sequence[float], start: Sequence[int], spent: Spent, rng: random.Random
 ) -> list[int]:
-    """The heaviest selection met, never lighter than `start`, which must not be empty.
+    """Return the heaviest selection found, never lighter than `start`, which must not be empty.
 
-    `profits` are the options' weights less the prices of all that they use (the weights themselves where there are
-    no prices).
+    `profits` are the options' weights less the prices of the resources that they use (the weights themselves if there
+    are no prices).
     """
     best = _Best(options, start)
     cycles = WIDE if _width(options, start) >= WIDE_FROM else NARROW
@@ -83,7 +83,7 @@ def annealed(
 def polished(
     options: Options, profits: Sequence[float], start: Sequence[int], spent: Spent, rng: random.Random
 ) -> list[int]:
-    """As `annealed`, but the wide groups of `start` are as good as settled: start from it, and not hot."""
+    """Return the heaviest selection found by one cool cycle from `start`, whose wide groups are considered settled."""
     best = _Best(options, start)
     if (now := spent()) < 1:
         search = _Search(options, profits, POLISH, best, rng)
@@ -93,12 +93,12 @@ def polished(
 
 
 def _width(options: Options, selected: Sequence[int]) -> float:
-    """The racks that a unit of weight spans."""
+    """Return the number of racks per unit of weight."""
     return sum(options.weights[j] * len(options.vertices[j]) for j in selected) / options.total(selected)
 
 
 def _cycles(search: _Search, spent: Spent) -> int:
-    """How many cycles the budget allows, judged by what the first few looks cost."""
+    """Estimate the number of cycles that the budget allows from the cost of the first few calls of `look`."""
     began = spent()
     for _ in range(PROBE):
         search.look(0.0)
@@ -109,7 +109,7 @@ def _cycles(search: _Search, spent: Spent) -> int:
 
 
 class _Best:
-    """The heaviest selection met."""
+    """The heaviest selection found."""
 
     def __init__(self, options: Options, selected: Sequence[int]) -> None:
         self.selected = list(selected)
@@ -122,7 +122,7 @@ class _Best:
 
 
 class _Search:
-    """One cycle: a packing that starts empty, and the temperature that it is at."""
+    """One cycle: a packing that starts empty."""
 
     def __init__(
         self, options: Options, profits: Sequence[float], cycle: Cycle, best: _Best, rng: random.Random
@@ -138,12 +138,12 @@ class _Search:
         self._unit = sum(score * score for score in scores) / sum(scores) if scores else max(weights)
 
     def resume(self) -> None:
-        """Go on from the best selection."""
+        """Continue from the best selection."""
         for option in self._best.selected:
             self._packing.add(option)
 
     def cool(self, spent: Spent, began: float, end: float) -> None:
-        """Go from hot to cold while the budget goes from `began` to `end`, then take what still fits."""
+        """Cool from hot to cold while the budget goes from `began` to `end`, then add every option that still fits."""
         while (now := spent()) < end:
             self.look((now - began) / (end - began))
         for option in self._heaviest_first:
@@ -152,11 +152,11 @@ class _Search:
         self._best.meet(self._packing)
 
     def eligible(self, progress: float) -> int:
-        """How many options are large enough to be tried at this progress."""
+        """Return the number of options that are large enough to be tried at this progress."""
         return max(1, bisect_left(self._below, -self._temperature(progress) * self._cycle.smallest))
 
     def look(self, progress: float) -> None:
-        """Try some moves at the temperature of this progress (0 to 1)."""
+        """Try `TRIALS` moves at the temperature of this progress (0 to 1)."""
         temperature, eligible = self._temperature(progress), self.eligible(progress)
         packing, scores, order = self._packing, self._scores, self._heaviest_first
         rng, best = self._rng, self._best

@@ -1,8 +1,8 @@
-"""Branch and bound on the relaxation: finds and proves the optimum where few options are left in fractions.
+"""Branch and bound on the relaxation: finds and proves the optimum if few options are fractional.
 
-Depth first, the heaviest fraction first, and taken before it is left out, so that the first leaf is a dive to a good
-selection. Every node's fractions are rounded to a selection. A node costs a few dual simplex pivots, because one
-solver goes from node to node and only what is fixed changes.
+The search is depth first. It branches on the heaviest fraction and takes the option before it excludes it, so that the
+first leaf is a dive to a good selection. Each node's fractions are rounded to a selection. A node costs a few dual
+simplex pivots, because one solver visits all nodes and only the fixed options change.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Fixed = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """What is fixed in it, and the bound of the node above."""
+    """The options that a node fixes, and the bound of its parent."""
 
     fixed: frozenset[Fixed]
     bound: float
@@ -29,14 +29,15 @@ class _Node:
 def branched(
     options: Options, relaxation: Relaxation, relaxed: Relaxed, start: Sequence[int], go_on: Callable[[], bool]
 ) -> tuple[list[int], float]:
-    """A selection no lighter than `start` and a bound on all, its own weight if the search came to its end.
+    """Return a selection no lighter than `start` and a bound on all selections: its own weight if the search completed.
 
-    Goes on while `go_on()`. `relaxed` is what `relaxation` was just solved to; options fixed there stay so.
+    Searches while `go_on()` is true. `relaxed` is the last solution of `relaxation`; options fixed there stay fixed.
     """
     best, value = list(start), options.total(start)
     open_nodes = _children(options, _Node(frozenset(), relaxed.bound), relaxed)
     fixed = frozenset[Fixed]()
-    # The bound of nodes that are neither searched nor beaten: the solver was stopped, or leaves nothing to branch on.
+    # The bound of nodes that are neither searched nor dominated: the solver was stopped, or no fraction is left to
+    # branch on.
     unsettled = 0.0 if open_nodes else relaxed.bound
     while open_nodes and go_on():
         node = open_nodes.pop()
@@ -63,7 +64,7 @@ def branched(
 
 
 def _children(options: Options, node: _Node, relaxed: Relaxed) -> list[_Node]:
-    """The node's two halves, the one to look at first last; none if nothing is left in fractions."""
+    """Return the node's two children, the one to search first last; none if no option is fractional."""
     undecided = fractional(relaxed)
     if not undecided:
         return []
@@ -72,7 +73,7 @@ def _children(options: Options, node: _Node, relaxed: Relaxed) -> list[_Node]:
 
 
 def _move(relaxation: Relaxation, old: frozenset[Fixed], new: frozenset[Fixed]) -> None:
-    """Change what is fixed from one node's to another's."""
+    """Change the fixed options from those of one node to those of another."""
     for option, _ in sorted(old - new):
         relaxation.free(option)
     for option, value in sorted(new - old):

@@ -1,4 +1,4 @@
-"""How much effort a search may still spend, without a clock in the search."""
+"""Budgets of search effort that need no clock."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ With time as the limit: `lambda: (clock() - began) / seconds`.
 
 
 class Steps:
-    """A `Spent` of `limit` looks, so that runs repeat bit for bit.
+    """A `Spent` that allows `limit` calls, so that runs are bit-for-bit repeatable.
 
-    The optimizer looks once a pivot of its linear program, and then once for a few dozen moves tried.
+    The optimizer calls it once per pivot of its linear program, and then once for a few dozen moves.
     """
 
     def __init__(self, limit: int) -> None:
@@ -22,6 +22,6 @@ class Steps:
         self._looks = 0
 
     def __call__(self) -> float:
-        """Count this look."""
+        """Count this call and return the share of the limit that is used up."""
         self._looks += 1
         return self._looks / self._limit

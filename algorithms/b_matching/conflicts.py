@@ -1,8 +1,8 @@
-"""Exact search over wide groups that mostly exclude each other: a maximum-weight independent set, bit-parallel.
+"""Exact search over wide groups that mostly exclude each other: a bit-parallel maximum-weight independent set.
 
-Where every port is single, a selection is a set of options of which no two share a port. Wide groups on any racks
-nearly all conflict, so such sets are small and the relaxation says little (its bound is half as much again), while a
-cover by cliques of the conflict graph bounds well: of each clique at most one can be served. The sets are integers
+If every rack has a single port, a selection is a set of options of which no two share a port. Wide groups on random
+racks nearly all conflict, so such sets are small and the bound of the relaxation is weak (about 1.5 times the optimum).
+A cover by cliques of the conflict graph bounds well: at most one option of each clique can be served. Sets are integers
 with a bit for each option, heaviest first.
 """
 
@@ -14,9 +14,9 @@ from algorithms.b_matching.options import Options
 
 
 def independent(options: Options, start: Sequence[int], go_on: Callable[[], bool]) -> tuple[list[int], bool]:
-    """A selection no lighter than `start`, and whether it is proven to be the heaviest.
+    """Return a selection no lighter than `start`, and whether it is proven to be the heaviest.
 
-    Every port of every option must be single, and every weight positive. Goes on while `go_on()`.
+    Every port of every option must be single, and every weight positive. Searches while `go_on()` is true.
     """
     order = sorted(range(len(options)), key=lambda j: -options.weights[j])
     weights = [options.weights[j] for j in order]
@@ -29,7 +29,7 @@ def independent(options: Options, start: Sequence[int], go_on: Callable[[], bool
         candidates, weight, chosen = open_sets.pop()
         if weight > value:
             best, value = [order[place] for place in chosen], weight
-        if _at_most(candidates, weights, conflicts, value - weight):
+        if _is_bounded_by(candidates, weights, conflicts, value - weight):
             continue
         heaviest = candidates & -candidates
         place = heaviest.bit_length() - 1
@@ -41,7 +41,7 @@ def independent(options: Options, start: Sequence[int], go_on: Callable[[], bool
 
 
 def _conflicts(options: Options, order: Sequence[int]) -> list[int]:
-    """For each place in `order` the places that it cannot go with, as bits."""
+    """Return, for each place in `order`, the places that conflict with it, as bits."""
     at_vertex = [0] * len(options.budgets)
     for place, option in enumerate(order):
         for vertex in options.vertices[option]:
@@ -55,14 +55,14 @@ def _conflicts(options: Options, order: Sequence[int]) -> list[int]:
     return found
 
 
-def _at_most(candidates: int, weights: Sequence[float], conflicts: Sequence[int], most: float) -> bool:
-    """Whether a cover of the candidates by cliques shows that no independent set of them is heavier than `most`."""
+def _is_bounded_by(candidates: int, weights: Sequence[float], conflicts: Sequence[int], limit: float) -> bool:
+    """Return whether a clique cover proves that no independent set of the candidates is heavier than `limit`."""
     bound = 0.0
     while candidates:
         heaviest = candidates & -candidates
         place = heaviest.bit_length() - 1
         bound += weights[place]
-        if bound > most:
+        if bound > limit:
             return False
         candidates ^= heaviest
         clique = candidates & conflicts[place]

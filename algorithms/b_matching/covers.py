@@ -1,4 +1,4 @@
-"""The sets of splitters that a tree could be built of."""
+"""The sets of splitters from which a tree can be built."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from itertools import islice
 from algorithms.b_matching.feasibility import Feasibility, Pieces
 
 MAX_COVERS = 64
-"""Sets of splitters considered for one number of leaves, those with the fewest splitters first."""
+"""Maximum number of splitter sets considered for one number of leaves; sets with the fewest splitters come first."""
 
 
 def covers(leaves: int, feasibility: Feasibility) -> list[Pieces]:
-    """The sets of splitters, none with a splitter to spare, with which a tree of so many leaves can be built."""
+    """Return the sets of splitters, none with a superfluous splitter, that suffice for a tree with `leaves` leaves."""
     preferred = feasibility.splitters(leaves)
     pool = sorted(((fan_out, count) for fan_out, count in feasibility.pool.items() if count > 0), reverse=True)
     if not preferred or len(pool) == 1:
@@ -30,7 +30,9 @@ def covers(leaves: int, feasibility: Feasibility) -> list[Pieces]:
 
 
 def _minimal(need: int, pool: Sequence[tuple[int, int]], taken: Pieces = ()) -> Iterator[Pieces]:
-    """The sets from `pool` (ways and count, largest first) whose ways less one add up to `need`, none superfluous."""
+    """Yield the sets from `pool` (fan-out and count, largest first) whose fan-outs less one add up to at least `need`,
+    none superfluous.
+    """
     if need <= 0:
         yield taken
         return

@@ -1,8 +1,9 @@
-"""The exact allocation as an integer program: the reference for everything else, in seconds instead of milliseconds.
+"""The exact allocation as an integer program: the reference for the other algorithms, in seconds instead of
+milliseconds.
 
 One binary variable for each option (a group with a set of splitters); the rows are the budgets of the port vertices,
-the supply of each splitter size, and at most one option of a group. Solved through PuLP by HiGHS, or by CBC where
-HiGHS is missing.
+the supply of each splitter size, and at most one option of a group. PuLP solves it with HiGHS, or with CBC if HiGHS is
+not installed.
 """
 
 from __future__ import annotations
@@ -20,38 +21,39 @@ from algorithms.b_matching.options import Options, options
 from algorithms.b_matching.relaxation import to_whole_units
 
 ABSOLUTE_GAP = 0.5
-"""Gap at which the solver may end: weights are whole numbers, so that none lies between."""
+"""Absolute gap at which the solver may stop: weights are whole numbers, so none lies between."""
 
 ROUNDING = 1e-12
-"""Share of its bound by which the solver's arithmetic may be wrong: the bound is raised by it, never lowered."""
+"""Relative error of the solver's arithmetic: the bound is raised by it, never lowered."""
 
 
 class SolverFailed(Exception):
-    """The solver ended without a solution or a bound, which is its fault: serving nobody is always a solution."""
+    """The solver ended without a solution or a bound. This is a fault of the solver: the empty selection is always
+    feasible.
+    """
 
 
 def exact(groups: Sequence[Group], feasibility: Feasibility, seconds: float) -> Optimized:
-    """The best selection found within `seconds`, proven optimal where `certified`.
+    """Return the best selection found within `seconds`, proven optimal if `certified`.
 
     Parameters
     ----------
     groups : sequence of Group
-        Those that compete, in any order; the weights in any one unit.
+        The competing groups, in any order; all weights in the same unit.
     feasibility : Feasibility
-        What is free: ports per vertex, splitters per size.
-        It stays as it is.
+        Free ports per vertex and splitters per size. Not modified.
     seconds : float
-        Wall time that the solver may take.
+        Wall-clock limit of the solver.
 
     Returns
     -------
     Optimized
-        Without a bound where a group has more than `covers.MAX_COVERS` minimal sets of splitters.
+        Without a bound if a group has more than `covers.MAX_COVERS` minimal sets of splitters.
 
     Raises
     ------
     SolverFailed
-        The solver ends without a selection.
+        The solver ended without a selection.
 
     Notes
     -----
@@ -113,8 +115,8 @@ def _program(choices: Options) -> tuple[pulp.LpProblem, list[pulp.LpVariable]]:
 
 
 def _bound(program: pulp.LpProblem) -> float | None:
-    """What the solver has proven, if it says."""
+    """Return the bound that the solver has proven, or None if it reports none."""
     if isinstance(program.solver, pulp.HiGHS):
-        # PuLP hands HiGHS a maximization as the minimization of the negative.
+        # PuLP passes a maximization to HiGHS as the minimization of the negative.
         return -float(program.solverModel.getInfo().mip_dual_bound)
     return float(pulp.value(program.objective)) if program.sol_status == pulp.LpSolutionOptimal else None

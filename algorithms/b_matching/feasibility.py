@@ -1,7 +1,7 @@
-"""What is left of one optical switch as the matching sees it: ports by vertex, splitters by size.
+"""Free resources of one optical switch as the matching models them: ports by vertex, splitters by size.
 
-Sets of vertices are integers (see `group`), so that "has every rack of this group a free port" is one AND, however
-many racks there are. Elements that are quarantined, away or held are simply not counted in.
+Sets of vertices are integers (see `group`), so that the test whether every rack of a group has a free port is one AND
+operation. Elements that are quarantined, absent or reserved are not counted.
 """
 
 from __future__ import annotations
@@ -15,25 +15,26 @@ from algorithms.b_matching.port_counts import PortCounts
 from algorithms.splitter_tree import choose_splitters
 
 Pieces = tuple[int, ...]
-"""The splitters of one tree, by their ways."""
+"""The fan-outs of the splitters of one tree."""
 
 Choose = Callable[[int, Mapping[int, int]], Pieces | None]
-"""(leaves, free splitters by ways) -> the splitters to take for a tree with that many leaves, or None."""
+"""(leaves, free splitters by fan-out) -> the fan-outs of the splitters to take for a tree with that many leaves, or
+None.
+"""
 
 
 def by_count(max_splitters_per_tree: int | None = None) -> Choose:
-    """Choose by the counting rule alone (Blast, section III-C, constraint 1), at most `max_splitters_per_tree` in a
-    tree.
+    """Return a rule that chooses splitters by count alone (Blast, section III-C, constraint 1).
 
     Parameters
     ----------
     max_splitters_per_tree : int, optional
-        The paper's k; None: no limit.
+        Maximum number of splitters in a tree, the paper's k; None: no limit.
 
     Returns
     -------
     Choose
-        (leaves, pool of ways to counts) -> ways of the splitters to take, or None.
+        (leaves, free splitters by fan-out) -> fan-outs of the splitters to take, or None.
 
     Examples
     --------
@@ -44,9 +45,9 @@ def by_count(max_splitters_per_tree: int | None = None) -> Choose:
 
 
 class Feasibility:
-    """Free ports and splitters, and which groups still fit.
+    """Free ports and splitters, and a test whether a group fits.
 
-    `budgets[v]` is the number of free ports of vertex v, `pool` maps ways to free splitters, `choose` builds trees.
+    `budgets[v]` is the number of free ports of vertex v, `pool` maps fan-out to free splitters, `choose` builds trees.
     """
 
     __slots__ = ("_choose", "_left", "full", "pool")
@@ -58,39 +59,41 @@ class Feasibility:
         self.full = self._left.empty
 
     def copy(self) -> Feasibility:
-        """The same, to try something on."""
+        """Return an independent copy."""
         other = Feasibility.__new__(Feasibility)
         other._left, other._choose = self._left.copy(), self._choose
         other.pool, other.full = self.pool.copy(), self.full
         return other
 
     def choosing(self, choose: Choose) -> Feasibility:
-        """The same, with another rule for the splitters of a tree."""
+        """Return a copy that chooses the splitters of a tree by another rule."""
         other = self.copy()
         other._choose = choose
         return other
 
     def fit(self, group: Group) -> Pieces | None:
-        """The splitters that would serve `group` now (none for a plain cross-connect), or None if it does not fit."""
+        """Return the splitters that would serve `group` now (none for a plain cross-connect), or None if it does not
+        fit.
+        """
         return None if self.full & group.ports else self.splitters(group.leaves)
 
     def splitters(self, leaves: int) -> Pieces | None:
-        """The splitters that a tree with so many leaves would take now, or None if there are not enough."""
+        """Return the splitters that a tree with `leaves` leaves would take now, or None if there are not enough."""
         return () if leaves <= 1 else self._choose(leaves, self.pool)
 
     def left(self, vertex: int) -> int:
-        """How many ports this vertex has left."""
+        """Return the number of free ports of a vertex."""
         return self._left[vertex]
 
     def take(self, group: Group, pieces: Pieces) -> None:
-        """Account for `group` being served with `pieces`."""
+        """Reserve the resources of `group`, served with `pieces`."""
         self._left.take(group.ports)
         self.full = self._left.empty
         for fan_out in pieces:
             self.pool[fan_out] -= 1
 
     def give_back(self, group: Group, pieces: Pieces) -> int:
-        """Undo `take`; the vertices that had been full and are no more."""
+        """Undo `take`; return the vertices that were full and no longer are, as bits."""
         freed = self._left.give_back(group.ports)
         self.full = self._left.empty
         for fan_out in pieces:

@@ -1,4 +1,4 @@
-"""The paper's greedy for maximum weighted hyper-graph b-matching (Blast, section III-C.2)."""
+"""The paper's greedy algorithm for maximum weighted hypergraph b-matching (Blast, section III-C.2)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from algorithms.b_matching.feasibility import Feasibility, Pieces
 from algorithms.b_matching.group import Group
 
 Selection = list[tuple[Group, Pieces]]
-"""The groups to serve, in the order in which they were picked, each with the splitters of its tree."""
+"""The groups to serve, in the order of selection, each with the splitters of its tree."""
 
 
 def score(group: Group) -> float:
-    """Traffic volume per optical port: volume divided by the number of racks (Blast, section III-C.2).
+    """Return the traffic volume per optical port: volume divided by the number of racks (Blast, section III-C.2).
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def score(group: Group) -> float:
     Returns
     -------
     float
-        In that unit per rack.
+        Volume per rack, in the same unit.
 
     Examples
     --------
@@ -34,26 +34,26 @@ def score(group: Group) -> float:
 
 
 def select(groups: Iterable[Group], feasibility: Feasibility) -> Selection:
-    """The groups to serve now, best score first; equal scores keep their order.
+    """Select the groups to serve now, best score first; equal scores keep their order.
 
-    One pass is enough: resources only shrink, so a group that does not fit never fits later in the pass.
+    One pass suffices: resources only shrink, so a group that does not fit never fits later in the pass.
 
     Parameters
     ----------
     groups : iterable of Group
-        Those that compete.
+        The competing groups.
     feasibility : Feasibility
-        What is free. It is used up.
+        Free resources. Consumed by the selected groups.
 
     Returns
     -------
     list of (Group, splitters)
-        Who is served, in the order of the choice; splitters are their ways.
+        The selected groups in the order of selection, with the fan-outs of their splitters.
 
     Notes
     -----
-    O(n log n + n * racks / 64) for n groups. At least 1 / r of the optimum where no group joins more than r racks, one
-    port counts and splitters do not bind (Blast, section III-C.2).
+    O(n log n + n * racks / 64) for n groups. At least 1 / r of the optimum if no group joins more than r racks, every
+    rack has one port and splitters do not bind (Blast, section III-C.2).
 
     Examples
     --------
@@ -71,23 +71,23 @@ def select(groups: Iterable[Group], feasibility: Feasibility) -> Selection:
 
 
 def select_in_order(groups: Iterable[Group], feasibility: Feasibility) -> Selection:
-    """Every group that fits when its turn comes, in the order given.
+    """Select every group that fits, in the order given.
 
     Parameters
     ----------
     groups : iterable of Group
         In order of precedence.
     feasibility : Feasibility
-        What is free. It is used up.
+        Free resources. Consumed by the selected groups.
 
     Returns
     -------
     list of (Group, splitters)
-        Who is served, in that order.
+        The selected groups in that order, with the fan-outs of their splitters.
 
     Notes
     -----
-    O(racks / 64) for each group that lacks a port, and a choice of splitters for each other.
+    O(racks / 64) for each group that lacks a port, plus a choice of splitters for each other group.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def select_in_order(groups: Iterable[Group], feasibility: Feasibility) -> Select
     """
     selected: Selection = []
     for group in groups:
-        # This is `fit`, with no call for the many groups that lack a port.
+        # `fit` inlined: most groups lack a port, and the call would dominate.
         if not feasibility.full & group.ports and (pieces := feasibility.splitters(group.leaves)) is not None:
             feasibility.take(group, pieces)
             selected.append((group, pieces))

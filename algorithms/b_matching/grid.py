@@ -1,8 +1,8 @@
-"""Weights as whole numbers of one unit, so that a bound and a weight are compared exactly.
+"""Weights as whole multiples of one unit, so that bounds and weights compare exactly.
 
-Solvers compute in floating point. A bound that is off by a rounding error proves nothing where two selections differ by
-less, and "proven optimal" must not depend on a tolerance. Multiples of one unit below 2^53 are added without any error,
-and no selection weighs anything between two of them, so that a bound may be rounded down to the next one.
+Solvers compute in floating point. A bound with a rounding error proves nothing if two selections differ by less than
+that error, and "proven optimal" must not depend on a tolerance. Multiples of one unit below 2^53 add without any error,
+and no selection weighs anything between two of them, so a bound may be rounded down to the next multiple.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 EXACT = 2.0**52
-"""Whole numbers up to here, and their halves, are floating-point numbers without rounding."""
+"""Largest whole number up to which whole numbers and their halves are exact in floating point."""
 
 MAX_DIGITS = 9
 """Decimal places up to which weights are read as decimal fractions."""
 
 SPARE_BITS = 8
-"""Binary places that are kept for prices where the unit can be chosen freely."""
+"""Binary places kept for prices if the unit can be chosen freely."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,12 @@ class Grid:
     exact: bool
 
     def round_up(self, weights: Sequence[float]) -> NDArray[np.float64]:
-        """Return the weights in units; one that is no whole number of units counts for the next one above."""
+        """Return the weights in units, each rounded up to a whole number."""
         scaled = np.array(weights, np.float64) * self.scale
         return (np.rint(scaled) if self.exact else np.ceil(scaled)) / self.divisor
 
     def round_down(self, weights: Iterable[float]) -> float:
-        """Return the sum of the weights in units, where one that is no whole number counts for the next one below."""
+        """Return the sum of the weights in units, each rounded down to a whole number."""
         whole = round if self.exact else math.floor
         return float(sum(whole(weight * self.scale) for weight in weights)) / self.divisor
 
@@ -48,7 +48,7 @@ class Grid:
 
 
 def grid_of(weights: Sequence[float], terms: int) -> Grid:
-    """Return the grid of weights above 0.
+    """Return the grid for positive weights.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def grid_of(weights: Sequence[float], terms: int) -> Grid:
     Returns
     -------
     Grid
-        Not `exact` where weights differ by less than a sum can tell apart.
+        Not `exact` if two weights differ by less than the resolution of an exact sum.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Multicast groups as hyper-edges over port vertices, with sets of vertices as bits of one integer.
+"""Multicast groups as hyperedges over port vertices, with sets of vertices as bits of one integer.
 
-With one count of ports a rack, rack v is vertex v. With directional ports (a ToR's transmitter and its receiver are
-separate fibers) its transmitter is vertex v and its receiver vertex `racks` + v, so that one rack can send to one
-group while it receives from another. Nothing else in the matching knows the difference.
+With one count of ports per rack, rack v is vertex v. With directional ports (a ToR's transmitter and its receiver are
+separate fibers) its transmitter is vertex v and its receiver vertex `racks` + v, so that a rack can send to one group
+while it receives from another. The rest of the matching does not depend on this.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group that competes for light.
+    """A group that competes for optical resources.
 
-    `ports` has a bit for every port vertex that it takes, `racks` says how many racks it joins (the sender's
-    included: the paper's r), `leaves` how many ends its splitter tree must have, `weight` what serving it is worth
-    (the paper's volume: data times receivers, any unit), `tenant` whose allowance it uses.
+    `ports` has a bit for every port vertex that the group takes, `racks` is the number of racks that it joins
+    (including the sender's: the paper's r), `leaves` the number of leaves of its splitter tree, `weight` the value of
+    serving it (the paper's volume: data times receivers, any unit), `tenant` the tenant whose allowance it uses.
     """
 
     name: Hashable
@@ -33,7 +33,7 @@ Vertices = Callable[[int, Iterable[int]], int]
 
 
 def shared_ports(sender: int, receivers: Iterable[int]) -> int:
-    """Vertices where a rack's port counts alike for sending and receiving, as in the paper.
+    """Return the vertices of a group if a rack's ports serve both directions, as in the paper.
 
     Parameters
     ----------
@@ -56,12 +56,12 @@ def shared_ports(sender: int, receivers: Iterable[int]) -> int:
 
 
 def directional_ports(racks: int) -> Vertices:
-    """Vertices where each of `racks` racks has transmitters (v) and receivers (racks + v) of their own.
+    """Return the vertex function for `racks` racks with separate transmitters (v) and receivers (racks + v).
 
     Parameters
     ----------
     racks : int
-        How many the fabric has.
+        Number of racks of the fabric.
 
     Returns
     -------
@@ -77,7 +77,7 @@ def directional_ports(racks: int) -> Vertices:
 
 
 def bits(vertices: Iterable[int]) -> int:
-    """The set as bits of an integer.
+    """Return the set as bits of an integer.
 
     Parameters
     ----------
@@ -101,12 +101,12 @@ def bits(vertices: Iterable[int]) -> int:
 
 
 def members(mask: int) -> list[int]:
-    """The set's vertices, lowest first.
+    """Return the vertices of a set in ascending order.
 
     Parameters
     ----------
     mask : int
-        A bit for each vertex, as `bits` makes it.
+        A bit for each vertex, as returned by `bits`.
 
     Returns
     -------
@@ -120,7 +120,7 @@ def members(mask: int) -> list[int]:
     """
     found = []
     while mask:
-        lowest = mask & -mask
-        found.append(lowest.bit_length() - 1)
-        mask ^= lowest
+        bit = mask & -mask
+        found.append(bit.bit_length() - 1)
+        mask ^= bit
     return found

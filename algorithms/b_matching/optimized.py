@@ -1,4 +1,4 @@
-"""The answer of an optimizer: who is served, with which splitters, and how far that can be from the best."""
+"""The result of an optimizer: the selection, its splitters, and its maximum distance from the optimum."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Selection = list[tuple[Group, Pieces]]
 
 @dataclass(frozen=True, slots=True)
 class Optimized:
-    """A selection, its weight, and an upper bound on the weight of any (None: not everything was considered)."""
+    """A selection, its weight, and an upper bound on the weight of any selection (None: the search was incomplete)."""
 
     selection: Selection
     value: float
@@ -24,19 +24,19 @@ class Optimized:
 
     @property
     def gap(self) -> float | None:
-        """Share of the bound that an optimum could be better; None without a bound."""
+        """The share of the bound by which an optimum could be better; None without a bound."""
         if self.bound is None:
             return None
         return max(0.0, self.bound - self.value) / self.bound if self.bound > 0 else 0.0
 
     @property
     def certified(self) -> bool:
-        """Whether the selection is proven to be an optimum: no tolerance is allowed for."""
+        """True if the selection is proven optimal, without a tolerance."""
         return self.bound is not None and self.bound <= self.value
 
 
 def bounded(selection: Selection, grid: Grid, units: float) -> Optimized:
-    """Return a selection with a bound: its own weight exactly if that is proven.
+    """Return a selection with a bound, which is exactly its own weight if that is proven.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def bounded(selection: Selection, grid: Grid, units: float) -> Optimized:
     Returns
     -------
     Optimized
-        Certified only where the selection weighs no less than the bound, in whole units.
+        Certified only if the selection weighs no less than the bound, in whole units.
 
     Examples
     --------
@@ -67,12 +67,12 @@ def bounded(selection: Selection, grid: Grid, units: float) -> Optimized:
 
 
 def total(selection: Iterable[tuple[Group, Pieces]]) -> float:
-    """The weight of what is served.
+    """Return the total weight of the selection.
 
     Parameters
     ----------
     selection : iterable of (Group, splitters)
-        As `greedy`, `optimizer` and `exact` give it.
+        As returned by `greedy`, `optimizer` and `exact`.
 
     Returns
     -------
@@ -88,16 +88,16 @@ def total(selection: Iterable[tuple[Group, Pieces]]) -> float:
 
 
 def fill(selection: Selection, candidates: Iterable[Group], feasibility: Feasibility) -> Selection:
-    """`selection`, and behind it those `candidates` that still fit, in their order.
+    """Extend `selection` by the `candidates` that still fit, in their order.
 
     Parameters
     ----------
     selection : list of (Group, splitters)
-        Who is served in any case; it must fit.
+        Groups that are served in any case; they must fit.
     candidates : iterable of Group
-        In order of precedence; who is served already is passed over.
+        In order of precedence; groups that are already served are skipped.
     feasibility : Feasibility
-        What is free before `selection` is served. It stays as it is.
+        Free resources before `selection` is served. Not modified.
 
     Returns
     -------
@@ -106,7 +106,7 @@ def fill(selection: Selection, candidates: Iterable[Group], feasibility: Feasibi
 
     Notes
     -----
-    O(racks / 64) for each candidate that lacks a port, and a choice of splitters for each other.
+    O(racks / 64) for each candidate that lacks a port, plus a choice of splitters for each other candidate.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""The anytime optimizer: the best allocation that a budget of milliseconds finds, with a bound on what it misses.
+"""The anytime optimizer: the best allocation found within a budget of milliseconds, with a bound on the optimum.
 
-Greedy floor, linear relaxation and rounding; then, as long as nothing is proven, exact search among few wide groups,
-branch and bound where few weighty options are in question, and local search for the rest of the budget: tabu search
-across the border of what fits, or annealing where there is too much for that, or where only pairs are left to settle.
-Measured by `benchmarks/allocation_quality.py`.
+The steps are a greedy floor, the linear relaxation and rounding. Until a proof ends the search, they are followed by
+exact search among few wide groups, branch and bound if few weighty options are undecided, and local search for the rest
+of the budget: tabu search across the border of feasibility, or annealing if the instance is too large for that or only
+pairs of racks remain undecided. `benchmarks/allocation_quality.py` measures the result.
 """
 
 from __future__ import annotations
@@ -27,49 +27,50 @@ from algorithms.b_matching.rounding import core, open_options, packed, questions
 from algorithms.b_matching.scores import FLOOR, best_of
 
 RELAX_UNTIL = 0.9
-"""Share of the budget after which the relaxation is stopped, and what it has come to is rounded."""
+"""Share of the budget after which the relaxation is stopped and its current solution is rounded."""
 
 MAX_QUESTIONS, MAX_MISSING = 24.0, 2.0
-"""Branch and bound is worth its time up to so many weighty options in question, or so many times the gap."""
+"""Maximum number of weighty undecided options, and maximum ratio to the gap, for which branch and bound is worth its
+time.
+"""
 
 PAIR = 2
-"""Ports of a unicast request."""
+"""Number of ports of a unicast request."""
 
 MAX_WIDE, WIDE_SHARE = 200, 0.15
-"""Wide options up to which exact search among them alone is tried, and the share of the budget that it may take."""
+"""Maximum number of wide options for exact search among them alone, and the share of the budget that it may take."""
 
 BRANCH_UNTIL = 0.75
-"""Share of the budget after which branch and bound gives way to local search."""
+"""Share of the budget after which local search replaces branch and bound."""
 
 
 def optimize(groups: Sequence[Group], feasibility: Feasibility, spent: Spent, rng: random.Random) -> Optimized:
-    """The heaviest selection found while `spent()` stays below 1; the same for the same `Steps` and `rng`.
+    """Return the heaviest selection found while `spent()` is below 1; deterministic for the same `Steps` and `rng`.
 
-    Never lighter than the greedy selections by weight / racks and weight / sqrt(racks), whatever the budget. Everything
-    returned was accepted by the `fit` of `feasibility`.
+    It is never lighter than the greedy selections by weight / racks and weight / sqrt(racks), whatever the budget.
+    Every returned group was accepted by the `fit` of `feasibility`.
 
     Parameters
     ----------
     groups : sequence of Group
-        Those that compete, in any order; the weights in any one unit.
+        The competing groups, in any order; all weights in the same unit.
     feasibility : Feasibility
-        What is free: ports per vertex, splitters per size.
-        It stays as it is.
+        Free ports per vertex and splitters per size. Not modified.
     spent : callable
-        The share of the effort that is used up: time, or `budget.Steps`.
+        Returns the share of the effort that is used up: time, or `budget.Steps`.
     rng : random.Random
-        Decides among equals, and what the local searches try.
+        Breaks ties and draws the moves of the local searches.
 
     Returns
     -------
     Optimized
-        Its bound holds for trees without a splitter to spare: all that matters where trees are chosen by count.
+        Its bound holds for trees without a superfluous splitter, which covers all trees if they are chosen by count.
 
     Notes
     -----
-    The problem is NP-hard, and nothing but `spent` ends the search, except a proof. Between two looks at `spent` lie
-    one solution of the linear relaxation or some hundred steps of local search. How far from the optimum it ends is
-    measured by `benchmarks/allocation_quality.py`. The floor is that of Blast, section III-C.2.
+    The problem is NP-hard, and only `spent` or a proof ends the search. Between two calls of `spent` lie one solution
+    of the linear relaxation or some hundred steps of local search. `benchmarks/allocation_quality.py` measures the
+    distance from the optimum. The floor is that of Blast, section III-C.2.
 
     Examples
     --------
@@ -97,7 +98,7 @@ def optimize(groups: Sequence[Group], feasibility: Feasibility, spent: Spent, rn
 
 
 def warm_up() -> None:
-    """Load and start the solver once: the first solve of a process takes 0.2 s, the next ones are milliseconds.
+    """Load and start the solver once: the first solve of a process takes 0.2 s, the next ones milliseconds.
 
     Examples
     --------
@@ -107,7 +108,7 @@ def warm_up() -> None:
 
 
 def _searched(choices: Options, spent: Spent, rng: random.Random) -> tuple[list[int], float]:
-    """The options found and a bound on any."""
+    """Return the options found and a bound on all selections."""
     limit = RELAX_UNTIL
     relaxation = Relaxation(choices, lambda: spent() >= limit)
     relaxed = relaxation.solve()
@@ -128,21 +129,22 @@ def _searched(choices: Options, spent: Spent, rng: random.Random) -> tuple[list[
         if _proven(choices, found, bound):
             return found, bound
     found = max(found, _by_root(choices), key=choices.total)
-    wanted = core(choices, relaxed, found)
-    place = {option: number for number, option in enumerate(wanted)}
-    few, start = choices.keep(wanted), [place[option] for option in found]
+    kept = core(choices, relaxed, found)
+    place = {option: number for number, option in enumerate(kept)}
+    few, start = choices.keep(kept), [place[option] for option in found]
     if not settled and cells(few) <= MAX_CELLS:
         better = oscillated(few, relaxed.prices, start, spent, rng)
     else:
         search = polished if settled else annealed
-        better = search(few, [relaxed.profits[option] for option in wanted], start, spent, rng)
-    return [wanted[option] for option in better], bound
+        better = search(few, [relaxed.profits[option] for option in kept], start, spent, rng)
+    return [kept[option] for option in better], bound
 
 
 def _wide_groups(choices: Options, relaxation: Relaxation, spent: Spent) -> tuple[list[int], bool]:
-    """A selection around the best set of wide groups (more than two racks), and whether that set is proven so.
+    """Return a selection around the best set of wide groups (more than two racks), and whether that set is proven best.
 
-    Each wide group counts for its weight less what pairs of racks could earn on its ports without any wide group.
+    Each wide group counts for its weight less the most that pairs of racks could earn on its ports without any wide
+    group.
     """
     wide = [option for option, vertices in enumerate(choices.vertices) if len(vertices) > PAIR]
     if not 0 < len(wide) <= MAX_WIDE or any(budget > 1 for budget in choices.budgets):
@@ -163,7 +165,7 @@ def _wide_groups(choices: Options, relaxation: Relaxation, spent: Spent) -> tupl
 
 
 def _with_fixed(relaxation: Relaxation, fixed: Mapping[int, int]) -> Relaxed | None:
-    """The relaxation with these options taken (1) or left out (0)."""
+    """Return the relaxation with these options taken (1) or left out (0)."""
     for option, value in fixed.items():
         relaxation.fix(option, value)
     relaxed = relaxation.solve()
@@ -182,7 +184,9 @@ def _proven(choices: Options, found: Sequence[int], bound: float) -> bool:
 
 
 def _by_root(choices: Options) -> list[int]:
-    """The options that fit in the order of weight / sqrt(racks): poor nowhere, as a rounded relaxation can be."""
+    """Return the options that fit, in the order of weight / sqrt(racks). Unlike a rounded relaxation, it is never far
+    off.
+    """
 
     def score(option: int) -> float:
         return choices.weights[option] / math.sqrt(choices.groups[choices.owners[option]].racks)
@@ -191,6 +195,6 @@ def _by_root(choices: Options) -> list[int]:
 
 
 def _filled(choices: Options, selected: Sequence[int], feasibility: Feasibility) -> Selection:
-    """The options as groups and splitters, and with them whatever group still fits, the heaviest first."""
+    """Return the options as groups and splitters, extended by every group that still fits, heaviest first."""
     chosen = [(choices.groups[choices.owners[option]], choices.pieces[option]) for option in selected]
     return fill(chosen, sorted(choices.groups, key=lambda group: -group.weight), feasibility)

@@ -1,8 +1,8 @@
-"""What an allocation can choose from: each group together with each set of splitters that could serve it.
+"""The options of an allocation: each group with each set of splitters that could serve it.
 
 With one size of splitter a group has one option, the paper's m splitters. With a mixed pool it has one for every
-minimal set of sizes that covers its leaves, so that "which splitters" and "which groups" are one decision: a set
-packing in which port vertices and splitter sizes are the things that run out.
+minimal set of sizes that covers its leaves. The choice of splitters and the choice of groups are then one decision: a
+set packing whose scarce resources are port vertices and splitter sizes.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from algorithms.b_matching.group import Group
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options and what they share.
+    """The options and their common resources.
 
     Option j serves `groups[owners[j]]`, worth `weights[j]`, with `pieces[j]`, which takes `uses[j][s]` splitters of
     size `sizes[s]`, of which there are `supply[s]`. `ports[j]` are the group's port vertices as bits, `vertices[j]` as
-    numbers, `budgets` the free ports of each vertex. `complete` says that no set of splitters was left out for its
-    group having too many.
+    numbers, `budgets` the free ports of each vertex. `complete` is False if a group had too many sets of splitters and
+    some were left out.
     """
 
     groups: Sequence[Group]
@@ -44,41 +44,41 @@ class Options:
         return len(self.owners)
 
     def total(self, selected: Iterable[int]) -> float:
-        """The weight of several options together."""
+        """Return the total weight of several options."""
         return sum(map(self.weights.__getitem__, selected))
 
-    def keep(self, wanted: Sequence[int]) -> Options:
-        """These options only."""
+    def keep(self, kept: Sequence[int]) -> Options:
+        """Return a copy with these options only."""
         return replace(
             self,
-            owners=[self.owners[j] for j in wanted],
-            pieces=[self.pieces[j] for j in wanted],
-            uses=[self.uses[j] for j in wanted],
-            ports=[self.ports[j] for j in wanted],
-            vertices=[self.vertices[j] for j in wanted],
-            weights=[self.weights[j] for j in wanted],
+            owners=[self.owners[j] for j in kept],
+            pieces=[self.pieces[j] for j in kept],
+            uses=[self.uses[j] for j in kept],
+            ports=[self.ports[j] for j in kept],
+            vertices=[self.vertices[j] for j in kept],
+            weights=[self.weights[j] for j in kept],
         )
 
 
 def options(groups: Sequence[Group], feasibility: Feasibility) -> Options:
-    """All options of those `groups` that `feasibility` could serve alone and that are worth something.
+    """Return all options with a positive weight of groups that `feasibility` could serve alone.
 
     Parameters
     ----------
     groups : sequence of Group
-        Those that compete, in any order; the weights in any one unit.
+        The competing groups, in any order; all weights in the same unit.
     feasibility : Feasibility
-        What is free: ports per vertex, splitters per size.
-        It stays as it is.
+        Free ports per vertex and splitters per size. Not modified.
 
     Returns
     -------
     Options
-        `complete` says whether every minimal set of splitters is among them.
+        `complete` is True if every minimal set of splitters is included.
 
     Notes
     -----
-    O(groups * min(minimal sets of splitters, `covers.MAX_COVERS`)). The sets are found once for each number of leaves.
+    O(groups * min(minimal sets of splitters, `covers.MAX_COVERS`)). The sets are computed once for each number of
+    leaves.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def options(groups: Sequence[Group], feasibility: Feasibility) -> Options:
 
 
 def _vertices(sets: Sequence[int]) -> list[list[int]]:
-    """The members of every set, lowest first: `group.members` of thousands of sets at once."""
+    """Return the members of every set in ascending order: `group.members` for thousands of sets at once."""
     width = -(-max(map(int.bit_length, sets), default=0) // 8)
     octets = np.frombuffer(b"".join(bits.to_bytes(width, "little") for bits in sets), np.uint8)
     filled = np.flatnonzero(octets)

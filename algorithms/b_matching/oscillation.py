@@ -1,11 +1,11 @@
-"""Tabu search back and forth across the border of what fits, with prices that learn which ports are wanted.
+"""Tabu search across the border of feasibility, with prices that learn which ports are contested.
 
-A step adds or removes one option, the one that gains most: its weight less the price of every port and splitter size
-that is full (to add it), or the price of those overdrawn less its weight (to remove it). What has just moved stays
-for a few steps. Where no step gains, the overdrawn rows become dearer; if none is overdrawn, all rows become cheaper.
-So the walk never settles, and rows that are fought for keep a high price. Walking through selections that do not fit
-makes this good where groups are so wide, or so tightly packed, that hardly any exchange of a few of them fits.
-The idea is strategic oscillation (Glover, 1977 on) with the row weights of local search for set packing.
+A step adds or removes the option with the largest gain: its weight less the price of every full port and splitter size
+(to add it), or the price of the overdrawn ones less its weight (to remove it). An option that has just moved stays
+fixed for a few steps. If no step gains, the prices of overdrawn rows rise; if no row is overdrawn, all prices fall. So
+the walk never settles, and contested rows keep a high price. Visiting infeasible selections helps where groups are so
+wide, or packed so tightly, that hardly any exchange of a few of them fits. The method is strategic oscillation (Glover,
+1977 on) with the row weights of local search for set packing.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from algorithms.b_matching.options import Options
 from algorithms.b_matching.relaxation import matrix
 
 STEPS = 32
-"""Steps between two looks at the budget."""
+"""Steps between two calls of `spent`."""
 
 MAX_CELLS = 1_000_000
-"""Rows times options up to which the walk is quick: it keeps every price at every option."""
+"""Rows times options up to which the walk is fast: it stores every price at every option."""
 
 TENURE = (3, 10)
-"""Steps for which an option that has moved stays: from and below."""
+"""Steps for which an option that has moved stays fixed: from and below."""
 
 RISE, FALL = 0.3, 0.9
-"""How much dearer a row becomes at most, in mean weights of a port, and what share of the prices is left."""
+"""Maximum price rise of a row, in mean weights of a port, and the share of the prices that a fall leaves."""
 
 CHEAPEST = 1e-3
-"""Price of a row that the relaxation thinks is free, in mean weights of a port."""
+"""Price of a row that the relaxation considers free, in mean weights of a port."""
 
 LARGEST = 1e8
-"""Where the unit of the weights is set back to 1, long before floating point suffers."""
+"""Value at which the unit of the weights is reset to 1, long before floating point loses precision."""
 
 
 def oscillated(
     options: Options, prices: Sequence[float], start: Sequence[int], spent: Spent, rng: random.Random
 ) -> list[int]:
-    """The heaviest selection met, never lighter than `start`.
+    """Return the heaviest selection found, never lighter than `start`.
 
-    `prices` are those of port vertices and splitter sizes to begin with; what comes after them is not used.
+    `prices` are the initial prices of port vertices and splitter sizes; further entries are ignored.
     """
     walk = _Walk(options, prices[: len(options.budgets) + len(options.supply)], rng)
     for option in start:
@@ -61,16 +61,16 @@ def oscillated(
 
 
 def cells(options: Options) -> int:
-    """Rows (port vertices and splitter sizes) times options."""
+    """Return the number of rows (port vertices and splitter sizes) times options."""
     return (len(options.budgets) + len(options.supply)) * len(options)
 
 
 class _Walk:
-    """The options selected, whether they fit or not, and what each would gain by being added or removed.
+    """The selected options, feasible or not, and the gain of adding or removing each option.
 
-    `_adding` and `_removing` are the two halves of `_gains`, and `_held` is minus infinity where a move is none: to
-    add what is selected, to remove what is not, or to move back what has just moved. Prices become cheaper by the
-    weights becoming heavier (`_unit`), which is one array instead of a matrix.
+    `_adding` and `_removing` are the two halves of `_gains`. `_held` is minus infinity for moves that are not allowed:
+    adding a selected option, removing one that is not selected, or moving one that has just moved. A fall of all prices
+    is a rise of the weights (`_unit`), which changes one array instead of a matrix.
     """
 
     def __init__(self, options: Options, prices: Sequence[float], rng: random.Random) -> None:
@@ -98,7 +98,7 @@ class _Walk:
         self.value = 0.0
 
     def step(self) -> None:
-        """Move the option that gains most; if that is a loss, change the prices too."""
+        """Move the option with the largest gain; if that is a loss, change the prices too."""
         self._steps += 1
         for place in self._released.pop(self._steps, ()):
             self._held[place] = 0.0

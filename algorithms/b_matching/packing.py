@@ -1,4 +1,4 @@
-"""A selection of options that can be changed one option at a time: what the searches move about in."""
+"""A feasible selection of options that changes by one option at a time: the state of the local searches."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from algorithms.b_matching.options import Options
 
 TRIES = 8
-"""Draws for a holder of a scarce splitter size before a move is given up."""
+"""Random draws for a holder of a scarce splitter size before the move is abandoned."""
 
 
 class Packing:
-    """Options selected so far, within the budgets and the supply.
+    """The selected options, within the budgets and the supply.
 
-    `selected` are the options, in no order; `value` is their weight together; `full` are the vertices without a free
-    port, as bits.
+    `selected` are the options, in no order; `value` is their total weight; `full` are the vertices without a free port,
+    as bits.
     """
 
     __slots__ = (
@@ -34,7 +34,7 @@ class Packing:
     )
 
     def __init__(self, options: Options, scores: Sequence[float]) -> None:
-        """Nothing selected. `scores[j]` is what an option counts for in `evictions`."""
+        """Start empty. `scores[j]` is the cost of removing option j in `evictions`."""
         self._options = options
         self._scores = scores
         self._weights = options.weights
@@ -50,7 +50,7 @@ class Packing:
         self.value = 0.0
 
     def fits(self, option: int) -> bool:
-        """Whether it can be added as things are."""
+        """Return whether the option can be added now."""
         return (
             not self.full & self._ports[option]
             and self._chosen[self._options.owners[option]] < 0
@@ -58,13 +58,13 @@ class Packing:
         )
 
     def holds(self, option: int) -> bool:
-        """Whether it is selected."""
+        """Return whether the option is selected."""
         return self._place[option] >= 0
 
-    def evictions(self, option: int, most: float, rng: random.Random) -> list[int] | None:
-        """Selected options to remove so that `option` fits, or None if their scores add up to more than `most`.
+    def evictions(self, option: int, max_loss: float, rng: random.Random) -> list[int] | None:
+        """Return the options to remove so that `option` fits, or None if their scores add up to more than `max_loss`.
 
-        Where one of several must go, chance picks it.
+        If one of several options must be removed, chance picks it.
         """
         removed: list[int] = []
         lost = 0.0
@@ -76,20 +76,20 @@ class Packing:
             lost = scores[other]
             blocked = 0
         while blocked:
-            holding = holders[(blocked & -blocked).bit_length() - 1]
-            holder = holding[0] if len(holding) == 1 else holding[int(rng.random() * len(holding))]
+            occupants = holders[(blocked & -blocked).bit_length() - 1]
+            holder = occupants[0] if len(occupants) == 1 else occupants[int(rng.random() * len(occupants))]
             lost += scores[holder]
-            if lost > most:
+            if lost > max_loss:
                 return None
             removed.append(holder)
             blocked &= ~ports[holder]
         for size, used in self._scarce[option]:
             if not self._make_room(size, used, removed, rng):
                 return None
-        return removed if sum(scores[holder] for holder in removed) <= most else None
+        return removed if sum(scores[holder] for holder in removed) <= max_loss else None
 
     def _make_room(self, size: int, needed: int, removed: list[int], rng: random.Random) -> bool:
-        """Extend `removed` until `needed` splitters of `size` are free; False if chance finds no holders."""
+        """Extend `removed` until `needed` splitters of `size` are free; return False if the draws find no holders."""
         uses = self._options.uses
         free = self._free[size]
         if free >= needed:
@@ -116,9 +116,9 @@ class Packing:
         self.value += self._weights[option]
         self._chosen[options.owners[option]] = option
         for vertex in options.vertices[option]:
-            holding = self._holders[vertex]
-            holding.append(option)
-            if len(holding) == options.budgets[vertex]:
+            occupants = self._holders[vertex]
+            occupants.append(option)
+            if len(occupants) == options.budgets[vertex]:
                 self.full |= 1 << vertex
         for size, used in self._scarce[option]:
             self._free[size] -= used

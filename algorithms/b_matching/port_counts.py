@@ -1,7 +1,7 @@
 """Small counts of many vertices, changed for a whole set of vertices at once.
 
-Counts are sliced by bits: plane k is an integer that holds bit k of every vertex's count. Taking one from each vertex
-of a set is then a subtraction with borrow over the planes, a few operations on whole integers however large the set.
+Counts are bit-sliced: plane k is an integer that holds bit k of every vertex's count. Subtracting one at each vertex of
+a set is then a subtraction with borrow over the planes: a few operations on whole integers, however large the set.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from algorithms.b_matching.group import members
 
 
 class PortCounts:
-    """How many ports each vertex has left; `empty` is the set of vertices with none, as bits.
+    """The number of free ports of each vertex; `empty` is the set of vertices with none, as bits.
 
-    A count may go below zero (a port breaks while a group holds it); the few that are below are kept apart as debts.
+    A count may go below zero (a port fails while a group uses it); negative counts are stored apart as debts.
     """
 
     __slots__ = ("_debts", "_everyone", "_indebted", "_planes", "empty")
@@ -28,7 +28,7 @@ class PortCounts:
         self.empty = _plane([count == 0 for count in whole], 0)
 
     def copy(self) -> PortCounts:
-        """The same, to change apart."""
+        """Return an independent copy."""
         other = PortCounts.__new__(PortCounts)
         other._everyone, other.empty, other._indebted = self._everyone, self.empty, self._indebted
         other._planes, other._debts = self._planes[:], self._debts.copy()
@@ -40,7 +40,7 @@ class PortCounts:
         return sum((plane >> vertex & 1) << k for k, plane in enumerate(self._planes))
 
     def take(self, vertices: int) -> None:
-        """One less at each of these. Raises IndexError for a vertex that does not exist."""
+        """Subtract one at each vertex of the set. Raises IndexError for a vertex that does not exist."""
         if vertices > self._everyone:
             raise IndexError(f"there is no vertex {vertices.bit_length() - 1}")
         if short := vertices & self.empty:
@@ -56,12 +56,14 @@ class PortCounts:
         self.empty = self._everyone ^ left
 
     def give_back(self, vertices: int) -> int:
-        """One more at each of these; those that were empty and are no more. Raises IndexError as `take`."""
+        """Add one at each vertex of the set; return the vertices that were empty and no longer are. Raises IndexError
+        as `take` does.
+        """
         if vertices > self._everyone:
             raise IndexError(f"there is no vertex {vertices.bit_length() - 1}")
-        if owed := vertices & self._indebted:
-            vertices ^= owed
-            self._pay(owed)
+        if indebted := vertices & self._indebted:
+            vertices ^= indebted
+            self._pay(indebted)
         freed = self.empty & vertices
         self.empty ^= freed
         for k, plane in enumerate(self._planes):
@@ -71,8 +73,8 @@ class PortCounts:
             self._planes.append(vertices)
         return freed
 
-    def _pay(self, owed: int) -> None:
-        for vertex in members(owed):
+    def _pay(self, indebted: int) -> None:
+        for vertex in members(indebted):
             self._debts[vertex] -= 1
             if not self._debts[vertex]:
                 del self._debts[vertex]
@@ -80,5 +82,5 @@ class PortCounts:
 
 
 def _plane(counts: Sequence[int], k: int) -> int:
-    """Bit k of every count."""
+    """Return bit k of every count."""
     return int("".join("01"[count >> k & 1] for count in reversed(counts)) or "0", 2)

@@ -1,9 +1,8 @@
 """The linear relaxation of the allocation: an upper bound, prices of ports and splitters, and fractions to round.
 
-Maximize the weight of the options taken in fractions, subject to the budget of every port vertex, the supply of
-every splitter size, and at most one option of a group. Where groups lie on neighboring racks the rows are
-(circular) intervals and the fractions come out (nearly) whole; elsewhere the prices still say which racks are worth
-fighting for.
+Maximize the weight of fractionally taken options, subject to the budget of every port vertex, the supply of every
+splitter size, and at most one option per group. If groups lie on neighboring racks, the rows are (circular) intervals
+and the fractions are (nearly) whole; otherwise the prices still indicate which racks are contested.
 """
 
 from __future__ import annotations
@@ -21,26 +20,26 @@ from algorithms.b_matching.grid import EXACT, Grid, grid_of
 from algorithms.b_matching.options import Options
 
 SOLVER_BITS = 10
-"""The heaviest weight is about 2^10 in the solver, whose tolerances are made for such numbers."""
+"""Binary exponent of the heaviest weight in the solver, whose tolerances are made for such numbers."""
 
 PRICE_BITS = 20
-"""Binary places of a price, where sums leave room: prices are mostly halves, and the solver's error is smaller."""
+"""Binary places of a price, if sums leave room: prices are mostly halves, and the solver's error is smaller."""
 
 DUAL_SIMPLEX, PRIMAL_SIMPLEX = 1, 4
-"""HiGHS's numbers for them."""
+"""HiGHS's numbers of the simplex strategies and of a feasible status."""
 
 FEASIBLE = int(highspy.SolutionStatus.kSolutionStatusFeasible)
 
 
 @dataclass(frozen=True, slots=True)
 class Relaxed:
-    """The optimum of the relaxation, or where the solver had got to when it was stopped.
+    """The optimum of the relaxation, or the solver's state when it was stopped.
 
-    `bound` is a whole number and no less than the weight of any allocation, `fractions[j]` how much of option j is
-    taken, `prices` are those of the rows of `matrix`, and `profits[j]` is the option's weight less the price of all
-    that it uses. Any allocation that takes an option j with a negative profit weighs at most `bound + profits[j]`:
-    this is computed without rounding, whatever the solver's tolerances. Only if `optimal` do the fractions weigh as
-    much as the prices (within those tolerances).
+    `bound` is a whole number and no less than the weight of any allocation, `fractions[j]` is the share of option j
+    that is taken, `prices` are those of the rows of `matrix`, and `profits[j]` is the option's weight less the price of
+    the resources that it uses. Any allocation that takes an option j with a negative profit weighs at most `bound +
+    profits[j]`: this is computed without rounding, whatever the solver's tolerances. Only if `optimal` do the fractions
+    weigh as much as the prices (within those tolerances).
     """
 
     bound: float
@@ -57,7 +56,7 @@ class Relaxation:
     """
 
     def __init__(self, options: Options, stop: Callable[[], bool]) -> None:
-        """`stop` is asked once a pivot. Raises ValueError for weights that are not whole."""
+        """`stop` is called once per pivot. Raises ValueError for weights that are not whole numbers."""
         self._weights, self._matrix = np.array(options.weights, np.float64), matrix(options)
         heaviest = float(self._weights.max())
         if (self._weights != np.rint(self._weights)).any():
@@ -70,12 +69,14 @@ class Relaxation:
         self._columns = np.repeat(np.arange(len(self._weights)), np.diff(self._matrix.starts))
         self._solver = _program(self._weights * self._scale, self._matrix)
         self._solver.cbSimplexInterrupt.subscribe(lambda event: event.interrupt() if stop() else None)
-        # Serving nobody is feasible, so the primal simplex starts without a first phase.
+        # The empty selection is feasible, so the primal simplex starts without a first phase.
         self._solver.setOptionValue("simplex_strategy", PRIMAL_SIMPLEX)
 
     def solve(self) -> Relaxed | None:
-        """The optimum, or what is known when `stop` says so; None if no solution is: nothing is feasible any more,
-        or `stop` came in a repair after `fix` (from then on nothing feasible is met on the way).
+        """Return the optimum, or the current state if `stop` returns True.
+
+        Returns None if there is no solution: the problem is infeasible, or `stop` interrupted the dual simplex after
+        `fix`, which passes through no feasible solution.
         """
         solver = self._solver
         solver.run()
@@ -103,7 +104,7 @@ class Relaxation:
 
     @property
     def feasible(self) -> bool:
-        """Whether the fixed options fit together."""
+        """True if the options that are fixed to 1 fit together."""
         taken = np.zeros(len(self._weights))
         taken[[option for option, value in self._fixed.items() if value]] = 1.0
         matrix = self._matrix
@@ -111,7 +112,7 @@ class Relaxation:
         return bool((used <= matrix.limits).all())
 
     def _priced(self, prices: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        """The bound and the profits at any prices of the rows (weak duality)."""
+        """Return the bound and the profits for any prices of the rows (weak duality)."""
         matrix = self._matrix
         costs = np.bincount(self._columns, prices[matrix.rows] * matrix.values, len(self._weights))
         profits = self._weights - costs
@@ -119,12 +120,12 @@ class Relaxation:
         if self._fixed:
             options = list(self._fixed)
             earned[options] = profits[options] * list(self._fixed.values())
-        # Every allocation's weight is whole.
+        # The weight of every allocation is a whole number.
         return math.floor(float(prices @ matrix.limits + earned.sum())), profits
 
 
 def to_whole_units(options: Options) -> tuple[Options, Grid]:
-    """Return the options with their weights in whole units, rounded up where they are not, and the grid.
+    """Return the options with their weights in whole units, rounded up if necessary, and the grid.
 
     Parameters
     ----------
@@ -134,7 +135,7 @@ def to_whole_units(options: Options) -> tuple[Options, Grid]:
     Returns
     -------
     options, grid
-        `grid.weight` converts a bound in units back.
+        `grid.weight` converts a bound in units to a weight.
 
     Examples
     --------
@@ -155,9 +156,9 @@ def _program(weights: NDArray[np.float64], matrix: Matrix) -> highspy.Highs:
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("threads", 1)
-    # There is nothing here that presolving would pay for.
+    # Presolving costs more than it saves here.
     solver.setOptionValue("presolve", "off")
-    # Nor that scaling would: coefficients are ones and small counts.
+    # Coefficients are ones and small counts, so scaling is useless.
     solver.setOptionValue("simplex_scale_strategy", 0)
     solver.passModel(
         count,
@@ -190,8 +191,10 @@ class Matrix:
 
 
 def matrix(options: Options) -> Matrix:
-    """What limits the options: each vertex, then each size of splitters, then the groups that have several options
-    and no single port to keep them to one.
+    """Return the constraint matrix of the options.
+
+    The rows are each vertex, each splitter size, then each group that has several options and no single port that
+    limits it to one of them.
     """
     once = {owner: number for number, owner in enumerate(sorted(_several(options)))}
     size, group = len(options.budgets), len(options.budgets) + len(options.supply)
@@ -211,7 +214,7 @@ def matrix(options: Options) -> Matrix:
 
 
 def _several(options: Options) -> set[int]:
-    """Groups with several options that no single port keeps apart."""
+    """Return the groups with several options that share no single port."""
     seen: set[int] = set()
     found: set[int] = set()
     for j, owner in enumerate(options.owners):

@@ -1,4 +1,4 @@
-"""What is left of the fabric, as the matching sees it: ports per rack and splitters per size, on each switch."""
+"""Free resources of the fabric as the matching models them: ports per rack and splitters per size, on each switch."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from algorithms.splitter_tree import choose_splitters
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A multicast group as a hyper-edge.
+    """A multicast group as a hyperedge.
 
-    `racks` holds the racks that need an optical port (the sender's included), `leaves` how many ends the splitter
-    tree must have, `volume` the paper's weight: data times receivers, any unit; `tenant` whose allowance it uses.
+    `racks` holds the racks that need an optical port (including the sender's), `leaves` is the number of leaves of the
+    splitter tree, `volume` the paper's weight (data times receivers, any unit), `tenant` the tenant whose allowance it
+    uses.
     """
 
     name: Hashable
@@ -25,7 +26,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """How a group is served: on this switch, with splitters of these sizes."""
+    """The resources that serve a group: a switch, and the fan-outs of the splitters on it."""
 
     switch: str
     fan_out: tuple[int, ...]
@@ -34,8 +35,8 @@ class Choice:
 class Residual:
     """Free optical ports and splitters. A tree lies on one optical switch.
 
-    `ports` maps switch to rack to free ports; `splitters` maps switch to ways to free splitters; `allowance` maps
-    limited tenants to the splitters they may still take, -1 where they may have no light at all.
+    `ports` maps switch to rack to free ports; `splitters` maps switch to fan-out to free splitters; `allowance` maps
+    limited tenants to the number of splitters that they may still take, -1 if they may have no optical path at all.
     """
 
     def __init__(
@@ -51,23 +52,23 @@ class Residual:
         self._allowance = dict(allowance or {})
 
     def fit(self, group: Group) -> Choice | None:
-        """The first switch that can serve `group` with what is left, and the splitters to take; None if none can."""
-        most = self._most(group.tenant)
-        if most is not None and most < 0:
+        """Return the first switch that can serve `group` now with the splitters to take, or None if none can."""
+        limit = self._max_splitters(group.tenant)
+        if limit is not None and limit < 0:
             return None
         for switch, free in self._ports.items():
             if all(free.get(rack, 0) > 0 for rack in group.racks):
-                fan_out = choose_splitters(group.leaves, self._splitters.get(switch, {}), most)
+                fan_out = choose_splitters(group.leaves, self._splitters.get(switch, {}), limit)
                 if fan_out is not None:
                     return Choice(switch, fan_out)
         return None
 
-    def _most(self, tenant: str) -> int | None:
+    def _max_splitters(self, tenant: str) -> int | None:
         limits = [n for n in (self._max_splitters_of, self._allowance.get(tenant)) if n is not None]
         return min(limits, default=None)
 
     def take(self, group: Group, choice: Choice) -> None:
-        """Account for `group` being served as `choice` says."""
+        """Reserve the resources that `choice` assigns to `group`."""
         ports, splitters = self._ports[choice.switch], self._splitters.get(choice.switch, {})
         for rack in group.racks:
             ports[rack] -= 1

@@ -1,4 +1,4 @@
-"""From the relaxation to whole options: what to take first, and what can be left out of a search."""
+"""Rounding of the relaxation: which options to take first, and which to exclude from a search."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from algorithms.b_matching.packing import Packing
 from algorithms.b_matching.relaxation import Relaxed
 
 SLACK = 1e-6
-"""Distance from a whole number that is the solver's tolerance."""
+"""The solver's tolerance: maximum distance from a whole number."""
 
 SHARES = 7.0
-"""Options that alone would lose this many average shares of the gap are left out of a search."""
+"""A search excludes options that alone would lose this many average shares of the gap."""
 
 
 def rounded(options: Options, relaxed: Relaxed) -> list[int]:
-    """The options that fit, the largest fractions first, then those that the prices speak for."""
+    """Return the options that fit, by decreasing fraction, then profit, then weight."""
     # Rounded, because fractions that differ by the solver's tolerance are equal.
     fractions = np.round(relaxed.fractions, 6)
     order = np.lexsort((-np.array(options.weights), -np.array(relaxed.profits), -fractions))
@@ -26,46 +26,46 @@ def rounded(options: Options, relaxed: Relaxed) -> list[int]:
 
 
 def packed(options: Options, order: list[int]) -> list[int]:
-    """The options that fit, in this order."""
+    """Return the options that fit, in this order."""
     packing, ports = Packing(options, ()), options.ports
     for option in order:
-        # `fits` asks for the ports too, but most options lack one, and a call for each takes as long as all the rest.
+        # `fits` checks the ports too, but most options lack one, and a call for each takes as long as all the rest.
         if not packing.full & ports[option] and packing.fits(option):
             packing.add(option)
     return packing.selected
 
 
 def core(options: Options, relaxed: Relaxed, selected: Sequence[int]) -> list[int]:
-    """The options worth searching, given the best selection so far.
+    """Return the options worth searching, given the best selection found.
 
-    No better selection takes an option whose profit is below minus the gap. A better one loses less than the gap
-    over all its groups together, so an option that would lose several average shares alone is left out too: this
-    second rule is a guess. With unequal weights "how many groups" is the number of equal ones that would be as
-    spread out (the square of the sum over the sum of the squares). What is selected stays.
+    No better selection takes an option whose profit is below minus the gap. A better selection loses less than the gap
+    over all its groups together, so an option that alone would lose several average shares is excluded too: this second
+    rule is heuristic. With unequal weights, the number of groups is that of equal ones with the same spread (the square
+    of the sum over the sum of the squares). Selected options are always kept.
     """
     weights = [options.weights[option] for option in selected]
     value = sum(weights)
     gap = relaxed.bound - value
     number = value * value / sum(weight * weight for weight in weights)
-    most = gap * min(1.0, SHARES / number)
+    max_loss = gap * min(1.0, SHARES / number)
     kept = set(selected)
-    return [option for option, profit in enumerate(relaxed.profits) if profit >= -most or option in kept]
+    return [option for option, profit in enumerate(relaxed.profits) if profit >= -max_loss or option in kept]
 
 
 def fractional(relaxed: Relaxed) -> list[int]:
-    """The options that are neither taken nor left out."""
+    """Return the options whose fraction is neither 0 nor 1."""
     return [option for option, fraction in enumerate(relaxed.fractions) if SLACK < fraction < 1 - SLACK]
 
 
 def open_options(relaxed: Relaxed, value: float) -> list[int]:
-    """The options that a selection heavier than `value` may take: their profit is not below minus the gap."""
+    """Return the options that a selection heavier than `value` may take: their profit is not below minus the gap."""
     return [option for option, profit in enumerate(relaxed.profits) if profit >= value - relaxed.bound]
 
 
 def questions(options: Options, relaxed: Relaxed) -> float:
-    """How many options are in question, small ones counting less.
+    """Return the effective number of undecided options; small ones count less.
 
-    The number of equal weights as spread out as the weights that hang on the fractions.
+    It is the number of equal weights with the same spread as the weights that depend on the fractions.
     """
     hanging = [
         options.weights[option] * min(relaxed.fractions[option], 1 - relaxed.fractions[option])

@@ -1,8 +1,8 @@
-"""Greedy selections by several scores: weight / (racks^a + b x least splitters).
+"""Greedy selections by several scores: weight / (racks^a + b x minimum splitters).
 
-Weight / racks is the paper's and is never worse than 1/r_max of the optimum; weight / sqrt(racks) is never worse
-than 1/sqrt(number of racks) (for one port a rack and enough splitters). The better of the two is the floor under
-everything cleverer.
+Weight / racks is the paper's score and never worse than 1/r_max of the optimum; weight / sqrt(racks) is never worse
+than 1/sqrt(number of racks) (for one port per rack and enough splitters). The better of the two is the lower bound for
+all other algorithms.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ OTHERS: tuple[Score, ...] = ((0.75, 0.0), (0.0, 0.0), (1.0, 1.0), (1.0, 3.0), (0
 
 
 def by_score(score: Score, groups: Sequence[Group], feasibility: Feasibility) -> Selection:
-    """What the greedy takes in the order of `score`, ties in the order of `groups`.
+    """Select greedily in the order of `score`; ties keep the order of `groups`.
 
-    It takes O(n log n) for n groups, and a look at each of their racks and at the splitters.
+    It takes O(n log n) for n groups, plus one test of each group's racks and of the splitters.
 
     Parameters
     ----------
     score : Score
-        The two exponents and charges of the formula above: (a, b).
+        (a, b) of the formula above.
     groups : Sequence[Group]
-        Those of no weight are left out.
+        Groups without weight are left out.
     feasibility : Feasibility
-        What is free; it is not changed.
+        Free resources; not modified.
 
     Returns
     -------
     Selection
-        The groups that are taken, in that order, each with its splitters.
+        The selected groups in that order, each with its splitters.
 
     Examples
     --------
@@ -55,16 +55,16 @@ def by_score(score: Score, groups: Sequence[Group], feasibility: Feasibility) ->
     (['pair'], ['wide'])
     """
     power, charge = score
-    wanted = [group for group in groups if group.weight > 0]
-    weights = np.array([group.weight for group in wanted])
-    costs = np.array([group.racks for group in wanted], np.float64) ** power
+    candidates = [group for group in groups if group.weight > 0]
+    weights = np.array([group.weight for group in candidates])
+    costs = np.array([group.racks for group in candidates], np.float64) ** power
     if charge:
         fan_out = max(2, *feasibility.pool)
-        costs += charge * np.ceil((np.array([group.leaves for group in wanted]) - 1) / (fan_out - 1))
+        costs += charge * np.ceil((np.array([group.leaves for group in candidates]) - 1) / (fan_out - 1))
     order = np.argsort(-weights / costs, kind="stable")
-    return fill([], map(wanted.__getitem__, order.tolist()), feasibility)
+    return fill([], map(candidates.__getitem__, order.tolist()), feasibility)
 
 
 def best_of(scores: Sequence[Score], groups: Sequence[Group], feasibility: Feasibility) -> Selection:
-    """The heaviest of the greedy selections."""
+    """Return the heaviest of the greedy selections."""
     return max((by_score(score, groups, feasibility) for score in scores), key=total)

@@ -1,10 +1,10 @@
-"""The minimum-cost arborescence: of all trees from a root to every vertex the one whose arcs cost least.
+"""The minimum-cost arborescence: the tree from a root to every vertex whose arcs have the least total cost.
 
 Edmonds: Optimum branchings. 1967; in the form that grows paths, after Gabow, Galil, Spencer and Tarjan: Efficient
-algorithms for finding minimum spanning trees in undirected and directed graphs. 1986. From every vertex a path goes
-back over the cheapest entering arcs until it meets what is joined to the root already. Where it meets itself, the
-cycle becomes one vertex, whose entering arcs cost what they add. The row operations are numpy's, so that a graph of
-128 vertices takes a fraction of a millisecond.
+algorithms for finding minimum spanning trees in undirected and directed graphs. 1986. From every vertex a path follows
+the cheapest entering arcs backwards until it meets a vertex that is already joined to the root. If the path meets
+itself, the cycle becomes one vertex, whose entering arcs cost their difference to the arcs that they replace. The row
+operations are numpy's, so that a graph of 128 vertices takes a fraction of a millisecond.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from algorithms.balanced.network import Floats
-from algorithms.balanced.plan import NOBODY
+from algorithms.balanced.plan import NO_HOST
 
 
 class NoArborescence(ValueError):
@@ -23,19 +23,19 @@ class NoArborescence(ValueError):
 
 
 def minimum_arborescence(costs: Floats, root: int) -> list[int]:
-    """The parent of every vertex in the tree from `root` to all vertices whose arcs cost least together.
+    """Return the parent of every vertex in the cheapest tree from `root` to all vertices.
 
     Parameters
     ----------
     costs : array of float, n x n
-        `costs[i, j]` is that of the arc from i to j, infinite where there is none; none below 0 is needed.
+        `costs[i, j]` is the cost of the arc from i to j, infinite if there is none; negative costs are not needed.
     root : int
-        The vertex that reaches all others.
+        The root of the tree.
 
     Returns
     -------
     list of int
-        n parents, that of the root is `plan.NOBODY` (-1).
+        n parents; that of the root is `plan.NO_HOST` (-1).
 
     Raises
     ------
@@ -44,8 +44,8 @@ def minimum_arborescence(costs: Floats, root: int) -> list[int]:
 
     Notes
     -----
-    O(n ** 2) operations on rows of numpy at most, O(n) of them in the usual case. Edmonds 1967; in the form of Gabow,
-    Galil, Spencer and Tarjan 1986, doi:10.1007/BF02579168.
+    At most O(n ** 2) operations on rows of numpy, usually O(n). Edmonds 1967; in the form of Gabow, Galil, Spencer and
+    Tarjan 1986, doi:10.1007/BF02579168.
 
     Examples
     --------
@@ -62,10 +62,10 @@ def minimum_arborescence(costs: Floats, root: int) -> list[int]:
 
 
 class _Contraction:
-    """Vertices, and cycles of them that became vertices (numbers from `len(costs)` on).
+    """Vertices, and cycles that were contracted to vertices (numbers from `len(costs)` on).
 
-    `entering[v, i]` is what the cheapest arc from the original vertex i into v costs; where v is a cycle, `choices[v]`
-    says into which of its members that arc goes.
+    `entering[v, i]` is the cost of the cheapest arc from the original vertex i into v; if v is a cycle, `choices[v]` is
+    the member of v that the arc enters.
     """
 
     def __init__(self, costs: Floats) -> None:
@@ -75,14 +75,14 @@ class _Contraction:
         self._entering[:size] = costs.T
         np.fill_diagonal(self._entering, np.inf)
         self._sources: list[int] = self._entering[:size].argmin(axis=1).tolist()
-        self._lowest: list[float] = self._entering[:size].min(axis=1).tolist()
+        self._cheapest: list[float] = self._entering[:size].min(axis=1).tolist()
         self._top = list(range(size))
         self._within = [[vertex] for vertex in range(size)]
         self._members: dict[int, list[int]] = {}
         self._choices: dict[int, NDArray[np.intp]] = {}
 
     def path_back(self, start: int, settled: set[int]) -> list[int]:
-        """The vertices that the way back from `start` passes until it meets a settled one, cycles contracted."""
+        """Return the vertices on the backward path from `start` to the first settled one, cycles contracted."""
         path: list[int] = []
         places: dict[int, int] = {}
         vertex = self._top[start]
@@ -93,7 +93,7 @@ class _Contraction:
                     del places[passed]
                 path[at:], vertex = [], self._contracted(path[at:])
                 continue
-            if self._lowest[vertex] == np.inf:
+            if self._cheapest[vertex] == np.inf:
                 raise NoArborescence("some vertices cannot be reached from the root")
             places[vertex] = len(path)
             path.append(vertex)
@@ -102,15 +102,15 @@ class _Contraction:
 
     def _contracted(self, cycle: list[int]) -> int:
         fresh = self._size + len(self._members)
-        # What an arc adds that takes the place of the member's own.
-        more = self._entering[cycle] - np.array([[self._lowest[member]] for member in cycle])
+        # Cost that an arc adds if it replaces the member's own arc.
+        more = self._entering[cycle] - np.array([[self._cheapest[member]] for member in cycle])
         within = [vertex for member in cycle for vertex in self._within[member]]
         entering = np.minimum.reduce(more)
         entering[within] = np.inf
         self._entering[fresh] = entering
         self._choices[fresh] = more.argmin(axis=0)
         self._sources.append(int(entering.argmin()))
-        self._lowest.append(float(entering[self._sources[-1]]))
+        self._cheapest.append(float(entering[self._sources[-1]]))
         self._within.append(within)
         self._members[fresh] = cycle
         for vertex in within:
@@ -118,8 +118,8 @@ class _Contraction:
         return fresh
 
     def expanded(self, root: int) -> list[int]:
-        """The parents: the arc into a cycle takes the place of that into one member, the others keep theirs."""
-        parents = [NOBODY] * self._size
+        """Return the parents: the arc into a cycle replaces the arc into one member, the other members keep theirs."""
+        parents = [NO_HOST] * self._size
         waiting = [vertex for vertex in dict.fromkeys(self._top) if vertex != root]
         while waiting:
             vertex = waiting.pop()
@@ -133,6 +133,6 @@ class _Contraction:
 
 
 def total_cost(costs: Floats, parents: Sequence[int]) -> float:
-    """What the arcs of a tree cost together."""
-    heads = np.flatnonzero(np.asarray(parents) != NOBODY)
+    """Return the total cost of the arcs of a tree."""
+    heads = np.flatnonzero(np.asarray(parents) != NO_HOST)
     return float(costs[np.asarray(parents)[heads], heads].sum())

@@ -1,8 +1,8 @@
-"""A plan of few trees: every tree costs its sender connections and memory, and the last ones bring little.
+"""Plans of few trees: every tree costs its sender connections and memory, and the last ones add little rate.
 
-To choose them best is NP-hard, as one tree already is (section 2.3 of the paper). Two ways are tried. One leaves
-out of a given plan the tree that it uses least, again and again, with the best rates for the others each time. The
-other makes one wide tree after the other out of what is left of paths and access links.
+The best choice is NP-hard, because a single tree already is (section 2.3 of the paper). Two heuristics are compared.
+One repeatedly removes from a given plan the tree that it uses least, with the best rates for the others each time. The
+other builds one wide tree after the other from the residual capacity of paths and access links.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ import numpy as np
 
 from algorithms.balanced.master import Master
 from algorithms.balanced.network import Disconnected, Network
-from algorithms.balanced.plan import NOBODY, Plan, Tree, loads, max_rate, pruned
+from algorithms.balanced.plan import NO_HOST, Plan, Tree, loads, max_rate, pruned
 
 ROUNDING = 1e-12
-"""Share of a limit below which what is left of it is rounding."""
+"""Share of a limit below which a residual is rounding error."""
 
 THIN = 0.02
-"""Share of the whole rate below which a tree costs a transfer more than it brings: a block passes an edge when it is
-whole, and over a thin tree that takes seconds at every host."""
+"""Share of the total rate below which a tree costs a transfer more than it adds: hosts forward whole blocks, and on a
+thin tree a block takes seconds per hop.
+"""
 
 
-def best_trees(network: Network, plan: Plan, most: int) -> Plan:
-    """`plan` where it has no more than `most` trees, and otherwise the best one found that has not.
+def best_trees(network: Network, plan: Plan, max_trees: int) -> Plan:
+    """Return `plan` if it has at most `max_trees` trees, otherwise the best plan found that has.
 
     Parameters
     ----------
@@ -32,13 +33,13 @@ def best_trees(network: Network, plan: Plan, most: int) -> Plan:
         n hosts; rates (n x n) and capacities (n) in any one unit.
     plan : Plan
         The fastest tree first.
-    most : int
-        Trees that there may be, from 1 on.
+    max_trees : int
+        Maximum number of trees, at least 1.
 
     Returns
     -------
     Plan
-        With the bound of the given plan: what is lost is what lies between.
+        With the bound of the given plan; the difference is what the limit costs.
 
     Raises
     ------
@@ -47,8 +48,8 @@ def best_trees(network: Network, plan: Plan, most: int) -> Plan:
 
     Notes
     -----
-    One linear program for each tree that is left out. The best choice is NP-hard (balanced multicasting, section
-    2.3), and this is a heuristic.
+    One linear program for each tree that is removed. The best choice is NP-hard (balanced multicasting, section 2.3),
+    and this is a heuristic.
 
     Examples
     --------
@@ -58,14 +59,14 @@ def best_trees(network: Network, plan: Plan, most: int) -> Plan:
     >>> best_trees(network, Plan(((-1, 0, 1), (-1, 2, 0)), (5.0, 5.0)), 1).trees
     ((-1, 0, 1),)
     """
-    if len(plan.trees) <= most:
+    if len(plan.trees) <= max_trees:
         return plan
-    fewer = max((thinned(network, plan, most), _wide(network, most)), key=lambda found: found.rate)
+    fewer = max((thinned(network, plan, max_trees), _wide(network, max_trees)), key=lambda found: found.rate)
     return Plan(fewer.trees, fewer.rates, plan.bound)
 
 
-def thinned(network: Network, plan: Plan, most: int) -> Plan:
-    """Leave out the tree that is used least, again and again.
+def thinned(network: Network, plan: Plan, max_trees: int) -> Plan:
+    """Repeatedly remove the tree that is used least.
 
     Parameters
     ----------
@@ -73,13 +74,13 @@ def thinned(network: Network, plan: Plan, most: int) -> Plan:
         n hosts; rates (n x n) and capacities (n) in any one unit.
     plan : Plan
         The fastest tree first.
-    most : int
-        Trees that there may be.
+    max_trees : int
+        Maximum number of trees.
 
     Returns
     -------
     Plan
-        The others at their best rates, with the bound of the given plan.
+        The other trees at their best rates, with the bound of the given plan.
 
     Raises
     ------
@@ -88,7 +89,7 @@ def thinned(network: Network, plan: Plan, most: int) -> Plan:
 
     Notes
     -----
-    One linear program for each tree that is left out.
+    One linear program for each tree that is removed.
 
     Examples
     --------
@@ -99,14 +100,14 @@ def thinned(network: Network, plan: Plan, most: int) -> Plan:
     ((-1, 0, 1),)
     """
     left = plan
-    while len(left.trees) > most:
-        # The fastest comes first.
+    while len(left.trees) > max_trees:
+        # Plans list the fastest tree first.
         left = _rated(network, left.trees[:-1])
     return Plan(left.trees, left.rates, plan.bound)
 
 
 def without_thin(network: Network, plan: Plan) -> Plan:
-    """Leave out the trees that are too thin for a transfer to gain by them: under `THIN` of the plan's rate.
+    """Remove the trees that are too thin to speed up a transfer: below `THIN` of the plan's rate.
 
     Parameters
     ----------
@@ -136,18 +137,18 @@ def without_thin(network: Network, plan: Plan) -> Plan:
     return thinned(network, plan, sum(rate >= THIN * plan.rate for rate in plan.rates))
 
 
-def _wide(network: Network, most: int) -> Plan:
+def _wide(network: Network, max_trees: int) -> Plan:
     left: Network | None = network
     trees: list[Tree] = []
-    while left is not None and len(trees) < most:
+    while left is not None and len(trees) < max_trees:
         trees.append(_wide_tree(left))
         left = _without(left, trees[-1])
     return _rated(network, trees)
 
 
 def _wide_tree(network: Network) -> Tree:
-    """Host after host joins where its share of the parent's access link and its path are widest."""
-    parents, children = np.full(network.size, NOBODY), np.zeros(network.size)
+    """Return a tree that adds the host with the widest path and share of its parent's access link at each step."""
+    parents, children = np.full(network.size, NO_HOST), np.zeros(network.size)
     outside = np.ones(network.size, bool)
     outside[network.root] = False
     missing = set(network.receivers)
@@ -163,7 +164,7 @@ def _wide_tree(network: Network) -> Tree:
 
 
 def _without(network: Network, tree: Tree) -> Network | None:
-    """What the tree at its highest rate leaves, None if that connects the receivers no more."""
+    """Return the network less the tree at its maximum rate, or None if that disconnects a receiver."""
     alone = Plan((tree,), (max_rate(network, tree),))
     left = (
         np.where(load < (1 - ROUNDING) * limit, limit - load, 0.0)
@@ -176,7 +177,7 @@ def _without(network: Network, tree: Tree) -> Network | None:
 
 
 def _rated(network: Network, trees: Iterable[Tree]) -> Plan:
-    """The best rates for these trees."""
+    """Return the plan with the best rates for these trees."""
     master = Master(network)
     master.add(trees)
     master.solve()

@@ -1,7 +1,7 @@
 """The maximum-bottleneck tree: its narrowest path is as wide as any tree's (section 2.3 of the paper).
 
-Prim's algorithm with the widest path first, after Cohen and Kaempfer: A unicast-based approach for streaming
-multicast. INFOCOM 2001. Access links that several children share are not part of that choice.
+Prim's algorithm with the widest path first, after Cohen and Kaempfer: A unicast-based approach for streaming multicast.
+INFOCOM 2001. The choice ignores that several children share an access link.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from algorithms.balanced.network import Floats, Network
-from algorithms.balanced.plan import NOBODY, Plan, Tree, max_rate, pruned
+from algorithms.balanced.plan import NO_HOST, Plan, Tree, max_rate, pruned
 
 
 def bottleneck(network: Network) -> Plan:
-    """One tree over the widest paths, at the highest rate that access links leave it.
+    """Return one tree over the widest paths, at the highest rate that access links allow.
 
     Parameters
     ----------
@@ -42,19 +42,19 @@ def bottleneck(network: Network) -> Plan:
 
 
 def widest_tree(network: Network, widths: Floats) -> Tree:
-    """The tree to all receivers whose least of `widths` is as large as possible.
+    """Return the tree to all receivers whose smallest width is as large as possible.
 
     Parameters
     ----------
     network : Network
         n hosts, the root and the receivers among them.
     widths : array of float, n x n
-        0 where there is no path.
+        0 if there is no path.
 
     Returns
     -------
     Tree
-        The parent of each host, `NOBODY` (-1) for the root and for hosts that are left out.
+        The parent of each host, `NO_HOST` (-1) for the root and for hosts that are left out.
 
     Notes
     -----
@@ -68,7 +68,7 @@ def widest_tree(network: Network, widths: Floats) -> Tree:
     >>> widest_tree(network, network.widths)
     (-1, 0, 0)
     """
-    parents = np.full(network.size, NOBODY)
+    parents = np.full(network.size, NO_HOST)
     best = widths[network.root].copy()
     source = np.full(network.size, network.root)
     best[network.root] = -1.0

@@ -1,8 +1,8 @@
-"""Clusters: one host each in the network to plan for, and every host of theirs at work when the plan is carried out.
+"""Clusters: each is one host of the network to plan for, and all its hosts take part in the transfer.
 
-Section 3.2 of the paper. Within a cluster the network is fast, so that a chain brings everything to all hosts of the
-root's cluster; each of them sends a part over the wide area through its own interface; and every host that receives
-from there starts a chain through its own cluster.
+Section 3.2 of the paper. Within a cluster the network is fast, so a chain brings all data to all hosts of the root's
+cluster; each of them sends a part over the wide area through its own interface; and every host that receives from there
+starts a chain through its own cluster.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from algorithms.balanced.plan import Plan, edges
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A host of a cluster, and what its wide-area interface sends (`out`) and receives (`into`)."""
+    """A host of a cluster, and the capacity of its wide-area interface for sending (`out`) and receiving (`into`)."""
 
     name: str
     out: float
@@ -31,7 +31,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Hosts that share an access link, and what that carries in each direction (infinite: it is never the limit)."""
+    """Hosts that share an access link, and its capacity in each direction (infinite: it is never the limit)."""
 
     name: str
     members: tuple[Member, ...]
@@ -40,20 +40,20 @@ class Cluster:
 
     @property
     def sends(self) -> float:
-        """What the cluster can send: its interfaces together, or the access link, whichever is less."""
+        """The rate that the cluster can send: the sum of its interfaces or the access link, whichever is less."""
         return min(sum(member.out for member in self.members), self.out)
 
     @property
     def receives(self) -> float:
-        """What the cluster can receive."""
+        """The rate that the cluster can receive."""
         return min(sum(member.into for member in self.members), self.into)
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A wide-area connection: `sender` (a host) brings `receiver` the data of a tree from `first` to `last`.
+    """A wide-area connection: `sender` (a host) sends `receiver` the data of a tree from `first` to `last`.
 
-    `tree` is its place in the plan, `first` and `last` are shares of that tree's data, `rate` is the plan's unit.
+    `tree` is its place in the plan, `first` and `last` are shares of that tree's data, `rate` is in the plan's unit.
     """
 
     tree: int
@@ -74,7 +74,7 @@ class Steps:
 
 
 def as_hosts(clusters: Sequence[Cluster], root: str, links: Iterable[tuple[str, str, float]]) -> NamedNetwork:
-    """The network whose hosts are the clusters; `root` and `links` name these."""
+    """Return the network whose hosts are the clusters; `root` and `links` use their names."""
     return NamedNetwork(
         [each.name for each in clusters],
         root,
@@ -85,7 +85,7 @@ def as_hosts(clusters: Sequence[Cluster], root: str, links: Iterable[tuple[str, 
 
 
 def steps(clusters: Sequence[Cluster], root_host: str, network: Network, plan: Plan) -> Steps:
-    """How the hosts of the clusters carry out a plan for `as_hosts`, whose data is at `root_host`."""
+    """Return the steps by which the hosts carry out a plan for `as_hosts`, whose data is at `root_host`."""
     by_name = {each.name: each for each in clusters}
     streams = tuple(
         stream
@@ -101,14 +101,14 @@ def steps(clusters: Sequence[Cluster], root_host: str, network: Network, plan: P
 
 @dataclass(frozen=True, slots=True)
 class HostTree:
-    """A tree over single hosts: for each that it enters the one it receives from; the rate is the plan's unit."""
+    """A tree over single hosts: maps each receiving host to its parent; the rate is in the plan's unit."""
 
     rate: float
     parents: Mapping[str, str]
 
 
 def host_trees(clusters: Sequence[Cluster], root_host: str, network: Network, plan: Plan) -> tuple[HostTree, ...]:
-    """The three steps as trees over all hosts: one for each part of a tree's data that goes the same way everywhere."""
+    """Return the three steps as trees over all hosts: one for each part of a tree's data that takes the same path."""
     carried = steps(clusters, root_host, network, plan)
     of_tree: dict[int, list[Stream]] = defaultdict(list)
     for stream in carried.streams:
@@ -121,7 +121,7 @@ def host_trees(clusters: Sequence[Cluster], root_host: str, network: Network, pl
 
 
 def _parents(carried: Steps, streams: Iterable[Stream], share: float) -> dict[str, str]:
-    """By which way the data at this share of a tree's goes."""
+    """Return the parent of each host for the data at this share of a tree."""
     used = [stream for stream in streams if stream.first < share < stream.last]
     chains = [carried.root_chain, *(carried.chains[stream.receiver] for stream in used)]
     local = {receiver: sender for chain in chains for sender, receiver in pairwise(chain)}
@@ -129,7 +129,7 @@ def _parents(carried: Steps, streams: Iterable[Stream], share: float) -> dict[st
 
 
 def _streams(tree: int, sender: Cluster, receiver: Cluster, rate: float) -> Iterator[Stream]:
-    """Every interface carries its share on both sides, so that none carries more than it can."""
+    """Yield streams in which every interface carries its share on both sides, so that none exceeds its capacity."""
     sending = _ends(member.out for member in sender.members)
     receiving = _ends(member.into for member in receiver.members)
     for first, last in pairwise(sorted({0.0, *sending, *receiving})):
@@ -145,12 +145,12 @@ def _streams(tree: int, sender: Cluster, receiver: Cluster, rate: float) -> Iter
 
 
 def _ends(limits: Iterable[float]) -> list[float]:
-    """Where the shares of these interfaces end when a whole is split in proportion to them; the last at 1."""
+    """Return the ends of the shares when a whole is split in proportion to these limits; the last is 1."""
     weights = np.array(list(limits))
     if np.isinf(weights).any():
         weights = np.isinf(weights).astype(np.float64)
     ends = np.cumsum(weights) / weights.sum()
-    # Sums in another order differ in the last bits, which would be streams of next to nothing.
+    # Sums in another order differ in the last bits, which would create streams of almost no data.
     return np.round(ends, 12).tolist()  # type: ignore[no-any-return]
 
 

@@ -1,4 +1,4 @@
-"""Trees made as prices ask for them, and the best rates over all that were made so far."""
+"""Column generation: trees generated from prices, and the best rates over all generated trees."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from algorithms.balanced.plan import Tree
 from algorithms.balanced.rising_prices import RisingPrices
 
 GAP = 1e-9
-"""Share of the bound within which the search for a better plan ends: what the solver's tolerance leaves."""
+"""Share of the bound within which the search ends: the solver's tolerance."""
 
 MIN_TREES = 8
-"""As many trees or more are made between two solutions of the linear program, which takes as long as a few trees."""
+"""Minimum number of trees between two solutions of the linear program, which takes as long as a few trees."""
 
 CHAINS = 4
-"""Trees of FPFR to start with: long chains, which cheapest trees come to late."""
+"""FPFR trees in the initial set: long chains, which price-based generation finds late."""
 
 CheapestTree = Callable[[Floats], Tree]
-"""(cost of every arc, n x n) -> a tree to all receivers that costs little."""
+"""(cost of every arc, n x n) -> a cheap tree to all receivers."""
 
 
 class ColumnGeneration:
-    """The linear program over the trees made so far."""
+    """The linear program over all generated trees."""
 
     def __init__(self, network: Network, cheapest: CheapestTree) -> None:
         self.master = Master(network)
@@ -37,7 +37,7 @@ class ColumnGeneration:
         self.master.add(tree for tree, _ in islice(searches(network), CHAINS))
 
     def improve(self) -> Floats:
-        """Make trees at rising prices, and solve; the prices of the solution. Raises SolverFault."""
+        """Generate trees at rising prices, solve, and return the prices of the solution. Raises SolverFault."""
         resources = self.master.resources
         made = []
         for _ in range(self._trees_a_round):

@@ -1,8 +1,8 @@
-"""An upper bound for multicast to some hosts: what enters any set of hosts in which a receiver is.
+"""An upper bound for multicast to some hosts: the rate into any set of hosts that contains a receiver.
 
-Rates of paths are chosen so that as much as possible enters every such set, within all limits; no plan of trees is
-faster. The sets are found as they are violated, by maximum flows from the root to each receiver, so that every step's
-value is a bound already. With every host a receiver it is the optimum itself (Edmonds: Edge-disjoint branchings, 1973).
+A linear program chooses rates of paths so that as much as possible enters every such set, within all limits; no plan of
+trees is faster. Violated sets are found by maximum flows from the root to each receiver, so that the value after every
+step is a bound. If every host is a receiver, it is the optimum itself (Edmonds: Edge-disjoint branchings, 1973).
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import numpy as np
 
 from algorithms.balanced.master import SolverFault, new_solver
 from algorithms.balanced.network import Floats, Network
-from algorithms.balanced.plan import NOBODY
+from algorithms.balanced.plan import NO_HOST
 from algorithms.balanced.resources import resources
 
 MISSING = 1e-7
-"""Share of the rate that may be missing at a set before it becomes a row: what the solver's tolerance leaves."""
+"""Share of the rate that may be missing at a set before it becomes a row: the solver's tolerance."""
 
 Residual = defaultdict[int, defaultdict[int, float]]
-"""What more can go from a vertex to another."""
+"""Residual capacity from one vertex to another."""
 
 
 def cut_bound(network: Network) -> float:
-    """No plan to the receivers is faster than this.
+    """Return an upper bound of the rate of any plan to the receivers.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def cut_bound(network: Network) -> float:
     Returns
     -------
     float
-        In the network's unit; the optimum itself where every host receives.
+        In the network's unit; the optimum itself if every host receives.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def cut_bound(network: Network) -> float:
 
     Notes
     -----
-    One linear program and a maximum flow for each receiver, as often as there are violated cuts. Edmonds,
+    One linear program and a maximum flow for each receiver, repeated while there are violated cuts. Edmonds,
     Edge-disjoint branchings, 1973.
 
     Examples
@@ -64,16 +64,16 @@ def cut_bound(network: Network) -> float:
 
 
 class CutProgram:
-    """The program over the sets found so far: `bound` falls with each that is added, until it is `finished`."""
+    """The program over the sets found: `bound` falls with each added set, until it is `finished`."""
 
     def __init__(self, network: Network) -> None:
         self._network, self._unit = network, resources(network).unit
         self._starts, self._ends = np.nonzero(network.widths)
         self._solver = new_solver()
-        most = network.size**3
-        widths = np.minimum(network.widths[self._starts, self._ends] / self._unit, most)
+        max_width = network.size**3
+        widths = np.minimum(network.widths[self._starts, self._ends] / self._unit, max_width)
         # The last column is the rate itself.
-        for width in (*widths.tolist(), float(most)):
+        for width in (*widths.tolist(), float(max_width)):
             self._solver.addVar(0.0, width)
         self._rate = len(widths)
         self._solver.changeColCost(self._rate, 1.0)
@@ -85,7 +85,7 @@ class CutProgram:
         self.finished = False
 
     def tighten(self) -> None:
-        """Solve, and add the sets that too little enters. Raises SolverFault."""
+        """Solve, and add the violated sets. Raises SolverFault."""
         self._solver.run()
         status = self._solver.getModelStatus()
         if status != highspy.HighsModelStatus.kOptimal:
@@ -97,15 +97,15 @@ class CutProgram:
         self._add_sets(violated)
 
     def _violated(self, flows: Floats) -> list[set[int]]:
-        """Sets that hold the root, lack a receiver, and let out less than the rate."""
-        wanted = float(flows[self._rate])
+        """Return sets that contain the root, lack a receiver, and let out less than the rate."""
+        rate = float(flows[self._rate])
         carrying = flows[:-1] > 0
         arcs = list(
             zip(self._starts[carrying].tolist(), self._ends[carrying].tolist(), flows[:-1][carrying], strict=True)
         )
         found: list[set[int]] = []
         for receiver in self._network.receivers:
-            for cut in _min_cuts(arcs, self._network.root, receiver, wanted):
+            for cut in _min_cuts(arcs, self._network.root, receiver, rate):
                 if cut not in found:
                     found.append(cut)
         return found
@@ -127,25 +127,25 @@ def _nothing() -> Residual:
     return defaultdict(lambda: defaultdict(float))
 
 
-def _min_cuts(arcs: Iterable[tuple[int, int, float]], root: int, sink: int, wanted: float) -> list[set[int]]:
-    """Of the least cuts the one nearest to the root and the one nearest to the sink; none if `wanted` gets across.
+def _min_cuts(arcs: Iterable[tuple[int, int, float]], root: int, sink: int, rate: float) -> list[set[int]]:
+    """Return the minimum cuts nearest to the root and nearest to the sink; none if a flow of `rate` exists.
 
-    Each as the side of the root. Edmonds, Karp: Theoretical improvements in algorithmic efficiency for network flow
-    problems. 1972.
+    Each cut is the set on the root's side. Edmonds, Karp: Theoretical improvements in algorithmic efficiency for
+    network flow problems. 1972.
     """
     left = _nothing()
     for start, end, capacity in arcs:
         left[start][end] += capacity
-    flow, least = 0.0, MISSING * wanted
-    while flow < wanted - least:
-        before = _searched(left, root, least / 100, sink)
+    flow, threshold = 0.0, MISSING * rate
+    while flow < rate - threshold:
+        before = _searched(left, root, threshold / 100, sink)
         if sink not in before:
             back = _nothing()
             for start, ends in left.items():
                 for end, capacity in ends.items():
                     back[end][start] = capacity
-            everybody = set(left) | set(back)
-            return [set(before), everybody - set(_searched(back, sink, least / 100))]
+            vertices = set(left) | set(back)
+            return [set(before), vertices - set(_searched(back, sink, threshold / 100))]
         way = [sink]
         while way[-1] != root:
             way.append(before[way[-1]])
@@ -158,8 +158,9 @@ def _min_cuts(arcs: Iterable[tuple[int, int, float]], root: int, sink: int, want
     return []
 
 
-def _searched(left: Residual, start: int, least: float, sink: int = NOBODY) -> dict[int, int]:
-    """What a breadth-first search reaches over more than `least`, each with what it was reached from.
+def _searched(left: Residual, start: int, threshold: float, sink: int = NO_HOST) -> dict[int, int]:
+    """Return the vertices that a breadth-first search reaches over capacities above `threshold`, with their
+    predecessors.
 
     It ends as soon as it reaches the sink.
     """
@@ -167,7 +168,7 @@ def _searched(left: Residual, start: int, least: float, sink: int = NOBODY) -> d
     waiting = [start]
     for vertex in waiting:
         for end, capacity in left[vertex].items():
-            if capacity > least and end not in before:
+            if capacity > threshold and end not in before:
                 before[end] = vertex
                 if end == sink:
                     return before

@@ -1,9 +1,9 @@
-"""What a network carries now, as far as the multicast that goes over it can tell.
+"""Estimate of the current capacities of a network from the traffic of a multicast.
 
-Flows are paced, so that one which reaches its pace shows no more than that there is enough: what has become slower
-shows by itself, what has become faster does not. A flow that the network holds back shows what its path or an access
-link has left. What was found slower is suspected until a probe finds it as it was (the paper's section 2.2 relies on
-a monitor that probes, Delphoi with PathRate and PathChirp; its section 3.3 also probes itself).
+Flows are paced: a flow that reaches its pace shows only that capacity suffices. So a slowdown shows by itself, a
+recovery does not. A flow that the network holds back shows the residual capacity of its path or of an access link. A
+slow path or link is suspected until a probe measures its former rate (the paper's section 2.2 relies on a monitor that
+probes, Delphoi with PathRate and PathChirp; its section 3.3 also probes itself).
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from typing import NamedTuple
 from algorithms.balanced.network import Disconnected, Network
 
 DRIFT = 0.85
-"""Share of the planned rate below which a flow that is held back tells of a slower network. Headers take 0.05."""
+"""Share of the planned rate below which a held-back flow indicates a slower network. Headers take 0.05."""
 
 STEADY_SECONDS = 1.0
-"""For so long a flow has to be held back: the buffers in between fill and drain."""
+"""Time for which a flow must be held back, in seconds: buffers on the path fill and drain."""
 
 PROBE_SECONDS = 4.0
-"""Between two probes of the same suspect."""
+"""Seconds between two probes of the same suspect."""
 
 RECOVERED = 1.15
-"""Times the estimate that a probe has to find: it is not more exact."""
+"""Factor by which a probe must exceed the estimate: probes are not more precise."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What went from one host to another lately, of all trees together, in the network's unit.
+    """The recent rate from one host to another, of all trees together, in the network's unit.
 
-    `held_back`: the network took less than `planned` though more lay ready.
+    `held_back`: the network took less than `planned` although more data was ready.
     """
 
     sender: int
@@ -44,7 +44,7 @@ class Flow:
 
 
 class Part(Enum):
-    """What holds a flow back: the path, or an access link in one direction."""
+    """The part that limits a flow: the path, or an access link in one direction."""
 
     PATH = auto()
     OUT = auto()
@@ -52,7 +52,7 @@ class Part(Enum):
 
 
 class Place(NamedTuple):
-    """A part of the network: a path from `sender` to `receiver`, or the access link of one; those are used on it."""
+    """A part of the network: a path from `sender` to `receiver`, or the access link of one of them."""
 
     part: Part
     sender: int
@@ -60,7 +60,7 @@ class Place(NamedTuple):
 
 
 class Estimate:
-    """A network, and what was found of it since. Seconds are of one clock."""
+    """A network, and the changes measured in it. Seconds are of one clock."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -69,7 +69,7 @@ class Estimate:
         self._suspects: dict[Place, float] = {}
 
     def see(self, flows: Sequence[Flow], now: float) -> bool:
-        """Take what was measured; whether the network is slower than it was thought to be."""
+        """Record measured flows; return whether the network is slower than estimated."""
         found = dict(_held_back(flows))
         self._slow_since = {place: self._slow_since.get(place, now) for place in found}
         slower = False
@@ -80,11 +80,11 @@ class Estimate:
         return slower
 
     def broken(self, sender: int, receiver: int, now: float) -> bool:
-        """No connection can be had from one to the other; whether that is new, and leaves a way to everybody."""
+        """Record a failed connection; return whether that is new and leaves all receivers reachable."""
         return self._slow_down(Place(Part.PATH, sender, receiver), 0.0, now)
 
     def suspect(self, now: float) -> Place | None:
-        """What is to be probed next, by a stream from its sender to its receiver; None: nothing is due."""
+        """Return the next place to probe, by a stream from its sender to its receiver; None if no probe is due."""
         place = min(self._suspects, key=self._suspects.__getitem__, default=None)
         if place is None or now < self._suspects[place]:
             return None
@@ -92,7 +92,7 @@ class Estimate:
         return place
 
     def probed(self, place: Place, rate: float) -> bool:
-        """So much went over it, with what else was under way; whether it is faster than was thought."""
+        """Record a probe's rate, including other traffic there; return whether the place is faster than estimated."""
         if place not in self._suspects or rate < RECOVERED * self._rate(place) or rate == 0:
             return False
         known = _rate_of(self._known, place)
@@ -117,7 +117,7 @@ class Estimate:
 
 
 def _with(network: Network, place: Place, rate: float) -> Network:
-    """The network with this rate there. Raises Disconnected."""
+    """Return the network with this rate there. Raises Disconnected."""
     match place.part:
         case Part.PATH:
             rates = network.rates.copy()
@@ -144,7 +144,7 @@ def _rate_of(network: Network, place: Place) -> float:
 
 
 def _held_back(flows: Iterable[Flow]) -> Iterable[tuple[Place, float]]:
-    """What holds flows back, and what it carries: an access link, where that explains all of several flows."""
+    """Yield the parts that hold flows back, and their rates: an access link if it explains all of several flows."""
     leaving, entering = defaultdict[int, list[Flow]](list), defaultdict[int, list[Flow]](list)
     for flow in flows:
         leaving[flow.sender].append(flow)
@@ -152,7 +152,7 @@ def _held_back(flows: Iterable[Flow]) -> Iterable[tuple[Place, float]]:
     for flow in flows:
         if not _is_slow(flow):
             continue
-        # The first of them stands for all.
+        # The first of them represents all.
         if _explains(sent := leaving[flow.sender]):
             if flow is sent[0]:
                 yield Place(Part.OUT, flow.sender, flow.receiver), _together(sent)

@@ -1,8 +1,8 @@
 """The optimum over all trees to every host, in polynomial time: column generation with a bound at every step.
 
 The paper (section 3.1) puts all n ** (n - 2) trees into its linear program. Here trees are added as they are needed:
-the tree that would help most is the cheapest arborescence at the program's prices, and when it costs no less than 1
-no other tree helps.
+the most useful tree is the cheapest arborescence at the program's prices, and if it costs at least 1, no other tree
+improves the plan.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from algorithms.balanced.plan import Plan, Tree
 
 
 def exact(network: Network, stop: Callable[[], bool] = lambda: False) -> Plan:
-    """The plan of the highest rate, with a bound that proves it.
+    """Return the plan of the highest rate, with a bound that proves it.
 
     Parameters
     ----------
     network : Network
-        n hosts; rates (n x n) and capacities (n) in any one unit.
-        All hosts but the root must receive; for fewer there is `subset`.
+        Rates (n x n) and capacities (n) of n hosts in any one unit. All hosts but the root must receive; otherwise use
+        `subset`.
     stop : callable, optional
-        Ends the search, when it says True, with what is found by then.
+        Ends the search with the current result when it returns True.
 
     Returns
     -------
     Plan
-        Its `bound` is above its rate by 1e-9 of itself at most, unless it was stopped: the solver computes in floating
-        point, and nothing closer is claimed.
+        Its `bound` exceeds its rate by at most 1e-9 of itself, unless the search was stopped: the solver computes in
+        floating point, and nothing closer is claimed.
 
     Raises
     ------
@@ -41,8 +41,8 @@ def exact(network: Network, stop: Callable[[], bool] = lambda: False) -> Plan:
 
     Notes
     -----
-    A minimum arborescence and a linear program for each tree that is added: polynomial in theory (ellipsoid method),
-    some n steps in practice. Balanced multicasting, section 3.1, has all n ** (n - 2) trees in its program.
+    A minimum arborescence and a linear program for each added tree: polynomial in theory (ellipsoid method), about n
+    steps in practice. Balanced multicasting, section 3.1, has all n ** (n - 2) trees in its program.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def exact(network: Network, stop: Callable[[], bool] = lambda: False) -> Plan:
 
 
 class ExactSearch:
-    """The search, step by step: `rate` and `bound` close in on each other until it is `finished`."""
+    """A stepwise search: `rate` and `bound` approach each other until it is `finished`."""
 
     def __init__(self, network: Network) -> None:
         if not network.to_all:
@@ -73,11 +73,11 @@ class ExactSearch:
 
     @property
     def rate(self) -> float:
-        """The rate of the best plan found so far."""
+        """The rate of the best plan found."""
         return self._generation.master.rate
 
     def improve(self) -> None:
-        """Make more trees, and look how far from the optimum they are. Raises SolverFault."""
+        """Generate more trees, and update the bound. Raises SolverFault."""
         master = self._generation.master
         prices = self._generation.improve()
         costs = master.resources.arc_costs(prices)
@@ -86,7 +86,7 @@ class ExactSearch:
         self.finished = self.bound * (1 - GAP) <= self.rate or not master.add([tree])
 
     def plan(self) -> Plan:
-        """The best plan found so far."""
+        """Return the best plan found."""
         plan = self._generation.master.plan()
         return replace(plan, bound=max(self.bound, plan.rate))
 

@@ -24,7 +24,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from algorithms.balanced.network import Floats, Network
-from algorithms.balanced.plan import NOBODY, Plan, Tree, ends, pruned
+from algorithms.balanced.plan import NO_HOST, Plan, Tree, ends, pruned
 
 ROUNDING = 1e-12
 """Share of a path's rate below which the bandwidth left is a rounding error."""
@@ -121,7 +121,7 @@ def _choice(order: Order, seed: int) -> _Choice:
 
 
 def _search(network: Network, left: Floats, choose: _Choice) -> Tree | None:
-    parents = [NOBODY] * network.size
+    parents = [NO_HOST] * network.size
     ahead = left.copy()
     ahead[:, network.root] = 0.0
     missing, way = set(network.receivers), [network.root]

@@ -1,4 +1,4 @@
-"""Networks and trees as NetworkX graphs, for whoever has them so or wants to go on with them."""
+"""Conversion between networks or trees and NetworkX graphs."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from algorithms.balanced.plan import Tree, edges
 
 
 def from_graph(graph: nx.DiGraph[str], root: str, receivers: Collection[str] | None = None) -> NamedNetwork:
-    """The network of a graph: edges have a `rate`, nodes may have an `out` and an `in` capacity.
+    """Return the network of a graph: edges have a `rate`, nodes may have an `out` and an `in` capacity.
 
     Parameters
     ----------
     graph : networkx.DiGraph
         Nodes are names; rates and capacities in any one unit.
     root : str
-        Who has the data.
+        The host that has the data.
     receivers : collection of str, optional
-        None: all but the root.
+        None: all hosts but the root.
 
     Returns
     -------
     NamedNetwork
-        Its `numbered()` is what algorithms take, and raises InvalidNetwork.
+        Pass its `numbered()` to the algorithms; that call raises InvalidNetwork.
 
     Examples
     --------
@@ -39,5 +39,5 @@ def from_graph(graph: nx.DiGraph[str], root: str, receivers: Collection[str] | N
 
 
 def tree_graph(network: Network, tree: Tree) -> nx.DiGraph[str]:
-    """The tree over the names of its hosts."""
+    """Return the tree over the names of its hosts."""
     return nx.DiGraph((network.hosts[sender], network.hosts[receiver]) for sender, receiver in edges(tree))

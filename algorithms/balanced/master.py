@@ -1,8 +1,8 @@
-"""The best rates for trees that are given: a linear program to which trees are added as they are found.
+"""The best rates for given trees: a linear program that grows by the trees that are generated.
 
-Maximize the sum of the rates, no row of `resources` used beyond its limit (section 3.1 of the paper, its Figure 3).
-The prices of the rows say which tree would help: one whose arcs cost less than 1 together. And any prices, divided by
-the cost of the cheapest tree at them, bound the rate of every plan (weak duality).
+Maximize the sum of the rates, no row of `resources` used beyond its limit (section 3.1 of the paper, its Figure 3). The
+prices of the rows identify trees that improve the plan: those whose arcs cost less than 1 together. Any prices, divided
+by the cost of the cheapest tree at them, bound the rate of every plan (weak duality).
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from algorithms.balanced.plan import Plan, Tree, kept_within
 from algorithms.balanced.resources import Use, resources
 
 PRIMAL_SIMPLEX = 4
-"""HiGHS's number for it."""
+"""HiGHS's number of the primal simplex."""
 
 FINEST = 1e-10
-"""The least tolerance that HiGHS takes."""
+"""The smallest tolerance that HiGHS accepts."""
 
 NO_RATE = 1e-10
-"""Share of the whole rate below which the rate of a tree is the solver's rounding."""
+"""Share of the total rate below which the rate of a tree is the solver's rounding error."""
 
 
 class SolverFault(RuntimeError):
-    """Our fault: the solver gave up on a program that has an optimum."""
+    """A fault of this package: the solver failed on a program that has an optimum."""
 
 
 class Master:
-    """The program in the solver; it holds the rows that some tree uses, and no others."""
+    """The program in the solver; it has only the rows that some tree uses."""
 
     def __init__(self, network: Network) -> None:
         self.resources = resources(network)
@@ -42,16 +42,16 @@ class Master:
         self._place_of = np.full(len(self.resources.limits), -1)
         self._amounts = np.zeros(0)
         self._solver = new_solver()
-        # What has been found stays feasible when trees are added.
+        # A solution stays feasible when trees are added.
         self._solver.setOptionValue("simplex_strategy", PRIMAL_SIMPLEX)
 
     @property
     def rate(self) -> float:
-        """The sum of the rates that were found last, in the network's unit."""
+        """The sum of the rates of the last solution, in the network's unit."""
         return float(self._amounts.sum()) * self.resources.unit
 
     def add(self, trees: Iterable[Tree]) -> int:
-        """Let these trees be used from the next solution on; how many of them were not there before."""
+        """Add trees for the next solution; return how many of them are new."""
         before = len(self._uses)
         for tree in trees:
             if tree not in self._uses:
@@ -59,7 +59,7 @@ class Master:
         return len(self._uses) - before
 
     def _enter(self, uses: Sequence[Use]) -> None:
-        """Bring the trees that use these to the solver."""
+        """Add the columns of the trees with these uses to the solver."""
         self._add_rows(np.unique(np.concatenate([use.rows for use in uses])).tolist())
         count, ends = len(uses), np.cumsum([0, *(len(use.rows) for use in uses)])
         self._solver.addCols(
@@ -83,7 +83,7 @@ class Master:
         self._solver.addRows(count, lower, upper, 0, np.zeros(count, np.int32), none, none.astype(np.float64))
 
     def solve(self) -> Floats:
-        """Find the best rates; the price of every row. Raises SolverFault."""
+        """Find the best rates; return the price of every row. Raises SolverFault."""
         if fresh := list(islice(self._uses.values(), len(self._amounts), None)):
             self._enter(fresh)
         self._solver.run()
@@ -97,14 +97,16 @@ class Master:
         return prices
 
     def bound(self, prices: Floats, cheapest: float) -> float:
-        """What no plan exceeds, in the network's unit, if no tree costs less than `cheapest` at these prices."""
+        """Return a bound of any plan's rate, in the network's unit, if no tree costs less than `cheapest` at these
+        prices.
+        """
         paid = prices > 0
         worth = float(prices[paid] @ self.resources.limits[paid])
         return worth / cheapest * self.resources.unit if cheapest > 0 else math.inf
 
     def plan(self) -> Plan:
-        """The trees that are used, the fastest first, at rates that keep every limit."""
-        # Trees that came after the last solution have no rate yet.
+        """Return the used trees, the fastest first, at rates that respect every limit."""
+        # Trees added after the last solution have no rate yet.
         used = [
             (amount * self.resources.unit, tree)
             for tree, amount in zip(self._uses, self._amounts.tolist(), strict=False)
@@ -116,11 +118,11 @@ class Master:
 
 
 def new_solver() -> highspy.Highs:
-    """A silent solver that maximizes, as exactly as it can."""
+    """Return a silent solver that maximizes, with the tightest tolerances."""
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)
     solver.setOptionValue("threads", 1)
-    # It would not start from the last basis, from which a few steps lead on.
+    # Presolve would prevent a warm start from the last basis, which needs a few steps only.
     solver.setOptionValue("presolve", "off")
     solver.setOptionValue("primal_feasibility_tolerance", FINEST)
     solver.setOptionValue("dual_feasibility_tolerance", FINEST)

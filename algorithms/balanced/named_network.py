@@ -14,9 +14,9 @@ from algorithms.balanced.network import Floats, InvalidNetwork, Network, Unknown
 
 @dataclass(frozen=True)
 class NamedNetwork:
-    """Hosts, and links as (from, to, rate); a link that is not there is one of rate 0, which is dead.
+    """Hosts, and links as (from, to, rate); a missing link has rate 0.
 
-    `receivers` None are all hosts but the root. A host without an `out` or `into` capacity has no limit there.
+    Without `receivers` all hosts but the root receive. A host without an `out` or `into` capacity has no limit there.
     """
 
     hosts: Sequence[str]
@@ -31,7 +31,7 @@ class NamedNetwork:
         return {host: place for place, host in enumerate(self.hosts)}
 
     def numbered(self) -> Network:
-        """The network that algorithms take. Raises InvalidNetwork."""
+        """Return the network that algorithms take. Raises InvalidNetwork."""
         _check_different(self.hosts, "host")
         receivers = [host for host in self.hosts if host != self.root] if self.receivers is None else self.receivers
         _check_different(receivers, "receiver")
@@ -44,9 +44,9 @@ class NamedNetwork:
             self._capacities(self.into, "in"),
         )
 
-    def _place(self, name: str, what: str) -> int:
+    def _place(self, name: str, role: str) -> int:
         if name not in self._places:
-            raise UnknownHost(f"{what} is {name!r}, which is not among the hosts")
+            raise UnknownHost(f"{role} is {name!r}, which is not among the hosts")
         return self._places[name]
 
     def _rates(self) -> Floats:
@@ -65,14 +65,14 @@ class NamedNetwork:
         capacities = np.full(len(self.hosts), np.inf)
         for name, capacity in given.items():
             if capacity == math.inf:
-                raise InvalidNetwork(f"the {word} capacity of {name!r} is infinite: leave out what is no limit")
+                raise InvalidNetwork(f"the {word} capacity of {name!r} is infinite: leave it out")
             capacities[self._place(name, f"a host with an {word} capacity")] = capacity
         return capacities
 
 
-def _check_different(names: Iterable[str], what: str) -> None:
+def _check_different(names: Iterable[str], role: str) -> None:
     seen = set()
     for name in names:
         if name in seen:
-            raise InvalidNetwork(f"{what} {name!r} is there twice")
+            raise InvalidNetwork(f"{role} {name!r} is there twice")
         seen.add(name)

@@ -1,9 +1,9 @@
-"""The network that a multicast runs over, as section 2.2 of the paper models it.
+"""The network of a multicast, as section 2.2 of the paper models it.
 
-den Burger, Kielmann, Bal: Balanced Multicasting: High-throughput Communication for Grid Applications. SC 2005.
-Data from one host to another takes the access link of the sender, the path between the two, and the access link of
-the receiver. A path has a rate that it can reach, an access link a capacity for each direction, and nothing else is
-shared. Rates are in any one unit. Hosts are numbered by their place; names are there for whoever reads.
+den Burger, Kielmann, Bal: Balanced Multicasting: High-throughput Communication for Grid Applications. SC 2005. Data
+from one host to another takes the access link of the sender, the path between the two, and the access link of the
+receiver. A path has a maximum rate, an access link a capacity for each direction, and nothing else is shared. Rates are
+in any one unit. Hosts are numbered by their place; names are for output only.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ Floats = NDArray[np.float64]
 
 
 class InvalidNetwork(ValueError):
-    """No network to plan a multicast for; the text is one sentence."""
+    """An invalid network for a multicast; the text is one sentence."""
 
 
 class UnknownHost(InvalidNetwork):
-    """A root, a receiver, a link or a capacity names a host that is not there."""
+    """A root, a receiver, a link or a capacity names an unknown host."""
 
 
 class Disconnected(InvalidNetwork):
-    """No way over living links leads from the root to these `receivers` (names)."""
+    """No path of links with a positive rate leads from the root to these `receivers` (names)."""
 
     def __init__(self, root: str, receivers: Sequence[str]) -> None:
         super().__init__(
@@ -38,10 +38,10 @@ class Disconnected(InvalidNetwork):
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Hosts, the `root` among them that has the data, and the `receivers` that want it; the others may pass it on.
+    """Hosts, the `root` that has the data, and the `receivers`; the other hosts may forward it.
 
-    `rates[i, j]` is what the path from i to j can carry, 0 where there is none; `out[i]` and `into[i]` are what host i
-    can send and receive altogether, infinite where nothing limits it. Raises InvalidNetwork.
+    `rates[i, j]` is the capacity of the path from i to j, 0 if there is none; `out[i]` and `into[i]` are the total
+    capacities of host i for sending and receiving, infinite if unlimited. Raises InvalidNetwork.
     """
 
     hosts: tuple[str, ...]
@@ -56,7 +56,7 @@ class Network:
             numbers.setflags(write=False)
         _check_numbers(self)
         if not self.receivers:
-            raise InvalidNetwork("nobody is to receive: name at least one receiver")
+            raise InvalidNetwork("the receivers are empty: name at least one receiver")
         if self.root in self.receivers:
             raise InvalidNetwork(f"the root {self.hosts[self.root]!r} is among the receivers: leave it out there")
         reached = self._reached()
@@ -65,7 +65,9 @@ class Network:
 
     @cached_property
     def widths(self) -> Floats:
-        """What a single stream from i to j could have: the least of path and access links, 0 from a host to itself."""
+        """The maximum rate of a single stream from i to j: the minimum of path and access links, 0 from a host to
+        itself.
+        """
         widths = np.minimum(np.minimum(self.rates, self.out[:, None]), self.into[None, :])
         np.fill_diagonal(widths, 0.0)
         widths.setflags(write=False)
@@ -78,7 +80,7 @@ class Network:
 
     @property
     def to_all(self) -> bool:
-        """Whether every host but the root receives."""
+        """True if every host but the root receives."""
         return len(self.receivers) == self.size - 1
 
     def _reached(self) -> set[int]:

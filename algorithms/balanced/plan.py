@@ -1,4 +1,4 @@
-"""What a method answers: trees, the rate of each, and an upper bound where the method proves one."""
+"""The result of a method: trees, the rate of each, and an upper bound if the method proves one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from algorithms.balanced.network import Floats, Network
 
-NOBODY = -1
+NO_HOST = -1
 """The parent of the root, and of hosts that a tree leaves out."""
 
 Tree = tuple[int, ...]
@@ -19,7 +19,7 @@ Tree = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Trees and their rates, all used at the same time; no plan has a higher rate than `bound` (None: not known)."""
+    """Trees and their rates, all used at the same time; no plan has a higher rate than `bound` (None: unknown)."""
 
     trees: tuple[Tree, ...]
     rates: tuple[float, ...]
@@ -32,38 +32,38 @@ class Plan:
 
 
 def edges(tree: Tree) -> Iterator[tuple[int, int]]:
-    """The pairs of sender and receiver.
+    """Yield the pairs of sender and receiver.
 
     Parameters
     ----------
     tree : Tree
-        The parent of each host, `NOBODY` (-1) for the root and for hosts that are left out.
+        The parent of each host, `NO_HOST` (-1) for the root and for hosts that are left out.
 
     Yields
     ------
     (int, int)
-        O(n) altogether.
+        Sender and receiver. O(n) in total.
 
     Examples
     --------
     >>> list(edges((-1, 0, 1)))
     [(0, 1), (1, 2)]
     """
-    return ((parent, host) for host, parent in enumerate(tree) if parent != NOBODY)
+    return ((parent, host) for host, parent in enumerate(tree) if parent != NO_HOST)
 
 
 def children(tree: Tree) -> dict[int, list[int]]:
-    """Whom each host sends to, for hosts that send.
+    """Return the children of each host that has any.
 
     Parameters
     ----------
     tree : Tree
-        The parent of each host, `NOBODY` (-1) for the root and for hosts that are left out.
+        The parent of each host, `NO_HOST` (-1) for the root and for hosts that are left out.
 
     Returns
     -------
     dict of int to list of int
-        In O(n).
+        Computed in O(n).
 
     Examples
     --------
@@ -76,56 +76,56 @@ def children(tree: Tree) -> dict[int, list[int]]:
     return found
 
 
-def ways(tree: Tree, root: int) -> Iterator[list[int]]:
-    """Ways from a host down to a leaf that pass every edge once, each host behind the one it receives from.
+def paths(tree: Tree, root: int) -> Iterator[list[int]]:
+    """Yield paths down to the leaves that together cover every edge once.
 
     Parameters
     ----------
     tree : Tree
-        The parent of each host, `NOBODY` (-1) for the root and for hosts that are left out.
+        The parent of each host, `NO_HOST` (-1) for the root and for hosts that are left out.
     root : int
-        Where the tree begins.
+        The root of the tree.
 
     Yields
     ------
     list of int
-        O(n) altogether.
+        Hosts from parent to child. O(n) in total.
 
     Examples
     --------
-    >>> list(ways((-1, 0, 0, 1), 0))
+    >>> list(paths((-1, 0, 0, 1), 0))
     [[0, 1, 3], [0, 2]]
     """
     below = children(tree)
     starts = [[root, child] for child in reversed(below[root])]
     while starts:
-        way = starts.pop()
-        while next_hosts := below.get(way[-1]):
-            starts += [[way[-1], child] for child in reversed(next_hosts[1:])]
-            way.append(next_hosts[0])
-        yield way
+        path = starts.pop()
+        while next_hosts := below.get(path[-1]):
+            starts += [[path[-1], child] for child in reversed(next_hosts[1:])]
+            path.append(next_hosts[0])
+        yield path
 
 
 def pruned(tree: Sequence[int], receivers: Collection[int]) -> Tree:
-    """The tree without branches that lead to no receiver."""
-    kept = [NOBODY] * len(tree)
+    """Return the tree without branches that lead to no receiver."""
+    kept = [NO_HOST] * len(tree)
     for receiver in receivers:
         host = receiver
-        while kept[host] == NOBODY and tree[host] != NOBODY:
+        while kept[host] == NO_HOST and tree[host] != NO_HOST:
             kept[host] = tree[host]
             host = tree[host]
     return tuple(kept)
 
 
 def max_rate(network: Network, tree: Tree) -> float:
-    """The rate of a tree that has the network to itself: of its edges the slowest, access links shared evenly.
+    """Return the rate of a tree alone on the network: its slowest edge, with access links shared evenly.
 
     Parameters
     ----------
     network : Network
         n hosts; rates (n x n) and capacities (n) in any one unit.
     tree : Tree
-        The parent of each host, `NOBODY` (-1) for the root and for hosts that are left out.
+        The parent of each host, `NO_HOST` (-1) for the root and for hosts that are left out.
 
     Returns
     -------
@@ -146,14 +146,14 @@ def max_rate(network: Network, tree: Tree) -> float:
 
 
 def ends(tree: Sequence[int]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The hosts that a tree enters, and the parent of each."""
+    """Return the hosts that a tree enters, and the parent of each."""
     parents = np.asarray(tree, np.intp)
-    heads = np.flatnonzero(parents != NOBODY)
+    heads = np.flatnonzero(parents != NO_HOST)
     return heads, parents[heads]
 
 
 def loads(network: Network, plan: Plan) -> tuple[Floats, Floats, Floats]:
-    """What the plan puts on every path (n x n), and what every host sends and receives."""
+    """Return the load of the plan on every path (n x n), and the rates that every host sends and receives."""
     numbers, heads, tails = _all_ends(plan)
     on_paths = np.zeros((network.size, network.size))
     np.add.at(on_paths, (tails, heads), np.array(plan.rates)[numbers])
@@ -161,14 +161,14 @@ def loads(network: Network, plan: Plan) -> tuple[Floats, Floats, Floats]:
 
 
 def kept_within(network: Network, plan: Plan) -> Plan:
-    """The plan with every limit kept: a solver exceeds it by its tolerance, and then who uses it gives in.
+    """Scale the plan down so that it respects every limit: a solver exceeds limits by its tolerance.
 
     Parameters
     ----------
     network : Network
         n hosts; rates (n x n) and capacities (n) in any one unit.
     plan : Plan
-        Rates that may be too much.
+        A plan whose rates may exceed limits.
 
     Returns
     -------
@@ -187,7 +187,7 @@ def kept_within(network: Network, plan: Plan) -> Plan:
     >>> kept_within(network, Plan(((-1, 0, 0),), (10.0,))).rates
     (5.0,)
     """
-    # What goes over a path that carries nothing is infinitely too much.
+    # A load on a path without capacity exceeds it infinitely.
     with np.errstate(divide="ignore"):
         on_paths, sent, received = (
             np.maximum(1.0, np.divide(load, limit, out=np.ones_like(load), where=load > 0))
@@ -200,7 +200,7 @@ def kept_within(network: Network, plan: Plan) -> Plan:
 
 
 def _all_ends(plan: Plan) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
-    """For every edge of every tree the tree's number, the host that receives and the one that sends."""
+    """Return, for every edge of every tree, the tree's number, the receiving host and the sending host."""
     parents = np.array(plan.trees, np.intp)
-    numbers, heads = np.nonzero(parents != NOBODY)
+    numbers, heads = np.nonzero(parents != NO_HOST)
     return numbers, heads, parents[numbers, heads]

@@ -1,6 +1,6 @@
-"""What trees use up, as rows of a linear program: what hosts send, what they receive, what paths carry.
+"""Resources that trees use, as rows of a linear program: sending and receiving capacity of hosts, capacity of paths.
 
-Of n hosts, row i is what host i sends, n + i what it receives, 2n + i * n + j the path from i to j.
+Of n hosts, row i is the sending capacity of host i, n + i its receiving capacity, 2n + i * n + j the path from i to j.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from algorithms.balanced.plan import Tree, ends
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """The `amounts` of `rows` that a unit of rate over one tree takes; no row is there twice."""
+    """The `amounts` of `rows` that a unit of rate over one tree uses; no row occurs twice."""
 
     rows: NDArray[np.intp]
     amounts: Floats
@@ -27,10 +27,10 @@ class Use:
 
 @dataclass(frozen=True, eq=False)
 class Resources:
-    """The `limits` of all rows, in units of `unit`; infinite where no tree comes near it or none can go at all.
+    """The `limits` of all rows, in units of `unit`; infinite if no tree can reach the limit or no data can pass at all.
 
     The unit is a power of two near the rate of the widest path to the host that is hardest to reach, so that the
-    solver's absolute tolerances mean the same on every network.
+    solver's absolute tolerances have the same effect on every network.
     """
 
     network: Network
@@ -44,11 +44,11 @@ class Resources:
 
     @cached_property
     def _closed(self) -> Floats:
-        """Infinite where nothing can go, and 0 elsewhere."""
+        """Infinite for arcs without capacity, and 0 elsewhere."""
         return np.where(self.network.widths > 0, 0.0, np.inf)
 
     def use(self, tree: Tree) -> Use:
-        """What a tree takes of the rows that have a limit."""
+        """Return the use of the limited rows by a tree."""
         if tree not in self._uses:
             self._uses[tree] = self._use(tree)
         return self._uses[tree]
@@ -64,7 +64,7 @@ class Resources:
         return Use(rows[limited], amounts[limited])
 
     def arc_costs(self, prices: Floats) -> Floats:
-        """What arcs cost (n x n, infinite where nothing can go) when the rows have these prices."""
+        """Return the costs of arcs (n x n, infinite for arcs without capacity) at these prices of the rows."""
         size = self.network.size
         costs = prices[2 * size :].reshape(size, size) + prices[:size, None] + prices[None, size : 2 * size]
         costs += self._closed
@@ -72,7 +72,7 @@ class Resources:
 
 
 def resources(network: Network) -> Resources:
-    """The rows of a network.
+    """Return the rows of a network.
 
     Parameters
     ----------
@@ -106,11 +106,11 @@ def resources(network: Network) -> Resources:
 
 
 def _limits(network: Network) -> Floats:
-    # Every tree enters every receiver, so that the one that takes least limits them all.
+    # Every tree enters every receiver, so the receiver with the smallest capacity limits them all.
     slowest = min(network.receivers, key=lambda receiver: float(network.into[receiver]))
-    most = network.into[slowest]
-    into = np.where(network.into < most, network.into, np.inf)
-    into[slowest] = most
-    sooner = np.minimum(network.out[:, None], np.minimum(network.into, most)[None, :])
+    max_rate = network.into[slowest]
+    into = np.where(network.into < max_rate, network.into, np.inf)
+    into[slowest] = max_rate
+    sooner = np.minimum(network.out[:, None], np.minimum(network.into, max_rate)[None, :])
     rates = np.where(network.rates < sooner, network.rates, np.inf)
     return np.concatenate((network.out, into, rates.ravel()))

@@ -1,8 +1,8 @@
-"""Prices that rise with what trees use, so that one cheapest tree after the other spreads over the whole network.
+"""Prices that rise with use, so that successive cheapest trees spread over the whole network.
 
-Garg, Koenemann: Faster and simpler algorithms for multicommodity flow and other fractional packing problems. FOCS
-1998, here with prices exponential in the load relative to the highest. A few trees found so nearly hold an optimum
-among them, while prices of a linear program over few trees say little about trees that are not in it.
+Garg, Koenemann: Faster and simpler algorithms for multicommodity flow and other fractional packing problems. FOCS 1998,
+here with prices exponential in the load relative to the highest. A few trees generated this way nearly contain an
+optimum, while the prices of a linear program over few trees carry little information about other trees.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from algorithms.balanced.network import Floats
 from algorithms.balanced.resources import Resources, Use
 
 STEEPNESS = 20.0
-"""How many times e a row at the highest load is dearer than an empty one of the same limit."""
+"""Exponent of the price ratio between a row at the highest load and an empty row of the same limit."""
 
 
 class RisingPrices:
@@ -25,15 +25,15 @@ class RisingPrices:
         self._loads = np.zeros(len(resources.limits))
 
     def prices(self) -> Floats:
-        """The price of every row."""
+        """Return the price of every row."""
         prices = np.zeros(len(self._loads))
         loads = self._loads[self._limited] / self._limits
-        highest = loads.max(initial=0.0)
+        max_load = loads.max(initial=0.0)
         prices[self._limited] = (
-            np.exp(STEEPNESS * (loads / highest - 1)) / self._limits if highest else 1 / self._limits
+            np.exp(STEEPNESS * (loads / max_load - 1)) / self._limits if max_load else 1 / self._limits
         )
         return prices
 
     def add(self, use: Use) -> None:
-        """A tree is used for one more unit of rate."""
+        """Add one unit of rate over a tree with this use."""
         self._loads[use.rows] += use.amounts

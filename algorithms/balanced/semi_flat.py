@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from algorithms.balanced.network import Network
-from algorithms.balanced.plan import NOBODY, Plan, Tree, max_rate, pruned
+from algorithms.balanced.plan import NO_HOST, Plan, Tree, max_rate, pruned
 
 
 def semi_flat(network: Network) -> Plan:
@@ -39,7 +39,7 @@ def semi_flat(network: Network) -> Plan:
 
 def semi_flat_tree(network: Network) -> Tree:
     """The tree of `semi_flat`."""
-    parents = np.full(network.size, NOBODY)
+    parents = np.full(network.size, NO_HOST)
     children = np.zeros(network.size)
     level, outside = [network.root], set(range(network.size)) - {network.root}
     while not outside.isdisjoint(network.receivers):

@@ -1,7 +1,7 @@
 """A cheap tree from a root to some vertices, over others where that is cheaper (Steiner arborescence, NP-hard).
 
-Takahashi, Matsuyama: An approximate solution for the Steiner problem in graphs. 1980: the terminal that is nearest to
-the tree joins it over its shortest path. The best arborescence over the same vertices replaces what came of it.
+Takahashi, Matsuyama: An approximate solution for the Steiner problem in graphs. 1980: the terminal nearest to the tree
+joins it over its shortest path. Then the best arborescence over the same vertices replaces the result.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from numpy.typing import NDArray
 
 from algorithms.balanced.arborescence import NoArborescence, minimum_arborescence, total_cost
 from algorithms.balanced.network import Floats
-from algorithms.balanced.plan import NOBODY, Tree, pruned
+from algorithms.balanced.plan import NO_HOST, Tree, pruned
 
 Chosen = NDArray[np.bool_]
-"""Which vertices a tree has."""
+"""A mask of the vertices of a tree."""
 
 ROUNDING = 1e-12
 
 
 def steiner_tree(costs: Floats, root: int, terminals: Collection[int]) -> Tree:
-    """A tree from `root` to all `terminals`, over other vertices where that is cheaper.
+    """Return a cheap tree from `root` to all `terminals`, over other vertices if that is cheaper.
 
     Parameters
     ----------
     costs : array of float, n x n
-        As for an arborescence: `costs[i, j]` of the arc from i to j, infinite where there is none.
+        `costs[i, j]` is the cost of the arc from i to j, infinite if there is none.
     root : int
-        Where the tree begins.
+        The root of the tree.
     terminals : collection of int
-        Whom it must reach; every one of them can be reached.
+        Vertices to reach; a path to each of them must exist.
 
     Returns
     -------
     Tree
-        n parents, `NOBODY` (-1) for the root and for whom the tree leaves out.
+        n parents, `NO_HOST` (-1) for the root and for vertices that the tree leaves out.
 
     Notes
     -----
@@ -55,7 +55,7 @@ def steiner_tree(costs: Floats, root: int, terminals: Collection[int]) -> Tree:
 
 
 def improved(costs: Floats, root: int, terminals: Collection[int], tree: Tree) -> Tree:
-    """The tree after all exchanges that make it cheaper, each of which takes one vertex in or leaves one out."""
+    """Return the tree after all exchanges that reduce its cost, each of which adds or removes one vertex."""
     best, cost = tree, total_cost(costs, tree)
     fixed, place, tried = {root, *terminals}, 0, 0
     while tried < len(costs):
@@ -71,26 +71,26 @@ def improved(costs: Floats, root: int, terminals: Collection[int], tree: Tree) -
 
 
 def _vertices(tree: Tree, root: int) -> Chosen:
-    vertices: Chosen = np.array(tree) != NOBODY
+    vertices: Chosen = np.array(tree) != NO_HOST
     vertices[root] = True
     return vertices
 
 
 def _over(costs: Floats, root: int, terminals: Collection[int], chosen: Chosen) -> Tree:
-    """The cheapest tree over these vertices, without branches that lead to no terminal."""
+    """Return the cheapest tree over these vertices, without branches that lead to no terminal."""
     vertices = np.flatnonzero(chosen)
     inner = minimum_arborescence(costs[np.ix_(vertices, vertices)], int(np.searchsorted(vertices, root)))
-    parents = np.full(len(costs), NOBODY)
-    parents[vertices] = [NOBODY if parent == NOBODY else int(vertices[parent]) for parent in inner]
+    parents = np.full(len(costs), NO_HOST)
+    parents[vertices] = [NO_HOST if parent == NO_HOST else int(vertices[parent]) for parent in inner]
     return pruned(parents.tolist(), terminals)
 
 
 def _joined(costs: Floats, root: int, terminals: Collection[int]) -> Chosen:
-    """Which vertices the tree of shortest paths has: Dijkstra's search, in which what joins is at distance 0."""
+    """Return the vertices of the tree of shortest paths, by Dijkstra's search with joined vertices at distance 0."""
     size = len(costs)
     distances, waiting = np.full(size, np.inf), np.full(size, np.inf)
     distances[root] = waiting[root] = 0.0
-    before, joined = [NOBODY] * size, np.zeros(size, bool)
+    before, joined = [NO_HOST] * size, np.zeros(size, bool)
     joined[root] = True
     missing = set(terminals)
     while missing:

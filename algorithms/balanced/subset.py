@@ -1,7 +1,7 @@
-"""Multicast to some of the hosts, the others passing on where that helps: column generation and a certificate.
+"""Multicast to some of the hosts, forwarded by others where that helps: column generation and a certificate.
 
-The cheapest tree to a subset is a Steiner tree, and NP-hard, so that trees come from a heuristic and the proof comes
-from somewhere else: no plan is faster than `cut_bound` says, and rate / bound says how good the plan is for certain.
+The cheapest tree to a subset is a Steiner tree, which is NP-hard. So trees come from a heuristic, and `cut_bound`
+proves an upper bound: rate / bound is a guaranteed quality of the plan.
 """
 
 from __future__ import annotations
@@ -18,36 +18,36 @@ from algorithms.balanced.plan import Plan, Tree
 from algorithms.balanced.steiner import improved, steiner_tree
 
 GAP = 5e-4
-"""Share of the bound within which no better plan is looked for: the rest can take as long again."""
+"""Share of the bound within which the search ends: the rest can take as long again."""
 
 GAIN = 1e-6
 """Share of the rate that counts as a gain."""
 
-PATIENCE = 8
-"""Rounds without a gain after which none is expected."""
+MAX_BARREN_ROUNDS = 8
+"""Rounds without a gain after which the search ends."""
 
 TRIES = 3
-"""Trees at the prices of each solution, all but one with costs changed at random."""
+"""Trees at the prices of each solution, all but one with randomly changed costs."""
 
 SPREAD = 0.3
-"""How much of its cost chance adds to an arc, at most."""
+"""Maximum share of its cost by which an arc is raised at random."""
 
 
 def subset(network: Network, stop: Callable[[], bool] = lambda: False) -> Plan:
-    """A plan to the receivers alone, with its bound.
+    """Return a plan to the receivers alone, with its bound.
 
     Parameters
     ----------
     network : Network
-        n hosts; rates (n x n) and capacities (n) in any one unit.
-        Hosts that are neither root nor receiver may pass on.
+        Rates (n x n) and capacities (n) of n hosts in any one unit. Hosts that are neither root nor receiver may
+        forward.
     stop : callable, optional
-        Ends the search, when it says True, with what is found by then.
+        Ends the search with the current result when it returns True.
 
     Returns
     -------
     Plan
-        Rate / bound says how good it is for certain.
+        Rate / bound is its guaranteed quality.
 
     Raises
     ------
@@ -56,8 +56,8 @@ def subset(network: Network, stop: Callable[[], bool] = lambda: False) -> Plan:
 
     Notes
     -----
-    A Steiner tree (heuristic, for the best one is NP-hard) and a linear program for each tree that is added; the
-    bound is `cut_bound`.
+    A Steiner tree (by a heuristic, because the best one is NP-hard) and a linear program for each added tree; the bound
+    is `cut_bound`.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def subset(network: Network, stop: Callable[[], bool] = lambda: False) -> Plan:
 
 
 class SubsetSearch:
-    """The search, step by step: `rate` rises and `bound` falls until they meet, or neither moves any more."""
+    """A stepwise search: `rate` rises and `bound` falls until they meet, or neither changes any more."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
@@ -86,26 +86,26 @@ class SubsetSearch:
 
     @property
     def rate(self) -> float:
-        """The rate of the best plan found so far."""
+        """The rate of the best plan found."""
         return self._generation.master.rate
 
     @property
     def bound(self) -> float:
-        """No plan is faster than this."""
+        """An upper bound of the rate of any plan."""
         return self._cuts.bound
 
     @property
     def finished(self) -> bool:
-        """Whether the plan is within `GAP` of the bound, or nothing better is to be expected."""
-        return self._closed or (self._cuts.finished and self._barren >= PATIENCE)
+        """True if the plan is within `GAP` of the bound, or no gain is expected."""
+        return self._closed or (self._cuts.finished and self._barren >= MAX_BARREN_ROUNDS)
 
     @property
     def _closed(self) -> bool:
         return self.rate >= self.bound * (1 - GAP)
 
     def improve(self) -> None:
-        """Make more trees, and look for sets that bound them more tightly. Raises SolverFault."""
-        if self._barren < PATIENCE:
+        """Generate more trees, and search sets with a tighter bound. Raises SolverFault."""
+        if self._barren < MAX_BARREN_ROUNDS:
             self._make_trees()
         if not self._closed and not self._cuts.finished:
             self._cuts.tighten()
@@ -119,7 +119,7 @@ class SubsetSearch:
         master.add(self._improved(each) for each in [costs, *changed])
 
     def plan(self) -> Plan:
-        """The best plan found so far."""
+        """Return the best plan found."""
         plan = self._generation.master.plan()
         return replace(plan, bound=max(self.bound, plan.rate))
 

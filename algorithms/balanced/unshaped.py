@@ -1,7 +1,7 @@
-"""What trees achieve when nobody shapes their traffic: every edge of every tree is a stream that competes.
+"""The rates of trees without traffic shaping: every edge of every tree is a competing stream.
 
-Streams share paths and access links max-min fairly, as long-lived TCP streams do; a tree is as fast as its slowest
-edge (section 2.3 of the paper, its Figure 2b).
+Streams share paths and access links max-min fairly, as long-lived TCP streams do; a tree is as fast as its slowest edge
+(section 2.3 of the paper, its Figure 2b).
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ ROUNDING = 1e-12
 
 
 def unshaped(network: Network, trees: Sequence[Tree]) -> Plan:
-    """These trees at the rates that they reach when all of them are used at once.
+    """Return these trees at the rates that they reach when all of them are used at once.
 
     Parameters
     ----------
     network : Network
         n hosts; rates (n x n) and capacities (n) in any one unit.
     trees : sequence of Tree
-        Each the parents of all hosts.
+        Each lists the parents of all hosts.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def unshaped(network: Network, trees: Sequence[Tree]) -> Plan:
     heads = np.concatenate([heads for heads, _ in pairs])
     tails = np.concatenate([tails for _, tails in pairs])
     size = network.size
-    # What a stream passes: the sender's access link, the receiver's, and the path.
+    # Resources of a stream: the sender's access link, the receiver's, and the path.
     passes = np.stack((tails, size + heads, 2 * size + tails * size + heads))
     rates = _fair(passes, np.concatenate((network.out, network.into, network.rates.ravel())))
     firsts = np.cumsum([0, *(len(heads) for heads, _ in pairs[:-1])])
@@ -55,7 +55,7 @@ def unshaped(network: Network, trees: Sequence[Tree]) -> Plan:
 
 
 def _fair(passes: np.ndarray[tuple[int, ...], np.dtype[np.intp]], capacities: np.ndarray) -> np.ndarray:
-    """Max-min fair rates of streams (columns of `passes`: what each passes) by raising all of them together."""
+    """Return the max-min fair rates of streams (columns of `passes`: the resources of each) by raising all together."""
     left = capacities.astype(np.float64)
     rates = np.zeros(passes.shape[1])
     rising = np.ones(passes.shape[1], bool)

@@ -1,11 +1,11 @@
-"""Policies over time: which part gets light when, for how long, and with which receivers."""
+"""Scheduling policies: which part is granted optical resources, when, for how long, and with which receivers."""
 
 from __future__ import annotations
 
 from algorithms.scheduling.edf import EarliestDeadline
 from algorithms.scheduling.fair_share import FairShare
-from algorithms.scheduling.hrrn import HighestResponseRatio
-from algorithms.scheduling.las_lease import LeastAttained
+from algorithms.scheduling.hrrn import ResponseRatio
+from algorithms.scheduling.las_lease import AttainedService
 from algorithms.scheduling.paper import Paper
 from algorithms.scheduling.policy import Policy
 from algorithms.scheduling.smith import Smith
@@ -14,13 +14,13 @@ from algorithms.scheduling.srpt_lease import ShortestRemaining
 POLICIES: dict[str, Policy] = {
     "paper": Paper(),
     "smith": Smith(),
-    "hrrn": HighestResponseRatio(),
+    "hrrn": ResponseRatio(),
     "srpt-lease": ShortestRemaining(),
-    "las-lease": LeastAttained(),
+    "las-lease": AttainedService(),
     "edf": EarliestDeadline(),
     "fair-share": FairShare(),
 }
-"""The policies by their names. A program may add its own; `blast_sim.plugins` adds those that a command names."""
+"""The policies by name. A program may add its own; `blast_sim.plugins` adds the ones that a command names."""
 
 DEFAULT = "srpt-lease"
-"""The rule that measured best (benchmarks/completion_time.py) and starves no one."""
+"""The rule that measured best (benchmarks/completion_time.py) and starves no request."""

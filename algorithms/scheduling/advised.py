@@ -1,9 +1,9 @@
-"""The scheduler with advice: before it serves, it says who is in contention, and it can wait for an answer to that.
+"""A scheduler with advice: it reports contention before it decides, and can wait for advice on it.
 
-Between `gather` and `decide`, `contention` serves whoever is overdue and says whether there is a choice to make. Then
-either `decide` serves everybody, those who were `chosen` before others of their priority; or `postpone` serves nobody
-else for now. A part whose lease is over keeps its light meanwhile, and its lease is to be ended again before the next
-`decide`. What is never postponed is the turn of the overdue, so that the bound on waiting holds as it is.
+Between `gather` and `decide`, `contention` serves overdue parts and returns the choice to make, if there is one. Then
+either `decide` serves all parts, the `chosen` ones before others of their priority; or `postpone` serves no other part
+for now. A part whose lease has ended keeps its resources meanwhile, and its lease must be ended again before the next
+`decide`. Overdue parts are never postponed, so the bound on waiting still holds.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from algorithms.scheduling.scheduler import Scheduler, Waiting
 from algorithms.scheduling.selection import Start
 
 MAX_CONTENDERS = 256
-"""Parts that are looked at for one question, those of the best rank; the others are served when it is answered."""
+"""Maximum number of parts in one contention, those of the best rank; the others are served after the advice."""
 
 
 class AdvisedScheduler(Scheduler):
-    """A scheduler whose decisions can be postponed and advised. Raises what it raises."""
+    """A scheduler whose decisions can be postponed and advised. Raises the same exceptions."""
 
     def __init__(
         self,
@@ -37,12 +37,12 @@ class AdvisedScheduler(Scheduler):
         limits: Mapping[str, int] | None = None,
         placing: Placing | None = None,
     ) -> None:
-        """As for the scheduler."""
+        """Create the scheduler; the parameters are those of `Scheduler`."""
         super().__init__(policy, switches, state, limits, placing)
         self._preferred: dict[PartName, Chosen] = {}
 
     def contention(self, now: float) -> Contention | None:
-        """Serve who is overdue, and say who could start now if not all of those who wait with the best rank can."""
+        """Serve overdue parts; return the parts that could start now, if not all of those with the best rank can."""
         freed, self._gathered = self._gathered or [], []
         self._kept_on += self._serve_urgent([*freed, NEW], now)
         able = self._able()
@@ -56,7 +56,9 @@ class AdvisedScheduler(Scheduler):
         return None if found.is_settled() else found
 
     def postpone(self, now: float) -> tuple[tuple[Start, ...], tuple[PartName, ...], tuple[PartName, ...]]:
-        """Serve nobody else for now: who gets or keeps light all the same, who loses it, whose lease to end again."""
+        """Serve no other part for now; return the parts that start or continue, that pause, and whose lease must be
+        ended again.
+        """
         self._gathered = None
         starts, self._kept_on = tuple(self._kept_on), []
         over, self._over = self._over, []
@@ -65,8 +67,8 @@ class AdvisedScheduler(Scheduler):
         return starts, tuple(name for name in ended if name not in again), tuple(again)
 
     def decide(self, now: float, chosen: Sequence[Chosen] = ()) -> tuple[tuple[Start, ...], tuple[PartName, ...]]:
-        """Serve after the events since `gather`, of each priority those who were chosen first, as far as they fit."""
-        self._preferred = {wanted.name: wanted for wanted in chosen if self.waits(wanted.name)}
+        """Serve after the events since `gather`, the chosen parts first within each priority, as far as they fit."""
+        self._preferred = {choice.name: choice for choice in chosen if self.waits(choice.name)}
         for name in self._preferred:
             place = self._places[name]
             self._queues.put(place, self._rank(self._waiting[place].job, now), [NEW])
@@ -78,10 +80,10 @@ class AdvisedScheduler(Scheduler):
             self._queues.re_rank(place, self._rank(self._waiting[place].job, now))
         return decided
 
-    # ------------------------------------------------------------------------------------------- looking
+    # ------------------------------------------------------------------------------------------- contention
 
     def _able(self) -> dict[int, list[Offer]]:
-        """Who could start now, best rank first, with what each switch offers; and (no offer) who is to be tried."""
+        """Return the parts that could start now, best rank first, with their offers (none: try the part)."""
         able: dict[int, list[Offer]] = {}
         while len(able) < MAX_CONTENDERS and (place := self._queues.next(self._is_open)) is not None:
             waiting = self._waiting[place]
@@ -102,9 +104,11 @@ class AdvisedScheduler(Scheduler):
         return [o for o in fitting if self._may_do(waiting, o, hold)]
 
     def _contenders(self, able: Sequence[Sequence[Offer]]) -> list[Contender]:
-        """Those of the highest priority: it goes before whatever others are worth. Two of them have to wait."""
-        highest = max((offers[0].job.priority for offers in able), default=0)
-        first = [offers for offers in able if offers[0].job.priority == highest]
+        """Return contenders of the highest priority, which always precedes the value of others; none if fewer than two
+        wait.
+        """
+        priority = max((offers[0].job.priority for offers in able), default=0)
+        first = [offers for offers in able if offers[0].job.priority == priority]
         if sum(not offers[0].job.continues for offers in first) < 2:
             return []
         return [
@@ -117,7 +121,7 @@ class AdvisedScheduler(Scheduler):
         return self.policy.objective(job, self.state)
 
     def _free_for(self, contenders: Sequence[Contender]) -> dict[str, Feasibility]:
-        """What each switch has for these, the overdue's share left out."""
+        """Return the free resources of each switch for these contenders, less the share held for the overdue part."""
         free: dict[str, Feasibility] = {}
         for name in dict.fromkeys(contender.switch for contender in contenders):
             switch = self._switches[name]
@@ -153,7 +157,7 @@ class AdvisedScheduler(Scheduler):
         return advised if isinstance(advised, Offer) else None
 
     def _keeps_meanwhile(self, name: PartName, now: float) -> bool:
-        """Give a part whose lease is over its light back, if it is all still there."""
+        """Reserve the resources of a part whose lease has ended again, if all of them are still free."""
         place = self._places[name]
         waiting = self._waiting[place]
         light = waiting.light

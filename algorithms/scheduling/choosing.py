@@ -1,4 +1,4 @@
-"""Whom to serve first of those in contention, so that more is served than in the order of rank."""
+"""Selection of the contenders to serve first, so that the total value exceeds that of the order of rank."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ Served = Iterable[tuple[Contender, Pieces]]
 
 
 def choose(contention: Contention, spent: Spent, rng: random.Random) -> tuple[Chosen, ...]:
-    """Whom to serve first; nobody where nothing better than the order of rank is found while `spent()` is below 1.
+    """Return the contenders to serve first; empty if no better order than rank is found while `spent()` is below 1.
 
     Parameters
     ----------
     contention : Contention
-        Who could start and what is free on each switch.
+        Parts that could start, and the free resources of each switch.
     spent : callable
-        The share of the effort that is used up: time, or `budget.Steps`. The switches are filled one after the other,
-        each with its share.
+        Returns the share of the effort that is used up: time, or `budget.Steps`. The switches are filled one after the
+        other, each with an equal share.
     rng : random.Random
-        What the search draws from.
+        Random numbers for the search.
 
     Returns
     -------
     tuple of Chosen
-        A preference: who gives out light looks again what is free.
+        A preference: the scheduler still checks that resources are free.
 
     Notes
     -----
-    As `b_matching.optimizer.optimize`, for each switch.
+    Complexity and quality are those of `b_matching.optimizer.optimize`, for each switch.
 
     Examples
     --------
@@ -58,8 +58,8 @@ def choose(contention: Contention, spent: Spent, rng: random.Random) -> tuple[Ch
 
 
 def worth(served: Served) -> float:
-    """What those who are served are worth together, by the policy's objective."""
-    # Rounded once only, so that the same contenders are worth the same in any order.
+    """Return the total value of the served contenders by the policy's objective."""
+    # Rounded once only, so that the sum does not depend on the order.
     return math.fsum(contender.group.weight for contender, _ in served)
 
 

@@ -1,7 +1,7 @@
-"""A decision in which not all who could start can, and what may be said about it.
+"""A contention: parts that could start now, but not all together.
 
-Plain data, so that it can be thought about elsewhere (another process, a simulator's step) while everything else goes
-on: see `choosing`. The answer is a preference and never a permission: who gives out light looks again what is free.
+Plain data, so that another process or a simulator's step can solve it while everything else goes on: see `choosing`.
+The answer is a preference, not a permission: the scheduler still checks that resources are free.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Contention:
-    """Contenders, best rank first (one on several switches is there once for each), and what is free for them.
+    """Contenders, best rank first (once for each possible switch), and the free resources for them.
 
-    `left` says how many splitters a limited tenant may still take.
+    `left` maps limited tenants to the number of splitters that they may still take.
     """
 
     contenders: tuple[Contender, ...]
@@ -46,36 +46,36 @@ class Contention:
     left: Mapping[str, float]
 
     def is_like(self, other: Contention) -> bool:
-        """Whether it asks the same: the same parts for the same ports, and as much free for them."""
+        """Return whether the other contention has the same parts, the same ports and equal free resources."""
         return self.left == other.left and self._asked() == other._asked() and self._supply() == other._supply()
 
     def _asked(self) -> list[tuple[str, object, int]]:
         return [(c.switch, c.name, c.group.ports) for c in self.contenders]
 
     def _supply(self) -> list[tuple[str, dict[int, int], list[int]]]:
-        wanted = dict.fromkeys(self.free, 0)
+        ports = dict.fromkeys(self.free, 0)
         for contender in self.contenders:
-            wanted[contender.switch] |= contender.group.ports
+            ports[contender.switch] |= contender.group.ports
         return [
-            (name, dict(free.pool), [free.left(vertex) for vertex in members(wanted[name])])
+            (name, dict(free.pool), [free.left(vertex) for vertex in members(ports[name])])
             for name, free in self.free.items()
         ]
 
     def is_settled(self) -> bool:
-        """Whether all of them can be served together, so that there is nothing to choose."""
+        """Return whether all contenders can be served together, so that there is no choice to make."""
         served = self.served((contender, None) for contender in self.contenders)
         return len(served) == len({contender.name for contender in self.contenders})
 
     def served(self, order: Iterable[tuple[Contender, Pieces | None]]) -> list[tuple[Contender, Pieces]]:
-        """Who is served in this order, with the splitters named or else those that the switch would choose."""
+        """Return the contenders served in this order, with the given splitters or, for None, the switch's choice."""
         free = {name: switch.copy() for name, switch in self.free.items()}
         left = dict(self.left)
         served: dict[object, tuple[Contender, Pieces]] = {}
-        for contender, wanted in order:
+        for contender, preferred in order:
             group, switch = contender.group, free[contender.switch]
             if contender.name in served:
                 continue
-            pieces = switch.fit(group) if wanted is None else wanted
+            pieces = switch.fit(group) if preferred is None else preferred
             if pieces is None or len(pieces) > left.get(group.tenant, math.inf):
                 continue
             switch.take(group, pieces)
@@ -86,16 +86,16 @@ class Contention:
 
 
 class KnownTrees:
-    """Chooses among sets of splitters found before: a `Choose` that is plain data."""
+    """A rule that chooses among sets of splitters found before: a `Choose` that is plain data."""
 
     def __init__(self, leaves: Iterable[int], free: Feasibility) -> None:
         self._sets: dict[int, Sequence[Pieces]] = {count: covers(count, free) for count in leaves if count > 1}
 
     def __call__(self, leaves: int, pool: Mapping[int, int]) -> Pieces | None:
-        """The first set that is free, or None."""
+        """Return the first set that is free, or None."""
         return next((pieces for pieces in self._sets.get(leaves, ()) if are_free(pieces, pool)), None)
 
 
 def are_free(pieces: Pieces, pool: Mapping[int, int]) -> bool:
-    """Whether the pool has all of these at once."""
+    """Return whether the pool has all of these at once."""
     return all(pool.get(fan_out, 0) >= pieces.count(fan_out) for fan_out in set(pieces))

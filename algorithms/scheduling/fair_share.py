@@ -1,4 +1,4 @@
-"""Tenants share the light by weight; within a tenant, shortest remaining first."""
+"""Weighted fair sharing between tenants; within a tenant, shortest remaining first."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from algorithms.scheduling.srpt_lease import ShortestRemaining
 
 
 class FairShare(ShortestRemaining):
-    """Who has had least rack-seconds per weight goes first.
+    """The tenant with the fewest rack-seconds per weight goes first.
 
     The remaining time is added in the same unit. So two tenants that always wait for the same ports stay, per weight,
     within the largest such addend and one lease of each other, however differently their jobs are sized.
     """
 
     def key(self, job: Job, now: float, state: State) -> float:
-        """The tenant's account plus the job's own key, per weight."""
+        """Return the tenant's account plus the job's own key, per weight."""
         tenant = job.group.tenant
         return state.tenants.account(tenant) + super().key(job, now, state) / state.tenants.weight(tenant)

@@ -1,4 +1,4 @@
-"""Whether a job, or a part of it, fits a switch now; and if not, what would have to come free first."""
+"""Fit of a job, or a part of it, on a switch; and the resources that block it otherwise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from algorithms.scheduling.queues import Token
 
 @dataclass(slots=True)
 class Switch:
-    """An optical switch: what is free now, and what would be if nothing ran."""
+    """An optical switch: its free resources now, and those of the idle switch."""
 
     name: str
     free: Feasibility
@@ -31,9 +31,9 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What is kept free for the job that has been overdue longest, on the switches that could serve it when idle.
+    """Resources held for the job that has been overdue longest, on the switches that could serve it when idle.
 
-    On those that are `whole` its numbers would fit, and what is free does not do: every splitter there is kept free.
+    On the `whole` switches the counts suffice but the placement was refused: every splitter there is kept free.
     """
 
     job: Job
@@ -42,15 +42,15 @@ class Hold:
 
     @property
     def token(self) -> Token:
-        """The queue of those that wait for its end."""
+        """The queue of jobs that wait for the end of the hold."""
         return ("hold", self.job.name, 0)
 
     def ports(self, switch: Switch) -> int:
-        """The port vertices that others must leave alone."""
+        """Return the port vertices that other jobs must not use."""
         return self.job.group.ports if switch.name in self.switches else 0
 
     def lacks(self, switch: Switch, pieces: Pieces) -> bool:
-        """Whether taking these pieces would leave too few splitters for it."""
+        """Return whether taking these pieces would leave too few splitters for the held job."""
         if not pieces or switch.name not in self.switches:
             return False
         if switch.name in self.whole:
@@ -65,20 +65,20 @@ class Hold:
 
 
 def has_splitters(free: Feasibility, leaves: int) -> bool:
-    """Whether the pool can make a tree of so many leaves."""
+    """Return whether the pool suffices for a tree with `leaves` leaves."""
     return pieces_for(free, leaves) is not None
 
 
 def pieces_for(free: Feasibility, leaves: int) -> Pieces | None:
-    """What the pool would give for a tree of so many leaves."""
+    """Return the splitters that a tree with `leaves` leaves would take, or None."""
     return free.fit(Group("", 0, 0, leaves, 0.0))
 
 
 def offer(job: Job, fewest: int, switch: Switch, hold: Hold | None) -> Offer | list[Token]:
-    """What the switch can do for the job now, or what it waits for: nothing can be done while all of that is closed.
+    """Return an offer of the switch for the job, or the resources that block it while all of them stay closed.
 
-    `fewest` is the least number of receivers worth a part of their own; more are served if they are free. Where
-    splitters lack for all who are free, the first `fewest` are tried.
+    `fewest` is the minimum number of receivers of a separate part; more are served if they are free. If splitters do
+    not suffice for all free receivers, the first `fewest` are tried.
     """
     full = switch.free.full
     taken = full if hold is None else full | hold.ports(switch)
@@ -87,14 +87,14 @@ def offer(job: Job, fewest: int, switch: Switch, hold: Hold | None) -> Offer | l
     if busy:
         if busy & job.sender:
             return _blockers(job.sender, full, switch, hold)
-        # So many ports that, while they are all busy, fewer than `fewest` are free.
+        # With this many ports busy, fewer than `fewest` are free.
         watched = job.group.ports.bit_count() - fewest
         if busy.bit_count() >= watched:
-            return _blockers(_lowest(busy, watched), full, switch, hold)
+            return _blockers(_first_bits(busy, watched), full, switch, hold)
         job_now = job.only(job.receivers & ~busy)
     pieces = switch.free.fit(job_now.group)
     if pieces is None and job_now.receivers.bit_count() > fewest:
-        job_now = job.only(_lowest(job_now.receivers, fewest))
+        job_now = job.only(_first_bits(job_now.receivers, fewest))
         pieces = switch.free.fit(job_now.group)
     if pieces is None:
         return [("pool", switch.name, job_now.group.leaves)]
@@ -104,7 +104,7 @@ def offer(job: Job, fewest: int, switch: Switch, hold: Hold | None) -> Offer | l
 
 
 def continued(job: Job, switch: Switch, pieces: Pieces, hold: Hold | None) -> Offer | None:
-    """The same light once more, if it is all still free and not held for another."""
+    """Return an offer of the same resources, if all of them are still free and not held for another job."""
     pool = switch.free.pool
     if switch.free.full & job.group.ports or any(pool[fan_out] < pieces.count(fan_out) for fan_out in pieces):
         return None
@@ -114,13 +114,13 @@ def continued(job: Job, switch: Switch, pieces: Pieces, hold: Hold | None) -> Of
 
 
 def with_pieces(found: Offer, pieces: Pieces, hold: Hold | None) -> Offer:
-    """The offer with these splitters instead, if they are free, make its tree and are not held for another."""
-    wanted, free = Counter(pieces), found.switch.free
-    if any(free.pool.get(fan_out, 0) < count for fan_out, count in wanted.items()):
+    """Return the offer with these splitters instead, if they are free, suffice and are not held for another job."""
+    needed, free = Counter(pieces), found.switch.free
+    if any(free.pool.get(fan_out, 0) < count for fan_out, count in needed.items()):
         return found
     alone = free.copy()
     alone.pool.clear()
-    alone.pool.update(wanted)
+    alone.pool.update(needed)
     built = alone.splitters(found.job.group.leaves)
     if built is None or (hold is not None and hold.lacks(found.switch, built)):
         return found
@@ -128,7 +128,7 @@ def with_pieces(found: Offer, pieces: Pieces, hold: Hold | None) -> Offer:
 
 
 def kept_free(switch: Switch, hold: Hold) -> Feasibility:
-    """A copy of what is free, without the splitters that are held."""
+    """Return a copy of the free resources, without the held splitters."""
     left = switch.free.copy()
     if switch.name in hold.switches:
         held = None if switch.name in hold.whole else left.splitters(hold.job.group.leaves)
@@ -140,9 +140,9 @@ def kept_free(switch: Switch, hold: Hold) -> Feasibility:
 
 
 def split(job: Job, part: Job) -> tuple[Job, Job | None]:
-    """The part that is served, and the part that waits. Each may be split again half as often as the whole.
+    """Return the part that is served, and the part that waits. Each may be split again half as often as the whole.
 
-    So the part that is served need not wait for all of its receivers again when it is paused.
+    So a paused part need not wait for all of its receivers at once.
     """
     left = job.receivers & ~part.receivers
     if not left:
@@ -158,7 +158,7 @@ def _blockers(ports: int, full: int, switch: Switch, hold: Hold | None) -> list[
     return tokens
 
 
-def _lowest(mask: int, count: int) -> int:
+def _first_bits(mask: int, count: int) -> int:
     rest = mask
     for _ in range(count):
         rest &= rest - 1

@@ -6,10 +6,10 @@ from algorithms.scheduling.job import Job
 from algorithms.scheduling.policy import Dedicated, State
 
 
-class HighestResponseRatio(Dedicated):
-    """Largest (wait + service) ÷ service first: short ones early, long ones when they have waited; dedicated."""
+class ResponseRatio(Dedicated):
+    """Largest (wait + service) ÷ service first: short jobs early, long ones after a wait; dedicated."""
 
     def key(self, job: Job, now: float, state: State) -> float:
-        """The response ratio x weight, sign turned."""
+        """Return the negative response ratio x weight."""
         to_go = state.to_go(job)
         return -job.weight * (now - job.submitted_at + to_go) / to_go

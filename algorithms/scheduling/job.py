@@ -1,4 +1,4 @@
-"""A job: one part of a request (the receivers that one light tree is to serve) as policies see it."""
+"""A job: one part of a request (the receivers of one light tree) as policies see it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from algorithms.b_matching.group import Group, Vertices, members
 
 MAX_PARTS = 4
-"""Into how many parts a request may be split: each costs the sender the whole volume once more."""
+"""Maximum number of parts of a request: each makes the sender send the whole volume once more."""
 
 PartName = tuple[Hashable, int]
 """(request, number of the part)"""
@@ -16,14 +16,14 @@ PartName = tuple[Hashable, int]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A part that wants light, or has it.
+    """A part that waits for optical resources, or holds them.
 
-    `group` is what it takes of a switch, `sender` the bit of its sender's port vertex. `remaining` and `attained` are
-    seconds at line rate still to send and already sent, without set-up; where the size is not `known`, `remaining` is
-    only a guess. `submitted_at` and `deadline` are seconds on the clock of `now`. A higher `priority` goes first
-    whatever its size; `weight` says how much more than others its delay costs. It may still fall into `parts` parts (1:
-    not at all), which take the numbers from its own on. `continues` is true while it holds the light that it asks for,
-    so that it needs no set-up.
+    `group` is its demand on a switch, `sender` the bit of its sender's port vertex. `remaining` and `attained` are
+    seconds at line rate still to send and already sent, without set-up; if the size is not `known`, `remaining` is only
+    a guess. `submitted_at` and `deadline` are seconds on the clock of `now`. A higher `priority` goes first whatever
+    its size; `weight` multiplies the cost of its delay. It may be split into up to `parts` parts (1: not at all), which
+    are numbered from its own number on. `continues` is true while it holds the resources that it requests, so that it
+    needs no set-up.
     """
 
     request: Hashable
@@ -43,7 +43,7 @@ class Job:
 
     @property
     def name(self) -> PartName:
-        """What events call this part."""
+        """The name of this part in events."""
         return self.request, self.number
 
     @property
@@ -57,12 +57,12 @@ class Job:
         return self.group.ports & ~self.sender
 
     def after(self, seconds: float) -> Job:
-        """The same when `seconds` more have been sent."""
+        """Return the job after `seconds` more have been sent."""
         left = self.remaining - seconds if self.known else self.remaining
         return replace(self, remaining=max(0.0, left), attained=self.attained + seconds)
 
     def only(self, receivers: int) -> Job:
-        """The part of this job that serves just these of its receivers (bits)."""
+        """Return the part of this job that serves these of its receivers (bits)."""
         group = self.group
         here, all_of_them = receivers.bit_count(), self.receivers.bit_count()
         narrower = Group(
@@ -77,7 +77,7 @@ class Job:
 
 
 def multicast(request: Hashable, racks: Sequence[int], seconds: float, vertices: Vertices, tenant: str = "") -> Group:
-    """The group of a multicast from the first of `racks` to the others.
+    """Return the group of a multicast from the first of `racks` to the others.
 
     Its weight is the paper's volume, data times receivers, with racks as receivers and seconds as data.
 
@@ -86,13 +86,13 @@ def multicast(request: Hashable, racks: Sequence[int], seconds: float, vertices:
     request : hashable
         The group's name.
     racks : sequence of int
-        The sender's first.
+        The sender's rack first.
     seconds : float
-        Of data at line rate.
+        Duration of the data at line rate.
     vertices : Vertices
-        `group.shared_ports`, or what `group.directional_ports` gives.
+        `group.shared_ports`, or the result of `group.directional_ports`.
     tenant : str, optional
-        Whose allowance it uses.
+        The tenant whose allowance it uses.
 
     Returns
     -------
@@ -110,14 +110,14 @@ def multicast(request: Hashable, racks: Sequence[int], seconds: float, vertices:
 
 
 def racks_of(ports: int, racks: int) -> list[int]:
-    """The racks behind a set of port vertices, by either numbering of `group`.
+    """Return the racks of a set of port vertices, by either numbering of `group`.
 
     Parameters
     ----------
     ports : int
         A bit for each vertex.
     racks : int
-        How many the fabric has.
+        Number of racks of the fabric.
 
     Returns
     -------

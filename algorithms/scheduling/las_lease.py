@@ -1,4 +1,4 @@
-"""Least attained service with leases: shortest first for transfers whose size nobody knows."""
+"""Least attained service with leases: approximates shortest first for transfers of unknown size."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from algorithms.scheduling.job import Job
 from algorithms.scheduling.policy import Policy, State
 
 
-class LeastAttained(Policy):
-    """Who has had least light x sqrt(racks) goes first; sizes are not looked at."""
+class AttainedService(Policy):
+    """Least attained time x sqrt(racks) first; sizes are ignored."""
 
     def key(self, job: Job, now: float, state: State) -> float:
-        """Attained time x sqrt(racks) ÷ weight; who waits carries the set-up that a change would cost."""
+        """Return attained time x sqrt(racks) ÷ weight; a waiting job adds the set-up of a change."""
         set_up = 0.0 if job.continues else state.set_up
         return (job.attained + set_up) * math.sqrt(job.group.racks) / job.weight

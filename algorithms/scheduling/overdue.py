@@ -1,4 +1,4 @@
-"""Which of the waiting jobs has been overdue longest."""
+"""The queue of overdue jobs, by due time."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ Due = tuple[float, int]
 """(when it becomes overdue, the job's place in order of arrival)"""
 
 SHORT = 64
-"""So many due times are not worth looking through for jobs that have left."""
+"""Number of due times up to which entries of departed jobs are not searched for."""
 
 
 class Overdue:
-    """Due times of jobs, earliest first, each at most once; `waits` says whether the job at a place still waits.
+    """Due times of jobs, earliest first, each at most once; `waits` returns whether the job at a place still waits.
 
-    Those that do not are dropped as they come up, or when they are more than the others: a due time may be years away.
+    Entries of departed jobs are dropped when they come up, or when they outnumber the others: a due time may be years
+    away.
     """
 
     def __init__(self, waits: Callable[[int], bool]) -> None:
@@ -27,11 +28,11 @@ class Overdue:
         self._compact_at = SHORT
 
     def __len__(self) -> int:
-        """Number of due times that are kept."""
+        """Return the number of stored due times."""
         return len(self._present)
 
     def put(self, due: float, place: int) -> None:
-        """The job at this place waits and will be overdue then (never, if infinite)."""
+        """Add the waiting job at this place with its due time (infinite: never)."""
         if place not in self._present and due < math.inf:
             self._present.add(place)
             heapq.heappush(self._heap, (due, place))
@@ -39,7 +40,7 @@ class Overdue:
                 self._compact()
 
     def first(self, now: float, can_start: Callable[[int], bool]) -> int | None:
-        """The place of the job that waits and has been overdue longest, of those that hardware and quota let start."""
+        """Return the place of the job that has been overdue longest, if hardware and quota let it start."""
         while self._heap and self._heap[0][0] <= now:
             place = self._heap[0][1]
             if self._waits(place):
@@ -52,7 +53,7 @@ class Overdue:
         return None
 
     def look_again(self) -> None:
-        """What could not start before may be able to now."""
+        """Reconsider the jobs that could not start before."""
         for due in self._aside:
             heapq.heappush(self._heap, due)
         self._aside.clear()

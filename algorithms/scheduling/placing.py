@@ -1,7 +1,7 @@
-"""Where a job's light would go, asked before it starts: the scheduler counts, and what counts alone admit may not do.
+"""The placement of a job, checked before it starts: counts may admit a job that has no feasible light tree.
 
-A scheduler asks once for each job that fits by its numbers, and starts it there if it gets a placement. Whoever is
-asked therefore knows, in the order of the answers, what the starts of this decision take.
+A scheduler calls `place` once for each job that fits by count, and starts the job if it gets a placement. So the
+implementation knows, in the order of its answers, the resources of all starts of a decision.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from algorithms.scheduling.job import Job, PartName
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The job starts, with these splitters instead of those that were counted for it."""
+    """The job starts, with these splitters instead of the counted ones."""
 
     pieces: Pieces
 
 
 @dataclass(frozen=True, slots=True)
 class Unplaced:
-    """None of what is free on the switch will do: ask again when it gains something.
+    """No tree of free resources on the switch is feasible: retry when the switch gains resources.
 
-    `tenant_stops`: it would, if the tenant might hold more splitters.
+    `tenant_stops`: a tree would be feasible if the tenant might hold more splitters.
     """
 
     tenant_stops: bool = False
@@ -32,8 +32,11 @@ class Unplaced:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """A job fits this switch with `pieces`. With at most `most` splitters others may serve it, unless they are
-    `only` these, because something is kept free for somebody else."""
+    """The terms of a placement: the job fits this switch with `pieces`.
+
+    Other splitters, at most `most`, may serve it too, unless `only` these may, because resources are held for another
+    job.
+    """
 
     switch: str
     pieces: Pieces
@@ -42,28 +45,28 @@ class Terms:
 
 
 class Placing(Protocol):
-    """Knows the pieces behind the numbers."""
+    """The interface of a component that knows the individual pieces."""
 
     def place(self, job: Job, terms: Terms) -> Placement | Unplaced:
-        """Find light for a job. A placement is taken: the job starts there."""
+        """Place a job. The job starts with a returned placement."""
 
     def has_kept(self, name: PartName) -> bool:
-        """Whether the light of a part whose lease is over is all still there for it."""
+        """Return whether all resources of a part whose lease has ended are still there for it."""
 
     def keep(self, name: PartName) -> None:
-        """The part goes on with the light that it has."""
+        """Note that the part continues with its resources."""
 
 
 class ByNumber:
-    """Where pieces of a size are all alike: what fits by its numbers is placed."""
+    """A placing for interchangeable pieces: a job that fits by count is placed."""
 
     def place(self, job: Job, terms: Terms) -> Placement:
-        """With what was counted."""
+        """Return the counted pieces."""
         return Placement(terms.pieces)
 
     def has_kept(self, name: PartName) -> bool:
-        """The numbers say so."""
+        """Return True: the counts have been checked."""
         return True
 
     def keep(self, name: PartName) -> None:
-        """It is counted."""
+        """Do nothing: counts suffice."""

@@ -1,8 +1,8 @@
-"""Jobs that wait, each in the queues of resources that block it (after the watched literals of SAT solvers).
+"""Waiting jobs, each in the queues of resources that block it (after the watched literals of SAT solvers).
 
-A job that cannot start stands in as many queues as it takes to be sure that it still cannot start while all of them
-stay closed. So a resource that comes free concerns its own queue only, and what an event costs depends on what it
-frees, not on how many jobs wait. Queues are heaps; entries of jobs that have left are dropped when they come up.
+A job that cannot start is in just enough queues to guarantee that it cannot start while all of them stay closed. So a
+freed resource concerns its own queue only, and the cost of an event depends on the resources that it frees, not on the
+number of waiting jobs. Queues are heaps; entries of departed jobs are dropped when they come up.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 
 Token = tuple[str, Hashable, int]
-"""A resource: ("port", switch, vertex), ("pool", switch, leaves), ("hold", part it is for, 0), ("tenant", name,
-pieces), and NEW for jobs that have not been tried yet."""
+"""A resource: ("port", switch, vertex), ("pool", switch, leaves), ("hold", held part, 0), ("tenant", name, pieces), and
+NEW for jobs that have not been tried yet.
+"""
 
 NEW: Token = ("new", 0, 0)
 
 Rank = tuple[int, float]
-"""(minus priority, key): the least goes first."""
+"""(minus priority, key): the smallest goes first."""
 
 Entry = tuple[Rank, int, int]
 """(rank, the job's place in order of arrival, number of the registration)"""
@@ -36,7 +37,7 @@ class _Registration:
 
 
 class Queues:
-    """Waiting jobs by what blocks them, and a walk over those whose resource is free, in the order of rank."""
+    """Waiting jobs by the resources that block them, and a walk over unblocked jobs in the order of rank."""
 
     def __init__(self) -> None:
         self._queues: dict[Token, list[Entry]] = {}
@@ -46,13 +47,13 @@ class Queues:
         self._heads: list[tuple[Entry, Token]] = []
 
     def put(self, place: int, rank: Rank, tokens: Iterable[Token]) -> None:
-        """Let the job at this place wait with this rank until one of `tokens` opens."""
+        """Register the job at this place with this rank until one of `tokens` opens."""
         self._numbers += 1
         self._registrations[place] = _Registration(self._numbers, rank, set())
         self.move(place, tokens)
 
     def move(self, place: int, tokens: Iterable[Token]) -> None:
-        """Let it wait for these from now on. Where it stands already, it stays."""
+        """Replace the tokens that the job waits for; common ones keep their entries."""
         registration = self._registrations[place]
         before, registration.tokens = registration.tokens, set(tokens)
         entry = (registration.rank, place, registration.number)
@@ -63,28 +64,28 @@ class Queues:
                 self._compact(token)
 
     def re_rank(self, place: int, rank: Rank) -> None:
-        """Give it another rank where it stands."""
+        """Change the rank of a job in its queues."""
         registration = self._registrations[place]
         if registration.rank != rank:
             self.put(place, rank, registration.tokens)
 
     def drop(self, place: int) -> None:
-        """The job waits no more."""
+        """Remove the job from all queues."""
         self._registrations.pop(place, None)
 
     def start(self, tokens: Iterable[Token]) -> None:
-        """Begin a walk over the queues of `tokens`, or go on with those as well."""
+        """Begin a walk over the queues of `tokens`, or add them to the current walk."""
         for token in tokens:
             self._raise_head(token)
 
     def next(self, is_open: Callable[[Token], bool]) -> int | None:
-        """The place of the best job whose resource is still open, or None at the end of the walk.
+        """Return the place of the best job whose resource is still open, or None at the end of the walk.
 
         The caller then moves the job or drops it.
         """
         while self._heads:
             entry, token = heapq.heappop(self._heads)
-            if not self._stands(entry, token):
+            if not self._is_current(entry, token):
                 self._raise_head(token)
             elif not is_open(token):
                 heapq.heappush(self._queues.setdefault(token, []), entry)
@@ -98,16 +99,16 @@ class Queues:
         queue = self._queues.get(token)
         while queue:
             entry = heapq.heappop(queue)
-            if self._stands(entry, token):
+            if self._is_current(entry, token):
                 heapq.heappush(self._heads, (entry, token))
                 return
         self._queues.pop(token, None)
 
-    def _stands(self, entry: Entry, token: Token) -> bool:
+    def _is_current(self, entry: Entry, token: Token) -> bool:
         registration = self._registrations.get(entry[1])
         return registration is not None and registration.number == entry[2] and token in registration.tokens
 
     def _compact(self, token: Token) -> None:
-        queue = sorted({entry for entry in self._queues[token] if self._stands(entry, token)})
+        queue = sorted({entry for entry in self._queues[token] if self._is_current(entry, token)})
         self._queues[token] = queue
         self._compact_at[token] = max(SHORT, 2 * len(queue))

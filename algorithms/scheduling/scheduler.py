@@ -1,39 +1,40 @@
-"""Who gets light now: one policy over the optical switches, event by event.
+"""The scheduler: one policy over the optical switches, event by event.
 
-Theory of operation. Every event (a job arrives, is complete, is withdrawn, is changed; a lease ends; hardware goes or
-comes back) says what it freed, and only jobs that wait for that are tried, best rank first. When a lease ends its job
-gives its light back and competes with those that wait for any of it; where nobody is better it goes on without a
-set-up, otherwise it is paused and continues later at the byte where it stopped.
+Theory of operation. Every event (a job arrives, completes, is withdrawn or changed; a lease ends; hardware fails or
+returns) frees certain resources, and only jobs that wait for those are tried, best rank first. When a lease ends, its
+job releases its resources and competes with the jobs that wait for any of them. If no job ranks better, it continues
+without a set-up; otherwise it is paused and continues later at the byte where it stopped.
 
-Starvation. A small group on free ports may always be served at once, so a wide one could wait for ever until all its
-racks happen to be free together. Hence a part is overdue `patience` after its request's submission. Of the overdue
-parts that wait, the one that has been due longest is tried before all others, whatever its key or priority, and while
-it cannot start it is the holder: no other part may start, or go on after its lease, on its ports or with splitters
-that it lacks. Quanta are short, so that what is kept free stands idle for one lease at most.
+Starvation. A small group on free ports may always be served at once, so a wide one could wait forever until all its
+racks happen to be free together. Hence a part is overdue `max_wait` after its request's submission. Of the overdue
+waiting parts, the one that has been due longest is tried before all others, whatever its key or priority, and while it
+cannot start it is the holder: no other part may start, or continue after its lease, on its ports or with splitters that
+it lacks. Quanta are short, so held resources are idle for at most one lease.
 
-Bound. Let due(j) = submitted(j) + patience(j), L the longest lease (1.25 x quantum + set-up; the longest service where
-a running part may not be paused), B(j) the parts with an earlier due time that are unfinished at due(j), c(i) the
-seconds that part i then still needs, one set-up included, and p(i) into how many parts it may still fall.
-Then, on hardware that stays whole and however much arrives, a part j that its tenant's limit lets start does so by
+Bound. Let due(j) = submitted(j) + max_wait(j), L the longest lease (1.25 x quantum + set-up; the longest service if a
+running part may not be paused), B(j) the parts with an earlier due time that are unfinished at due(j), c(i) the seconds
+that part i then still needs, one set-up included, and p(i) the number of parts into which it may still be split. Then,
+on hardware that does not fail and under any load, a part j that its tenant's limit allows to start does so by
 
     due(j) + L + sum over i in B(j) of p(i) (L + c(i)).
 
-Proof. What arrives after due(j) is due later. While j waits after due(j), let h be the part due earliest of those
-unfinished: one of B(j), or j. If h has light it keeps it, for at the end of each lease it is tried first. Else it is
-the holder: within L all leases on what it needs have ended, none was renewed, and it starts. So each part that falls
-out of B(j) takes L + c(i) at most, once, and j itself L.
+Proof. Jobs that arrive after due(j) are due later. While j waits after due(j), let h be the part due earliest of the
+unfinished ones: one of B(j), or j. If h is running, it keeps its resources, because it is tried first at the end of
+each lease. Otherwise it is the holder: within L all leases on the resources that it needs have ended, none was renewed,
+and it starts. So each part of B(j) takes at most L + c(i), once, and j itself L.
 
-Light. What fits by its numbers may still not do (a power budget), so `placing` is asked before a job starts. A job that
-was refused on a switch waits for that switch to gain anything, and as the holder it keeps every splitter there free,
-with its ports: within L it is asked for with nothing else lit on what it needs, and whom that does not serve nothing
-will. So the bound stands where that is answered as at admission.
+Placement. A job that fits by count may have no feasible light tree (a power budget), so `placing` is called before a
+job starts. A job that was refused on a switch waits until that switch gains any resource, and as the holder it keeps
+every splitter there free, with its ports: within L it is placed with nothing else lit on the resources that it needs,
+and if that fails no tree exists. So the bound holds if placement succeeds as at admission.
 
-Work. In one decision a part is tried once as it is, once more where its lease is over and it does not go on, and what
-a start leaves behind likewise: 2 (parts that wait + parts whose lease is over + starts) tries at most (`tried`).
+Work. In one decision a part is tried once as it is, once more if its lease has ended and it does not continue, and
+likewise the part that a start splits off: at most 2 (waiting parts + parts whose lease has ended + starts) tries
+(`tried`).
 
-With patience = AGING x max(QUANTUM, size) only what was submitted before due(j) - AGING x QUANTUM can be in B(j): a
-wait is AGING times a job's own size, plus the service of what was due before it. The number of racks does not enter,
-since the bound takes B(j) as served one after the other; parts on racks of their own do not wait for one another.
+With max_wait = AGING x max(QUANTUM, size) only jobs submitted before due(j) - AGING x QUANTUM can be in B(j): a wait is
+AGING times a job's own size, plus the service of jobs due before it. The number of racks does not enter, because the
+bound assumes that B(j) is served one after the other; parts on disjoint racks do not wait for one another.
 """
 
 from __future__ import annotations
@@ -56,18 +57,18 @@ from algorithms.scheduling.queues import NEW, Queues, Rank, Token
 from algorithms.scheduling.selection import Selection, Start, WrongPart
 
 FEWER = "fewer"
-"""The kind of token that opens when a tree of so many leaves takes no more splitters than a tenant may still hold."""
+"""Kind of token that opens when a tree of that many leaves takes no more splitters than a tenant may still hold."""
 
 LIGHT = "light"
-"""The kind of token that opens when a switch has gained something so many times: what was free would not do."""
+"""Kind of token that opens when a switch's count of gains changes: its free resources had no feasible tree."""
 
 RE_RANK_SECONDS = 1.0
-"""How often the ranks of those that wait are computed anew, in turn, because keys may change with time."""
+"""Interval at which the ranks of waiting jobs are recomputed, in rotation, because keys may change with time."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Refused:
-    """How often a switch had gained something, what the tenant might take, what was held, and what was offered."""
+    """The state at a refusal: the switch's count of gains, the tenant's allowance, the hold, and the offered ports."""
 
     gained: int
     left: float
@@ -78,9 +79,9 @@ class _Refused:
 
 @dataclass(slots=True)
 class Waiting:
-    """A job that waits: the fewest receivers worth a part, and the light that it has while its lease ends.
+    """A waiting job: the minimum number of receivers of a part, and its resources while its lease ends.
 
-    `refused` says what was free by then on the switches where that would not do.
+    `refused` maps switches on which no feasible tree existed to the state at the refusal.
     """
 
     job: Job
@@ -90,9 +91,9 @@ class Waiting:
 
 
 class Scheduler:
-    """Waiting and running parts, and what is free. Every event takes `now` (seconds) and returns what changes.
+    """Waiting and running parts, and free resources. Every event takes `now` (seconds) and returns the changes.
 
-    Raises WrongPart for events of parts that are not there, and for an arrival of one that is.
+    Raises WrongPart for events of unknown parts, and for the arrival of a known one.
     """
 
     def __init__(
@@ -103,9 +104,11 @@ class Scheduler:
         limits: Mapping[str, int] | None = None,
         placing: Placing | None = None,
     ) -> None:
-        """`switches` are used up as jobs start. `limits`: splitters that a tenant may hold at once; -1: no light.
+        """Create a scheduler. `switches` are consumed as jobs start.
 
-        `placing` is asked before a job starts; without one, numbers are enough.
+        `limits` maps tenants to the splitters that they may hold at once; -1: no optical path at all. `placing` is
+        called before a job starts; without it counts decide.
+
         """
         self.policy = policy
         self.state = state or State()
@@ -131,24 +134,24 @@ class Scheduler:
     # ---------------------------------------------------------------------------------------------- events
 
     def arrive(self, job: Job, now: float) -> Selection:
-        """A new part."""
+        """Add a new part."""
         self._enter(job)
         self._wait(job, now)
         return Selection(self._serve([], now))
 
     def adopt(self, start: Start) -> None:
-        """Take over a part that has light already (found at a restart, made otherwise), whatever it disturbs."""
+        """Add a part that already holds resources (found at a restart, or set otherwise), whatever it displaces."""
         self._enter(start.job)
         self._take(start)
 
     def complete(self, name: PartName, now: float) -> Selection:
-        """A running part is done and its light free."""
+        """End a running part and free its resources."""
         start, freed = self._stop(name)
         self._leave(start.job)
         return Selection(self._serve(freed, now))
 
     def lease_end(self, name: PartName, now: float, remaining: float | None = None) -> Selection:
-        """A lease is used up: its job competes again. `remaining` corrects what is still to be sent, in seconds."""
+        """End a lease: its job competes again. `remaining` corrects the data still to send, in seconds."""
         start, freed = self._stop(name)
         job = replace(start.job.after(start.seconds), continues=True)
         if remaining is not None:
@@ -165,16 +168,16 @@ class Scheduler:
         return Selection(starts, None if self._gathered is not None else next(iter(self._paused()), None))
 
     def withdraw(self, name: PartName, now: float) -> Selection:
-        """A part is wanted no more, running or waiting. One whose light was lost is withdrawn and arrives again."""
+        """Remove a running or waiting part. A part that lost its circuits is withdrawn and arrives again."""
         if name in self._running:
             return self.complete(name, now)
         self._leave(self._waiting_job(name))
         return Selection(self._serve([], now))
 
     def extend(self, job: Job, now: float, pieces: Pieces | None = None) -> Selection:
-        """The part of this name is to be as `job` says: more or less data, other receivers, another deadline.
+        """Replace the part of this name by `job`: more or less data, other receivers, another deadline.
 
-        A running part goes on in its lease with the group and, where given, the `pieces` that it has been changed to.
+        A running part continues in its lease with the changed group and, if given, `pieces`.
         """
         if job.name not in self._running:
             self._waiting_job(job.name)
@@ -186,7 +189,7 @@ class Scheduler:
         return Selection(self._serve(freed, now))
 
     def limit(self, tenant: str, splitters: int | None, now: float) -> Selection:
-        """A tenant may from now on hold so many splitters (None: any number; -1: no light at all)."""
+        """Set the number of splitters that a tenant may hold (None: unlimited; -1: no optical path at all)."""
         if splitters is None:
             self._limits.pop(tenant, None)
         else:
@@ -195,15 +198,17 @@ class Scheduler:
         return Selection(self._serve(self._freed_of(tenant), now))
 
     def lose(self, switch: str, ports: int, pieces: Pieces) -> None:
-        """Hardware goes (one port of each vertex in `ports`, these splitters); what runs on it is not stopped here."""
-        gone = _hardware(ports)
-        self._switches[switch].free.take(gone, pieces)
-        self._switches[switch].capacity.take(gone, pieces)
-        # Whom this leaves without any light that would do is to hear it.
+        """Remove hardware (one port of each vertex in `ports`, these splitters); parts that run on it are not stopped
+        here.
+        """
+        lost = _hardware(ports)
+        self._switches[switch].free.take(lost, pieces)
+        self._switches[switch].capacity.take(lost, pieces)
+        # Jobs without a feasible tree on the remaining hardware must be tried again, to be reported.
         self._gained[switch] += 1
 
     def regain(self, switch: str, ports: int, pieces: Pieces, now: float) -> Selection:
-        """Hardware comes back."""
+        """Return hardware to use."""
         back = _hardware(ports)
         self._switches[switch].capacity.give_back(back, pieces)
         freed = self._switches[switch].free.give_back(back, pieces)
@@ -211,48 +216,48 @@ class Scheduler:
         return Selection(self._serve(self._freed(switch, freed, pieces), now))
 
     def gather(self) -> None:
-        """Let the next events serve nobody, so that `decide` decides once for all that they free."""
+        """Defer the decisions of the next events to one call of `decide`."""
         self._gathered, self.tried = [], 0
 
     def decide(self, now: float) -> tuple[tuple[Start, ...], tuple[PartName, ...]]:
-        """Serve after the events since `gather`: who gets or keeps light, and who loses it at the end of a lease."""
+        """Serve after the events since `gather`; return the parts that start or continue, and the parts that pause."""
         freed, self._gathered = self._gathered or [], None
         kept_on, self._kept_on = self._kept_on, []
         starts = (*kept_on, *self._serve(freed, now))
         return starts, self._paused()
 
     def _paused(self) -> tuple[PartName, ...]:
-        """Of the parts whose lease is over, those that do not go on."""
+        """Return the parts that pause, because their lease has ended and they do not continue."""
         over, self._over = self._over, []
         return tuple(name for name in over if not (name in self._running and self._running[name].job.continues))
 
     # ----------------------------------------------------------------------------------------------- reads
 
     def waits(self, name: PartName) -> bool:
-        """Whether this part is here and has no light."""
+        """Return whether this part is known and not running."""
         return name in self._places and name not in self._running
 
     def light_of(self, name: PartName) -> Start | None:
-        """What a part has; None if it has no light."""
+        """Return the resources of a part; None if it is not running."""
         return self._running.get(name)
 
     @property
     def waiting(self) -> list[Job]:
-        """Who waits, in order of arrival."""
+        """The waiting jobs, in order of arrival."""
         return [self._waiting[place].job for place in sorted(self._waiting)]
 
     @property
     def waiting_count(self) -> int:
-        """How many wait."""
+        """The number of waiting jobs."""
         return len(self._waiting)
 
     @property
     def running(self) -> list[Start]:
-        """Who has light."""
+        """The running parts."""
         return list(self._running.values())
 
     def is_refused(self, name: PartName) -> bool:
-        """Whether a part waits because what is free would not do, though by its numbers it would."""
+        """Return whether a part waits because no tree of the free resources is feasible, though the counts suffice."""
         return self.waits(name) and bool(self._waiting[self._places[name]].refused)
 
     @property
@@ -260,7 +265,7 @@ class Scheduler:
         """The overdue job for which ports and splitters are kept free."""
         return None if self._hold is None else self._hold.job
 
-    # --------------------------------------------------------------------------------------- coming, going
+    # --------------------------------------------------------------------------------- arrival and departure
 
     def _enter(self, job: Job) -> None:
         if job.name in self._places:
@@ -311,11 +316,11 @@ class Scheduler:
         return [*tokens, *self._counted("pool", switch), *self._fewer(switch)] if pieces else tokens
 
     def _freed_of(self, tenant: str) -> list[Token]:
-        """What waits for a tenant to hold less, or to be allowed more."""
+        """Return the tokens of jobs that wait until a tenant holds less, or is allowed more."""
         return [*self._counted("tenant", tenant), *self._fewer(tenant)]
 
     def _fewer(self, name: str) -> list[Token]:
-        """What waits until fewer splitters do, on this switch or for this tenant."""
+        """Return the tokens of jobs that wait until fewer splitters suffice, on this switch or for this tenant."""
         owners = [owner for kind, owner in self._counts if kind == FEWER and name in cast(tuple[str, str], owner)]
         return [token for owner in owners for token in self._counted(FEWER, owner)]
 
@@ -336,7 +341,7 @@ class Scheduler:
         return tuple(starts)
 
     def _serve_urgent(self, freed: Iterable[Token], now: float) -> list[Start]:
-        """Serve those that are overdue, and let those that wait for what was freed be tried next."""
+        """Serve overdue parts, and begin a walk over jobs that wait for freed resources."""
         self._re_rank(now)
         starts: list[Start] = []
         self._queues.start(freed)
@@ -388,7 +393,7 @@ class Scheduler:
         return self._hold is not None and self._hold.job.name == name
 
     def _hold_against(self, job: Job) -> Hold | None:
-        """What is kept free for somebody other than this job."""
+        """Return the hold for a job other than this one."""
         return None if self._is_held_for(job.name) else self._hold
 
     def _is_open(self, token: Token) -> bool:
@@ -411,7 +416,7 @@ class Scheduler:
         limit = self._limits.get(tenant)
         if limit is None:
             return math.inf
-        # Who holds more than is allowed by now may still have a circuit, which takes no splitter.
+        # A tenant above its current limit may still have a circuit, which takes no splitter.
         return max(0, limit - self._held_pieces[tenant]) if limit >= 0 else -1
 
     def _within_limit(self, job: Job, pieces: Pieces) -> bool:
@@ -426,7 +431,7 @@ class Scheduler:
                 self._placing.keep(waiting.job.name)
             return self._start(waiting.job, offered, now)
         if waiting.light is not None:
-            # It cannot go on as it is; so it waits like any other, and may still start elsewhere at once.
+            # It cannot continue on its resources; so it waits like any other job, and may start elsewhere at once.
             self._wait(replace(waiting.job, continues=False), now)
         else:
             self._queues.move(place, offered)
@@ -451,12 +456,12 @@ class Scheduler:
         return blockers
 
     def _on(self, waiting: Waiting, found: Offer | list[Token], hold: Hold | None) -> Offer | list[Token]:
-        """What comes of an offer: the tenant's limit and the light may still refuse it."""
+        """Return the offer, or the tokens to wait for if the tenant's limit or the placement refuses it."""
         if not isinstance(found, Offer):
             return found
         tenant = waiting.job.group.tenant
         if not self._within_limit(waiting.job, found.pieces):
-            # Fewer pieces would do once larger ones come back.
+            # Fewer pieces would suffice once larger ones are free again.
             fewer = (FEWER, (found.switch.name, tenant), found.job.group.leaves)
             return [fewer, ("tenant", tenant, len(found.pieces))]
         return self._placed(waiting, found, hold)
@@ -472,7 +477,7 @@ class Scheduler:
         return self._until_more(waiting.refused[switch.name], found, hold)
 
     def _may_do(self, waiting: Waiting, found: Offer, hold: Hold | None) -> bool:
-        """Whether anything is different from when this switch would not do for the job."""
+        """Return whether anything has changed since this switch refused the job."""
         before = waiting.refused.get(found.switch.name)
         return before is None or before != self._refused(found, hold, before.tenant_stops)
 

@@ -1,4 +1,4 @@
-"""What the scheduler decides, in words that a controller can carry out."""
+"""The decisions of the scheduler, for a controller to carry out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from algorithms.scheduling.job import Job, PartName
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A part gets light, or keeps it (`job.continues`: without a set-up), on a switch, with these splitters.
+    """A part starts on a switch with these splitters, or continues (`job.continues`: without a set-up).
 
     `seconds` of data may be sent until the lease ends; `last` if the job is then expected to be done. Receivers that
     are not served yet become `rest`, a new part that waits.
@@ -26,11 +26,11 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What an event leads to: parts that get or keep light, in the order decided, and the part that loses its light."""
+    """The result of an event: parts that start or continue, in the order of decision, and the part that is paused."""
 
     starts: tuple[Start, ...] = ()
     paused: PartName | None = None
 
 
 class WrongPart(Exception):
-    """The caller's mistake: the event does not suit what this scheduler knows of the part."""
+    """The caller made a mistake: the event does not match the scheduler's state of the part."""

@@ -12,5 +12,5 @@ class ShortestRemaining(Policy):
     """Least remaining service time x sqrt(racks) first, in leases, wide groups in parts."""
 
     def key(self, job: Job, now: float, state: State) -> float:
-        """Remaining time x sqrt(racks) ÷ weight; who waits carries the set-up that a change would cost."""
+        """Return remaining time x sqrt(racks) ÷ weight; a waiting job adds the set-up of a change."""
         return state.to_go(job) * math.sqrt(job.group.racks) / job.weight

@@ -1,4 +1,4 @@
-"""How much of the light each tenant has had, for policies that share it by weight."""
+"""Accounts of the rack-seconds that each tenant has used, for policies that share by weight."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Mapping
 class Tenants:
     """Accounts in rack-seconds per weight, as in start-time fair queueing.
 
-    A tenant that comes back after a pause starts level with the least served of those present, so that nobody can
-    save up light by staying away. `weights` are relative shares, 1 where none is given.
+    A tenant that returns after a pause starts level with the least served tenant present, so that no tenant can
+    accumulate credit while absent. `weights` are relative shares, 1 by default.
     """
 
     def __init__(self, weights: Mapping[str, float] | None = None) -> None:
@@ -19,26 +19,26 @@ class Tenants:
         self._jobs: Counter[str] = Counter()
 
     def weight(self, tenant: str) -> float:
-        """Its relative share."""
+        """Return the tenant's relative share."""
         return self._weights.get(tenant, 1.0)
 
     def account(self, tenant: str) -> float:
-        """Rack-seconds had per weight."""
+        """Return the rack-seconds used per weight."""
         return self._account.get(tenant, 0.0)
 
     def enter(self, tenant: str) -> None:
-        """A job of this tenant has come."""
+        """Add a job of this tenant."""
         if not self._jobs[tenant]:
             level = min((self.account(name) for name in self._jobs if self._jobs[name]), default=0.0)
             self._account[tenant] = max(self.account(tenant), level)
         self._jobs[tenant] += 1
 
     def leave(self, tenant: str) -> None:
-        """A job of this tenant is over."""
+        """Remove a job of this tenant."""
         self._jobs[tenant] -= 1
         if not self._jobs[tenant]:
             del self._jobs[tenant]
 
     def charge(self, tenant: str, rack_seconds: float) -> None:
-        """It has been given light for so many seconds on so many racks."""
+        """Charge the tenant for `rack_seconds`: seconds of a grant times racks."""
         self._account[tenant] = self.account(tenant) + rack_seconds / self.weight(tenant)

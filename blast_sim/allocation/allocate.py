@@ -1,7 +1,7 @@
 """One allocation of an instance: by a policy's order, by the anytime optimizer, or exactly.
 
-A policy that sorts by time sees every request as submitted now, with as many seconds of data as its volume has units
-for each receiver. Rules that need history, deadlines or tenants say nothing about one moment and are not offered.
+A policy that sorts by time sees every request as submitted now, with a duration in seconds equal to its volume per
+receiver. Rules that need history, deadlines or tenants do not apply to a single decision and are not offered.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ AT_REST = State(set_up=0.0)
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """How to allocate: the `policy` says what a request is worth; without a budget in seconds, its order decides.
+    """An allocation method: the `policy` values requests; without a time budget, its order decides.
 
-    `optimize` is the optimizer's time; `exact` the time after which the integer program gives what it has.
+    `optimize` is the optimizer's time limit; `exact` the time limit of the integer program.
     """
 
     policy: str = "paper"
@@ -56,7 +56,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Who is served with which splitters, who is not, and the allocation with its bound, decided in `seconds`."""
+    """Served requests with their splitters, refused ones, and the allocation with its bound, decided in `seconds`."""
 
     selected: tuple[tuple[str, Pieces], ...]
     refused: tuple[Refusal, ...]
@@ -128,7 +128,7 @@ def _refusals(instance: Instance, groups: Sequence[Group], selection: Selection)
 
 
 def _reason(instance: Instance, group: Group, idle: Feasibility, left: Feasibility) -> str:
-    """Why `group` is not served when `left` is left: what can never be comes before what is taken."""
+    """Return why `group` is not served with the resources in `left`; permanent reasons come first."""
     portless = _racks(instance, group.ports & idle.full)
     if portless:
         return f"never possible: {portless} no optical port"

@@ -1,4 +1,4 @@
-"""A fabric and the requests that compete for it at one moment: what `blast plan` allocates."""
+"""A fabric and the requests that compete for it at one time: the input of `blast plan`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Instance:
         ]
 
     def leaves(self, request: Request) -> int:
-        """How many ends the request's tree must have; a loop to a single receiver is a two-way circuit, no tree."""
+        """Return the number of leaves of the request's tree; a loop to a single receiver is a two-way circuit."""
         return len(request.receivers) + (self.loop_leaf and len(request.receivers) > 1)
 
     def feasibility(self, choose: Choose | None = None) -> Feasibility:

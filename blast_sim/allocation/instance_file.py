@@ -18,9 +18,9 @@ from blast_sim.base.wrong_input import WrongInput, entry_of, first_repeated, lis
 
 MAX_RACKS = 100_000
 MAX_PIECES = 1_000_000
-MAX_WAYS = 4096
+MAX_FAN_OUT = 4096
 MIN_WEIGHT, MAX_WEIGHT = 1e-15, 1e15
-"""What sums of weights and the solver's tolerances can still tell apart: another unit brings any volume in between."""
+"""Range in which sums of weights stay within the solver's tolerances; choose the unit accordingly."""
 
 NEEDED = ("racks", "ports_per_rack", "splitters", "requests")
 OPTIONAL = ("max_splitters_per_tree", "directional", "loop_leaf")
@@ -43,12 +43,12 @@ def parse_instance(data: bytes) -> Instance:
     directional, loop_leaf = (truth(top.get(key, False), key) for key in ("directional", "loop_leaf"))
     if directional and loop_leaf:
         raise WrongInput("directional and loop_leaf cannot both be true: the sender's receiver has one use only")
-    most = top.get("max_splitters_per_tree")
+    limit = top.get("max_splitters_per_tree")
     instance = Instance(
         _ports(top["ports_per_rack"], racks),
         _pool(top["splitters"]),
         requests,
-        None if most is None else whole(most, "max_splitters_per_tree", 0, MAX_PIECES),
+        None if limit is None else whole(limit, "max_splitters_per_tree", 0, MAX_PIECES),
         directional,
         loop_leaf,
     )
@@ -57,7 +57,7 @@ def parse_instance(data: bytes) -> Instance:
 
 
 def _check_splitters(instance: Instance) -> None:
-    """A pool that is too small refuses requests; one that is empty is most likely a mistake."""
+    """A pool that is too small refuses requests; an empty one is most likely a mistake."""
     if any(instance.pool.values()):
         return
     for request in instance.requests:
@@ -82,7 +82,7 @@ def _pool(value: object) -> dict[int, int]:
     for place, item in enumerate(list_of(value, "splitters"), start=1):
         where = f"entry {place} of splitters"
         entry = entry_of(item, where, ("fan_out", "count"))
-        fan_out = whole(entry["fan_out"], f"{where}: ways", 2, MAX_WAYS)
+        fan_out = whole(entry["fan_out"], f"{where}: ways", 2, MAX_FAN_OUT)
         if fan_out in pool:
             raise WrongInput(f"{where}: 1:{fan_out} is there twice: add the counts up")
         pool[fan_out] = whole(entry["count"], f"{where}: count", 0, MAX_PIECES)

@@ -11,7 +11,7 @@ import math
 import random
 from dataclasses import replace
 
-from blast_sim.allocation.workloads import FAMILIES, SERVERS_PER_RACK, WAYS, Edge, Instance, unicast_pairs
+from blast_sim.allocation.workloads import FAMILIES, FAN_OUT, SERVERS_PER_RACK, Edge, Instance, unicast_pairs
 
 RACKS = 200
 MEGABYTES = 300.0
@@ -46,4 +46,4 @@ def apart(place: str, servers: int, seed: int, receivers: str, occupied: float =
 
 def _with_unicast(name: str, seed: int, edges: list[Edge], rng: random.Random, receivers: str) -> Instance:
     pairs = unicast_pairs(rng, RACKS, *MAX_OF_A_PAIR[receivers])
-    return Instance(name, seed, (1,) * RACKS, {WAYS: RACKS // 3}, tuple(edges + pairs))
+    return Instance(name, seed, (1,) * RACKS, {FAN_OUT: RACKS // 3}, tuple(edges + pairs))

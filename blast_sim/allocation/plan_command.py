@@ -1,4 +1,4 @@
-"""`blast plan`: what it reads, does and prints."""
+"""`blast plan`: its input, execution and output."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from blast_sim.plugins.loading import blamed, is_plugin, plugins_of
 
 STANDARD_INPUT = "-"
 OPTIONS = ("policy", "optimize", "exact", "time_limit")
-"""Options that the answer depends on."""
+"""Options that affect the result."""
 
 ALL_DIGITS = ".12g"
-"""Weights of bytes differ late, and a bound that looks like the weight would contradict a gap."""
+"""Weights in bytes differ in late digits, and a bound that prints like the weight would contradict a gap."""
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Allocate the instance and print the answer. Raises WrongInput, OSError, SolverFailed, PluginFailed."""
+    """Allocate the instance and print the result. Raises WrongInput, OSError, SolverFailed, PluginFailed."""
     recording = Recording()
     data = sys.stdin.buffer.read() if arguments.file == STANDARD_INPUT else Path(arguments.file).read_bytes()
     instance = parse_instance(data)
     if arguments.policy not in ONE_SHOT and not is_plugin("policy", arguments.policy):
         raise WrongInput(
-            f"--policy {arguments.policy!r} says nothing about one moment: take {', '.join(ONE_SHOT)}, or a policy of "
-            "your own as module:Class"
+            f"--policy {arguments.policy!r} does not apply to a single decision: use {', '.join(ONE_SHOT)}, or a "
+            "plug-in as module:Class"
         )
     milliseconds = arguments.optimize
     method = Method(
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def as_json(found: Plan) -> dict[str, object]:
-    """The answer as the JSON object that stands for it."""
+    """Return the result as a JSON object."""
     return {
         "selected": [
             {"id": name, "splitters": {str(fan_out): count for fan_out, count in sorted(Counter(pieces).items())}}
@@ -69,7 +69,7 @@ def as_json(found: Plan) -> dict[str, object]:
 
 
 def as_text(instance: Instance, found: Plan) -> str:
-    """The answer as a table, and what it is worth."""
+    """Return the result as a table with a summary."""
     requests = {request.name: request for request in instance.requests}
     rows = [
         [name, f"{requests[name].weight:g}", str(len(requests[name].racks)), _splitters(pieces)]
@@ -79,7 +79,7 @@ def as_text(instance: Instance, found: Plan) -> str:
         [refusal.name, f"{requests[refusal.name].weight:g}", str(len(requests[refusal.name].racks)), refusal.reason]
         for refusal in found.refused
     ]
-    return f"{table(['REQUEST', 'WEIGHT', 'RACKS', 'SERVED WITH, OR WHY NOT'], rows)}\n\n{_summary(found)}"
+    return f"{table(['REQUEST', 'WEIGHT', 'RACKS', 'RESULT'], rows)}\n\n{_summary(found)}"
 
 
 def _splitters(pieces: tuple[int, ...]) -> str:

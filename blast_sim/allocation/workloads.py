@@ -1,8 +1,8 @@
-"""Workloads to allocate and to measure with: families of instances that come back bit for bit from a name and a seed.
+"""Workload families for allocation and measurements, reproducible bit for bit from a name and a seed.
 
-Every family draws from `random.Random(f"{name}/{seed}/{racks}/{groups}")` in a fixed order. Unless a family says
-otherwise: a third as many splitters 1:4 as racks, one port a rack, 40 servers a rack, weights in MB x receivers (the
-paper's volume). A name that ends in `+uni` has four unicast requests a rack beside its multicasts.
+Every family draws from `random.Random(f"{name}/{seed}/{racks}/{groups}")` in a fixed order. Defaults: a 1:4 splitter
+per three racks, one port per rack, 40 servers per rack, weights in MB x receivers (the paper's volume). A name that
+ends in `+uni` adds four unicast requests per rack.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from algorithms.b_matching.feasibility import Choose, Feasibility
 from algorithms.b_matching.group import Group, directional_ports, shared_ports
 
 SERVERS_PER_RACK = 40
-WAYS = 4
+FAN_OUT = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,12 @@ class Instance:
 
     @property
     def racks(self) -> int:
-        """How many racks the fabric has."""
+        """The number of racks of the fabric."""
         return len(self.budgets)
 
     @property
     def multicasts(self) -> int:
-        """How many of the requests join more than two racks."""
+        """The number of requests that join more than two racks."""
         return sum(len(edge.racks) > 2 for edge in self.edges)
 
     def groups(self, directional: bool = False) -> list[Group]:
@@ -70,7 +70,7 @@ def instance(name: str, seed: int, racks: int, groups: int, pool: Mapping[int, i
     edges = FAMILIES[base](rng, racks, groups)
     if unicast:
         edges += unicast_pairs(rng, racks, *((10.0, 300.0) if base == "P-rackrecv" else (100.0, 12000.0)))
-    return Instance(name, seed, _budgets(base, rng, racks), pool or {WAYS: _splitters(base, racks)}, tuple(edges))
+    return Instance(name, seed, _budgets(base, rng, racks), pool or {FAN_OUT: _splitters(base, racks)}, tuple(edges))
 
 
 def _splitters(base: str, racks: int) -> int:
@@ -85,14 +85,14 @@ def _budgets(base: str, rng: random.Random, racks: int) -> tuple[int, ...]:
     return ({"P-b2": 2, "P-random-b4": 4}.get(base, 1),) * racks
 
 
-def unicast_pairs(rng: random.Random, racks: int, median: float, most: float) -> list[Edge]:
-    """Four requests from each rack to others, lognormal around `median` and at most `most`."""
+def unicast_pairs(rng: random.Random, racks: int, median: float, limit: float) -> list[Edge]:
+    """Return four requests from each rack to others, lognormal around `median` and at most `limit`."""
     edges = []
     for rack in range(racks):
         for _ in range(4):
             other = rng.randrange(racks - 1)
             other += other >= rack
-            edges.append(Edge((rack, other), min(most, median * math.exp(rng.gauss(0, 1.5)))))
+            edges.append(Edge((rack, other), min(limit, median * math.exp(rng.gauss(0, 1.5)))))
     return edges
 
 
@@ -112,7 +112,7 @@ def _contiguous_by_racks(rng: random.Random, racks: int, groups: int) -> list[Ed
 
 
 def _offset(rng: random.Random, racks: int, groups: int) -> list[Edge]:
-    """As contiguous, but the first server is anywhere in its rack."""
+    """Draw contiguous groups whose first server is anywhere in its rack."""
     edges = []
     for _ in range(groups):
         servers = rng.randint(100, 1000)
@@ -124,7 +124,7 @@ def _offset(rng: random.Random, racks: int, groups: int) -> list[Edge]:
 
 
 def _anywhere(rng: random.Random, racks: int, groups: int) -> list[Edge]:
-    """As contiguous, but the racks are anywhere."""
+    """Draw groups of the contiguous sizes with racks anywhere."""
     edges = []
     for _ in range(groups):
         servers = rng.randint(100, 1000)

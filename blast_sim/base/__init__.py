@@ -1,1 +1,1 @@
-"""What every room of the simulators uses: errors, tables, options, files, cells that are kept."""
+"""Common parts of the simulators: errors, tables, options, files, stored cells."""

@@ -1,4 +1,4 @@
-"""JSON that a user has written: what Python's reader would let pass and no format here means is refused."""
+"""User-written JSON: rejects input that Python's reader accepts but no format here allows."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from blast_sim.base.wrong_input import WrongInput, first_repeated, shown
 Pairs = Sequence[tuple[str, object]]
 
 
-def parse_json(data: bytes, what: str, place: Callable[[Pairs], str] = lambda pairs: "") -> object:
-    """The value in these bytes, which are meant to be a `what`; no key twice, no NaN and no infinity.
+def parse_json(data: bytes, kind: str, place: Callable[[Pairs], str] = lambda pairs: "") -> object:
+    """Return the value of these bytes; reject duplicate keys, NaN and infinity.
 
-    `place` says where a table with these pairs is, to stand before what is wrong in it. Raises WrongInput.
+    `kind` names the expected content in errors, and `place` returns the position of a table for them. Raises
+    WrongInput.
     """
 
     def table(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -26,7 +27,7 @@ def parse_json(data: bytes, what: str, place: Callable[[Pairs], str] = lambda pa
     try:
         return json.loads(data, parse_constant=_no_number, object_pairs_hook=table)
     except RecursionError:
-        raise WrongInput(f"this is no {what}: its brackets are nested too deep") from None
+        raise WrongInput(f"this is no {kind}: its brackets are nested too deep") from None
     except WrongInput:
         raise
     except ValueError as error:

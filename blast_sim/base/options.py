@@ -1,6 +1,6 @@
-"""What the commands of this package share: parsers, types of options, and how wrong input is told.
+"""Common parts of the commands: parsers, option types, and the reporting of invalid input.
 
-`blast` loads this file at every start, so it loads nothing that calculates.
+`blast` imports this module at every start, so it imports no numeric libraries.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def new_parser(
     description: str,
     epilog: str,
 ) -> argparse.ArgumentParser:
-    """A sub-command with its texts as they are written."""
+    """Add a subcommand whose texts keep their line breaks."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         name,
         help=summary,
@@ -41,30 +41,30 @@ def new_parser(
 # ------------------------------------------------------------------------------------------ types of options
 
 
-def whole_number(least: int, most: int) -> Callable[[str], int]:
-    """The type of a whole number within bounds."""
+def whole_number(minimum: int, maximum: int) -> Callable[[str], int]:
+    """Return an option type for whole numbers within bounds."""
 
     def whole(text: str) -> int:
-        if not text.isascii() or not text.isdecimal() or len(text) > 9 or not least <= int(text) <= most:
-            raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {least} to {most}")
+        if not text.isascii() or not text.isdecimal() or len(text) > 9 or not minimum <= int(text) <= maximum:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {minimum} to {maximum}")
         return int(text)
 
     return whole
 
 
 def positive(text: str) -> float:
-    """The type of a number above 0."""
+    """Parse a number above 0."""
     try:
         value = float(text)
     except ValueError:
         value = math.nan
     if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
     return value
 
 
 def within(minimum: float, maximum: float) -> Callable[[str], float]:
-    """Return the type of a number from `minimum` to `maximum`."""
+    """Return an option type for numbers from `minimum` to `maximum`."""
 
     def number(text: str) -> float:
         try:
@@ -72,23 +72,23 @@ def within(minimum: float, maximum: float) -> Callable[[str], float]:
         except ValueError:
             value = math.nan
         if not minimum <= value <= maximum:
-            raise argparse.ArgumentTypeError(f"{text!r} is no number from {minimum:g} to {maximum:g}")
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number from {minimum:g} to {maximum:g}")
         return value
 
     return number
 
 
 gbps = within(1e-6, 1e6)
-"""The type of a rate in Gbit/s."""
+"""Option type of a rate in Gbit/s."""
 seconds = within(1e-9, 1e9)
-"""The type of a time in seconds."""
+"""Option type of a time in seconds."""
 
 INCHES = {"in": 1.0, "mm": 1 / 25.4, "cm": 1 / 2.54, "pt": 1 / 72}
 MIN_WIDTH, MAX_WIDTH = 2.0, 30.0
 
 
 def length(text: str) -> float:
-    """The type of the width of a picture, in inches."""
+    """Parse the width of a figure; return inches."""
     unit = next((unit for unit in INCHES if text.endswith(unit)), "")
     try:
         inches = float(text.removesuffix(unit)) * INCHES[unit or "in"]
@@ -96,35 +96,35 @@ def length(text: str) -> float:
         inches = math.nan
     if not MIN_WIDTH <= inches <= MAX_WIDTH:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no width from {MIN_WIDTH:g} to {MAX_WIDTH:g} inches: write 3.4in, 86mm, 8.6cm or 245pt"
+            f"{text!r} is not a width from {MIN_WIDTH:g} to {MAX_WIDTH:g} inches: write 3.4in, 86mm, 8.6cm or 245pt"
         )
     return inches
 
 
 def counts(text: str) -> tuple[int, ...]:
-    """The type of a list of counts."""
+    """Parse a list of counts."""
     return tuple(sorted(set(map(whole_number(1, 1000), text.split(",")))))
 
 
-def add_parquet(parser: argparse.ArgumentParser, rows: str) -> None:
-    """Add --parquet, which writes these rows."""
-    parser.add_argument("--parquet", metavar="FILE", type=Path, help=f"write {rows} there, as Parquet")
+def add_parquet(parser: argparse._ActionsContainer, rows: str) -> None:
+    """Add --parquet for these rows."""
+    parser.add_argument("--parquet", metavar="FILE", type=Path, help=f"Parquet output file, {rows}")
 
 
 def require_drawing() -> None:
-    """Raise NotInstalled where no picture can be drawn."""
+    """Raise NotInstalled if the drawing library is missing."""
     require("figures", "matplotlib")
 
 
-def telling(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
-    """Turn wrong input into its sentence and exit status."""
+def reporting_errors(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """Report invalid input as one sentence, with the exit status."""
 
     @wraps(run)
     def wrapped(arguments: argparse.Namespace) -> int:
         try:
             require("sim", *LIBRARIES)
             if getattr(arguments, "figure", None) is not None:
-                # Before hours of calculation, not after them.
+                # Before hours of computation, not after them.
                 require_drawing()
             if getattr(arguments, "parquet", None) is not None:
                 require("parquet", "pyarrow")
@@ -139,7 +139,7 @@ def telling(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Name
             raise
         except OSError as error:
             place = f"{error.filename}: " if error.filename is not None else ""
-            advice = "make room, or name another place" if error.errno == errno.ENOSPC else "name another file"
+            advice = "free disk space, or name another file" if error.errno == errno.ENOSPC else "name another file"
             sys.stderr.write(f"blast: {place}{error.strerror or error}: {advice}\n")
             return WRONG_INPUT
 

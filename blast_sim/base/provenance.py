@@ -57,20 +57,20 @@ class Plugin:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a result was asked for by.
+    """The request that a result answers.
 
     Attributes
     ----------
     kind : str
-        What makes the result, such as `flow`.
+        The kind of result, such as `flow`.
     request : mapping
-        All that is needed to ask for it again, as JSON knows it.
+        All data that is needed to repeat the request, as JSON values.
     seeds : sequence of int
         The seeds in the request.
     plugins : sequence of Plugin
-        The policies and methods from outside the package that took part.
+        The plug-in policies and methods that were used.
     rack_fabric : str or None
-        SHA-256 of the rack-fabric simulator, where it took part.
+        SHA-256 of the rack-fabric simulator, if it was used.
     """
 
     kind: str
@@ -207,7 +207,7 @@ def file_digest(path: Path) -> str:
 
 
 def describe_input(name: str, data: bytes) -> dict[str, str]:
-    """Return what a request says of an input file: its name, its digest, and its text unless that is long."""
+    """Return the record of an input file: its name, its digest, and its text unless that is long."""
     record = {"name": name, "sha256": hashlib.sha256(data).hexdigest()}
     return record if len(data) > LONGEST_TEXT else {**record, "text": data.decode(errors="replace")}
 

@@ -1,4 +1,4 @@
-"""Files that say what to simulate: shipped ones and others, keys set from outside, and where in all that a fault is."""
+"""Scenario files: built-in and user files, keys set by options, and the position of faults."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def find_in(package: str, name: str) -> Source:
 
 
 def tables_of(source: Source, settings: Mapping[str, object]) -> dict[str, object]:
-    """What the file says, with some keys (dotted) set otherwise. Raises SchemaFault."""
+    """Return the file's tables, with some (dotted) keys replaced. Raises SchemaFault."""
     tables: dict[str, object] = read_toml(source.text)
     for key, value in settings.items():
         _put(tables, key, value)
@@ -57,7 +57,7 @@ def tables_of(source: Source, settings: Mapping[str, object]) -> dict[str, objec
 
 
 def parsed_value(text: str) -> object:
-    """What stands right of the `=` of a setting: a TOML value, or a word that needs no quotes."""
+    """Return the value of a setting: a TOML value, or a word without quotes."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except ValueError:
@@ -65,7 +65,7 @@ def parsed_value(text: str) -> object:
 
 
 def refusal(source: Source, origins: Mapping[str, str], fault: SchemaFault) -> WrongInput:
-    """A fault with its place: FILE:LINE, or what `origins` says of the key that was set from outside."""
+    """Return a fault with its place: FILE:LINE, or the option in `origins` that set the key."""
     return WrongInput(f"{_place(source, origins, fault.location)}: {str(fault).rstrip('.')}")
 
 

@@ -32,12 +32,12 @@ class OtherSoftware(WrongInput):
 
 @dataclass(frozen=True, slots=True)
 class Software:
-    """What computes results.
+    """The software that computes results.
 
     Attributes
     ----------
     code : str
-        SHA-256 of the program's own text, as `code_version` gives it.
+        SHA-256 of the program's own text, from `code_version`.
     solver : str
         The solver of max-min fair rates: numba or numpy.
     versions : tuple of (str, str)
@@ -104,7 +104,7 @@ def checkout() -> Checkout | None:
 
 
 def _git(folder: Path, *words: str) -> str | None:
-    """What Git prints; None where it fails or is not installed."""
+    """Return the output of Git, or None if it fails or is not installed."""
     try:
         ran = subprocess.run(
             ["git", "-C", str(folder), *words],

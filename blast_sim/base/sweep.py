@@ -23,23 +23,23 @@ CONNECT_SECONDS = 10
 
 
 class NoScheduler(Exception):
-    """The cluster cannot be used: Dask is not installed, or nobody answers at its address."""
+    """The cluster cannot be used: Dask is not installed, or its address does not answer."""
 
 
 class Cell(Protocol):
-    """One thing to simulate, with nothing more to choose. It can be pickled."""
+    """One simulation with all choices made. It can be pickled."""
 
     @property
     def key(self) -> str:
-        """A name of the cell made from its whole content; what does not matter to its result is left out."""
+        """A name from the cell's whole content, without fields that do not affect its result."""
 
     @property
     def title(self) -> str:
-        """What is simulated, for whoever looks at a result that was kept."""
+        """A title for readers of a stored result."""
 
     @property
     def load(self) -> float:
-        """How long it takes, compared with other cells."""
+        """The estimated duration, relative to other cells."""
 
     @property
     def origin(self) -> Origin:
@@ -63,17 +63,17 @@ Tried = tuple[Result, Provenance]
 
 
 class Spread(Protocol):
-    """Does a work on items, so many at once, and yields the place of each with what came of it."""
+    """A function that processes items in parallel, and yields the place and result of each."""
 
     def __call__(
         self, work: Callable[[Item], Made], items: Sequence[Item], processes: int, /
     ) -> Generator[tuple[int, Made], None, None]:
-        """Ends what it has begun when the generator is closed."""
+        """Stops the work when the generator is closed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """Where cells run: so many at once on this machine by `spread` (1: here), or on the cluster of a scheduler."""
+    """The workers of cells: `processes` on this machine by `spread` (1: in this process), or a scheduler's cluster."""
 
     processes: int = 1
     scheduler: str | None = None
@@ -92,7 +92,7 @@ class Kept:
             folder.mkdir(parents=True, exist_ok=True)
 
     def get(self, cell: Cell) -> list[Row] | None:
-        """What was kept of this cell. Raises WrongInput for a file that is not ours."""
+        """Return the stored result of this cell. Raises WrongInput for an invalid file."""
         path = self._path(cell)
         if path is None or not path.exists():
             return None
@@ -126,10 +126,10 @@ def run_cells(
     kept: Kept,
     progress: Callable[[float], object] = lambda done: None,
 ) -> list[Result]:
-    """What `work` makes of every cell, in order; those that are kept are not run again.
+    """Return the result of `work` for every cell, in order; stored results are not computed again.
 
-    Raises NoScheduler, WrongInput, WorkerDied. `progress` hears how many more are done. `work` must be importable where
-    it goes to a cluster or to other processes.
+    Raises NoScheduler, WrongInput, WorkerDied. `progress` is called with the number of further cells done. `work` must
+    be importable if it runs on a cluster or in other processes.
     """
     results: dict[int, Result] = {}
     for place, cell in enumerate(cells):
@@ -149,7 +149,7 @@ def run_cells(
 
 
 def _tried(work: Callable[[C], list[Row]], cell: C) -> Tried:
-    """The result of a cell, or why it has none; what runs on a worker."""
+    """Run a cell on a worker; return its result, or the reason why it has none."""
     recording = Recording()
     result: Result
     try:
@@ -180,7 +180,7 @@ def _results(
             for future in as_completed(futures):
                 yield futures[future], future.result()
         finally:
-            # Who gives up must not wait for all that has not begun.
+            # An aborted run must not wait for cells that have not begun.
             for future in futures:
                 future.cancel()
 

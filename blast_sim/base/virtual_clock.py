@@ -10,7 +10,7 @@ Call = Callable[[], None]
 
 
 class VirtualClock:
-    """Appointments in order of time; at one moment in order of appointment, those that are `late` after all others."""
+    """Calls in order of time; at equal times in order of registration, `late` ones after all others."""
 
     def __init__(self) -> None:
         self.now = 0.0

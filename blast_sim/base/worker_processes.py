@@ -1,8 +1,8 @@
-"""Work on several cores: processes that calculate for this one, and are gone as soon as it does not want them any more.
+"""Worker processes that end immediately when their results are no longer needed.
 
-A terminal sends Ctrl-C to every process of a command. These do not hear it, not even while they start: whoever has
-started them does, and ends them at once, whatever they are at. One that dies by itself is an error and not a wait for
-ever, and they end by themselves when whoever has started them is gone.
+A terminal sends Ctrl-C to every process of a command. Workers ignore it, even while they start; the parent process
+handles it and ends them at once. A worker that dies is reported as an error instead of an endless wait, and workers end
+when their parent is gone.
 """
 
 from __future__ import annotations
@@ -106,7 +106,9 @@ def _interrupts_held_back() -> Iterator[None]:
 
 @contextmanager
 def _interrupts_noted() -> Iterator[None]:
-    """What the mask of this thread cannot do: other threads, a library's among them, take the signal in its place."""
+    """Note interrupts that the mask of this thread cannot block: other threads, such as a library's, receive the
+    signal.
+    """
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
         yield
@@ -122,7 +124,7 @@ def _interrupts_noted() -> Iterator[None]:
 
 
 def _serve(connection: Connection, work: Callable[..., object]) -> None:
-    # Whoever wants the results may be gone by now.
+    # The parent process may have ended.
     with suppress(EOFError, OSError):
         while True:
             item = connection.recv()

@@ -11,11 +11,11 @@ One = TypeVar("One", bound=Hashable)
 
 
 class WrongInput(ValueError):
-    """A file or an option is wrong: whoever wrote it can put it right, and the sentence says how."""
+    """A file or an option is wrong; the message names the correction."""
 
 
 class PluginFailed(Exception):
-    """Code from outside the package, a policy or a method, failed; the text is a sentence that names it."""
+    """Plug-in code, a policy or a method, failed; the text is a sentence that names it."""
 
 
 def entry_of(value: object, where: str, needed: Collection[str], optional: Collection[str] = ()) -> dict[str, object]:
@@ -41,19 +41,19 @@ def list_of(value: object, where: str) -> list[object]:
     return value
 
 
-def whole(value: object, where: str, least: int, most: int) -> int:
-    """`value` as a whole number from `least` to `most`. Raises WrongInput."""
+def whole(value: object, where: str, minimum: int, maximum: int) -> int:
+    """Return `value` as a whole number from `minimum` to `maximum`. Raises WrongInput."""
     # JSON's true is an int to Python.
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise WrongInput(f"{where} must be a whole number from {least} to {most}, not {shown(value)}")
+    if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= maximum:
+        raise WrongInput(f"{where} must be a whole number from {minimum} to {maximum}, not {shown(value)}")
     return value
 
 
-def number(value: object, where: str, least: float, most: float = 1e15) -> float:
-    """`value` as a finite number from `least` to `most`. Raises WrongInput."""
+def number(value: object, where: str, minimum: float, maximum: float = 1e15) -> float:
+    """Return `value` as a finite number from `minimum` to `maximum`. Raises WrongInput."""
     found = _as_float(value)
-    if not math.isfinite(found) or not least <= found <= most:
-        raise WrongInput(f"{where} must be a number from {least:g} to {most:g}, not {shown(value)}")
+    if not math.isfinite(found) or not minimum <= found <= maximum:
+        raise WrongInput(f"{where} must be a number from {minimum:g} to {maximum:g}, not {shown(value)}")
     return found
 
 

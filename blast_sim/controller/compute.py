@@ -1,4 +1,4 @@
-"""How long decisions take on the virtual clock: as measured now, as recorded once, or a fixed time."""
+"""Computation time of decisions on the virtual clock: measured now, recorded earlier, or fixed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ MEASURED, RECORDED = "measured", "recorded"
 
 
 def compute_of(text: str, racks: int, requests: int) -> Compute:
-    """What `--compute` says: `measured`, `recorded` (for so many requests at once on so many racks), or milliseconds.
+    """Parse `--compute`: `measured`, `recorded` (by concurrent requests and racks), or milliseconds.
 
-    Only the first differs between runs. Raises WrongInput.
+    Only `measured` differs between runs. Raises WrongInput.
     """
     if text == MEASURED:
         return lambda measured: measured

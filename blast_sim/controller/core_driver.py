@@ -1,7 +1,7 @@
-"""The controller's own core on a virtual clock: what the daemon and its devices do in a machine room, without them.
+"""The controller's core on a virtual clock, without the daemon and its devices.
 
-Records are durable at once; optical switches and ToRs take their time (`simulated_devices`). A decision takes its
-computation time, in which the core hears nothing; what comes then is decided on together.
+Records are durable at once; optical switches and ToRs have delays (`simulated_devices`). A decision takes its
+computation time, during which events are queued; queued events are decided together.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Delays:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What the core tells a client; `decided` is when it was decided, from which leases count."""
+class Notification:
+    """A message of the core to a client; `decided` is the time of the decision, from which leases count."""
 
     request: RequestKey
     event: RequestEvent
@@ -64,7 +64,7 @@ class Refused:
 
 
 class CoreDriver:
-    """Gives a core its events, and carries its commands out. `listener` hears all that clients would."""
+    """Feeds events to a core, and executes its commands. `listener` receives all messages to clients."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class CoreDriver:
         clock: VirtualClock,
         delays: Delays,
         compute: Compute,
-        listener: Callable[[Told | Refused], None],
+        listener: Callable[[Notification | Refused], None],
     ) -> None:
         self.core = core
         self.decisions: list[float] = []
@@ -85,11 +85,11 @@ class CoreDriver:
         self._wakes_at: float | None = None
         self._ticks_at: float | None = None
         self._switches = {
-            name: SimulatedSwitch(name, clock, delays.optical, self._hear) for name in core.fabric.switches
+            name: SimulatedSwitch(name, clock, delays.optical, self._receive) for name in core.fabric.switches
         }
         racks = core.fabric.racks.values()
         self._tors = {
-            rack.datapath: SimulatedTor(rack.datapath, clock, delays.forwarding, self._hear) for rack in racks
+            rack.datapath: SimulatedTor(rack.datapath, clock, delays.forwarding, self._receive) for rack in racks
         }
         self._carry_out(core.restore((), clock.now), clock.now)
         devices: list[Device] = [*self._switches, *self._tors]
@@ -98,14 +98,14 @@ class CoreDriver:
         self._carry_out(core.conclude(clock.now), clock.now)
         self._appoint_tick()
 
-    def tell(self, event: Event) -> None:
-        """An application tells the core something; it arrives after the delay of the call."""
+    def submit(self, event: Event) -> None:
+        """Submit an application's event, which arrives after the delay of the call."""
         if self._delays.rpc:
-            self._clock.at(self._clock.now + self._delays.rpc, lambda: self._hear(event))
+            self._clock.at(self._clock.now + self._delays.rpc, lambda: self._receive(event))
         else:
-            self._hear(event)
+            self._receive(event)
 
-    def _hear(self, event: Event) -> None:
+    def _receive(self, event: Event) -> None:
         self._inbox.append(event)
         if self._wakes_at is None:
             self._wakes_at = max(self._clock.now, self._busy_until)
@@ -142,17 +142,17 @@ class CoreDriver:
         return None
 
     def _appoint_tick(self) -> None:
-        wanted = self.core.next_timer()
-        if wanted is not None and (self._ticks_at is None or wanted < self._ticks_at):
-            # Of very many deadlines at one moment a tick handles some, and the others are late already.
-            wanted = max(wanted, self._clock.now)
-            self._ticks_at = wanted
-            self._clock.at(wanted, partial(self._tick, wanted), late=True)
+        due = self.core.next_timer()
+        if due is not None and (self._ticks_at is None or due < self._ticks_at):
+            # A tick handles only some of very many simultaneous deadlines; the others are late already.
+            due = max(due, self._clock.now)
+            self._ticks_at = due
+            self._clock.at(due, partial(self._tick, due), late=True)
 
     def _tick(self, appointed: float) -> None:
         if self._ticks_at == appointed:
             self._ticks_at = None
-            self._hear(Tick())
+            self._receive(Tick())
 
     def _carry_out(self, commands: list[Command], decided: float) -> None:
         for command in commands:
@@ -166,10 +166,10 @@ class CoreDriver:
                 case ReadDevice(int() as datapath):
                     self._tors[datapath].do(command)
                 case Publish():
-                    self._listener(Told(command.request, command.event, decided))
+                    self._listener(Notification(command.request, command.event, decided))
                 case Optimize():
                     self._clock.at(self._clock.now + command.seconds, partial(self._optimize, command))
 
     def _optimize(self, question: Optimize) -> None:
         dice = random.Random(question.revision)
-        self._hear(Optimized(question.revision, choose(question.contention, Steps(OPTIMIZER_STEPS), dice)))
+        self._receive(Optimized(question.revision, choose(question.contention, Steps(OPTIMIZER_STEPS), dice)))

@@ -1,4 +1,4 @@
-"""Optical switches and ToRs on a virtual clock: they take their time, hold what they were told, and say so."""
+"""Optical switches and ToRs on a virtual clock: they confirm commands after a delay and report their state."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from blast_sim.base.virtual_clock import VirtualClock
 
 
 class SimulatedSwitch:
-    """An optical switch: one command at a time; what has come meanwhile goes out together, as the daemon does it."""
+    """An optical switch: one command at a time; commands that arrive meanwhile are executed together."""
 
-    def __init__(self, name: SwitchId, clock: VirtualClock, delay: float, hear: Callable[[Event], None]) -> None:
-        self._name, self._clock, self._delay, self._hear = name, clock, delay, hear
+    def __init__(self, name: SwitchId, clock: VirtualClock, delay: float, notify: Callable[[Event], None]) -> None:
+        self._name, self._clock, self._delay, self._notify = name, clock, delay, notify
         self._queue: deque[SetCircuits | ReadDevice] = deque()
         self._circuits: set[CrossConnect] = set()
         self._busy = False
@@ -42,9 +42,9 @@ class SimulatedSwitch:
         ]:
             self._circuits.difference_update(change.disconnect)
             self._circuits.update(change.connect)
-            self._hear(StepConfirmed(self._name, change.reservation, change.step, self._delay))
+            self._notify(StepConfirmed(self._name, change.reservation, change.step, self._delay))
         if any(isinstance(command, ReadDevice) for command in commands):
-            self._hear(CircuitsObserved(self._name, frozenset(self._circuits)))
+            self._notify(CircuitsObserved(self._name, frozenset(self._circuits)))
         self._busy = bool(self._queue)
         if self._busy:
             self._begin()
@@ -53,8 +53,10 @@ class SimulatedSwitch:
 class SimulatedTor:
     """A ToR: every command takes the same time, so that none overtakes another."""
 
-    def __init__(self, datapath: DatapathId, clock: VirtualClock, delay: float, hear: Callable[[Event], None]) -> None:
-        self._datapath, self._clock, self._delay, self._hear = datapath, clock, delay, hear
+    def __init__(
+        self, datapath: DatapathId, clock: VirtualClock, delay: float, notify: Callable[[Event], None]
+    ) -> None:
+        self._datapath, self._clock, self._delay, self._notify = datapath, clock, delay, notify
         self._rules: set[tuple[int, Forward]] = set()
 
     def do(self, command: SetForwarding | ReadDevice) -> None:
@@ -63,10 +65,10 @@ class SimulatedTor:
 
     def _end(self, command: SetForwarding | ReadDevice) -> None:
         if isinstance(command, ReadDevice):
-            self._hear(TableObserved(self._datapath, frozenset(self._rules), 0))
+            self._notify(TableObserved(self._datapath, frozenset(self._rules), 0))
             return
         for change in command.changes:
-            gone = {forward.key for forward in (*change.remove, *change.add)}
-            self._rules = {rule for rule in self._rules if rule[1].key not in gone or rule[0] != change.reservation}
+            replaced = {forward.key for forward in (*change.remove, *change.add)}
+            self._rules = {rule for rule in self._rules if rule[1].key not in replaced or rule[0] != change.reservation}
             self._rules |= {(change.reservation, forward) for forward in change.add}
-            self._hear(StepConfirmed(self._datapath, change.reservation, change.step, self._delay))
+            self._notify(StepConfirmed(self._datapath, change.reservation, change.step, self._delay))

@@ -1,4 +1,4 @@
-"""One cell of a scenario: a method on a network beside a background, with a seed. What is run, sent and kept."""
+"""One cell of a scenario, the unit of execution: a method on a network with a background and a seed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KIND = "flow cell"
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How to calculate: `compute` as `--compute` says, and whether rates may be computed in steps."""
+    """The accuracy of a calculation: `compute` as in `--compute`, and whether rates may be computed in steps."""
 
     compute: str = "measured"
     stepped: bool = False
@@ -49,26 +49,26 @@ class Cell:
 
     @property
     def title(self) -> str:
-        """What is simulated."""
+        """The title of the scenario."""
         return self.scenario.title
 
     @property
     def load(self) -> float:
-        """How long it takes, compared with other cells."""
+        """The estimated duration, relative to other cells."""
         return self.scenario.background.racks_per_direction[self.background]
 
     @property
     def key(self) -> str:
-        """A name of the cell made from its whole content; what does not matter to its result is left out.
+        """A name from the cell's whole content, without fields that do not affect its result.
 
-        Raises WrongInput for a policy whose source is in no file: its kept results would not be distinct from those of
-        another one.
+        Raises WrongInput for a policy whose source is not in a file: its stored results could not be distinguished from
+        those of another policy.
         """
         for plugin in self.plugins:
             if not plugin.sha256:
                 raise WrongInput(
-                    f"results of the policy {shown(plugin.name)} cannot be kept, because its class is in no file: move "
-                    "it into a module, and name it as module:Class"
+                    f"results of the policy {shown(plugin.name)} cannot be stored, because its class is not in a file: "
+                    "move it into a module, and name it as module:Class"
                 )
         content = self.scenario.model_dump(mode="json", exclude={"title", "columns", "run"})
         if self.method != "blast":

@@ -1,4 +1,4 @@
-"""What `blast sim flow` does: reads a scenario, runs its cells, prints what came of them."""
+"""`blast sim flow`: reads a scenario, runs its cells, and prints the results."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ KIND = "flow"
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run every cell; the exit status. Raises WrongInput, NoScheduler, OSError."""
+    """Run every cell; return the exit status. Raises WrongInput, NoScheduler, OSError."""
     source = find(arguments.scenario)
     if arguments.show:
         sys.stdout.write(source.text)
         return DONE
     recording = Recording()
-    cells = wanted_cells(source, arguments)
+    cells = requested_cells(source, arguments)
     bar = tqdm(total=len(cells), desc="cells", disable=not sys.stderr.isatty(), file=sys.stderr, leave=False)
     with bar:
         workers = Workers(arguments.processes, arguments.scheduler)
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 FILTERS = {"methods": "method", "networks": "network", "backgrounds": "background", "policies": "policy"}
-"""Options that choose among the cells -> what of a cell they look at."""
+"""Filter options, with the attribute of a cell that each of them compares."""
 
 
 OPTIONS: dict[str, type | UnionType] = {
@@ -73,22 +73,22 @@ OPTIONS: dict[str, type | UnionType] = {
     "compute": str,
     "stepped": bool,
 }
-"""Options that results depend on, with their types; lists are tuples here, and lists in JSON."""
+"""Options that affect results, with their types; lists are tuples here, and lists in JSON."""
 
 
 def origin_of(source: Source, arguments: argparse.Namespace, cells: Sequence[Cell]) -> Origin:
-    """Return the request that gives the same results again."""
+    """Return the request that reproduces these results."""
     plugins = dict.fromkeys(plugin for cell in cells for plugin in cell.plugins)
     options = {option: getattr(arguments, option) for option in OPTIONS}
     return Origin(KIND, {"scenario": source.description, **options}, arguments.seeds, tuple(plugins))
 
 
-def wanted_cells(source: Source, arguments: argparse.Namespace) -> list[Cell]:
-    """Every cell that the options leave, for every combination of the swept keys. Raises WrongInput."""
+def requested_cells(source: Source, arguments: argparse.Namespace) -> list[Cell]:
+    """Return the cells that pass the filters, for every combination of the swept keys. Raises WrongInput."""
     fixed = dict(map(setting, arguments.set))
     swept = dict(map(sweep, arguments.sweep))
     effort = Effort(arguments.compute, arguments.stepped)
-    # What is wrong with this option is to be said before anything is run.
+    # An invalid option must be reported before any cell runs.
     compute_of(arguments.compute, 1, 1)
     cells: list[Cell] = []
     for labels in combinations(swept):
@@ -130,14 +130,14 @@ def _without_repeats(cells: Sequence[Cell]) -> list[Cell]:
 
 
 def _left(cells: Sequence[Cell], names: Sequence[str] | None, part: str) -> list[Cell]:
-    """The cells that have one of these names, or none. Raises WrongInput for a name that no cell has."""
+    """Return the cells that have one of these names, or none. Raises WrongInput for a name that no cell has."""
     if names is None:
         return list(cells)
     found = list(dict.fromkeys(filter(None, (getattr(cell, part) for cell in cells))))
     for name in names:
         if name not in found:
             raise WrongInput(
-                f"no cell of the scenario has the {part} {name!r}, but {', '.join(found) or 'none at all'}: "
+                f"no cell of the scenario has the {part} {name!r}, only {', '.join(found) or 'none'}: "
                 "add it to a [[run]] of a file of your own (--show)"
             )
     return [cell for cell in cells if getattr(cell, part) in (*names, "")]

@@ -1,4 +1,4 @@
-"""Who multicasts to whom, how much and when: drawn from a scenario's section with a seed."""
+"""Senders, receivers, sizes and times of multicasts, drawn from a scenario's section with a seed."""
 
 from __future__ import annotations
 

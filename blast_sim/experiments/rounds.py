@@ -1,7 +1,7 @@
-"""What iterative jobs get of shared light: multicasts a second, how long each waits for it, how much of it is used.
+"""Optical use of iterative jobs: multicasts per second, waiting time, and utilization.
 
-Measured between a third of the time and the moment when the first job is complete: at the beginning all ask at once,
-and at the end some ask no more.
+Measured between a third of the time and the completion of the first job: at the beginning all jobs submit at once, and
+at the end some have finished.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ WARM_UP = 1 / 3
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A multicast of a job: when it was wanted, and when all workers had it (seconds)."""
+    """A multicast of a job: its submission, and its arrival at all workers (seconds)."""
 
-    wanted: float
+    submitted: float
     arrived: float
 
 
 @dataclass(frozen=True, slots=True)
 class Light:
-    """What a round takes: `service` seconds at the rate of light, and this share of all splitters meanwhile."""
+    """The resources of a round: `service` seconds at the optical rate, and its share of all splitters."""
 
     service: float
     share: float
 
 
 def light_of(section: JobSection, cell: Cell) -> Light:
-    """What a multicast of these jobs takes; no splitters where they send otherwise."""
+    """Return the resources of a multicast of these jobs; no splitters for packet methods."""
     light = cell.scenario.light
     service = 8.0 * MEGABYTE * section.megabytes / (light.rate_gbps * 1e9)
     splitters = splitters_needed(section.racks, light.fan_out) if cell.method == "blast" else 0
@@ -49,7 +49,7 @@ def rates(rounds: Sequence[Round], until: float, light: Light) -> Row:
     """The columns of jobs that were all at work `until` then."""
     begin = until * WARM_UP
     ended = [one for one in rounds if begin <= one.arrived < until]
-    waits = [one.arrived - one.wanted - light.service for one in ended]
+    waits = [one.arrived - one.submitted - light.service for one in ended]
     lit = [min(one.arrived, until) - max(one.arrived - light.service, begin) for one in rounds]
     return {
         "multicasts_per_second": len(ended) / (until - begin),

@@ -1,4 +1,4 @@
-"""Runs one cell: builds its world, plays what is to be sent, and tells what came of it."""
+"""Runs one cell: builds its world, plays its multicasts, and returns the results."""
 
 from __future__ import annotations
 
@@ -79,14 +79,14 @@ def build_world(cell: Cell) -> World:
 
 
 def build_method(cell: Cell, world: World, servers: Iterable[int], together: int) -> Method:
-    """The method of this cell; up to so many multicasts begin `together`."""
+    """Return the method of this cell; up to `together` multicasts begin at the same time."""
     if cell.method == "blast":
         return _blast(cell, world, servers, together)
     return packet_method(cell.method, cell.scenario, world)
 
 
 def packet_method(name: str, scenario: Scenario, world: World) -> Method:
-    """A method that needs no light."""
+    """Return a method that needs no optical network."""
     if name == "torrent":
         return Torrent(world)
     if name == "ip-multicast":
@@ -125,19 +125,19 @@ def _blast(cell: Cell, world: World, servers: Iterable[int], together: int) -> B
 def _send_all(cell: Cell, world: World) -> Row:
     section = cell.scenario.multicasts
     assert section is not None, "the caller has looked"
-    wanted = multicasts(section, world.network, cell.seed)
-    servers = [server for _, one in wanted for server in one.servers]
-    together = 1 if section.arrivals_per_second is not None else len(wanted)
+    planned = multicasts(section, world.network, cell.seed)
+    servers = [server for _, one in planned for server in one.servers]
+    together = 1 if section.arrivals_per_second is not None else len(planned)
     method = build_method(cell, world, dict.fromkeys(servers), together)
     clock, taken = world.simulation.clock, dict[str, float]()
 
     def begin(at: float, one: Multicast) -> None:
         clock.at(at, lambda: method.send(one, lambda: taken.update({one.name: clock.now - at})))
 
-    for at, one in wanted:
+    for at, one in planned:
         begin(at, one)
-    world.simulation.run(lambda: len(taken) == len(wanted))
-    services = {one.name: one.bits / world.network.light_rate for _, one in wanted}
+    world.simulation.run(lambda: len(taken) == len(planned))
+    services = {one.name: one.bits / world.network.light_rate for _, one in planned}
     return _measures(method, taken, services)
 
 

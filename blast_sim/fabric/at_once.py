@@ -9,7 +9,7 @@ from blast_sim.base.sweep import Item, Made, Spread
 
 
 def at_once(stop: Callable[[], None]) -> Spread:
-    """The spread that does work in threads; `stop` must end what they wait for, when nobody wants it any more."""
+    """Return a spread that works in threads; `stop` must end pending work when the results are no longer needed."""
 
     def spread(
         work: Callable[[Item], Made], items: Sequence[Item], count: int

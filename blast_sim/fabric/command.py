@@ -1,4 +1,4 @@
-"""What `blast sim fabric` does: reads a scenario, has its cells simulated, prints what came of them."""
+"""`blast sim fabric`: reads a scenario, simulates its cells, and prints the results."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from blast_sim.fabric.simulator import Refused, Simulator, program
 DONE, FAILED, SOME = 0, 1, 3
 KIND = "fabric"
 OPTIONS: dict[str, type | UnionType] = {"set": list, "sweep": list, "seeds": tuple | list | None}
-"""Options that results depend on, with their types; lists are tuples here, and lists in JSON."""
+"""Options that affect results, with their types; lists are tuples here, and lists in JSON."""
 
 COLUMNS = ("leaf", "port", "gbps", "copies", "mean_delay_ns")
-"""Of a destination, in this order; what else the simulator says of it stands behind them."""
+"""First columns of a destination's row; the simulator's other values follow."""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run every cell; the exit status. Raises WrongInput, NoSimulator, RunFailed, NoScheduler, OSError."""
+    """Run every cell; return the exit status. Raises WrongInput, NoSimulator, RunFailed, NoScheduler, OSError."""
     source = find_in(HERE, arguments.scenario)
     if arguments.show:
         sys.stdout.write(source.text)
         return DONE
     recording = Recording()
     simulator = Simulator(program())
-    cells = wanted_cells(source, arguments, simulator)
+    cells = requested_cells(source, arguments, simulator)
     _check_trace(arguments, cells)
     workers = Workers(arguments.processes, arguments.scheduler)
     results = simulated(simulator, cells, Kept(arguments.keep), workers, arguments.trace)
@@ -55,15 +55,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def origin_of(source: Source, arguments: argparse.Namespace, simulator: Simulator) -> Origin:
-    """Return the request that gives the same results again."""
+    """Return the request that reproduces these results."""
     options = {option: getattr(arguments, option) for option in OPTIONS}
     return Origin(
         KIND, {"scenario": source.description, **options}, arguments.seeds or (), rack_fabric=simulator.version()
     )
 
 
-def wanted_cells(source: Source, arguments: argparse.Namespace, simulator: Simulator) -> list[Cell]:
-    """A cell for every combination of the swept keys, each checked. Raises WrongInput, RunFailed, OSError."""
+def requested_cells(source: Source, arguments: argparse.Namespace, simulator: Simulator) -> list[Cell]:
+    """Return a cell for every combination of the swept keys, each checked. Raises WrongInput, RunFailed, OSError."""
     fixed = dict(map(setting, arguments.set))
     named = dict(map(sweep, arguments.sweep))
     origins = {**{key: f"--set {key}" for key in fixed}, **{key: f"--sweep {key}" for key in named}}
@@ -80,12 +80,12 @@ def wanted_cells(source: Source, arguments: argparse.Namespace, simulator: Simul
 
 
 def destinations(cell: Cell, results: Row) -> Iterator[Row]:
-    """A row for each destination of each flow, with the swept keys before it."""
+    """Yield a row for each destination of each flow, with the swept keys before it."""
     for flow in results.get("flows", []):
         for destination in flow["destinations"]:
-            told = {key: value for key, value in destination.items() if not isinstance(value, dict | list)}
-            first = {column: told[column] for column in COLUMNS if column in told}
-            yield {**cell.labels, "flow": flow["name"], **first, **told}
+            values = {key: value for key, value in destination.items() if not isinstance(value, dict | list)}
+            first = {column: values[column] for column in COLUMNS if column in values}
+            yield {**cell.labels, "flow": flow["name"], **first, **values}
 
 
 def _sweep_of(source: Source, fixed: Mapping[str, object], origins: Mapping[str, str]) -> Mapping[str, list[object]]:
@@ -95,7 +95,7 @@ def _sweep_of(source: Source, fixed: Mapping[str, object], origins: Mapping[str,
         raise refusal(source, origins, fault) from None
 
 
-def _cell(  # noqa: PLR0913, PLR0917 - all that makes a cell
+def _cell(  # noqa: PLR0913, PLR0917
     source: Source,
     settings: Mapping[str, object],
     origins: Mapping[str, str],
@@ -115,7 +115,7 @@ def _cell(  # noqa: PLR0913, PLR0917 - all that makes a cell
 
 
 def _labels(values: Row, swept: Mapping[str, list[object]]) -> Row:
-    """The values that tell cells from each other."""
+    """Return the values that distinguish cells."""
     return {key: value for key, value in values.items() if key != "seed" or len(swept["seed"]) > 1}
 
 
@@ -123,24 +123,22 @@ def _check_trace(arguments: argparse.Namespace, cells: list[Cell]) -> None:
     if arguments.trace is None:
         return
     if len(cells) > 1 or arguments.keep is not None or arguments.scheduler is not None:
-        raise WrongInput(
-            "--trace writes what happens in one cell that is run here: leave out --keep and --scheduler, sweep nothing"
-        )
+        raise WrongInput("--trace records the events of one local cell: leave out --keep, --scheduler and sweeps")
     if not arguments.trace.parent.is_dir():
-        raise WrongInput(f"--trace: there is no folder {arguments.trace.parent}: make it, or name another file")
+        raise WrongInput(f"--trace: there is no folder {arguments.trace.parent}: create it, or name another file")
     if arguments.trace.exists() and not arguments.trace.is_file():
-        raise WrongInput(f"--trace: {arguments.trace} is no file: name another")
+        raise WrongInput(f"--trace: {arguments.trace} is not a file: name another one")
 
 
 def answer(cell: Cell, results: Row) -> Row:
-    """A cell of the JSON result."""
+    """Return a cell of the JSON result."""
     return {"settings": cell.labels, "scenario": cell.model, "results": results}
 
 
 def _shown(found: Sequence[tuple[Cell, Row]], arguments: argparse.Namespace, provenance: Provenance) -> str:
     if arguments.json:
         return as_json([answer(*one) for one in found], provenance)
-    rows = [row for cell, told in found for row in destinations(cell, told)]
+    rows = [row for cell, values in found for row in destinations(cell, values)]
     return as_csv(rows, provenance) if arguments.csv else as_table(rows)
 
 

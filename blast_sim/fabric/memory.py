@@ -1,4 +1,4 @@
-"""Whether runs fit into the memory of this machine, said before they start and not when they are in the middle."""
+"""Check that runs fit into the memory of this machine, before they start."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MEMINFO = Path("/proc/meminfo")
 
 
 def available_bytes() -> int:
-    """What programs may take now without swapping; where that is not told, all that the machine has."""
+    """Return the memory that is available without swapping, or else the total memory."""
     try:
         found = re.search(r"^MemAvailable:\s+(\d+) kB", MEMINFO.read_text(), re.MULTILINE)
     except OSError:
@@ -21,16 +21,16 @@ def available_bytes() -> int:
     return int(found[1]) * 1024 if found else os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def runs_at_once(most: int, needs: Sequence[int], available: int) -> int:
-    """How many of the runs, `most` at the most, have room beside each other, whichever they are.
+def runs_at_once(limit: int, needs: Sequence[int], available: int) -> int:
+    """Return how many of the runs, at most `limit`, fit into memory at the same time in any combination.
 
-    Raises WrongInput if one of them has none alone.
+    Raises WrongInput if a single run does not fit.
     """
-    largest = sorted(needs, reverse=True)[:most]
+    largest = sorted(needs, reverse=True)[:limit]
     if largest and largest[0] > available:
         raise WrongInput(
-            f"a run needs {_shown(largest[0])} of memory, and {_shown(available)} are available: "
-            "take fewer leaves or flows, or a larger machine"
+            f"a run needs {_shown(largest[0])} of memory, but {_shown(available)} are available: "
+            "use fewer leaves or flows, or a larger machine"
         )
     while sum(largest) > available:
         largest.pop()

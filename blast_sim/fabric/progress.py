@@ -1,4 +1,4 @@
-"""A bar over all cells, in which those that are under way count by the share of them that is over."""
+"""A progress bar over all cells that includes the progress of running cells."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FORMAT = "{l_bar}{bar}| {n:.2f}/{total} [{elapsed}<{remaining}]"
 
 
 class Bar:
-    """Shown while there is a terminal to show it on. Several threads may tell of their cells."""
+    """A progress bar for terminals. Several threads may report their cells."""
 
     def __init__(self, cells: int) -> None:
         self._lock = threading.Lock()
@@ -34,23 +34,23 @@ class Bar:
         self._shown.close()
 
     def finished(self, cells: float) -> None:
-        """So many more cells are over."""
+        """Add finished cells."""
         with self._lock:
             self._over += cells
             self._show()
 
     @contextmanager
     def under_way(self) -> Iterator[Callable[[float], None]]:
-        """Within the block a cell is under way; what is yielded is to be told the share of it that is over."""
+        """Show a cell as running during a `with` block; call the yielded function with its progress (0 to 1)."""
         name = object()
 
-        def heard(share: float) -> None:
+        def advance(share: float) -> None:
             with self._lock:
                 self._shares[name] = share
                 self._show()
 
         try:
-            yield heard
+            yield advance
         finally:
             with self._lock:
                 self._shares.pop(name, None)

@@ -1,8 +1,8 @@
-"""How fast the rack fabric copies from one terminal to all others of so many racks: as its simulator has found it.
+"""Replication speed of the rack fabric from one terminal to all others, as measured in its simulator.
 
 The figures are in `replication.toml`, which `benchmarks/rack_fabric_replication.py` writes: `share` of the line rate at
-the slowest destination, and how long a frame is on its way to it. A rack has 8 leaves of 5 servers; frames have 1522
-bytes and come at the line rate; the lossy class of the paper's trees, and a lossless one.
+the slowest destination, and the delay of a frame to it. A rack has 8 leaves of 5 servers; frames have 1522 bytes and
+arrive at the line rate; the classes are the lossy one of the paper's trees, and a lossless one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FILE = Path(__file__).with_name("replication.toml")
 
 @dataclass(frozen=True, slots=True)
 class Replication:
-    """`share` of the line rate, and seconds that a frame is on its way, for up to so many racks."""
+    """The `share` of the line rate, and the delay of a frame in seconds, for up to `racks` racks."""
 
     racks: int
     share: float
@@ -33,13 +33,13 @@ class Replication:
 
 @cache
 def measured(lossless: bool) -> Sequence[Replication]:
-    """What was found, by number of racks."""
+    """Return the measurements, by number of racks."""
     rows = tomllib.loads(FILE.read_text())["lossless" if lossless else "lossy"]
     return tuple(Replication(row["racks"], row["share"], row["delay_ns"] * 1e-9) for row in rows)
 
 
 def replication(racks: int, lossless: bool) -> Replication:
-    """What holds for so many racks: the next larger fabric that was measured. Raises ValueError: it has 16."""
+    """Return the values of the next larger measured fabric. Raises ValueError above its maximum of 16 racks."""
     for row in measured(lossless):
         if racks <= row.racks:
             return row
@@ -47,7 +47,7 @@ def replication(racks: int, lossless: bool) -> Replication:
 
 
 def scenario(racks: int, lossless: bool) -> dict[str, object]:
-    """What is simulated for a row: a broadcast to all servers of these racks."""
+    """Return the simulated scenario of a row: a broadcast to all servers of these racks."""
     flow = {
         "name": "broadcast",
         "source": [0, 0],

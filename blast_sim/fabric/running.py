@@ -35,16 +35,16 @@ def simulated(
 
 
 def _simulated_there(cell: Cell) -> list[Row]:
-    """What a worker of a cluster does with a cell, by the program that is there. Raises OtherSoftware."""
+    """Simulate a cell on a worker of a cluster, with the program there. Raises OtherSoftware."""
     simulator = Simulator(program())
     if simulator.version() != cell.simulator:
         raise OtherSoftware(
-            "the rack-fabric program of this worker is another one than that of the command: build the same on both"
+            "the rack-fabric program of this worker differs from that of the command: build the same version on both"
         )
     runs_at_once(1, [cell.memory_bytes], available_bytes())
     return [simulator.run(cell.model)]
 
 
 def _simulated_here(simulator: Simulator, bar: Bar, trace: Path | None, cell: Cell) -> list[Row]:
-    with bar.under_way() as heard, nullcontext() if trace is None else whole_or_not(trace) as unfinished:
-        return [simulator.run(cell.model, heard, unfinished)]
+    with bar.under_way() as advance, nullcontext() if trace is None else whole_or_not(trace) as unfinished:
+        return [simulator.run(cell.model, advance, unfinished)]

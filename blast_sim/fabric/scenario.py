@@ -1,7 +1,7 @@
-"""Scenarios of the rack fabric: TOML that says what `rack-fabric` takes as JSON, and beside that only what sweeps need.
+"""Scenarios of the rack fabric: TOML with the JSON keys of `rack-fabric`, and keys for sweeps.
 
-`title` is for people, and `[sweep]` has keys (dotted, in quotes) with the values to run each with. What all other keys
-mean is known to the simulator alone, which checks them.
+`title` is for readers, and `[sweep]` has keys (dotted, in quotes) with their values. The simulator alone interprets and
+checks all other keys.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from blast_sim.base.wrong_input import shown
 
 HERE = "blast_sim.fabric.scenarios"
 Model = dict[str, Any]
-"""What the simulator takes, or one table of that, ready to be written as JSON."""
+"""The input of the simulator, or one of its tables, ready to be written as JSON."""
 
 MIN_INTEGER, MAX_INTEGER = -(2**63), 2**64 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A file as it is read; the keys of `sweep` are still what the file itself says of them."""
+    """A scenario file as read; the keys of `sweep` are not yet applied."""
 
     title: str
     sweep: Mapping[str, list[object]]
@@ -45,7 +45,7 @@ def load(source: Source, settings: Mapping[str, object]) -> Scenario:
                 f'{key} must have a list of values here, and a dotted key quotes, as in "a.b"', ("sweep", key)
             )
     for value, location in _values(tables, ()):
-        _refuse_what_json_cannot_say(value, location)
+        _require_json_value(value, location)
     return Scenario(title, sweep, tables)
 
 
@@ -65,7 +65,7 @@ def _values(value: object, location: Location) -> Iterator[tuple[object, Locatio
         yield value, location
 
 
-def _refuse_what_json_cannot_say(value: object, location: Location) -> None:
+def _require_json_value(value: object, location: Location) -> None:
     if isinstance(value, float) and not math.isfinite(value):
         raise SchemaFault(f"{dotted(location)} must be a finite number, not {value}", location)
     if isinstance(value, int) and not MIN_INTEGER <= value <= MAX_INTEGER:

@@ -1,7 +1,7 @@
-"""The program `rack-fabric`: where it is found, how it is asked, and that it never outlives whoever has asked.
+"""The program `rack-fabric`: its location, its calls, and its termination together with the caller.
 
-`rack-fabric check -` says what a run would take, `rack-fabric run -` runs: a scenario in JSON on standard input,
-results in JSON on standard output. Status 2 is a scenario that is wrong, told with its place; all other failures are 1.
+`rack-fabric check -` estimates a run, `rack-fabric run -` runs it: a scenario in JSON on standard input, results in
+JSON on standard output. Exit status 2 is an invalid scenario, with the position; all other failures are 1.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ class Stopped(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a run takes: memory at the most, and about so many events."""
+    """The cost of a run: maximum memory, and approximate number of events."""
 
     memory_bytes: int
     events: float
 
 
 def program() -> Path:
-    """The one that the environment names, or beside this Python, or on the path. Raises NoSimulator."""
+    """Return the program named by the environment, beside this Python, or on the path. Raises NoSimulator."""
     named = os.environ.get(VARIABLE)
     if named is not None:
         found = shutil.which(named)
@@ -88,42 +88,46 @@ class Simulator:
         self._stopped = False
 
     def version(self) -> str:
-        """A name of the program's own content: what another one has computed is not its result. Raises OSError."""
+        """Return the digest of the program's content, which distinguishes results of different versions. Raises
+        OSError.
+        """
         return hashlib.sha256(Path(self._path).read_bytes()).hexdigest()
 
     def check(self, model: Model) -> Estimate:
-        """What a run would take. Raises Refused, RunFailed."""
-        told = self._answer(["check", "-"], model, lambda share: None, CHECK_SECONDS)
+        """Return the cost of a run. Raises Refused, RunFailed."""
+        values = self._answer(["check", "-"], model, lambda share: None, CHECK_SECONDS)
         try:
-            return Estimate(int(told["memory_bytes"]), float(told["events"]))
+            return Estimate(int(values["memory_bytes"]), float(values["events"]))
         except (KeyError, TypeError, ValueError):
-            raise RunFailed(f"{self._path} does not say what a run takes: build it anew") from None
+            raise RunFailed(f"{self._path} does not estimate a run: rebuild it with `make setup`") from None
 
     def run(
-        self, model: Model, heard: Callable[[float], object] = lambda share: None, trace: Path | None = None
+        self, model: Model, advance: Callable[[float], object] = lambda share: None, trace: Path | None = None
     ) -> Row:
-        """The results. `heard` is told now and then which share of the simulated time is over; `trace` is a file to
-        write events to. Raises Refused, RunFailed, Stopped.
+        """Return the results.
+
+        `advance` is called with the share of simulated time that is over; `trace` is a file for events. Raises Refused,
+        RunFailed, Stopped.
         """
         options = [] if trace is None else ["--trace", str(trace)]
-        return self._answer(["run", "-", "--progress", *options], model, heard)
+        return self._answer(["run", "-", "--progress", *options], model, advance)
 
     def stop(self) -> None:
-        """End every run at once, and begin no other."""
+        """End every run at once, and start no others."""
         with self._lock:
             self._stopped = True
             for process in self._running:
                 process.kill()
 
     def _answer(
-        self, words: Sequence[str], model: Model, heard: Callable[[float], object], patience: float | None = None
+        self, words: Sequence[str], model: Model, advance: Callable[[float], object], timeout: float | None = None
     ) -> Row:
-        # Files and not pipes: nobody has to feed one while the other fills.
+        # Files instead of pipes: no pipe has to be fed while another fills.
         with tempfile.TemporaryFile() as question, tempfile.TemporaryFile() as answer:
             question.write(json.dumps(model, allow_nan=False).encode())
             question.seek(0)
-            with self._started(words, question, answer) as process, _ended_after(process, patience):
-                last = _followed(process, heard)
+            with self._started(words, question, answer) as process, _ended_after(process, timeout):
+                last = _followed(process, advance)
                 status = process.wait()
             if status != 0:
                 raise self._failure(status, last)
@@ -158,12 +162,12 @@ class Simulator:
         except ValueError:
             results = None
         if not isinstance(results, dict) or not results:
-            raise RunFailed(f"{self._path} ended well but wrote no results: build it anew")
+            raise RunFailed(f"{self._path} succeeded without results: rebuild it with `make setup`")
         return results
 
     def _failure(self, status: int, last: bytes) -> Refused | RunFailed:
-        told = _table(last)
-        sentence, path = told.get("error"), told.get("path", [])
+        values = _table(last)
+        sentence, path = values.get("error"), values.get("path", [])
         if status == 2 and isinstance(sentence, str) and isinstance(path, list):
             return Refused(sentence, tuple(step if isinstance(step, int) else str(step) for step in path))
         if isinstance(sentence, str):
@@ -176,7 +180,7 @@ class Simulator:
 
 @cache
 def _tied() -> tuple[str, ...]:
-    """What to start a process with so that it ends with the thread that has started it, however that ends."""
+    """Return a command prefix that makes a process end together with the thread that started it."""
     words = ("setpriv", "--pdeathsig", "KILL", "--")
     try:
         subprocess.run([*words, "true"], capture_output=True, timeout=CHECK_SECONDS, check=True)
@@ -198,15 +202,15 @@ def _ended_after(process: subprocess.Popen[bytes], seconds: float | None) -> Ite
         timer.cancel()
 
 
-def _followed(process: subprocess.Popen[bytes], heard: Callable[[float], object]) -> bytes:
-    """Tell how far it is until it says no more; the last line that was about something else."""
+def _followed(process: subprocess.Popen[bytes], advance: Callable[[float], object]) -> bytes:
+    """Report progress until the program prints no more; return its last line that is not progress."""
     assert process.stderr is not None
     last = b""
     while line := process.stderr.readline(LONGEST_LINE):
-        told = _table(line)
-        done, of = told.get("done"), told.get("of")
+        values = _table(line)
+        done, of = values.get("done"), values.get("of")
         if isinstance(done, int | float) and isinstance(of, int | float) and of > 0:
-            heard(min(1.0, max(0.0, done / of)))
+            advance(min(1.0, max(0.0, done / of)))
         elif line.strip():
             last = line
     return last
@@ -214,7 +218,7 @@ def _followed(process: subprocess.Popen[bytes], heard: Callable[[float], object]
 
 def _table(line: bytes) -> dict[str, object]:
     try:
-        told = json.loads(line)
+        values = json.loads(line)
     except (ValueError, RecursionError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return values if isinstance(values, dict) else {}

@@ -1,4 +1,4 @@
-"""Traces of the rack fabric: what happened at every port, in the order of time.
+"""Traces of the rack fabric: the events at every port, in the order of time.
 
 The file, little-endian throughout, is a header of 16 bytes, b"BLASTRF1", version (u32, 1) and size of a record
 (u32, 32), and then records:
@@ -56,7 +56,7 @@ Events = NDArray[np.void]
 
 
 class Kind(IntEnum):
-    """What happened."""
+    """The kind of an event."""
 
     FRAME_IN = 1
     FRAME_DROPPED = 2

@@ -1,4 +1,4 @@
-"""What `blast sim fabric-trace` does: counts the events of a trace by kind."""
+"""`blast sim fabric-trace`: counts the events of a trace by kind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from blast_sim.fabric.trace import VERSION, Kind, read_trace
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the counts; the exit status. Raises WrongInput, OSError."""
+    """Print the counts; return the exit status. Raises WrongInput, OSError."""
     counts: dict[Kind, int] = {}
     first: dict[Kind, int] = {}
     last: dict[Kind, int] = {}

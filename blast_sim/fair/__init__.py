@@ -1,4 +1,4 @@
-"""Weighted max-min fair shares of links: what flows of a fluid network get, at once or as flows come and go."""
+"""Weighted max-min fair shares of links: rates of flows of a fluid network, for fixed or changing sets of flows."""
 
 from blast_sim.fair.compiling import SOLVER, Solver
 from blast_sim.fair.demands import Demands

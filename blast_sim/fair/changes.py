@@ -1,5 +1,6 @@
-"""How far down a change reaches, compiled: filling is a history of rising levels, and below the lowest level at which
-a changed link fills, before or after, that history stays as it was."""
+"""The lowest level that a change affects, compiled: filling is a history of rising levels, and below the lowest level
+at which a changed link fills, before or after, that history is unchanged.
+"""
 
 from __future__ import annotations
 
@@ -16,43 +17,43 @@ MAX_STEPS = 64
 
 
 @compiled
-def give_back(flows: Columns, work: Work, gone: Places) -> float:
-    """Return the rates of flows that go to their links. The lowest level among them."""
-    lowest = np.inf
-    for flow in gone:
+def give_back(flows: Columns, work: Work, removed: Places) -> float:
+    """Return the rates of removed flows to their links; return the lowest level among them."""
+    lowered = np.inf
+    for flow in removed:
         level = flows.levels[flow]
         if level == np.inf:
             continue
-        lowest = min(lowest, level)
+        lowered = min(lowered, level)
         for step in range(flows.starts[flow], flows.starts[flow] + flows.tight[flow]):
             work.left[flows.links[step]] += flows.shares[flow] * level
-    return lowest
+    return lowered
 
 
 @compiled
 def lowest_filled(flows: Columns, members: Members, work: Work, room: Numbers, new: Places) -> float:
-    """The lowest level at which a link of the new flows could fill, if all others kept the levels that they have."""
-    lowest = np.inf
+    """Return the lowest level at which a link of the new flows could fill, if all others kept their levels."""
+    filled = np.inf
     for flow in new:
         for step in range(flows.starts[flow], flows.starts[flow] + flows.lengths[flow]):
             link = flows.links[step]
             if work.waiting[link] == 0:
                 work.waiting[link] = 1
-                lowest = min(lowest, _filled_at(flows, members, link, room[link]))
+                filled = min(filled, _filled_at(flows, members, link, room[link]))
     for flow in new:
         for step in range(flows.starts[flow], flows.starts[flow] + flows.lengths[flow]):
             work.waiting[flows.links[step]] = 0
-    return lowest
+    return filled
 
 
 @compiled
 def choose(flows: Columns, work: Work, ids: int, bound: float) -> int:
-    """Note the flows at and above this level in `work.chosen`. How many they are."""
+    """Store the flows at and above this level in `work.chosen`; return their number."""
     chosen = 0
-    least = bound * (1 - ROUNDING)
+    threshold = bound * (1 - ROUNDING)
     for flow in range(ids):
         work.chosen[at(chosen)] = flow
-        chosen += flows.alive[at(flow)] & (flows.levels[at(flow)] >= least)
+        chosen += flows.alive[at(flow)] & (flows.levels[at(flow)] >= threshold)
     return chosen
 
 

@@ -25,14 +25,14 @@ VARIABLE = "BLAST_FAIR_SOLVER"
 
 
 def _chosen() -> Solver:
-    """What the environment asks for, else the fastest that is installed."""
-    wanted = os.environ.get(VARIABLE, "")
-    if wanted not in ("", "numba", "numpy"):
-        raise ValueError(f"{VARIABLE} must be numba or numpy, not {wanted!r}")
+    """Return the solver that the environment requests, or the fastest installed one."""
+    requested = os.environ.get(VARIABLE, "")
+    if requested not in ("", "numba", "numpy"):
+        raise ValueError(f"{VARIABLE} must be numba or numpy, not {requested!r}")
     installed = find_spec("numba") is not None
-    if wanted == "numba" and not installed:
+    if requested == "numba" and not installed:
         raise ModuleNotFoundError(f"{VARIABLE} asks for numba, which is missing: {how_to_install('fast')}")
-    return "numba" if installed and wanted != "numpy" else "numpy"
+    return "numba" if installed and requested != "numpy" else "numpy"
 
 
 SOLVER: Solver = _chosen()
@@ -40,16 +40,16 @@ SOLVER: Solver = _chosen()
 
 
 def compiled(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """The function as machine code, which is kept in the user's cache folder (`$XDG_CACHE_HOME`, else ~/.cache).
+    """Compile a function to machine code, cached in the user's cache folder (`$XDG_CACHE_HOME`, else ~/.cache).
 
-    numba's own choice would be beside the source, which is not ours to write to. Where the folder cannot be written
-    every process compiles anew, which takes seconds. Who has set NUMBA_CACHE_DIR is obeyed.
+    numba's default folder is beside the source, which may be read-only. Without a writable cache folder every process
+    compiles again, which takes seconds. NUMBA_CACHE_DIR takes precedence.
     """
     return _compiled(function, fastmath=False)
 
 
 def compiled_without_nan(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """The same of a function that never meets a NaN, so that minima may be found side by side."""
+    """Compile a function that never meets a NaN, so that minima can be vectorized."""
     return _compiled(function, fastmath={"nnan", "nsz"})
 
 
@@ -60,8 +60,8 @@ def _compiled(function: Callable[Arguments, Result], fastmath: bool | set[str]) 
     chosen = config.CACHE_DIR
     folder = chosen or _cache_folder()
     if not folder:
-        anew: Callable[Arguments, Result] = njit(**settings)(function)
-        return anew
+        uncached: Callable[Arguments, Result] = njit(**settings)(function)
+        return uncached
     config.CACHE_DIR = folder
     try:
         kept: Callable[Arguments, Result] = njit(cache=True, **settings)(function)
@@ -83,6 +83,8 @@ def _cache_folder() -> str:
 
 
 def _digest() -> str:
-    """Names the sources: numba compiles a function anew when its own file has changed, but not those that it calls."""
+    """Return a digest of the sources: numba recompiles a function when its own file changes, but not when its callees
+    change.
+    """
     sources = sorted(Path(__file__).parent.glob("*.py"))
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""What flows ask of the links of their paths."""
+"""Demands of flows on the links of their paths."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Demands:
         weights: ArrayLike | None = None,
         rate_caps: ArrayLike | None = None,
     ) -> Demands:
-        """Demands of so many flows; one number stands for all of them. Raises ValueError."""
+        """Return the demands of `flows` flows; one number applies to all of them. Raises ValueError."""
         heavy = _each(1.0 if weights is None else weights, "weights", flows)
         # With tens of millions of flows every array counts.
         shares = heavy if multiplicity is None else heavy * _each(multiplicity, "multiplicity", flows)

@@ -13,11 +13,13 @@ from blast_sim.fair.sweep import Work, refill
 
 MIN_LATE = 4096
 MAX_SOLVES = 64
-"""What links have left is added up anew after so many solves: rounding would reach a billionth of a small rate."""
+"""Solves after which the residual capacities of links are summed again: rounding would reach a billionth of a small
+rate.
+"""
 
 
 def fill(room: Numbers, paths: Paths, demands: Demands) -> Numbers:
-    """The level of every flow."""
+    """Return the level of every flow."""
     flows = Columns.of(paths, demands)
     work = Work.of(room, len(paths), int(np.isfinite(demands.ceilings).sum()))
     work.chosen[:] = np.arange(len(paths))
@@ -40,7 +42,7 @@ class Refilling:
         return changes.give_back(self._table.columns, self._work, ids)
 
     def solve(self, bound: float, new: Places) -> None:
-        """Find the levels at and above `bound` again, and those that new flows concern."""
+        """Recompute the levels at and above `bound`, and the levels that new flows affect."""
         table = self._table
         uses = int(table.columns.lengths[new].sum())
         full = self._late + uses > len(self._members.late)
@@ -52,13 +54,13 @@ class Refilling:
             self._late = append(self._members, table.columns, new, self._late)
         if len(self._work.chosen) < len(table.columns.starts):
             self._work = self._work.resized(*(len(table.columns.starts),) * 2)
-        bound = min(bound, self._lowest(new))
+        bound = min(bound, self._min_level(new))
         chosen = changes.choose(table.columns, self._work, table.ids, bound)
         refill(table.columns, self._members, self._work, chosen)
 
-    def _lowest(self, new: Places) -> float:
+    def _min_level(self, new: Places) -> float:
         if len(new) * 2 > len(self._table):
-            # Most flows are new: to look for what stays would cost more than to find it again.
+            # Most flows are new: to search for unchanged levels would cost more than to recompute them.
             return 0.0
         return changes.lowest_filled(self._table.columns, self._members, self._work, self._room, new)
 

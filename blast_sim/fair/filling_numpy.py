@@ -24,7 +24,7 @@ def fill(room: Numbers, paths: Paths, demands: Demands) -> Numbers:
 
 
 def filled(room: Numbers, paths: Paths, shares: Numbers, ceilings: Numbers) -> Numbers:
-    """The levels of flows that take so much of each link a unit of level, up to their ceilings."""
+    """Return the levels of flows with these shares per unit of level, up to their ceilings."""
     links = len(room)
     room = room.copy()
     levels = ceilings.copy()
@@ -32,62 +32,62 @@ def filled(room: Numbers, paths: Paths, shares: Numbers, ceilings: Numbers) -> N
     active = paths.take(flows)
     shares = shares[flows]
     while len(flows):
-        level, lowest = _levels(active, room, shares, levels[flows])
+        level, minima = _levels(active, room, shares, levels[flows])
         # A link is filled when it is the lowest of all of its flows.
         below = np.full(links, np.inf)
-        _lower(below, active, lowest)
+        _lower(below, active, minima)
         filled = np.where(below >= level, level, np.inf)
-        done = (levels[flows] <= lowest) | (np.minimum.reduceat(filled[active.links], active.offsets[:-1]) <= lowest)
-        levels[flows[done]] = lowest[done]
-        room -= _loads(active.take(done), (shares * lowest)[done], links)
+        done = (levels[flows] <= minima) | (np.minimum.reduceat(filled[active.links], active.offsets[:-1]) <= minima)
+        levels[flows[done]] = minima[done]
+        room -= _loads(active.take(done), (shares * minima)[done], links)
         kept = ~done
         flows, shares, active = flows[kept], shares[kept], active.take(kept)
     return levels
 
 
 def _levels(active: Paths, room: Numbers, shares: Numbers, caps: Numbers) -> tuple[Numbers, Numbers]:
-    """The level of every link (infinite where no flow is left) and the lowest that every flow meets."""
+    """The level of every link (infinite where no flow is left) and the lowest one on each flow's path."""
     claimed = _loads(active, shares, len(room))
     level = np.full(len(room), np.inf)
     np.divide(np.maximum(room, 0.0), claimed, out=level, where=claimed > 0)
     return level, np.minimum(np.minimum.reduceat(level[active.links], active.offsets[:-1]), caps)
 
 
-def _lower(below: Numbers, active: Paths, lowest: Numbers) -> None:
-    np.minimum.at(below, active.links, np.repeat(lowest, active.lengths))
+def _lower(below: Numbers, active: Paths, minima: Numbers) -> None:
+    np.minimum.at(below, active.links, np.repeat(minima, active.lengths))
 
 
 def _loads(paths: Paths, amounts: Numbers, links: int) -> Numbers:
-    """What these flows put on every link."""
+    """Return the load of these flows on every link."""
     loads: Numbers = np.bincount(paths.links, np.repeat(amounts, paths.lengths), links).astype(np.float64, copy=False)
     return loads
 
 
 class Refilling:
-    """Levels of the flows of a table, found again from the lowest level that a change concerns."""
+    """Levels of the flows of a table, recomputed from the lowest level that a change affects."""
 
     def __init__(self, room: Numbers, table: FlowTable) -> None:
         self._room = room
         self._table = table
 
     def removing(self, ids: Places) -> float:
-        """These flows are about to go. The lowest level that this concerns."""
+        """Prepare the removal of these flows; return the lowest level that it affects."""
         return float(self._table.columns.levels[ids].min(initial=np.inf))
 
     def solve(self, bound: float, new: Places) -> None:
-        """Find the levels at and above `bound` again, and those that new flows concern."""
+        """Recompute the levels at and above `bound`, and the levels that new flows affect."""
         table = self._table
         table.recycle()
         flows = table.columns
         present = table.present
-        bound = min(bound, self._lowest(present, new))
+        bound = min(bound, self._min_level(present, new))
         again = flows.levels[present] >= bound * (1 - ROUNDING)
         kept, chosen = present[~again], present[again]
         room = self._room - _loads(table.paths(kept), flows.shares[kept] * flows.levels[kept], len(self._room))
         flows.levels[chosen] = filled(room, table.paths(chosen), flows.shares[chosen], flows.ceilings[chosen])
 
-    def _lowest(self, present: Places, new: Places) -> float:
-        """A level below which no link of the new flows fills."""
+    def _min_level(self, present: Places, new: Places) -> float:
+        """Return a level below which no link of the new flows fills."""
         if not len(new):
             return np.inf
         if len(new) * 2 > len(present):

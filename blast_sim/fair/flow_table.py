@@ -12,7 +12,7 @@ from blast_sim.fair.paths import Links, Numbers, Paths, Places, spans
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
-LEAST = 1024
+MIN_SIZE = 1024
 NO_RATE_YET = np.inf
 
 
@@ -52,7 +52,7 @@ class FlowTable:
         self.columns = none
         self.weights: Numbers = np.zeros(0)
         self.ids = 0
-        """How many places have ever been used."""
+        """Number of places that have ever been used."""
         self._used_links = 0
         self._dead_links = 0
         self._free: Places = np.zeros(0, np.int64)
@@ -140,6 +140,6 @@ def _grown(array: NDArray[Scalar], needed: int) -> NDArray[Scalar]:
     """The array, or a copy with room for twice of what is needed."""
     if len(array) >= needed:
         return array
-    larger = np.zeros(max(LEAST, 2 * needed), array.dtype)
+    larger = np.zeros(max(MIN_SIZE, 2 * needed), array.dtype)
     larger[: len(array)] = array
     return larger

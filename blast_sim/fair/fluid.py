@@ -68,7 +68,7 @@ def _stepped(room: Numbers, paths: Paths, left: Numbers, begin: Numbers, demands
 
 
 def _durations(left: Numbers, rates: Numbers) -> Numbers:
-    """How long flows need for what they have left."""
+    """Return the time that flows need for their remaining bits."""
     needed = np.full(len(left), np.inf)
     np.divide(left, rates, out=needed, where=rates > 0)
     needed[(left <= 0) | (rates == np.inf)] = 0.0

@@ -18,7 +18,7 @@ from blast_sim.fair.slack import part, refill_tight
 from blast_sim.fair.sweep import Work
 
 FRESH = 128
-"""So many flows end at least before the index is made anew."""
+"""Minimum number of flow ends before the index is rebuilt."""
 
 
 class Progress(NamedTuple):
@@ -37,7 +37,7 @@ class Progress(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """Flows, which start and end, on links of so much room."""
+    """Flows, which start and end, on links with capacities `room`."""
 
     flows: Columns
     room: Numbers
@@ -45,7 +45,7 @@ class Problem(NamedTuple):
 
 
 def run(room: Numbers, paths: Paths, left: Numbers, begin: Numbers, demands: Demands) -> Numbers:
-    """When flows end, infinite for those that never do. `left` is used up."""
+    """Return the end times of flows, infinite for flows that never end. `left` is consumed."""
     ends = np.full(len(paths), np.inf)
     ids = np.arange(len(paths))
     work = Work.of(room, len(paths), len(paths))
@@ -53,8 +53,8 @@ def run(room: Numbers, paths: Paths, left: Numbers, begin: Numbers, demands: Dem
     flows.alive[:] = False
     since, due = begin.copy(), ends.copy()
     while True:
-        # The table is made anew without the flows that have ended, so that what is left stands close together; so is
-        # what links have left, of which thousands of additions lose some digits. The order of links in paths changes.
+        # Rebuild the table without ended flows, so that the rest is contiguous in memory; also recompute the residual
+        # capacities of links, because thousands of additions lose digits. The order of links in paths changes.
         flows = flows._replace(links=flows.links.copy())
         coming = np.flatnonzero(~flows.alive)
         coming = coming[np.argsort(begin[coming], kind="stable")]
@@ -80,19 +80,19 @@ def _advance(problem: Problem, members: Members, progress: Progress, over: NDArr
     flows, room, work = problem
     count = len(over)
     events = np.empty(count, np.int64)
-    ended = 0
-    while ended <= max(FRESH, count // 8):
-        now = min(_least(progress.due), _next_start(progress))
+    total = 0
+    while total <= max(FRESH, count // 8):
+        now = min(_earliest(progress.due), _next_start(progress))
         if now == np.inf:
             return False
-        gone = _ending(progress, now, events)
-        bound = give_back(flows, work, events[:gone])
-        for flow in events[:gone]:
+        ended = _ending(progress, now, events)
+        bound = give_back(flows, work, events[:ended])
+        for flow in events[:ended]:
             flows.alive[flow] = False
             over[flow] = True
             progress.since[flow] = now
             progress.due[flow] = np.inf
-        ended += gone
+        total += ended
         come = _starting(progress, now, events)
         for flow in events[:come]:
             flows.alive[flow] = True
@@ -105,8 +105,8 @@ def _advance(problem: Problem, members: Members, progress: Progress, over: NDArr
 
 
 @compiled_without_nan
-def _least(due: Numbers) -> float:
-    """The first of these times."""
+def _earliest(due: Numbers) -> float:
+    """Return the first of these times."""
     first = np.inf
     for flow in range(len(due)):
         first = due[at(flow)] if due[at(flow)] < first else first
@@ -154,7 +154,7 @@ def _bring_up(flows: Columns, work: Work, progress: Progress, chosen: int, now: 
 
 @compiled
 def _look_ahead(flows: Columns, work: Work, progress: Progress, chosen: int, now: float) -> None:
-    """Say when the chosen flows end at the rates that they have now."""
+    """Compute when the chosen flows end at their current rates."""
     for place in range(chosen):
         flow = at(work.chosen[at(place)])
         left, rate = progress.left[flow], flows.levels[flow] * progress.weights[flow]

@@ -28,26 +28,28 @@ class Members(NamedTuple):
     late: Links
 
 
-def gather(flows: Columns, wanted: NDArray[np.bool_], links: int, late: int) -> Members:
-    """Members of every link, from the flows that are wanted, with room for `late` uses of links by later flows."""
-    starts, block = _transposed(flows, wanted, links)
+def gather(flows: Columns, selected: NDArray[np.bool_], links: int, late: int) -> Members:
+    """Return the members of every link among the flows in `selected`, with room for `late` uses of links by later
+    flows.
+    """
+    starts, block = _transposed(flows, selected, links)
     heads = np.full(links, END, np.int64)
     return Members(starts, block, heads, np.empty(late, np.int64), np.empty(late, np.int32))
 
 
 @compiled
-def _transposed(flows: Columns, wanted: NDArray[np.bool_], links: int) -> tuple[Places, Links]:
+def _transposed(flows: Columns, selected: NDArray[np.bool_], links: int) -> tuple[Places, Links]:
     starts = np.zeros(links + 1, np.int64)
-    for flow in range(len(wanted)):
-        if wanted[flow]:
+    for flow in range(len(selected)):
+        if selected[flow]:
             for place in range(flows.starts[flow], flows.starts[flow] + flows.lengths[flow]):
                 starts[flows.links[place] + 1] += 1
     for link in range(links):
         starts[link + 1] += starts[link]
     free = starts[:-1].copy()
     block = np.empty(starts[links], np.int32)
-    for flow in range(len(wanted)):
-        if wanted[flow]:
+    for flow in range(len(selected)):
+        if selected[flow]:
             for place in range(flows.starts[flow], flows.starts[flow] + flows.lengths[flow]):
                 link = flows.links[place]
                 block[free[link]] = flow

@@ -69,11 +69,11 @@ class Paths:
 
     @property
     def lengths(self) -> Places:
-        """How many links each path has."""
+        """The number of links of each path."""
         return np.diff(self.offsets)
 
     def take(self, flows: ArrayLike) -> Paths:
-        """The paths of these flows (indices or a mask), in this order."""
+        """Return the paths of these flows (indices or a mask), in this order."""
         chosen = np.arange(len(self))[np.asarray(flows)]
         lengths = self.lengths[chosen]
         offsets = np.zeros(len(chosen) + 1, np.int64)

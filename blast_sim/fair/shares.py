@@ -42,18 +42,18 @@ class FairShares:
         return self.add_demands(paths, Demands.of(len(paths), multiplicity, weights, rate_caps))
 
     def add_demands(self, paths: Paths, demands: Demands) -> Places:
-        """As `add`."""
+        """Add flows with these demands; return their ids as `add` does."""
         check_links(paths, len(self._room))
         ids = self._table.add(paths, demands)
         self._new.append(ids)
         return ids
 
     def remove(self, ids: ArrayLike) -> None:
-        """Forget flows. Raises KeyError when one is not there."""
-        gone = np.asarray(ids, np.int64)
-        self._table.check(gone)
-        self._bound = min(self._bound, self._refilling.removing(gone))
-        self._table.remove(gone)
+        """Remove flows. Raises KeyError for an unknown one."""
+        removed = np.asarray(ids, np.int64)
+        self._table.check(removed)
+        self._bound = min(self._bound, self._refilling.removing(removed))
+        self._table.remove(removed)
 
     def rates(self, ids: ArrayLike) -> Numbers:
         """The rate of each of these flows, which must be there."""

@@ -1,8 +1,8 @@
-"""Links at which no flow is held, found and left out: in a fabric these are nearly all.
+"""Links that limit no flow are found and left out: in a fabric these are nearly all.
 
-A link at which the flows of a problem claim so much for each unit of level never fills as long as all of them stay at
-or below its limit, room / claim. So a filling may leave it out if that is looked at afterwards: where a flow has come
-above the limit the link is tight from then on, and the filling is done again. The rates are those of all links.
+A link never fills as long as all its flows stay at or below its limit, capacity / claim per unit of level. So a filling
+may skip it if the result is checked: if a flow exceeds the limit, the link is marked tight and the filling is repeated.
+The rates are those of all links.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from blast_sim.fair.paths import Places
 from blast_sim.fair.sweep import TIGHT, Work, refill
 
 FILLED = 1e-9
-"""Share of its room that a link has left at most where it holds flows."""
+"""Maximum residual share of the capacity of a link that limits flows."""
 
 AHEAD = 1.25
-"""How far above what its flows have now the limit of a slack link is: levels rise as flows end."""
+"""Factor between the current levels of a slack link's flows and its limit: levels rise as flows end."""
 
 
 @compiled
 def part(flows: Columns, work: Work, some: Places) -> None:
-    """Tell tight links from slack ones; these are all flows that there will be. `work.left` must be of all links."""
+    """Separate tight links from slack ones; no flows may be added later. `work.left` must cover all links."""
     claimed, limits = work.claimed, work.limits
     claimed[:] = 0.0
-    highest = np.zeros(len(limits))
+    max_levels = np.zeros(len(limits))
     for flow in some:
         level = flows.levels[flow] if flows.levels[flow] < np.inf else 0.0
         for step in range(flows.starts[flow], flows.starts[flow] + flows.lengths[flow]):
             link = flows.links[step]
             claimed[link] += flows.shares[flow]
-            highest[link] = max(highest[link], level)
+            max_levels[link] = max(max_levels[link], level)
     for link in range(len(limits)):
         limit = work.room[link] / claimed[link] if claimed[link] > 0 else 0.0
         filled = work.left[link] <= FILLED * work.room[link]
-        limits[link] = TIGHT if filled or limit < AHEAD * highest[link] else limit
+        limits[link] = TIGHT if filled or limit < AHEAD * max_levels[link] else limit
     for flow in some:
         _keep_one(flows, work, flow)
     for flow in some:
@@ -46,14 +46,14 @@ def part(flows: Columns, work: Work, some: Places) -> None:
 
 @compiled
 def _keep_one(flows: Columns, work: Work, flow: int) -> None:
-    """Every flow has a tight link: of those that have none, the one with the lowest limit."""
-    lowest = -1
+    """Mark a tight link in a flow that has none: the one with the lowest limit."""
+    chosen = -1
     for step in range(flows.starts[flow], flows.starts[flow] + flows.lengths[flow]):
         link = flows.links[step]
-        if lowest < 0 or work.limits[link] < work.limits[lowest]:
-            lowest = link
-    if lowest >= 0:
-        work.limits[lowest] = TIGHT
+        if chosen < 0 or work.limits[link] < work.limits[chosen]:
+            chosen = link
+    if chosen >= 0:
+        work.limits[chosen] = TIGHT
 
 
 @compiled
@@ -98,7 +98,7 @@ def _tighten(flows: Columns, members: Members, work: Work, chosen: int) -> bool:
 
 @compiled
 def _count_in(flows: Columns, members: Members, work: Work, link: int) -> None:
-    """A link has become tight: what its flows leave of it, and its place in their paths."""
+    """Compute the residual capacity of a link that has become tight, and its place in the paths of its flows."""
     left = work.room[link]
     for place in range(members.starts[link], members.starts[link + 1]):
         flow = members.block[place]

@@ -13,17 +13,17 @@ from blast_sim.fair.paths import Numbers, Paths, Places
 
 
 class Refilling(Protocol):
-    """What follows the flows of a table."""
+    """The interface of an incremental solver for a table of flows."""
 
     def removing(self, ids: Places) -> float:
-        """These flows are about to go. The lowest level that this concerns."""
+        """Prepare the removal of these flows; return the lowest level that it affects."""
 
     def solve(self, bound: float, new: Places) -> None:
-        """Find the levels at and above `bound` again, and those that new flows concern."""
+        """Recompute the levels at and above `bound`, and the levels that new flows affect."""
 
 
 def filling(solver: Solver) -> Callable[[Numbers, Paths, Demands], Numbers]:
-    """What finds the levels (rate / weight) of flows that are all there, from the room of the links."""
+    """Return a function that computes the levels (rate / weight) of a fixed set of flows."""
     if solver == "numpy":
         return filling_numpy.fill
     from blast_sim.fair import filling_numba
@@ -32,7 +32,7 @@ def filling(solver: Solver) -> Callable[[Numbers, Paths, Demands], Numbers]:
 
 
 def refilling(solver: Solver, room: Numbers, table: FlowTable) -> Refilling:
-    """What finds the levels of the flows of this table again when some come or go."""
+    """Return an incremental solver for the levels of the flows of this table."""
     if solver == "numpy":
         return filling_numpy.Refilling(room, table)
     from blast_sim.fair import filling_numba

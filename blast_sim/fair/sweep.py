@@ -1,14 +1,13 @@
 """Max-min fair shares by progressive filling, compiled: a level rises and fills link after link.
 
-The level of a link is what it has left, divided by the shares of its flows that have no rate yet; levels only rise as
-flows get their rates (Bertsekas and Gallager, Data Networks, section 6.5.2), so a binary heap whose keys may lag
-behind finds the next link to fill. Keys far above the level wait outside the heap: most of them never matter.
+The level of a link is its residual capacity, divided by the shares of its flows without a rate; levels only rise as
+flows get their rates (Bertsekas and Gallager, Data Networks, section 6.5.2), so a binary heap with stale keys finds the
+next link to fill. Keys far above the level wait outside the heap: most of them never matter. Most links never fill. A
+flow's path begins with the links that may, its `tight` ones, and only these are visited; the slack of the others is the
+flow's `safe` level (`blast_sim.fair.slack`).
 
-Most links never fill. A flow's path begins with those that may, its `tight` ones, and only these are looked at; how
-slack the others are is the flow's `safe` level (`blast_sim.fair.slack`).
-
-A call with arrays costs 80 ns, for numba counts the references to each; so what is done for every flow is written
-out in `_rise` and not in functions of its own. Indices of its inner loops are unsigned, which saves a quarter.
+A call with arrays costs 80 ns, because numba counts the references to each; so per-flow code is inlined in `_rise`.
+Indices of its inner loops are unsigned, which saves a quarter.
 """
 
 from __future__ import annotations
@@ -29,9 +28,10 @@ TIGHT = -np.inf
 
 
 class Work(NamedTuple):
-    """What links have left, and memory of one sweep: an item of the heap is a link, or links + a flow with a cap.
+    """Residual capacities of links, and memory of one sweep: an item of the heap is a link, or links + a flow with a
+    cap.
 
-    A slack link has a limit, the level up to which all of its flows may rise at once; its `left` is not kept.
+    A slack link has a limit, the level up to which all of its flows may rise at once; its `left` is not maintained.
     """
 
     room: Numbers
@@ -46,7 +46,9 @@ class Work(NamedTuple):
 
     @classmethod
     def of(cls, room: Numbers, flows: int, capped: int) -> Work:
-        """For empty links of so much room, none of them slack; for so many flows at most, and so many with a cap."""
+        """Return memory for empty links of these capacities, none of them slack, for at most `flows` flows, `capped` of
+        them with a cap.
+        """
         links = len(room)
         limits, claimed, waiting = np.full(links, TIGHT), np.zeros(links), np.zeros(links, np.int64)
         none: Links = np.empty(0, np.int32)
@@ -54,9 +56,9 @@ class Work(NamedTuple):
         return work.resized(flows, capped)
 
     def resized(self, flows: int, capped: int) -> Work:
-        """The same links, for so many flows."""
+        """Return memory for the same links and `flows` flows."""
         items = np.empty(len(self.room) + capped, np.int64)
-        # A batch is written one place further than it is long.
+        # A batch is written one place beyond its length.
         chosen, batch = np.empty(flows, np.int32), np.empty(flows + 1, np.int32)
         return self._replace(chosen=chosen, batch=batch, keys=np.empty(len(items) + 1), items=items)
 
@@ -126,8 +128,8 @@ def _rise(flows: Columns, members: Members, work: Work, size: int, unset: int) -
             keys[at(inside)], items[at(inside)] = keys[at(size)], items[at(size)]
         else:
             taken = item
-        # Let it sink from the top of the heap to where it belongs. What is behind the heap is no smaller child: keys of
-        # items outside are found again when they are looked at.
+        # Sift it down from the top of the heap. The entry behind the heap is no smaller child: keys of items outside
+        # are recomputed when they are visited.
         keys[at(inside)] = np.inf
         place = 0
         child = 1
@@ -145,8 +147,8 @@ def _rise(flows: Columns, members: Members, work: Work, size: int, unset: int) -
         level = max(level, old)
         count = 0
         if is_link:
-            # Without branches: which members still wait cannot be foretold, and a wrong guess costs more than all this.
-            # Who names a link twice stands in it twice, one after the other.
+            # Without branches: which members still wait is unpredictable, and a misprediction costs more than this
+            # loop. A flow that names a link twice is listed twice, one entry after the other.
             before = at(len(levels))
             for entry in range(members.starts[item], members.starts[item + 1]):
                 flow = at(members.block[at(entry)])
@@ -166,7 +168,7 @@ def _rise(flows: Columns, members: Members, work: Work, size: int, unset: int) -
             batch[0] = item - links
             count = 1
         unset -= count
-        # What the link itself loses is added up first: flow by flow every sum would wait for the one before.
+        # The decrease of the link itself is summed first: flow by flow every sum would wait for the one before.
         taken, times = 0.0, 0
         for entry in range(count):
             flow = at(batch[at(entry)])
@@ -195,7 +197,7 @@ def _next_tier(flows: Columns, work: Work, inside: int, size: int, level: float)
     """
     keys, items = work.keys, work.items
     links = len(work.left)
-    lowest = keys[0] if inside else np.inf
+    min_key = keys[0] if inside else np.inf
     kept = inside
     for place in range(inside, size):
         item = items[at(place)]
@@ -208,9 +210,9 @@ def _next_tier(flows: Columns, work: Work, inside: int, size: int, level: float)
         else:
             key = max(level, work.left[at(item)] / work.claimed[at(item)])
         keys[at(kept)], items[at(kept)] = key, item
-        lowest = min(lowest, key)
+        min_key = min(min_key, key)
         kept += 1
-    limit = TIER * lowest
+    limit = TIER * min_key
     for place in range(inside, kept):
         if keys[at(place)] <= limit:
             keys[at(inside)], keys[at(place)] = keys[at(place)], keys[at(inside)]

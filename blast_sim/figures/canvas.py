@@ -37,7 +37,7 @@ _CHARACTER = 0.54
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How pictures are written.
+    """The output style of figures.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Style:
     font_size
         Points, of axis labels. Smaller texts keep their share of it.
     title
-        False where the caption of a paper says what the title would.
+        False if the caption of a paper has the title.
     """
 
     format: str = "svg"
@@ -126,7 +126,7 @@ class Canvas(Figure):
             axes.set_xlabel(self._broken(axes.get_xlabel(), BESIDE_THE_AXIS * self._panel_inches(axes)))
         self.draw_without_rendering()
         for axes in self.axes:
-            _turn_if_crowded(axes)
+            _rotate_if_crowded(axes)
         self._raise_panels()
         for axes in self.axes:
             axes.set_ylabel(self._broken(axes.get_ylabel(), MIN_PANEL_HEIGHT))
@@ -155,12 +155,12 @@ class Canvas(Figure):
             one = _Legend(super().legend(*one.entries, ncols=fewer, **one.options), one.entries, fewer, one.options)
 
     def _raise_panels(self) -> None:
-        """Make the figure higher until the lowest panel is high enough, whatever legends and labels take."""
+        """Increase the figure's height until the lowest panel is high enough, whatever legends and labels take."""
         self.draw_without_rendering()
-        lowest = min(axes.get_window_extent().height for axes in self.axes) / self.dpi
+        min_height = min(axes.get_window_extent().height for axes in self.axes) / self.dpi
         rows = len({round(axes.get_position().y0, 3) for axes in self.axes})
-        if lowest < MIN_PANEL_HEIGHT:
-            super().set_size_inches(self.get_figwidth(), self.get_figheight() + rows * (MIN_PANEL_HEIGHT - lowest))
+        if min_height < MIN_PANEL_HEIGHT:
+            super().set_size_inches(self.get_figwidth(), self.get_figheight() + rows * (MIN_PANEL_HEIGHT - min_height))
 
     def _scale(self) -> None:
         """Set the size for the style's width."""
@@ -195,8 +195,8 @@ class Canvas(Figure):
         return "\n".join(part for line in text.split("\n") for part in textwrap.wrap(line, characters) or [""])
 
 
-def _turn_if_crowded(axes: Axes) -> None:
-    """Turn the labels of the x axis where one touches the next."""
+def _rotate_if_crowded(axes: Axes) -> None:
+    """Rotate the labels of the x axis if they touch each other."""
     boxes = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
     boxes.sort(key=lambda box: box.x0)
     if any(one.x1 + 2 > other.x0 for one, other in pairwise(boxes)):

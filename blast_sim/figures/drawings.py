@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from blast_sim.base.report import Row
 
-# Okabe and Ito's colors, which color-blind readers tell apart.
+# Okabe and Ito's colors, which color-blind readers can distinguish.
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = "os^Dvp*"
 GRAY = "#888888"
@@ -20,7 +20,7 @@ PAPERS_MARKERS = "XPdh8"
 
 
 PARTS = ("the greedy alone", "the controller's policy")
-"""What the method of a row names that is not a whole decision."""
+"""Values of a row's method that are not a whole decision."""
 
 
 def pale(color: str, share: float) -> tuple[float, float, float]:
@@ -74,9 +74,9 @@ def shares_of_optimum(figure: Figure, rows: Sequence[Row]) -> None:
     """
     figure.set_size_inches(9.0, 1.6 + 0.24 * len(rows))
     panels = figure.subplots(1, 2, sharey=True)
-    for axes, least in zip(panels, (0.0, 0.95), strict=True):
+    for axes, low in zip(panels, (0.0, 0.95), strict=True):
         _shares(axes, rows)
-        axes.set_xlim(least, 1 + 0.03 * (1 - least))
+        axes.set_xlim(low, 1 + 0.03 * (1 - low))
         axes.xaxis.set_major_formatter(PercentFormatter(1.0, 0))
         axes.grid(axis="x", alpha=0.3)
     panels[0].set_yticks(range(len(rows)), [_label(row) for row in rows])

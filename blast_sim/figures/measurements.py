@@ -22,9 +22,9 @@ Tables = Mapping[str, list[Row]]
 """The rows of each table of a result."""
 
 _GRACE_SECONDS = 60.0
-"""In which a script that is told to end removes what it has built."""
+"""Seconds in which a terminated script removes its resources."""
 CHECKOUT = Path("benchmarks")
-"""Where the scripts are that an installation does not have."""
+"""The folder of scripts that are not installed."""
 MISSED_A_BAR = 1
 """Exit status of a benchmark whose figures miss a bar; they are figures all the same."""
 
@@ -93,25 +93,27 @@ def read(path: Path, benchmark: Benchmark) -> Tables:
     try:
         data = json.loads(path.read_bytes())
     except (ValueError, RecursionError):
-        raise WrongInput(f"{path} is no JSON: --again measures it anew") from None
+        raise WrongInput(f"{path} is not JSON: use --again to repeat the measurement") from None
     for name, columns in benchmark.columns.items():
         rows = data.get(name) if isinstance(data, dict) else None
         if not isinstance(rows, list) or not rows or any(not _has(row, columns) for row in rows):
-            raise WrongInput(f"{path} has no table {name!r} with {', '.join(columns)}: --again measures it anew")
+            raise WrongInput(
+                f"{path} has no table {name!r} with {', '.join(columns)}: use --again to repeat the measurement"
+            )
     return {name: data[name] for name in benchmark.columns}
 
 
 def measure(
     benchmark: Benchmark, scripts: Path | None, quick: bool, folder: Path, report: Callable[[str], None]
 ) -> None:
-    """Run the program and keep its result in `folder`; `report` hears what it is at.
+    """Run the program and store its result in `folder`; call `report` with its progress lines.
 
-    `scripts` is a folder with others of the same names. Raises WrongInput where there is none, MeasurementFailed.
+    `scripts` is a folder with other scripts of the same names. Raises WrongInput if there is none, MeasurementFailed.
     """
     script = _program(benchmark, scripts)
     path = kept_in(folder, benchmark)
     unfinished = path.with_suffix(".unfinished")
-    # A quick result is no beginning of a whole one.
+    # A quick result cannot be continued to a full one.
     cells = path.with_suffix(".quick-cells" if quick else ".cells")
     command = [sys.executable, *script, "--json", *(["--quick"] if quick else [])]
     command += ["--keep", str(cells)] if benchmark.keeps else []
@@ -122,16 +124,16 @@ def measure(
             child_process(command, _end, stdout=result, stderr=subprocess.PIPE) as running,
         ):
             assert running.stderr is not None, "it was asked for"
-            said = ""
-            for said in _lines(running.stderr):
-                report(said)
+            line = ""
+            for line in _lines(running.stderr):
+                report(line)
             running.wait()
         if running.returncode not in {0, MISSED_A_BAR}:
-            raise MeasurementFailed(f"{script[-1]} ended with status {running.returncode}: {said}")
+            raise MeasurementFailed(f"{script[-1]} ended with status {running.returncode}: {line}")
         try:
             read(unfinished, benchmark)
         except WrongInput:
-            raise MeasurementFailed(f"{script[-1]} gave no result: {said}") from None
+            raise MeasurementFailed(f"{script[-1]} gave no result: {line}") from None
         unfinished.rename(path)
         cells.unlink(missing_ok=True)
     finally:
@@ -139,12 +141,12 @@ def measure(
 
 
 def _program(benchmark: Benchmark, scripts: Path | None) -> list[str]:
-    """What Python is told to run."""
+    """Return the arguments of Python."""
     if scripts is None and not benchmark.needs_checkout:
         return ["-m", f"{measuring.__name__}.{benchmark.script}"]
     script = (scripts or CHECKOUT) / f"{benchmark.script}.py"
     if not script.is_file():
-        raise WrongInput(f"{script} is not there to measure with: run in a checkout, or say where with --benchmarks")
+        raise WrongInput(f"{script} does not exist: run in a checkout, or name the folder with --benchmarks")
     return [str(script)]
 
 
@@ -166,9 +168,9 @@ def _has(row: object, columns: Sequence[str]) -> bool:
 
 
 def _lines(stream: IO[bytes]) -> Iterator[str]:
-    """What is said, line by line; one that overwrites another is a line too."""
+    """Yield the output line by line; a line that overwrites another counts too."""
     rest = ""
-    # As much as there is, so that it is heard when it is said.
+    # Read whatever is available, so that progress appears at once.
     while data := stream.read1(1 << 12):  # type: ignore[attr-defined]
         *whole, rest = re.split(r"[\r\n]+", rest + data.decode(errors="replace"))
         yield from filter(None, map(_plain, whole))

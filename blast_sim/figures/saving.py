@@ -30,7 +30,7 @@ __all__ = ["Gallery", "MeasurementFailed", "draw", "gallery_of", "measured", "pa
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Draw everything about allocation, and say what was written. Raises WrongInput, MeasurementFailed, OSError."""
+    """Draw all allocation results, and print the files. Raises WrongInput, MeasurementFailed, OSError."""
     recording = Recording()
     tables = measured(arguments, BENCHMARKS)
     for path in draw(tables, gallery_of(arguments, recording, Origin("figures allocation"))):
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def measured(arguments: argparse.Namespace, benchmarks: Sequence[Benchmark]) -> Tables:
-    """The tables of these benchmarks; what is missing is measured. Raises WrongInput, MeasurementFailed, OSError."""
+    """Return the tables of these benchmarks; measure missing ones. Raises WrongInput, MeasurementFailed, OSError."""
     folder: Path = arguments.out
     folder.mkdir(parents=True, exist_ok=True)
     missing = [benchmark for benchmark in benchmarks if arguments.again or not kept_in(folder, benchmark).exists()]
@@ -49,7 +49,7 @@ def measured(arguments: argparse.Namespace, benchmarks: Sequence[Benchmark]) -> 
             arguments.benchmarks,
             arguments.quick,
             folder,
-            lambda said, script=benchmark.script: bar.set_postfix_str(f"{script}: {said}"),  # type: ignore[misc]
+            lambda line, script=benchmark.script: bar.set_postfix_str(f"{script}: {line}"),  # type: ignore[misc]
         )
     return {name: rows for one in benchmarks for name, rows in read(kept_in(folder, one), one).items()}
 

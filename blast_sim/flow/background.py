@@ -33,13 +33,13 @@ class Rounds:
         return (number + 1) * self.seconds if self.each_way else math.inf
 
     def shifts(self, number: int) -> list[int]:
-        """Every server talks to its like so many racks on, for each of these; most of them stay in the next round."""
+        """Return the rack distances at which every server has a peer; most of them stay in the next round."""
         racks = self.network.racks
         away = {(number + side * step) % racks for step in range(1, self.each_way + 1) for side in (1, -1)}
         return sorted(away - {0})
 
     def paths(self, shift: int) -> Paths:
-        """The flows of all servers to their likes so many racks on."""
+        """Return the flows of all servers to their peers at this rack distance."""
         servers = np.arange(self.network.servers)
         return self.network.between_racks(
             servers, (servers + shift * self.network.servers_per_rack) % self.network.servers

@@ -1,9 +1,9 @@
 """Transfers in a fluid network: every flow has its max-min fair rate, which changes only at events.
 
 Theory of operation. Between two events (a flow ends, flows begin or are stopped, a round of background traffic begins,
-an appointment on the clock) all rates are constant, so the next end of a flow is known exactly and the simulation goes
-there at once. With `Stepping` rates are not computed anew at every event: flows that begin wait, and what an end sets
-free stays unused, until a share of the time that has passed is over; ends are still exact.
+a scheduled call) all rates are constant, so the next end of a flow is known exactly and the simulation advances to it.
+With `Stepping`, rates are not recomputed at every event: new flows wait, and freed capacity stays unused, until a share
+of the elapsed time has passed; ends are still exact.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ SAME_MOMENT = 1e-9
 """Seconds: flows that would end so soon after one another end together, whatever their rates were rounded to."""
 
 Ended = Callable[[Places], None]
-"""Hears which flows of a transfer (their places in it) have ended."""
+"""Called with the places of a transfer's flows that have ended."""
 
 
 class Stalled(Exception):
-    """Nothing will ever happen again, though the simulation is not done: a method waits for what never comes."""
+    """No event is left although the simulation is not done: a method waits for an event that never occurs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stepping:
-    """Rates are computed anew not before `share` of the time since the start, at least `least` seconds, is over."""
+    """Rates are recomputed after `share` of the time since the start, but at least `min_seconds`."""
 
-    least: float = 1e-3
+    min_seconds: float = 1e-3
     share: float = 2e-3
 
     def after(self, now: float) -> float:
-        """The earliest moment for new rates after those of `now`."""
-        return now + max(self.least, self.share * now)
+        """Return the earliest time for new rates after those of `now`."""
+        return now + max(self.min_seconds, self.share * now)
 
 
 EXACT = Stepping(0.0, 0.0)
@@ -92,38 +92,38 @@ class Simulation:
         multiplicity: ArrayLike | None = None,
         rate_caps: ArrayLike | None = None,
     ) -> Transfer:
-        """Begin flows of so many bits each; `multiplicity` and `rate_caps` as of `fair_rates`.
+        """Begin flows of `bits` bits each; `multiplicity` and `rate_caps` as in `fair_rates`.
 
-        `ended` is called at the end of flows, with the places in `paths` of all that end at one moment. Raises
-        ValueError for flows of no bits or no links, and for a transfer of no flows, which would never end.
+        `ended` is called at the end of flows, with the places in `paths` of all flows that end at that time. Raises
+        ValueError for flows without bits or links, and for a transfer without flows, which would never end.
         """
-        wanted = np.broadcast_to(np.asarray(bits, np.float64), (len(paths),))
-        if not len(paths) or not (wanted > 0).all() or not (paths.lengths > 0).all():
+        amounts = np.broadcast_to(np.asarray(bits, np.float64), (len(paths),))
+        if not len(paths) or not (amounts > 0).all() or not (paths.lengths > 0).all():
             raise ValueError("a transfer needs flows, and each of them bits and links")
         ids = self._shares.add(paths, multiplicity=multiplicity, rate_caps=rate_caps)
         transfer = self._transfers[self._begun] = Transfer(self._begun, ids, ended, len(ids))
         self._begun += 1
         self._grow(int(ids.max()) + 1)
-        self._left[ids], self._owner[ids], self._place[ids] = wanted, transfer.number, np.arange(len(ids))
+        self._left[ids], self._owner[ids], self._place[ids] = amounts, transfer.number, np.arange(len(ids))
         self._ids = np.concatenate([self._ids, ids])
         self._rates = np.concatenate([self._rates, np.zeros(len(ids))])
         self._stale = True
         return transfer
 
     def stop(self, transfer: Transfer) -> float:
-        """Break a transfer off: the bits that are left of its flows in all. `ended` is not called any more."""
+        """Stop a transfer; return the remaining bits of its flows in total. `ended` is not called any more."""
         mine = self._owner[self._ids] == transfer.number
-        gone = self._ids[mine]
+        removed = self._ids[mine]
         self._forget(mine)
         del self._transfers[transfer.number]
-        return float(self._left[gone].sum())
+        return float(self._left[removed].sum())
 
     def bits_left(self, transfer: Transfer) -> float:
-        """What is left of the flows of a transfer in all."""
+        """Return the remaining bits of a transfer's flows in total."""
         return float(self._left[self._ids[self._owner[self._ids] == transfer.number]].sum())
 
     def rates_beside(self, paths: Paths) -> Numbers:
-        """The rates that flows on these paths would have now, all at once and beside those that flow."""
+        """Return the rates that flows on these paths would have now, all at once in addition to the current ones."""
         if self._background is not None:
             self._change_round(self._background)
         ids = self._shares.add(paths)
@@ -175,8 +175,8 @@ class Simulation:
         for shift in background.shifts(number):
             kept = before.pop(shift, None)
             self._background_ids[shift] = self._shares.add(background.paths(shift)) if kept is None else kept
-        for gone in before.values():
-            self._shares.remove(gone)
+        for removed in before.values():
+            self._shares.remove(removed)
 
     def _next_update(self) -> float:
         """When rates change by themselves."""

@@ -20,9 +20,9 @@ from blast_sim.fair.paths import Numbers, Places
 
 @dataclass(frozen=True)
 class Network:
-    """So many racks of servers; rates in bit/s. `light_ports` optical ports a rack send and receive at `light_rate`.
+    """Racks of servers; rates in bit/s. Each rack has `light_ports` optical ports at `light_rate`.
 
-    `multicast_rate` is that of a rack's link to a packet network of its own that duplicates in its switches.
+    `multicast_rate` is the rate of a rack's link to a separate packet network that duplicates in its switches.
     """
 
     racks: int
@@ -35,7 +35,7 @@ class Network:
 
     @property
     def servers(self) -> int:
-        """How many servers there are."""
+        """The number of servers."""
         return self.racks * self.servers_per_rack
 
     @cached_property
@@ -73,10 +73,10 @@ class Network:
         here, there = one // self.servers_per_rack, other // self.servers_per_rack
         columns = (one, self._rack_up(here), self._rack_down(there), self.servers + other)
         lengths = np.where(one == other, 0, np.where(here == there, 2, 4))
-        wanted = np.stack([lengths > 0, lengths == 4, lengths == 4, lengths > 0], axis=1)
+        used = np.stack([lengths > 0, lengths == 4, lengths == 4, lengths > 0], axis=1)
         offsets = np.zeros(len(one) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
-        return Paths(offsets, np.stack(columns, axis=1)[wanted].astype(np.int32))
+        return Paths(offsets, np.stack(columns, axis=1)[used].astype(np.int32))
 
     def between_racks(self, sources: Places, targets: Places) -> Paths:
         """The same for pairs that are all in different racks, faster."""

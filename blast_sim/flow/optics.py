@@ -30,13 +30,14 @@ OPENFLOW_SECONDS = 0.008711
 """Insertion of the rules on a ToR (Blast, Table II); it runs beside the optical switch's command."""
 
 WITHOUT_OPTICAL_SWITCH_SECONDS = 0.001747 + 0.008553 + OPENFLOW_SECONDS
-"""Thrift, computation and rules (Blast, Table II): what a request costs if the same controller sets up packet switches.
-The paper's 25 ms stand for the same with the optical switch beside the rules."""
+"""Thrift, computation and rules (Blast, Table II): the cost of a request if the same controller configures packet
+switches. The paper's 25 ms are the total with the optical switch in parallel to the rules.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Optics:
-    """So many splitters of so many `fan_out`; with `directional` a port may send to one group and receive from another.
+    """The splitters and optical switches; with `directional` a port may send to one group and receive from another.
 
     Racks, in order, and splitters are shared evenly among `switches`; no light passes from one switch to another.
     """
@@ -47,12 +48,12 @@ class Optics:
     switches: int = 1
 
     def switch_ports(self, racks: int, light_ports: int) -> int:
-        """How many ports an optical switch needs, as the paper counts: a port a ToR port, 1 + N a splitter."""
+        """Return the ports of an optical switch, as the paper counts: one per ToR port, 1 + N per splitter."""
         splitters = -(-self.splitters // self.switches)
         return -(-racks // self.switches) * light_ports + splitters * (1 + self.fan_out)
 
     def fabric(self, network: Network, servers: Iterable[int]) -> Fabric:
-        """The network as the core knows it, with the servers that take part in multicasts as its hosts."""
+        """Return the network as the core's fabric, with the servers that take part in multicasts as its hosts."""
         hosts = {host_name(server): _host(network, server) for server in servers}
         racks = {rack_name(rack): self._rack(network, rack) for rack in range(network.racks)}
         first = network.racks * network.light_ports + 1
@@ -80,7 +81,7 @@ class Optics:
 
 
 def switches_for(racks: int) -> tuple[int, int]:
-    """Return how many optical switches so many racks and a third as many splitters need, and the ports of each."""
+    """Return the number of optical switches, and the ports of each, for `racks` racks and a third as many splitters."""
     for switches, ports in chain(((1, size) for size in SWITCH_SIZES), ((n, SWITCH_SIZES[-1]) for n in count(2))):
         if Optics(racks // 3, switches=switches).switch_ports(racks, 1) <= ports:
             return switches, ports
@@ -88,22 +89,22 @@ def switches_for(racks: int) -> tuple[int, int]:
 
 
 def switch_name(number: int) -> SwitchId:
-    """What the core calls an optical switch."""
+    """Return the core's name of an optical switch."""
     return SwitchId(f"ocs{number + 1}") if number else SWITCH
 
 
 def rack_name(rack: int) -> str:
-    """What the core calls a rack."""
+    """Return the core's name of a rack."""
     return f"r{rack}"
 
 
 def host_name(server: int) -> str:
-    """What the core calls a server."""
+    """Return the core's name of a server."""
     return f"h{server}"
 
 
 def server_of(host: str) -> int:
-    """The server that the core calls so."""
+    """Return the server with this name."""
     return int(host[1:])
 
 

@@ -16,10 +16,10 @@ from blast_sim.flow.relays import Relays
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Flows of so many `bits` that begin `delay` seconds after the end of all the phases `after` (their places).
+    """Flows of `bits` bits that begin `delay` seconds after the end of all phases in `after` (their places).
 
-    A phase without flows is a pause. Senders that pace themselves keep to `rate_caps`, in bit/s. A flow over the hops
-    of `relays` is followed by its last block, which passes them at the rates that they have then.
+    A phase without flows is a pause. Paced senders keep to `rate_caps`, in bit/s. A flow over the hops of `relays` is
+    followed by its last block, which passes them at their rates at that time.
     """
 
     paths: Paths = field(default_factory=Paths.none)

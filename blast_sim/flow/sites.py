@@ -32,7 +32,7 @@ class Sites(Network):
 
     @classmethod
     def of(cls, model: Hosts) -> Sites:
-        """The sites of a network whose rates are in bit/s. What only racks have is there, and carries nothing."""
+        """Return the sites of a network whose rates are in bit/s. Links that only racks have exist, without traffic."""
         fastest = float(model.widths.max())
         return cls(
             racks=model.size,
@@ -83,6 +83,6 @@ class Sites(Network):
         return 2 * self.servers + 4 * self.racks + 2 * self._ports
 
 
-def _finite(capacities: Floats, most: Floats) -> Floats:
-    """An access link without a limit carries what all paths there carry together."""
-    return np.where(np.isinf(capacities), most, capacities)
+def _finite(capacities: Floats, total: Floats) -> Floats:
+    """Replace infinite access links by the total capacity of all paths there."""
+    return np.where(np.isinf(capacities), total, capacities)

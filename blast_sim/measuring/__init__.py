@@ -1,1 +1,1 @@
-"""What the figures of allocation are measured with; each is a program too (`python -m blast_sim.measuring.…`)."""
+"""Measurements of the allocation figures; each module is a program too (`python -m blast_sim.measuring.…`)."""

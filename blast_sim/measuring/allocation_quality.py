@@ -1,11 +1,11 @@
 """Claim: in 50 ms (200 ms for wide random groups) the optimizer comes within 1 % of the proven optimum.
 
-Contiguous families within 0.01 %, the adversarial ones exactly; `S-many 400` within 3 %. And the paper's greedy is over
-99 % optimal on its own mixture (Blast, section III-C.3) where groups share no rack and fill nine racks of ten:
+Contiguous families are within 0.01 %, the adversarial ones exact; `S-many 400` is within 3 %. The paper's greedy is
+over 99 % optimal on its own mixture (Blast, section III-C.3) if groups share no rack and fill nine racks of ten:
 `greedy_readings.py` has that and the other readings. Every row is a family of `workloads.py` or such a reading over ten
-seeds. The optima are in `optima.json`, proven by the integer program of `algorithms.b_matching.exact`;
-`--prove 120` makes it again in half an hour or more. Instances without proof are told, and are held against the best
-value known. `--hold-out` takes ten seeds that nothing was tuned on:
+seeds. The optima are in `optima.json`, proven by the integer program of `algorithms.b_matching.exact`; `--prove 120`
+recomputes it in half an hour or more. Instances without proof are reported, and compared with the best value known.
+`--hold-out` uses ten seeds that were not used for tuning:
 
     python -m blast_sim.measuring.allocation_quality
     python -m blast_sim.measuring.allocation_quality --quick --json
@@ -59,12 +59,12 @@ class Case:
 
     @property
     def label(self) -> str:
-        """What the row is called."""
+        """The label of the row."""
         pool = " ".join(f"{count}x1:{fan_out}" for fan_out, count in self.pool.items())
         return " ".join(filter(None, (self.family, str(self.racks), str(self.groups), pool)))
 
     def instance(self, seed: int) -> workloads.Instance:
-        """The family's instance for this seed."""
+        """Return the family's instance for this seed."""
         return workloads.instance(self.family, seed, self.racks, self.groups, self.pool or None)
 
 
@@ -115,10 +115,10 @@ class Row:
 
     @property
     def holds(self) -> bool:
-        """Whether the case reaches its bars."""
-        # Shares of an optimum that is known so well can say no more.
-        least = 1 - KNOWN_WITHIN
-        return self.mean >= self.bar_mean * least and self.worst >= self.bar_worst * least
+        """True if the case reaches its bars."""
+        # Shares of an optimum cannot be more precise than the optimum.
+        tolerance = 1 - KNOWN_WITHIN
+        return self.mean >= self.bar_mean * tolerance and self.worst >= self.bar_worst * tolerance
 
 
 def rows(cases: Iterable[Case], seeds: Sequence[int], known: Mapping[str, Reference], clock: Clock) -> list[Row]:
@@ -187,7 +187,7 @@ def main() -> int:
         "--prove",
         type=float,
         metavar="SECONDS",
-        help="solve every instance exactly, for so long each, and keep the answers",
+        help="time limit for an exact solution of every instance, which is stored",
     )
     args = parser.parse_args()
     cases = [case for case in CASES if not args.only or args.only in case.label]

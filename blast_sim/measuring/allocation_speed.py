@@ -1,15 +1,15 @@
-"""Claims: the controller's decision on as many multicasts as racks and four unicast requests a rack, come together,
-takes at most 0.1 ms of CPU a request: ranks, splitters, trees, rules, and what goes into the journal. This is what the
-paper's 166 ms (Blast, Table I) and 8.553 ms (one request, Table II) compare with. The greedy alone, a part of it, takes
-at most 0.5 ms at 1000 racks with 1000 pending multicasts, and at most 5 ms with the unicast requests beside them. Kept
-up to date between decisions, as the controller does it, one more request or one that is done takes at most 2 ms (p99)
-with 1000 pending, 10 ms with 10,000.
+"""Claims: the controller's decision on a batch of as many multicasts as racks and four unicast requests per rack takes
+at most 0.1 ms of CPU per request: ranks, splitters, trees, rules, and journal records. This compares with the paper's
+166 ms (Blast, Table I) and 8.553 ms (one request, Table II). The greedy algorithm alone, a part of it, takes at most
+0.5 ms at 1000 racks with 1000 pending multicasts, and at most 5 ms with the unicast requests in addition. With
+incremental decisions, as in the controller, a further request or completion takes at most 2 ms (p99) with 1000 pending,
+10 ms with 10,000.
 
 `blast plan` makes the decisions named "the greedy alone"; the rest is the controller's own core and policy, without its
 devices and its disk. A request with one receiver rack is an edge of two racks, which needs no splitter.
 
 Workloads by name and seed from `workloads.py`. All times are CPU time of this process, input in memory as the algorithm
-takes it. A core that is shared with other load is slower even in CPU time; what a loop of 10,000 additions took in the
+takes it. A core shared with other load is slower even in CPU time; the time of a loop of 10,000 additions in the
 same seconds shows by how much (`loop_ms`).
 
     python -m blast_sim.measuring.allocation_speed [--quick] [--json]
@@ -75,7 +75,7 @@ def _greedy_milliseconds(groups: Sequence[Group], feasibility: Feasibility) -> f
 
 
 def _loop_milliseconds() -> float:
-    """What 10,000 additions take: the yardstick of this core at this moment."""
+    """Return the time of 10,000 additions: the speed of this core at this time."""
     started = time.process_time_ns()
     total = 0
     for number in range(10_000):
@@ -83,15 +83,15 @@ def _loop_milliseconds() -> float:
     return (time.process_time_ns() - started) / 1e6
 
 
-def greedy_and_controller(what: str, instance: Instance, runs: int) -> Iterator[Row]:
-    """Yield the greedy alone, and the controller's decision on the same requests, all of which it has taken before."""
+def greedy_and_controller(kind: str, instance: Instance, runs: int) -> Iterator[Row]:
+    """Yield the greedy alone, and the controller's decision on the same requests, submitted before."""
     groups = instance.groups()
     edges = {"edges": len(groups)}
     greedy_ms = [_greedy_milliseconds(groups, instance.feasibility()) for _ in range(runs)]
-    yield _row(f"{what}, {GREEDY_ALONE}", instance.racks, greedy_ms) | edges
+    yield _row(f"{kind}, {GREEDY_ALONE}", instance.racks, greedy_ms) | edges
     decided_ms, served = _in_controller(instance, runs)
     yield (
-        _row(f"{what}, {CONTROLLERS_DECISION}", instance.racks, decided_ms)
+        _row(f"{kind}, {CONTROLLERS_DECISION}", instance.racks, decided_ms)
         | edges
         | {
             "multicasts_served": served.multicasts,
@@ -115,7 +115,7 @@ def _in_controller(instance: Instance, runs: int) -> tuple[list[float], Served]:
 def testbed() -> Instance:
     """The paper's testbed (section V-A): four racks, two splitters 1:4, one request to all."""
     edge = Edge(tuple(range(TESTBED_RACKS)), 300.0 * (TESTBED_RACKS - 1))
-    return Instance("testbed", 0, (1,) * TESTBED_RACKS, {workloads.WAYS: TESTBED_SPLITTERS}, (edge,))
+    return Instance("testbed", 0, (1,) * TESTBED_RACKS, {workloads.FAN_OUT: TESTBED_SPLITTERS}, (edge,))
 
 
 def one_shot(family: str, racks: int, pending: int, runs: int) -> list[float]:
@@ -131,10 +131,10 @@ def one_shot(family: str, racks: int, pending: int, runs: int) -> list[float]:
 def events(family: str, racks: int, pending: int, number: int) -> tuple[list[float], list[float]]:
     """Microseconds of each arrival and each completion, with `pending` groups waiting all the time.
 
-    Completions hit a running group at random; arrivals fill up what they let in.
+    Completions end a random running group; arrivals keep the number of groups.
     """
     rng = random.Random(f"events/{family}/{racks}/{pending}/{number}")
-    # Those that arrive before the first completion may all be served.
+    # Requests that arrive before the first completion may all be served.
     policy = PolicyAtWork(workloads.instance(family, 0, racks, 2 * pending + number))
     while policy.pending < pending:
         policy.arrive()
@@ -162,8 +162,8 @@ def table_one(racks: Sequence[int], runs: int, number: int) -> Iterator[Row]:
     yield from greedy_and_controller(ONE_REQUEST, testbed(), 5 * runs)
     for count in racks:
         progress(f"{count} racks")
-        for what, family in ((MULTICASTS, "P-contig"), (MIXED, "P-contig+uni")):
-            yield from greedy_and_controller(what, workloads.instance(family, 0, count, count), min(runs, 5))
+        for kind, family in ((MULTICASTS, "P-contig"), (MIXED, "P-contig+uni")):
+            yield from greedy_and_controller(kind, workloads.instance(family, 0, count, count), min(runs, 5))
         for method, found in zip((ARRIVAL, COMPLETION), events("P-contig", count, count, number), strict=True):
             yield {"method": method, "racks": count, "milliseconds": percentile(found, 99) / 1e3, "edges": count}
 

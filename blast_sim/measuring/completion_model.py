@@ -23,7 +23,7 @@ from algorithms.scheduling.selection import Selection
 RACKS = 120
 MEGABYTES_PER_SECOND = 1250.0
 SET_UP = 0.025
-WAYS = 4
+FAN_OUT = 4
 CLOSED_SECONDS = 300.0
 CLOSED_JOBS = 100
 
@@ -37,8 +37,8 @@ class Arrival:
     racks: tuple[int, ...]
 
 
-def _clip(x: float, least: float, most: float) -> float:
-    return max(least, min(most, x))
+def _clip(x: float, low: float, high: float) -> float:
+    return max(low, min(high, x))
 
 
 def _log_normal(rng: random.Random, median: float, sigma: float) -> float:
@@ -77,15 +77,15 @@ def workload(kind: str, jobs: int, load: float, seed: int, racks: int = RACKS) -
 
 
 def fabric(splitters: int, directional: bool, racks: int = RACKS) -> tuple[Feasibility, Vertices]:
-    """All racks with one port, or one each way, and so many splitters."""
+    """Return racks with one port, or one per direction, and `splitters` splitters."""
     if directional:
-        return Feasibility([1] * (2 * racks), {WAYS: splitters}), directional_ports(racks)
-    return Feasibility([1] * racks, {WAYS: splitters}), shared_ports
+        return Feasibility([1] * (2 * racks), {FAN_OUT: splitters}), directional_ports(racks)
+    return Feasibility([1] * racks, {FAN_OUT: splitters}), shared_ports
 
 
 @dataclass
 class Outcome:
-    """What became of the requests: seconds from submission to the end of the last part, by request."""
+    """The results of the requests: seconds from submission to the end of the last part, by request."""
 
     completion: dict[int, float] = field(default_factory=dict)
     first_wait: dict[int, float] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class Outcome:
 
 
 class Fabric:
-    """Plays the scheduler's selections on a virtual clock, and says when a request is complete."""
+    """Plays the scheduler's selections on a virtual clock, and reports completed requests."""
 
     def __init__(self, policy: Policy, splitters: int, directional: bool, racks: int = RACKS) -> None:
         free, self.vertices = fabric(splitters, directional, racks)
@@ -121,7 +121,7 @@ class Fabric:
         self._play(self.scheduler.arrive(Job(request, group, self.vertices(racks[0], ()), seconds, now), now))
 
     def step(self) -> int | None:
-        """What ends next, ends: the request that is complete by it, if any."""
+        """Process the next end; return the request that is complete by it, if any."""
         self.now, _, name, last = heapq.heappop(self._ends)
         if not last:
             self._play(self.scheduler.lease_end(name, self.now))

@@ -26,7 +26,7 @@ SECONDS_PER_EVENT = 0.025
 
 
 def core_that_waits(instance: Instance) -> Core:
-    """A controller's core with all devices connected, which has been told of every request and has not decided yet."""
+    """Return a controller's core with all devices connected and all requests submitted, before its decision."""
     ((fan_out, splitters),) = instance.pool.items()
     network = Network(instance.racks, 1, LIGHT_RATE, LIGHT_RATE, LIGHT_RATE)
     fabric = Optics(splitters, fan_out).fabric(network, range(instance.racks))
@@ -45,21 +45,21 @@ def core_that_waits(instance: Instance) -> Core:
 
 @dataclass(frozen=True)
 class Served:
-    """How many have light, by whether they need a splitter for it."""
+    """The number of granted requests, by whether they need a splitter."""
 
     multicasts: int
     unicasts: int
 
     @classmethod
     def of(cls, core: Core) -> Served:
-        """Who has light in this core."""
+        """Count the granted requests of this core."""
         trees = [one.layout.tree for one in core.reservations if one.layout.tree is not None]
         unicasts = sum(not tree.splitters for tree in trees)
         return cls(len(trees) - unicasts, unicasts)
 
 
 class PolicyAtWork:
-    """The controller's policy with groups that come and go, told and asked as the controller's dispatcher does."""
+    """The controller's policy with arriving and completing groups, called as by the controller's dispatcher."""
 
     def __init__(self, instance: Instance) -> None:
         self._scheduler = AdvisedScheduler(POLICIES[POLICY], {SWITCH: instance.feasibility()})
@@ -68,15 +68,15 @@ class PolicyAtWork:
 
     @property
     def pending(self) -> int:
-        """How many wait."""
+        """The number of waiting groups."""
         return self._scheduler.waiting_count
 
     def running(self) -> list[Job]:
-        """Those that have light."""
+        """The granted jobs."""
         return [start.job for start in self._scheduler.running]
 
     def arrive(self) -> tuple[float, int]:
-        """One more comes: the microseconds of the decision, and how many it has served."""
+        """Submit one more group; return the microseconds of the decision, and the number of grants."""
         group, edge = next(self._waiting)
         seconds = 8 * MEGABYTE * edge.weight / (len(edge.racks) - 1) / LIGHT_RATE
         job = Job(group.name, group, 1 << edge.racks[0], seconds, self._now, may_pause=False)

@@ -1,10 +1,10 @@
-"""CPU time of one decision of the controller about so many requests at once, which `--compute recorded` takes.
+"""CPU time of controller decisions by number of concurrent requests, the data of `--compute recorded`.
 
     python -m blast_sim.measuring.decisions            # prints
     python -m blast_sim.measuring.decisions --record   # and keeps them in blast_sim/controller/recorded_compute.toml
 
-What is kept must be of an idle machine: CPU time grows with what others do to the caches. So a load above 0.5 is
-refused; --busy takes it all the same, and the load stands in the file.
+Stored values must come from an idle machine, because other load evicts the caches and increases CPU time. The script
+refuses a load above 0.5; --busy overrides that, and the file records the load.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from blast_sim.measuring import machine
 from blast_sim.scenarios.loading import find, load
 
 DECISIONS = ((120, 36), (1000, 300), (10_000, 3000))
-"""Racks, and requests at once: three for ten racks, as in Figure 4."""
+"""Racks and concurrent requests: three per ten racks, as in Figure 4."""
 REPEATS = 3
 MAX_LOAD = 0.5
 RECORD = Path(blast_sim.controller.__path__[0]) / "recorded_compute.toml"
 
 
 def decision_row(racks: int, requests: int) -> Row:
-    """The best of some decisions, in milliseconds, on optical switches that exist."""
+    """Return the best of several decisions, in milliseconds, on optical switches that exist."""
     switches, ports = switches_for(racks)
     settings: dict[str, object] = {
         "network.racks": racks,
@@ -49,10 +49,8 @@ def decision_row(racks: int, requests: int) -> Row:
 
 
 def recorded(rows: Sequence[Row], taken_on: str) -> str:
-    """The file for `--compute recorded`."""
-    head = (
-        "# CPU time of one decision about so many requests at once: python -m blast_sim.measuring.decisions --record\n"
-    )
+    """Return the text of the file for `--compute recorded`."""
+    head = "# CPU time of one decision by number of requests: python -m blast_sim.measuring.decisions --record\n"
     tables = "".join(
         f"\n[[decision]]\nracks = {row['racks']}\nrequests = {row['requests']}\n"
         f"milliseconds = {row['milliseconds']:.3f}\n"
@@ -62,22 +60,22 @@ def recorded(rows: Sequence[Row], taken_on: str) -> str:
 
 
 def refusal(load: float) -> str:
-    """Why this machine is not to be measured on; nothing if it is."""
+    """Return why this machine cannot be measured; empty if it can."""
     if load <= MAX_LOAD:
         return ""
-    return f"the load is {load:.1f}, and what is kept must be of an idle machine: wait until it is below {MAX_LOAD:g}"
+    return f"the load is {load:.1f}, stored values need an idle machine: wait until it is below {MAX_LOAD:g}"
 
 
 def main() -> int:
-    """Measure, print, and keep if asked."""
+    """Measure, print, and store with --record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--record", action="store_true", help=f"keep them in {RECORD.name}")
-    parser.add_argument("--busy", action="store_true", help="also on a machine that does something else")
+    parser.add_argument("--record", action="store_true", help=f"store the values in {RECORD.name}")
+    parser.add_argument("--busy", action="store_true", help="measure in spite of other load")
     arguments = parser.parse_args()
-    # Before this one adds to it.
-    taken_on, why_not = machine.describe(), refusal(os.getloadavg()[0])
-    if arguments.record and why_not and not arguments.busy:
-        sys.stderr.write(f"decisions: {why_not}, or take --busy\n")
+    # Read before this process adds to the load.
+    taken_on, reason = machine.describe(), refusal(os.getloadavg()[0])
+    if arguments.record and reason and not arguments.busy:
+        sys.stderr.write(f"decisions: {reason}, or use --busy\n")
         return 1
     rows = [decision_row(racks, requests) for racks, requests in DECISIONS]
     text = recorded(rows, taken_on)

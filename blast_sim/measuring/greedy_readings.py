@@ -37,11 +37,11 @@ class Reading:
 
     @property
     def label(self) -> str:
-        """What its instances are called."""
+        """The name of its instances."""
         return f"mixture {self.racks} {self.place} {self.counted} {self.amount}"
 
     def instance(self, seed: int) -> workloads.Instance:
-        """The mixture in this reading, for this seed."""
+        """Return the mixture in this reading, for this seed."""
         draw = papers_mixture.apart if self.racks == "apart" else papers_mixture.sharing
         return draw(self.place, self.amount, seed, self.counted)
 
@@ -55,7 +55,7 @@ READINGS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class ReadingRow:
-    """Shares of the proven optimum over the seeds; of the best known for those that are not `proven`."""
+    """Shares of the proven optimum over the seeds; of the best known value for seeds without proof."""
 
     racks: str
     place: str
@@ -70,7 +70,7 @@ class ReadingRow:
 
     @property
     def holds(self) -> bool:
-        """Whether the greedy keeps the paper's share where groups share no rack; elsewhere it need not."""
+        """True if the greedy reaches the paper's share, or if groups share racks, where it need not."""
         return self.racks != "apart" or self.worst > PAPERS_SHARE
 
 
@@ -103,7 +103,7 @@ def show(measured: Iterable[ReadingRow]) -> None:
     print(f"\n{title:62} {'mean':>7} {'worst':>7} {'best':>7} {'optimizer':>9}")
     for row in measured:
         amount = f"{row.amount} servers each" if row.racks == "apart" else f"{row.amount} groups"
-        what = f"racks {row.racks}, {row.place}, counted in {row.counted}, {amount}"
+        label = f"racks {row.racks}, {row.place}, counted in {row.counted}, {amount}"
         proven = "" if row.proven == row.seeds else f"  {row.proven}/{row.seeds} proven"
         missed = "" if row.holds else "  MISSED"
-        print(f"{what:62} {row.greedy:7.2%} {row.worst:7.2%} {row.best:7.2%} {row.optimizer:9.2%}{proven}{missed}")
+        print(f"{label:62} {row.greedy:7.2%} {row.worst:7.2%} {row.best:7.2%} {row.optimizer:9.2%}{proven}{missed}")

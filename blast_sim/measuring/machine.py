@@ -9,7 +9,7 @@ from blast_sim.base.provenance import processor
 
 
 def describe(*more: str) -> str:
-    """CPU, cores, kernel, Python, what else is told, and what the machine does beside."""
+    """Return CPU, cores, kernel, Python, further values, and the machine's load."""
     parts = [
         f"{os.cpu_count()} cores {processor()}",
         f"{platform.system()} {platform.release()}",

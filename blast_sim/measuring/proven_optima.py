@@ -21,10 +21,10 @@ from blast_sim.allocation import workloads
 OPTIMA = Path(__file__).with_name("optima.json")
 
 BEST_KNOWN_SECONDS = 10.0
-"""How long the optimizer looks for the best value known where nothing is proven."""
+"""Seconds in which the optimizer searches the best value if nothing is proven."""
 
 KNOWN_WITHIN = 1e-6
-"""Share of its bound to which an optimum must be known for others to be measured by it: shares are printed to 1e-4."""
+"""Relative accuracy of an optimum that others are measured by: shares are printed to 1e-4."""
 
 Clock = Callable[[], float]
 """Seconds: on the wall, or of this process's CPU."""
@@ -50,7 +50,7 @@ class Reference:
 
     @property
     def proven(self) -> bool:
-        """Whether nothing exists that is heavier by more than `KNOWN_WITHIN`."""
+        """True if no solution is better by more than `KNOWN_WITHIN`."""
         return self.value >= self.bound * (1 - KNOWN_WITHIN)
 
 
@@ -58,18 +58,18 @@ NOTHING_KNOWN = Reference(0.0, math.inf)
 
 
 def name_of(case: Drawn, seed: int) -> str:
-    """What an instance is called in the file."""
+    """Return the name of an instance in the file."""
     return f"{case.label} seed {seed}"
 
 
 def known_optima() -> dict[str, Reference]:
-    """What the file holds, by the names of instances."""
+    """Return the content of the file, by the names of instances."""
     data = json.loads(OPTIMA.read_text())
     return {name: Reference(*entry) for name, entry in data["optima"].items()}
 
 
 def prove(cases: Iterable[Drawn], seeds: Iterable[int], seconds: float) -> None:
-    """Solve every instance of these cases exactly and put what is new into the file."""
+    """Solve every instance of these cases exactly and store new results in the file."""
     optima = known_optima() if OPTIMA.exists() else {}
     for case in cases:
         for seed in seeds:

@@ -1,6 +1,6 @@
-"""Ways to multicast, one a file; each runs on the flow-level simulation."""
+"""Multicast methods, one per module, on the flow-level simulation."""
 
 PACKET_METHODS = ("naive", "hdfs", "overlay", "pipeline", "trees", "torrent", "ip-multicast", "rack-fabric")
-"""Those that need no optical network."""
+"""Methods that need no optical network."""
 
 METHODS = (*PACKET_METHODS, "blast")

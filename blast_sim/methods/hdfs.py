@@ -1,10 +1,11 @@
-"""HDFS (Blast, section VI-A): the sender writes blocks with three replicas, then everybody reads the closest ones.
+"""HDFS (Blast, section VI-A): the sender writes blocks with three replicas, then every receiver reads the closest ones.
 
-The copies of a block flow at the same time, from the sender to another server of its rack and on from there to a server
-in another rack. When all blocks are written every receiver reads them, each from a replica in its own rack if there is
-one, with equally close ones by lot. A server that holds a replica does not read that block.
+The copies of a block are written at the same time, from the sender to another server of its rack and on from there to a
+server in another rack. When all blocks are written every receiver reads them, each from a replica in its own rack if
+there is one, otherwise from a random one of equally close replicas. A server that holds a replica does not read that
+block.
 
-`Reading` has what the paper leaves open. How much faster Blast is depends on it.
+`Reading` covers the points that the paper leaves open. Blast's advantage depends on them.
 """
 
 from __future__ import annotations
@@ -30,10 +31,11 @@ Stored = tuple[Replicas, float]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the paper leaves open: whether blocks are written, and read, one after another or all at once, and whether
-    the third replica is in another rack of the group or of the whole cluster.
+    """The points that the paper leaves open: sequential or parallel writes and reads of blocks, and the rack of the
+    third replica, in the group or in the whole cluster.
 
-    Where blocks are read one after another, no receiver begins with the next one before all have the last.
+    With sequential reads, no receiver begins a block before all have the previous one.
+
     """
 
     writes: Order = "sequential"

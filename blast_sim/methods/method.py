@@ -1,4 +1,4 @@
-"""What a way to multicast is: it sends from one server to others on a simulation, and says when all have the data."""
+"""The interface of a multicast method: it sends from one server to others on a simulation, and reports completion."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from blast_sim.flow.network import Network
 from blast_sim.flow.phases import Graph, Phase
 
 Order = Literal["sequential", "parallel"]
-"""Whether the parts of something come one after another or all at once."""
+"""The order of parts: one after another, or all at once."""
 
 Done = Callable[[], None]
 """Called when every receiver has all data."""
@@ -65,7 +65,7 @@ class Method(Protocol):
 
 
 class Phased:
-    """A method whose transfers are known from the start: `phases` says which."""
+    """A method whose transfers are known at the start, as `phases` returns them."""
 
     def __init__(self, world: World, phases: Callable[[World, Multicast], Sequence[Phase]]) -> None:
         self._world = world

@@ -1,8 +1,8 @@
-"""Blast: the project's own controller core and policies grant light on a virtual clock; senders transmit over it.
+"""Blast: the project's controller core and policies issue grants on a virtual clock; senders transmit under them.
 
 A session is one flow over the sender's link, the tree's optical ports and the receivers' links. A sender that may pause
-tells how far it is when its lease ends; others ask for more time before that. Whoever gets no light, because the
-request is refused or its patience is over, falls back on another method for the receivers that are left.
+reports its progress when its lease ends; others request an extension before that. If a request is rejected or its
+pending timeout is over, the remaining receivers are served by the fallback method.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from blast_controller.core.model.events import ExtensionAsked, FinishAsked, Prog
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import EventKind, Extension, Grant, MulticastRequest, RequestEvent, RequestKey
 from blast_controller.core.model.settings import CoreSettings
-from blast_sim.controller.core_driver import Compute, CoreDriver, Delays, Refused, Told
+from blast_sim.controller.core_driver import Compute, CoreDriver, Delays, Notification, Refused
 from blast_sim.flow.engine import Transfer
 from blast_sim.flow.optics import Optics, host_name, place_of, server_of
 from blast_sim.methods.method import Done, Method, Multicast, World
@@ -28,7 +28,7 @@ ASK_AT = 0.75
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """What the controller runs on: its optical network, its settings, delays of devices, and of its own decisions."""
+    """The controller's environment: its optical network, settings, device delays and computation time."""
 
     optics: Optics
     settings: CoreSettings
@@ -38,7 +38,7 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How applications ask: see MulticastRequest; `patience` in seconds, None: they wait for ever."""
+    """The options of requests: see MulticastRequest; `pending_timeout` in seconds, None: unlimited."""
 
     may_pause: bool = False
     may_split: bool = False
@@ -46,10 +46,10 @@ class Terms:
 
 
 class Blast:
-    """The controller and its optical network at work. `servers` are all that will ever take part in a multicast.
+    """The controller and its optical network. `servers` are all servers that will ever take part in a multicast.
 
-    `computes` has the computation time of the decision that gave each multicast its first light; `fell_back` counts
-    those that the other method has sent.
+    `computes` has the computation time of the decision that first granted each multicast; `fell_back` counts the
+    multicasts of the fallback method.
     """
 
     def __init__(self, world: World, servers: Iterable[int], control: Control, terms: Terms, fallback: Method) -> None:
@@ -60,11 +60,11 @@ class Blast:
         self.fell_back = 0
         self._requests: dict[RequestKey, _Request] = {}
         core = Core(control.optics.fabric(world.network, servers), control.settings)
-        self.driver = CoreDriver(core, world.simulation.clock, control.delays, control.compute, self._hear)
+        self.driver = CoreDriver(core, world.simulation.clock, control.delays, control.compute, self._receive)
 
     def send(self, multicast: Multicast, done: Done) -> None:
-        """Ask for light now."""
-        wanted = MulticastRequest(
+        """Submit the request now."""
+        request = MulticastRequest(
             multicast.name,
             multicast.tenant,
             host_name(multicast.sender),
@@ -75,20 +75,20 @@ class Blast:
             may_pause=self.terms.may_pause,
             may_split=self.terms.may_split,
         )
-        self._requests[wanted.id] = _Request(self, wanted.id, multicast, done)
-        self.driver.tell(RequestSubmitted(wanted))
+        self._requests[request.id] = _Request(self, request.id, multicast, done)
+        self.driver.submit(RequestSubmitted(request))
 
-    def _hear(self, told: Told | Refused) -> None:
-        if isinstance(told, Told):
-            self._requests[told.request].hear(told.event, told.decided)
-        elif isinstance(told.event, RequestSubmitted):
-            request = self._requests[told.event.request.id]
+    def _receive(self, message: Notification | Refused) -> None:
+        if isinstance(message, Notification):
+            self._requests[message.request].receive(message.event, message.decided)
+        elif isinstance(message.event, RequestSubmitted):
+            request = self._requests[message.event.request.id]
             request.fall_back(request.without)
 
 
 @dataclass(slots=True)
 class _Session:
-    """A part that transmits; its lease is of so many seconds since its beginning, and ends then."""
+    """A part that transmits; its lease in seconds counts from its start, and ends at `lease_end`."""
 
     transfer: Transfer
     first_byte: int
@@ -106,8 +106,8 @@ class _Request:
         self._simulation = blast.world.simulation
         self._sessions: dict[int, _Session] = {}
 
-    def hear(self, event: RequestEvent, decided: float) -> None:
-        """What the core tells the sender."""
+    def receive(self, event: RequestEvent, decided: float) -> None:
+        """Handle a message of the core to the sender."""
         match event.kind:
             case EventKind.GRANTED if event.grant is not None:
                 self._transmit(event.grant)
@@ -147,7 +147,7 @@ class _Request:
 
     def _sent(self, part: int, receivers: set[int]) -> None:
         del self._sessions[part]
-        self._blast.driver.tell(FinishAsked(self._key, part))
+        self._blast.driver.submit(FinishAsked(self._key, part))
         self._arrived(receivers)
 
     def _arrived(self, receivers: set[int]) -> None:
@@ -171,7 +171,7 @@ class _Request:
             session.lease_end += max(0.0, grant.lease - session.lease)
         session.lease = grant.lease
         if self._blast.terms.may_pause:
-            when, act = session.lease_end, self._tell_progress
+            when, act = session.lease_end, self._report_progress
         else:
             when, act = now + ASK_AT * (session.lease_end - now), self._ask_for_time
         self._simulation.clock.at(when, partial(self._in_lease, grant.part, session, session.lease_end, act))
@@ -180,9 +180,9 @@ class _Request:
         if self._sessions.get(part) is session and session.lease_end == lease_end:
             act(part, session)
 
-    def _tell_progress(self, part: int, session: _Session) -> None:
+    def _report_progress(self, part: int, session: _Session) -> None:
         reached = session.first_byte + session.bytes - math.ceil(self._simulation.bits_left(session.transfer) / 8)
-        self._blast.driver.tell(ProgressReported(self._key, part, reached))
+        self._blast.driver.submit(ProgressReported(self._key, part, reached))
 
     def _ask_for_time(self, part: int, session: _Session) -> None:
-        self._blast.driver.tell(ExtensionAsked(self._key, Extension(add_seconds=session.lease)))
+        self._blast.driver.submit(ExtensionAsked(self._key, Extension(add_seconds=session.lease)))

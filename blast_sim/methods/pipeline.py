@@ -26,6 +26,6 @@ def pipeline(world: World, multicast: Multicast) -> list[Phase]:
 
 
 def relays_along(world: World, edges: Sequence[Edge], bits: float) -> Relays:
-    """The hops between these servers for so much data, which may be less than a block."""
+    """Return the hops between these servers for the data, which may be less than a block."""
     hops = world.network.unicast([sender for sender, _ in edges], [receiver for _, receiver in edges])
     return Relays(edges, hops, min(8.0 * BLOCK, bits))

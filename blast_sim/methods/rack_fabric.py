@@ -1,7 +1,7 @@
-"""Replication inside the fabric that joins all servers, as `blast sim fabric` simulates it, at the rate measured there.
+"""Replication inside the fabric that joins all servers, at the rate measured by `blast sim fabric`.
 
-The fabric takes the place of the packet network between racks: what is sent takes the links of servers and, between
-them, nothing that other traffic of this simulator takes.
+The fabric replaces the packet network between racks: a transfer uses the links of servers and, between them, no link of
+this simulator's other traffic.
 """
 
 from __future__ import annotations

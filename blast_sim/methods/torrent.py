@@ -1,9 +1,9 @@
-"""Spark's TorrentBroadcast: what its block protocol does, block by block.
+"""Spark's TorrentBroadcast: its block protocol, block by block.
 
-The driver cuts the value into blocks of 4 MiB (`spark.broadcast.blockSize`). Every executor goes through all blocks in
-a random order of its own, one at a time: it asks the driver who holds the block, fetches it from one of these by lot
-(its own host's first; executors share none here), and, when it has it, tells the driver that it is a holder too.
-Compression, checksums and the time of the questions are not modeled: times are a lower bound.
+The driver cuts the value into blocks of 4 MiB (`spark.broadcast.blockSize`). Every executor fetches all blocks in its
+own random order, one at a time: it queries the driver for holders of the block, fetches it from a random one of them
+(its own host's first; executors share none here), and registers as a holder at the driver. Compression, checksums and
+the time of queries are not modeled: times are a lower bound.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ BLOCK = 4 << 20
 """Bytes."""
 
 ON_THE_WIRE = 1514 / 1448
-"""Bytes of Ethernet frames for a byte of data: an MTU of 1500 with TCP's timestamps. What an uplink carries."""
+"""Bytes of Ethernet frames per byte of data: an MTU of 1500 with TCP timestamps. An uplink carries frames."""
 
 
 class Torrent:
-    """TorrentBroadcast at work; `fetched_from` counts the bytes that each server has sent, over all broadcasts."""
+    """TorrentBroadcast; `fetched_from` counts the bytes that each server has sent, over all broadcasts."""
 
     def __init__(self, world: World) -> None:
         self.world = world

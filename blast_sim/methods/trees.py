@@ -1,13 +1,13 @@
 """Several balanced trees at once (`algorithms/balanced`), each with a part of the data in proportion to its rate.
 
-Servers pass on block by block what they get, and buffers are small against the data, so all edges of a tree have the
-rate of its slowest: a tree is one flow over all its edges. Its root paces it, so it never exceeds the rate it was
-planned with, and has less where others compete. The last block passes the edges of the longest path at their own
-rates (`blast_sim/flow/relays.py`), for hosts pace more than a block at once. Over a thin tree a block takes long: trees
-that would end after all others, and cost more by that than they bring, are left out.
+Servers forward block by block, and buffers are small compared with the data, so all edges of a tree have the rate of
+its slowest: a tree is one flow over all its edges. Its root paces it, so it never exceeds its planned rate, and gets
+less under contention. The last block passes the edges of the longest path at their own rates
+(`blast_sim/flow/relays.py`), because hosts pace more than one block at once. Over a thin tree a block takes long: trees
+that would end after all others, and cost more than they add, are left out.
 
-Trees are planned between racks, with what the links carry when nobody else is there; how the data is split stays as
-planned. Within a rack each tree is a chain, whose last server sends to the next racks.
+Trees are planned between racks, with the capacities of idle links; the split of the data stays as planned. Within a
+rack each tree is a chain, whose last server sends to the next racks.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ def trees(world: World, multicast: Multicast) -> list[Phase]:
     if len(chains) == 1:
         return pipeline(world, multicast)
     plan = planned(world.network.as_hosts(list(racks)))
-    ways = [list(_between(chains, tree)) for tree in plan.trees]
-    slowness = [_slowness(world, way) for way in ways]
+    paths = [list(_between(chains, tree)) for tree in plan.trees]
+    slowness = [_slowness(world, way) for way in paths]
     parts = worthwhile(multicast.bits, plan.rates, slowness)
     found = []
-    for way, bits, rate in zip(ways, parts, plan.rates, strict=False):
+    for way, bits, rate in zip(paths, parts, plan.rates, strict=False):
         relays = relays_along(world, way, bits)
         found.append(Phase(relays.flow, bits, rate_caps=rate, relays=relays))
     return found
 
 
 def worthwhile(bits: float, rates: Sequence[float], slowness: Sequence[float]) -> list[float]:
-    """What the first so many trees have to carry if they carry everything, for the number that is through first.
+    """Return the amounts for the first trees if they carry all data, for the number of trees that completes first.
 
-    The fastest tree comes first; over each the last server has a bit so many seconds after it was sent.
+    The fastest tree comes first; `slowness` is the delay in seconds of the last server of each tree.
     """
     splits = [_split(bits, rates[:used]) for used in range(1, len(rates) + 1)]
     return min(splits, key=lambda parts: max(map(_seconds, parts, rates, slowness)))

@@ -1,1 +1,1 @@
-"""What fabric to buy: prices, hardware, the program that chooses, static trees."""
+"""Fabric planning: prices, hardware, the optimization program, static trees."""

@@ -27,7 +27,7 @@ class Candidate:
 
 
 def pareto(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Those that no other one beats in both price and share served, the cheapest first."""
+    """Return the Pareto-optimal fabrics in price and share served, the cheapest first."""
     kept: list[Candidate] = []
     for candidate in sorted(candidates, key=lambda one: (one.bill.price, -one.served)):
         if not kept or candidate.served > kept[-1].served:
@@ -36,16 +36,16 @@ def pareto(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 def cheapest_serving(candidates: Sequence[Candidate], share_of_best: float) -> Candidate:
-    """The cheapest that serves at least this share of what the best one does."""
-    wanted = share_of_best * max(candidate.served for candidate in candidates)
-    good = [candidate for candidate in candidates if candidate.served >= wanted]
+    """Return the cheapest fabric that serves at least this share of the best one's."""
+    required = share_of_best * max(candidate.served for candidate in candidates)
+    good = [candidate for candidate in candidates if candidate.served >= required]
     return min(good, key=lambda candidate: candidate.bill.price)
 
 
 def best_for(candidates: Sequence[Candidate], max_price: float) -> Candidate:
-    """The one that serves most for at most this price. Raises WrongInput."""
+    """Return the fabric that serves the most for at most this price. Raises WrongInput."""
     affordable = [candidate for candidate in candidates if candidate.bill.price <= max_price]
     if not affordable:
-        least = min(candidate.bill.price for candidate in candidates)
-        raise WrongInput(f"--max-price {max_price:g} is too little: the cheapest fabric costs {least:g}")
+        cheapest = min(candidate.bill.price for candidate in candidates)
+        raise WrongInput(f"--max-price {max_price:g} is too low: the cheapest fabric costs {cheapest:g}")
     return max(affordable, key=lambda candidate: candidate.served)

@@ -1,9 +1,9 @@
-"""What to buy for a workload: fabrics proposed, tried on samples of the workload, priced and compared.
+"""The plan of a fabric for a workload: proposals, tried on samples of the workload, priced and compared.
 
-A linear program (`pool_program`) proposes pools of splitters. Each is allocated on every sample by the optimizer,
-limited by steps so that a plan repeats, and cut down to the splitters that were used. What counts is the mean share
-of the offered volume that one decision serves. Amplifiers are tried, before the splitters of one size after the other,
-where the workload has groups too wide for the light of a transceiver.
+A linear program (`pool_program`) proposes pools of splitters. The optimizer allocates every sample on each, limited by
+steps so that a plan is repeatable, and unused splitters are removed. The objective is the mean share of the offered
+volume that one decision serves. Amplifiers are tried, before the splitters of one size after the other, if the workload
+has groups too wide for the power of a transceiver.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """How far light reaches: leaves of the `widest` group, and shares of the offered volume.
+    """The reach of the power budget: leaves of the `widest` group, and shares of the offered volume.
 
-    `too_wide` has no passive tree of any splitters on offer, `amplified` of it has one behind an amplifier.
+    `too_wide` has no passive tree of any offered splitters, `amplified` of it has one with an amplifier.
     """
 
     widest: int
@@ -67,7 +67,7 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class NextPiece:
-    """What adding one thing to a fabric costs (None: no switch of the table has room) and gains in share served."""
+    """The price (None: no switch of the table has room) and gain in share served of one more piece."""
 
     what: str
     price: float | None
@@ -85,7 +85,7 @@ class Planner:
         self._amplifiable = tuple(question.prices.splitters) if self.reach.amplified else ()
 
     def proposals(self, ports: int) -> list[Hardware]:
-        """Fabrics with so many ports per rack, the cheapest first; none if no switch connects so many."""
+        """Return fabrics with this number of ports per rack, the cheapest first; none if no switch has enough ports."""
         prices, empty = self._question.prices, Hardware(self._question.racks, ports, {}, self._question.packed)
         base = bill(empty, prices)
         if base is None:
@@ -102,9 +102,9 @@ class Planner:
         return found
 
     def tried(self, hardware: Hardware, directional: bool | None = None) -> Candidate | None:
-        """The fabric without what it never uses, judged; None if no switch of the table has enough ports.
+        """Return the evaluated fabric without unused parts; None if no switch of the table has enough ports.
 
-        `directional` replaces what the samples say about it.
+        `directional` replaces the samples' setting.
         """
         if bill(hardware, self._question.prices) is None:
             return None
@@ -114,7 +114,7 @@ class Planner:
         bounds = [math.inf if one.bound is None else one.bound for one in found]
         smaller = hardware.with_pool(_max_used([pieces for _, pieces in one.selection] for one in found))
         cost = bill(smaller, self._question.prices)
-        assert cost is not None, "what needs fewer ports fits as well"
+        assert cost is not None, "a fabric with fewer ports fits as well"
         return Candidate(
             smaller,
             cost,
@@ -124,7 +124,7 @@ class Planner:
         )
 
     def next_pieces(self, chosen: Candidate) -> Iterator[NextPiece]:
-        """What one more piece of each kind would add to this fabric."""
+        """Yield the gain of one more piece of each kind for this fabric."""
         hardware = chosen.hardware
         for fan_out in self._question.prices.splitters:
             pool = {**hardware.pool, fan_out: hardware.pool.get(fan_out, 0) + 1}
@@ -137,13 +137,13 @@ class Planner:
         if not chosen.directional and not any(sample.loop_leaf for sample in self._question.samples):
             yield self._gain("directional ports (a setting)", chosen, hardware, directional=True)
 
-    def _gain(self, what: str, chosen: Candidate, more: Hardware, directional: bool | None = None) -> NextPiece:
+    def _gain(self, name: str, chosen: Candidate, more: Hardware, directional: bool | None = None) -> NextPiece:
         better, cost = self.tried(more, directional), bill(more, self._question.prices)
         if better is None or cost is None:
-            return NextPiece(what, None, None, None)
-        # What served a sample before still does with more: less is the optimizer's fault.
+            return NextPiece(name, None, None, None)
+        # More pieces never serve less of a sample: a loss is the optimizer's.
         gain = fmean(max(0.0, new - old) for new, old in zip(better.shares, chosen.shares, strict=True))
-        return NextPiece(what, cost.price - chosen.bill.price, cost.watts - chosen.bill.watts, gain)
+        return NextPiece(name, cost.price - chosen.bill.price, cost.watts - chosen.bill.watts, gain)
 
     def _find_reach(self) -> Reach:
         """Of every group alone, whatever else wants the splitters."""
@@ -155,7 +155,7 @@ class Planner:
         return Reach(max(shares), sum(map(shares.__getitem__, dark)), sum(map(shares.__getitem__, lit)))
 
     def _shares_by_leaves(self) -> Mapping[int, float]:
-        """Leaves of a tree to the mean share of the offered volume of the groups that need so many."""
+        """Return the mean share of the offered volume by the number of leaves of a tree."""
         samples, shares = self._question.samples, defaultdict[int, float](float)
         for sample in samples:
             volume = sum(request.weight for request in sample.requests) * len(samples)
@@ -194,7 +194,7 @@ class Planner:
 
 
 def _max_used(samples: Iterable[Iterable[Pieces]]) -> dict[int, int]:
-    most: Counter[int] = Counter()
+    maxima: Counter[int] = Counter()
     for sample in samples:
-        most |= Counter(fan_out for pieces in sample for fan_out in pieces)
-    return dict(sorted(most.items()))
+        maxima |= Counter(fan_out for pieces in sample for fan_out in pieces)
+    return dict(sorted(maxima.items()))

@@ -1,4 +1,4 @@
-"""`blast fabric plan`: what it reads, does and prints."""
+"""`blast fabric plan`: its input, execution and output."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from blast_sim.planning.static_trees import static_trees
 OPTIONS = (
     "racks", "groups", "samples", "ports", "directional", "max_splitters_per_tree", "counting", "serve", "max_price",
 )  # fmt: skip
-"""Options that the plan depends on, beside the workload and the prices."""
+"""Options that affect the plan, besides the workload and the prices."""
 
 
 def run(arguments: argparse.Namespace) -> None:
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _origin(arguments: argparse.Namespace) -> Origin:
-    """What the plan is an answer to: a workload's name or file, the price table, and the options."""
+    """Return the request of the plan: a workload's name or file, the price table, and the options."""
     request = {option: getattr(arguments, option) for option in OPTIONS}
     named = is_family(arguments.workload)
     request["workload"] = (
@@ -68,13 +68,15 @@ def _samples(arguments: argparse.Namespace) -> list[Instance]:
     if not is_family(name) and Path(name).exists():
         samples = from_file(Path(name), racks)
     elif racks is None:
-        raise WrongInput("--racks is missing: a named workload can have any number of them")
+        raise WrongInput("--racks is missing: a workload family needs the number of racks")
     else:
         samples = from_family(name, racks, arguments.groups or max(1, racks // 2), arguments.samples)
     if not arguments.directional:
         return samples
     if samples[0].loop_leaf:
-        raise WrongInput("--directional does not go with loop_leaf: the sender's receiver has one use only")
+        raise WrongInput(
+            "--directional excludes loop_leaf, which occupies the sender's receiver: leave out one of them"
+        )
     return [replace(sample, directional=True) for sample in samples]
 
 

@@ -1,4 +1,4 @@
-"""The answer of `blast fabric plan` as text and as JSON."""
+"""The result of `blast fabric plan` as text and as JSON."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from blast_sim.planning.static_trees import StaticTrees
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the command found: fabrics worth their price, the `chosen` one, what would come next, and static trees.
-
-    `too_many_ports` are the numbers of ports per rack for which the price table has no switch.
+    """The result: Pareto-optimal fabrics, the `chosen` one, the gain of further pieces, and static trees.
+    `too_many_ports` lists the numbers of ports per rack for which the price table has no switch.
+        `too_many_ports` are the numbers of ports per rack for which the price table has no switch.
     """
 
     too_many_ports: Sequence[int]
@@ -30,12 +30,12 @@ class Answer:
     claims: Sequence[Claim]
 
     def cheapest_as_good(self, step: StaticTrees) -> float | None:
-        """The price of the cheapest fabric with an optical switch that serves as much; None if none does."""
+        """Return the price of the cheapest switched fabric that serves as much, or None if there is none."""
         return min((one.bill.price for one in self.fabrics if one.served >= step.served), default=None)
 
 
 def as_json(answer: Answer) -> dict[str, object]:
-    """Everything, as JSON knows it."""
+    """Return the whole result as a JSON object."""
     return {
         "ports_per_rack_too_many": list(answer.too_many_ports),
         "fabrics": [_fabric(candidate) for candidate in answer.fabrics],
@@ -87,7 +87,7 @@ def _fabric(candidate: Candidate) -> dict[str, object]:
 
 
 def as_text(answer: Answer, prices: Prices) -> str:
-    """Everything, as tables for people."""
+    """Return the whole result as tables."""
     fabrics = [
         [
             "*" if candidate is answer.chosen else "",
@@ -110,26 +110,26 @@ def as_text(answer: Answer, prices: Prices) -> str:
     header = ["", "PORTS/RACK", "SPLITTERS", "SWITCH PORTS", "PRICE", "WATTS", "SERVED", "AT MOST"]
     return "\n".join(
         (
-            "Fabrics that no other one beats in both price and volume served (* chosen):",
+            "Pareto-optimal fabrics by price and volume served (* chosen):",
             table(header, fabrics),
             *left_out,
             "\nTo buy:",
-            table(["WHAT", "COUNT", "PRICE", "WATTS"], [*bill, ["together", "", *_cost(answer.chosen.bill)]]),
-            f"\n{amplifiers_told(answer.reach, answer.chosen.hardware, prices)}",
-            "\nThe next piece:",
-            table(["WHAT", "PRICE", "WATTS", "MORE SERVED"], [_next(piece) for piece in answer.next_pieces]),
-            "\nInstead, static trees: splitters fixed between ToRs, no optical switch, one group at a time on each:",
+            table(["PIECE", "COUNT", "PRICE", "WATTS"], [*bill, ["total", "", *_cost(answer.chosen.bill)]]),
+            f"\n{amplifier_summary(answer.reach, answer.chosen.hardware, prices)}",
+            "\nGain of one more piece:",
+            table(["PIECE", "PRICE", "WATTS", "MORE SERVED"], [_next(piece) for piece in answer.next_pieces]),
+            "\nAlternative, static trees (splitters fixed between ToRs, no optical switch, one group at a time each):",
             _static(answer),
-            "\nThe paper on costs and power, and this plan:",
-            table(["SECTION", "PAPER", "HERE"], [[one.section, one.paper, one.here] for one in answer.claims]),
+            "\nCosts and power, paper and this plan:",
+            table(["SECTION", "PAPER", "THIS PLAN"], [[one.section, one.paper, one.here] for one in answer.claims]),
         )
     )
 
 
-def amplifiers_told(reach: Reach, hardware: Hardware, prices: Prices) -> str:
-    """Whether amplifiers are bought, and why."""
+def amplifier_summary(reach: Reach, hardware: Hardware, prices: Prices) -> str:
+    """Return whether the plan has amplifiers, and the reason."""
     if prices.light is None:
-        return "Amplifiers: none. Without a [light] budget in the price table no tree lacks light."
+        return "Amplifiers: none. The price table has no [light] budget, so no tree is too wide."
     budget = f"{prices.light.budget_db:g} dB"
     if not reach.too_wide:
         leaves = f"the widest of {reach.widest} leaves" if reach.widest > 1 else "each of one leaf"
@@ -138,15 +138,15 @@ def amplifiers_told(reach: Reach, hardware: Hardware, prices: Prices) -> str:
     if hardware.amplifiers:
         return f"Amplifiers: {hardware.amplifiers}, before the 1:{hardware.amplified} splitters: {needed}."
     if prices.amplifier is None:
-        return f"Amplifiers: none, as the price table has none. {needed}."
+        return f"Amplifiers: none. {needed}; add an amplifier to the price table to serve it."
     if not reach.amplified:
-        return f"Amplifiers: none. {needed}, and none behind an amplifier."
+        return f"Amplifiers: none. {needed}, and no tree with an amplifier either."
     return f"Amplifiers: none in the chosen fabric. {needed}; amplifiers could light {reach.amplified:.1%}."
 
 
 def _static(answer: Answer) -> str:
     if not answer.static:
-        return "none: no multicast that splitters on offer have light for comes again from the same rack."
+        return "none: no rack repeats a multicast that the listed splitters can serve."
     rows = [
         [
             str(len(step.trees)),
@@ -158,15 +158,15 @@ def _static(answer: Answer) -> str:
         ]
         for step in answer.static
     ]
-    return table(["TREES", "THE LAST ONE", "RACKS", "PRICE", "WATTS", "SERVED", "SWITCHED FABRIC FOR AS MUCH"], rows)
+    return table(["TREES", "LAST TREE", "RACKS", "PRICE", "WATTS", "SERVED", "PRICE OF EQUAL SWITCHED FABRIC"], rows)
 
 
 def _splitters(hardware: Hardware) -> str:
-    said = (
+    texts = (
         f"{count} x 1:{fan_out}{' amplified' * (fan_out == hardware.amplified)}"
         for fan_out, count in hardware.pool.items()
     )
-    return ", ".join(said) or "none"
+    return ", ".join(texts) or "none"
 
 
 def _cost(bought: Bill) -> tuple[str, str]:
@@ -175,5 +175,5 @@ def _cost(bought: Bill) -> tuple[str, str]:
 
 def _next(piece: NextPiece) -> list[str]:
     if piece.price is None or piece.watts is None or piece.gain is None:
-        return [piece.what, "no optical switch of the price table has the ports for it", "", ""]
+        return [piece.what, "no optical switch of the price table has enough ports", "", ""]
     return [piece.what, f"{piece.price:+,.0f}", f"{piece.watts:+,.0f}", f"{piece.gain:+.2%}"]

@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from blast_sim.planning.prices import Item, Prices
 
 RACK_PORT, SWITCH = "optical port of a ToR", "optical switch"
-"""What a bill calls them; a switch with its ports behind it."""
+"""Names of pieces in a bill; a switch with its ports behind it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """So many racks with so many optical ports each, and splitters by ways, on one optical switch.
+    """Racks with optical ports, and splitters by fan-out, on one optical switch.
 
-    `packed`: the input of a splitter shares a pair of switch ports with one of its outputs, so that 1:N takes N ports
-    and not N + 1 as in the paper. `amplified`: the size whose splitters have an amplifier before them (None: none has).
+    `packed`: the input of a splitter shares a duplex switch port with one of its outputs, so that 1:N takes N ports and
+    not N + 1 as in the paper. `amplified`: the size whose splitters have an amplifier before them (None: none has).
     """
 
     racks: int
@@ -64,13 +64,13 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What to buy."""
+    """The pieces to buy."""
 
     lines: tuple[Line, ...]
 
     @property
     def price(self) -> float:
-        """Of everything."""
+        """The total price."""
         return sum(line.price for line in self.lines)
 
     @property
@@ -100,7 +100,7 @@ def bill(hardware: Hardware, prices: Prices) -> Bill | None:
 
 
 def glass(pool: Mapping[int, int], amplifiers: int, prices: Prices) -> Iterator[Line]:
-    """The lines of these splitters, and of so many amplifiers."""
+    """Yield the lines of these splitters and amplifiers."""
     for fan_out, count in sorted(pool.items()):
         if count:
             yield Line(f"1:{fan_out} splitter", count, prices.splitters[fan_out].item)

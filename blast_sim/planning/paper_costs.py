@@ -1,4 +1,4 @@
-"""What the Blast paper says of costs and power (sections II-A, II-B), and what a plan comes to."""
+"""The Blast paper's statements on costs and power (sections II-A, II-B), compared with a plan."""
 
 from __future__ import annotations
 
@@ -30,21 +30,25 @@ def claims(prices: Prices, chosen: Candidate, static: Sequence[StaticTrees]) -> 
     sizes = ", ".join(f"1:{fan_out} {offer.item.price:,g}" for fan_out, offer in prices.splitters.items())
     yield Claim("II-A", "splitters: 1:4 $40, 1:16 $80, 1:64 $250", f"price table: {sizes or 'none'}")
     amplifier = prices.amplifier
-    told = "none" if amplifier is None else f"{amplifier.item.price:,g}"
-    yield Claim("II-A", "an amplifier: roughly $1,000", f"price table: {told}; bought: {chosen.hardware.amplifiers}")
+    listed_price = "none" if amplifier is None else f"{amplifier.item.price:,g}"
+    yield Claim(
+        "II-A", "an amplifier: roughly $1,000", f"price table: {listed_price}; bought: {chosen.hardware.amplifiers}"
+    )
     yield Claim("II-B", "static trees against hot spots: a few thousand dollars", _static(static))
     listed = next((offer for offer in prices.switches if offer.ports == PAPERS_SWITCH_PORTS), None)
-    told = "no such switch" if listed is None else f"{listed.item.price:,g}"
-    yield Claim("II-B", "a 320-port MEMS switch: $85,000", f"price table: {told}; bought: {_switch(chosen.bill)}")
+    listed_price = "no such switch" if listed is None else f"{listed.item.price:,g}"
+    yield Claim(
+        "II-B", "a 320-port MEMS switch: $85,000", f"price table: {listed_price}; bought: {_switch(chosen.bill)}"
+    )
     yield Claim("II-B", "the whole region of a moderate-scale cluster: around $100,000", _region(chosen))
     papers = bill(PAPERS_FABRIC, prices) if PAPERS_FABRIC.pool.keys() <= prices.splitters.keys() else None
     yield Claim(
         "VI-A", "120 racks, 40 1:4 splitters, 320 ports (no price)", "no bill" if papers is None else _sum(papers)
     )
-    told = "none" if amplifier is None else f"{amplifier.item.watts:,g} W"
+    listed_price = "none" if amplifier is None else f"{amplifier.item.watts:,g} W"
     yield Claim("II-B", "power of a transceiver: 1 to 3.5 W", f"price table: {prices.rack_port.watts:,g} W")
     yield Claim("II-B", "power of a 320-port switch: 50 W", f"bought: {_watts(chosen.bill)}")
-    yield Claim("II-B", "power of an amplifier: on the order of tens of watts", f"price table: {told}")
+    yield Claim("II-B", "power of an amplifier: on the order of tens of watts", f"price table: {listed_price}")
 
 
 def _static(steps: Sequence[StaticTrees]) -> str:

@@ -21,10 +21,10 @@ from blast_sim.planning.prices import AmplifierOffer, LightBudget, Prices
 
 @dataclass(frozen=True)
 class Offer:
-    """The splitters that trees are made of, at most `most` of each size in one tree.
+    """The splitters of trees, at most `most` of each size in one tree.
 
-    `price_of` by ways: what one costs in place. One way through the optical switch loses `pass_loss_db`; a tree has
-    `max_splitters_per_tree` at most (None: no limit).
+    `price_of` maps fan-out to the installed price. A pass through the optical switch loses `pass_loss_db`; a tree has
+    at most `max_splitters_per_tree` splitters (None: no limit).
     """
 
     price_of: Mapping[int, float]
@@ -53,7 +53,7 @@ def tree_choice(prices: Prices, offer: Offer, amplified: int | None = None) -> C
 
 
 class _Trees:
-    """The trees from light of so many dB as is `launched`; with `first` only those that begin with this size."""
+    """The trees for a launch power of `launched` dB; with `first` only trees that begin with this size."""
 
     def __init__(
         self, prices: Prices, light: LightBudget, offer: Offer, launched: float = 0.0, first: int | None = None
@@ -76,7 +76,7 @@ class _Trees:
         self._entries = cache(self._find_entries)
 
     def choose(self, leaves: int, pool: Mapping[int, int]) -> Pieces | None:
-        """The cheapest tree with so many leaves that `pool` can pay for, or None."""
+        """Return the cheapest tree with `leaves` leaves that `pool` can supply, or None."""
         if self._first is not None and not pool.get(self._first):
             return None
         if self._first is None:
@@ -107,7 +107,7 @@ class _Trees:
 
     @cached_property
     def _below_a_output(self) -> Catalog:
-        """Trees from the light of an output of the first splitter, a single leaf among them."""
+        """The trees from an output of the first splitter, including a single leaf."""
         first = next(piece for piece in self._supply if piece.fan_out == self._first)
         slot = first.hung(self._budget.root, self._budget.switch)
         assert slot is not None, "nothing is overdriven where nothing has a limit"
@@ -115,7 +115,7 @@ class _Trees:
 
 
 def _as_if_launched(amplifier: AmplifierOffer, offer: Offer) -> float:
-    """What a transmitter would have to launch for as much light before the first splitter as the amplifier gives."""
+    """Return the launch power of a transmitter that equals the amplifier's output before the first splitter."""
     passed = Amplifier("amplifier", (amplifier.gain_db,) * 3, amplifier.max_output_db).after(
         Light(-offer.pass_loss_db, -offer.pass_loss_db, -offer.pass_loss_db)
     )

@@ -46,7 +46,7 @@ class PoolProgram:
             _add_sample(rows, sample, [size.fan_out for size in sizes], len(samples))
         self._bought = [rows.column(0.0, math.inf) for _ in sizes]
         for place, column in enumerate(self._bought):
-            # Each sample has a row of its own for each size: what it uses, less what is bought.
+            # Each sample has a row of its own for each size: its use, less the number bought.
             for row in rows.shared[sizes[place].fan_out]:
                 rows.put(row, column, -1.0)
         ports = rows.row(max(0.0, max_ports))
@@ -71,7 +71,7 @@ class PoolProgram:
 
 
 def _whole(amounts: Mapping[Size, float], max_ports: int) -> dict[int, int]:
-    """Rounded up; where the switch has no ports for that, what was rounded most is rounded down first."""
+    """Rounded up; where the switch has no ports for that, the largest roundings are undone first."""
     counts = {size: math.ceil(amount - ROUNDING) for size, amount in amounts.items()}
     for size in sorted(counts, key=lambda size: amounts[size] - counts[size]):
         if sum(count * each.switch_ports for each, count in counts.items()) > max_ports:
@@ -81,17 +81,17 @@ def _whole(amounts: Mapping[Size, float], max_ports: int) -> dict[int, int]:
 
 @dataclass(slots=True)
 class _Rows:
-    """A program being written down, row by row; `shared` are the rows of each size of splitter."""
+    """A program under construction, row by row; `shared` are the rows of each size of splitter."""
 
     costs: list[float] = field(default_factory=list)
-    most: list[float] = field(default_factory=list)
+    upper: list[float] = field(default_factory=list)
     limits: list[float] = field(default_factory=list)
     entries: list[list[tuple[int, float]]] = field(default_factory=list)
     shared: Mapping[int, list[int]] = field(default_factory=lambda: defaultdict(list))
 
-    def column(self, cost: float, most: float) -> int:
+    def column(self, cost: float, upper: float) -> int:
         self.costs.append(cost)
-        self.most.append(most)
+        self.upper.append(upper)
         return len(self.costs) - 1
 
     def row(self, limit: float) -> int:
@@ -118,7 +118,7 @@ class _Rows:
             0.0,
             np.array(self.costs, np.float64),
             np.zeros(columns),
-            np.array(self.most, np.float64),
+            np.array(self.upper, np.float64),
             np.full(rows, -np.inf),
             np.array(self.limits, np.float64),
             starts.astype(np.int32),

@@ -1,4 +1,4 @@
-"""The price table: what hardware costs, draws and loses, as a user edits it."""
+"""The price table: price, power and loss of hardware, as a user edits it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from blast_sim.base.wrong_input import WrongInput, entry_of, list_of, number, wh
 
 MAX_PRICE = 1e9
 MAX_PORTS = 1_000_000
-MAX_WAYS = 4096
+MAX_FAN_OUT = 4096
 MAX_DB = 200.0
 
 
@@ -26,7 +26,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class SwitchOffer:
-    """An optical circuit switch with so many ports."""
+    """An optical circuit switch with `ports` ports."""
 
     ports: int
     item: Item
@@ -42,7 +42,7 @@ class SplitterOffer:
 
 @dataclass(frozen=True, slots=True)
 class LightBudget:
-    """The dB that may be lost from a sender to a receiver, and those that a pass through the switch loses."""
+    """The allowed loss from a sender to a receiver in dB, and the loss of a pass through the switch."""
 
     budget_db: float
     pass_loss_db: float
@@ -136,7 +136,7 @@ def _splitter(value: object, place: int, with_light: bool) -> tuple[int, Splitte
     where = f"splitter number {place + 1}"
     needed, optional = (("loss_db",), ()) if with_light else ((), ("loss_db",))
     entry = entry_of(value, where, ("fan_out", "price", "watts", *needed), optional)
-    fan_out = whole(entry["fan_out"], f"{where}: ways", 2, MAX_WAYS)
+    fan_out = whole(entry["fan_out"], f"{where}: ways", 2, MAX_FAN_OUT)
     return fan_out, SplitterOffer(
         _item(entry, where), number(entry.get("loss_db", 0), f"{where}: loss_db", 0.0, MAX_DB)
     )

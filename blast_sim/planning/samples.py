@@ -1,4 +1,4 @@
-"""The samples of a workload that a fabric is planned for: of a named family, or the requests of an instance file."""
+"""The samples of a workload: instances of a workload family, or the requests of an instance file."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from blast_sim.base.wrong_input import WrongInput
 
 
 def from_family(name: str, racks: int, groups: int, samples: int) -> list[Instance]:
-    """Instances of the family with seeds 0, 1, …; their ports and splitters are the family's. Raises WrongInput."""
+    """Return instances of a family with seeds 0, 1, … and its ports and splitters. Raises WrongInput."""
     if not is_family(name):
         known = ", ".join(workloads.FAMILIES)
         near = difflib.get_close_matches(name.removesuffix("+uni"), workloads.FAMILIES, n=1, cutoff=0.4)
         hint = f"did you mean {near[0]!r}?" if near else f"families are {known}"
-        raise WrongInput(f"--workload {name!r} is neither a file nor a family of workloads: {hint}")
-    too_small = WrongInput(f"the workload {name} has no requests of {groups} groups on {racks} racks: take more racks")
+        raise WrongInput(f"--workload {name!r} is neither a file nor a workload family: {hint}")
+    too_small = WrongInput(f"the workload {name} has no requests of {groups} groups on {racks} racks: use more racks")
     try:
         made = [workloads.instance(name, seed, racks, groups) for seed in range(samples)]
     except ValueError:
@@ -30,20 +30,24 @@ def from_family(name: str, racks: int, groups: int, samples: int) -> list[Instan
 
 
 def is_family(name: str) -> bool:
-    """Whether this names a family of workloads."""
+    """Return whether this names a workload family."""
     return name.removesuffix("+uni") in workloads.FAMILIES
 
 
 def from_file(path: Path, racks: int | None) -> list[Instance]:
-    """The requests of an instance file as the one sample, on so many racks (None: the file's). Raises WrongInput."""
+    """Return the requests of an instance file as the one sample, on `racks` racks (None: the file's). Raises
+    WrongInput.
+    """
     instance = read_instance(path)
     if not instance.requests:
-        raise WrongInput(f"{path} has no requests to plan for")
+        raise WrongInput(f"{path} has no requests: add at least one")
     if racks is None:
         return [instance]
     for request in instance.requests:
         if max(request.racks) >= racks:
-            raise WrongInput(f"request {request.name!r} has rack {max(request.racks)}, but --racks says {racks}")
+            raise WrongInput(
+                f"request {request.name!r} has rack {max(request.racks)}, but --racks is {racks}: use more racks"
+            )
     return [replace(instance, ports=(1,) * racks)]
 
 

@@ -1,11 +1,11 @@
-"""Static trees for groups that come again: splitters fixed between ToRs, without an optical switch (Blast, II-A, II-B).
+"""Static trees for recurring groups: splitters fixed between ToRs, without an optical switch (Blast, II-A, II-B).
 
-Model. Every sample is a moment at which the workload's requests compete. A static tree leads from a port of its own at
-one ToR to ports of their own at others, and serves one request at a time: in each sample the heaviest one that starts
-at its root, has all its receivers among its leaves, and is not served by another static tree. Trees are considered for
-the groups of the samples as they are. A group that serves something in one of several samples only does not come again.
-They are bought one after the other, each time the one that serves most for its price. What an optical switch would
-serve beside them is not part of this.
+Model. In every sample the workload's requests compete at one time. A static tree leads from a separate port of one ToR
+to separate ports of others, and serves one request at a time: in each sample the heaviest one that starts at its root,
+has all its receivers among its leaves, and is not served by another static tree. Candidates are the groups of the
+samples. A group that serves a request in only one of several samples does not recur. Trees are bought one after the
+other, each time the one with the highest served volume per price. An additional optical switch is not part of this
+model.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_TREES = 8
 """Static trees that are proposed: they are for hot spots."""
 
 MAX_GROUPS = 500
-"""Groups that are considered, those with most volume."""
+"""Maximum number of groups considered, by volume."""
 
 _Group = tuple[int, frozenset[int]]
 """(rack of the sender, racks of the receivers)"""
@@ -45,7 +45,7 @@ class StaticTree:
 
 @dataclass(frozen=True, slots=True)
 class StaticTrees:
-    """The first so many trees, what they cost together, and the share of each sample's volume that they serve."""
+    """The first trees, their total price, and the share of each sample's volume that they serve."""
 
     trees: tuple[StaticTree, ...]
     bill: Bill
@@ -58,18 +58,18 @@ class StaticTrees:
 
     @property
     def racks(self) -> int:
-        """How many racks they join."""
+        """The number of racks that they join."""
         return len({rack for tree in self.trees for rack in (tree.root, *tree.leaves)})
 
 
-def static_trees(samples: Sequence[Instance], prices: Prices, most: int = MAX_TREES) -> Iterator[StaticTrees]:
-    """The best tree, the best two, … up to `most`, or until no group that comes again is left."""
+def static_trees(samples: Sequence[Instance], prices: Prices, max_trees: int = MAX_TREES) -> Iterator[StaticTrees]:
+    """Yield the best tree, the best two, … up to `max_trees`, or until no recurring group is left."""
     volumes = [sum(request.weight for request in sample.requests) for sample in samples]
     candidates = list(_candidates(samples, prices))
     bought: list[StaticTree] = []
     served: list[set[str]] = [set() for _ in samples]
     shares = [0.0] * len(samples)
-    while len(bought) < most:
+    while len(bought) < max_trees:
         ranked = [(_worth(one, served, volumes), -place) for place, one in enumerate(candidates)]
         worth, place = max(ranked, default=(0.0, 0))
         if worth <= 0:
@@ -92,19 +92,19 @@ class _Candidate:
     covered: Sequence[Sequence[Request]]
 
     def heaviest(self, served: Sequence[Set[str]]) -> list[Request | None]:
-        """What it serves in each sample beside those that are served."""
+        """Return the request that it serves in each sample, in addition to served ones."""
         left = zip(self.covered, served, strict=True)
         return [next((one for one in covered if one.name not in done), None) for covered, done in left]
 
 
 def _worth(candidate: _Candidate, served: Sequence[Set[str]], volumes: Sequence[float]) -> float:
-    """The share of the volume that it adds, for its price."""
+    """Return the share of the volume that it adds, for its price."""
     adds = zip(candidate.heaviest(served), volumes, strict=True)
     return fmean(0.0 if one is None else one.weight / volume for one, volume in adds) / max(candidate.price, 1e-9)
 
 
 def _candidates(samples: Sequence[Instance], prices: Prices) -> Iterator[_Candidate]:
-    """Trees for the groups that come again, of those with most volume."""
+    """Yield trees for recurring groups among those with the highest volume."""
     asked = [_by_sender(sample) for sample in samples]
     volume = defaultdict[_Group, float](float)
     for sample in samples:
@@ -130,15 +130,17 @@ def _by_sender(sample: Instance) -> Mapping[int, Sequence[Request]]:
 
 
 class _Glass:
-    """The cheapest splitters of a tree that nothing but glass joins; amplified where there is not enough light."""
+    """The cheapest splitters of a tree without an optical switch; amplified if the power is too low."""
 
     def __init__(self, prices: Prices, max_leaves: int) -> None:
-        self._prices, self._most = prices, max_leaves
+        self._prices, self._max_leaves = prices, max_leaves
         self._choice, self.of = cache(self._find_choice), cache(self._find)
 
     def _find(self, leaves: int) -> tuple[Pieces, int] | None:
-        """The splitters, and how many of them have an amplifier; None if no tree has light for so many leaves."""
-        plenty = dict.fromkeys(self._prices.splitters, self._most)
+        """Return the splitters and the number of amplifiers; None if no tree with `leaves` leaves is within the power
+        budget.
+        """
+        plenty = dict.fromkeys(self._prices.splitters, self._max_leaves)
         passive = self._choice(None)(leaves, plenty)
         if passive is not None:
             return passive, 0
@@ -152,7 +154,7 @@ class _Glass:
         price_of = {
             fan_out: o.item.price + each * (fan_out == amplified) for fan_out, o in self._prices.splitters.items()
         }
-        return tree_choice(self._prices, Offer(price_of, self._most, 0.0), amplified)
+        return tree_choice(self._prices, Offer(price_of, self._max_leaves, 0.0), amplified)
 
 
 def _price(lines: Iterable[Line]) -> float:

@@ -1,4 +1,4 @@
-"""Checks of what plug-ins return: a wrong value is the plug-in's error, and not one far away in the simulator."""
+"""Checks of the values that plug-ins return, so that errors are attributed to the plug-in and not to the simulator."""
 
 from __future__ import annotations
 
@@ -15,57 +15,95 @@ from blast_sim.plugins.interface import MethodFunction
 
 
 class CheckedPolicy(Policy):
-    """A policy from outside the package, whose answers are numbers."""
+    """A policy plug-in whose return values are checked."""
 
     def __init__(self, name: str, inner: Policy) -> None:
         self._name = name
         self._inner = inner
 
     def key(self, job: Job, now: float, state: State) -> float:
-        """As the policy has it."""
+        """Return the checked key of a job.
+
+        Parameters
+        ----------
+        job : Job
+            The job to rank.
+        now : float
+            The current time in seconds.
+        state : State
+            Set-up time and accounts of tenants.
+
+        Returns
+        -------
+        float
+            Lower goes first.
+
+        Raises
+        ------
+        PluginFailed
+            The plug-in returned no number.
+        """
         return self._number("key", self._inner.key(job, now, state))
 
     def objective(self, job: Job, state: State) -> float:
-        """As the policy has it."""
+        """Return the checked objective of a job. Raises PluginFailed if it is no number."""
         return self._number("objective", self._inner.objective(job, state))
 
     def fewest_receivers(self, job: Job) -> int:
-        """As the policy has it."""
+        """Return the checked minimum number of receivers. Raises PluginFailed if it is no whole number."""
         found = self._inner.fewest_receivers(job)
         if not isinstance(found, numbers.Integral):
             raise self._wrong("fewest_receivers", found, "a whole number")
         return int(found)
 
     def quantum(self, job: Job) -> float | None:
-        """As the policy has it."""
+        """Return the checked quantum in seconds, or None. Raises PluginFailed if it is no number."""
         found = self._inner.quantum(job)
         return None if found is None else self._number("quantum", found)
 
     def max_wait(self, job: Job) -> float:
-        """As the policy has it."""
+        """Return the checked maximum wait in seconds. Raises PluginFailed if it is no number."""
         return self._number("max_wait", self._inner.max_wait(job))
 
-    def _number(self, what: str, found: object) -> float:
+    def _number(self, method: str, found: object) -> float:
         if not isinstance(found, numbers.Real) or math.isnan(found):
-            raise self._wrong(what, found, "a number")
+            raise self._wrong(method, found, "a number")
         return float(found)
 
-    def _wrong(self, what: str, found: object, wanted: str) -> PluginFailed:
+    def _wrong(self, method: str, found: object, expected: str) -> PluginFailed:
         return PluginFailed(
-            f"the policy {self._name} returned {shown(found)} from {what}, which must be {wanted}. This is an error of "
-            "the plug-in, not of Blast: correct it there"
+            f"the policy {self._name} returned {shown(found)} from {method}, which must be {expected}. This is an "
+            "error of the plug-in, not of Blast: correct it there"
         )
 
 
 class CheckedPhases:
-    """A method from outside the package, whose answers are phases."""
+    """A method plug-in whose phases are checked."""
 
     def __init__(self, name: str, inner: MethodFunction) -> None:
         self._name = name
         self._inner = inner
 
     def __call__(self, world: World, multicast: Multicast) -> Sequence[Phase]:
-        """As the method has it."""
+        """Return the checked phases of a multicast.
+
+        Parameters
+        ----------
+        world : World
+            The network and the random numbers of the run.
+        multicast : Multicast
+            The sender, the receivers and the data.
+
+        Returns
+        -------
+        sequence of Phase
+            As the plug-in returned them.
+
+        Raises
+        ------
+        PluginFailed
+            The plug-in returned no list of phases.
+        """
         found = self._inner(world, multicast)
         if not isinstance(found, Sequence) or not all(isinstance(phase, Phase) for phase in found):
             raise PluginFailed(

@@ -1,9 +1,9 @@
 """The interface of plug-ins, version 1.
 
-A plug-in states the version that it was written for: `interface = 1`, in its class or in its module. A later version
-of Blast that changes what is described here gets another number, and refuses plug-ins of this one with a sentence.
+A plug-in declares the version that it was written for: `interface = 1`, in its class or in its module. A later version
+of Blast that changes this interface gets another number, and rejects plug-ins of this one with a message.
 
-A **policy** is a subclass of `Policy` that needs no arguments. Its `key` orders the jobs that wait for light:
+A **policy** is a subclass of `Policy` whose constructor takes no arguments. Its `key` orders the waiting jobs:
 
     class NarrowestFirst(Policy):
         interface = 1
@@ -11,14 +11,14 @@ A **policy** is a subclass of `Policy` that needs no arguments. Its `key` orders
         def key(self, job: Job, now: float, state: State) -> float:
             return float(job.group.racks)
 
-Its other methods have defaults that suit a preemptive policy that starves no job; `Dedicated` grants light to a whole
-group until its end. `Job` (algorithms/scheduling/job.py) and `State` (algorithms/scheduling/policy.py) say what a
-policy can know.
+Its other methods have defaults that suit a preemptive policy that starves no job; `Dedicated` grants optical resources
+to a whole group until its end. `Job` (algorithms/scheduling/job.py) and `State` (algorithms/scheduling/policy.py)
+define the data that a policy can use.
 
-A **method** is a `MethodFunction`, whose transfers are known from the start, or a `MethodClass`, which decides while
-the simulation runs.
+A **method** is a `MethodFunction`, whose transfers are known at the start, or a `MethodClass`, which decides while the
+simulation runs.
 
-Results belong to a plug-in's source: it must not depend on anything else, such as files, the time, or random numbers
+Results depend on a plug-in's source only: it must not use anything else, such as files, the time, or random numbers
 that are not drawn from `World.dice`.
 """
 
@@ -37,7 +37,7 @@ INTERFACE_VERSION = 1
 
 
 class MethodFunction(Protocol):
-    """A way to multicast whose transfers are known from the start."""
+    """A multicast method whose transfers are known at the start."""
 
     def __call__(self, world: World, multicast: Multicast, /) -> Sequence[Phase]:
         """Return the transfers of a multicast as phases.
@@ -45,39 +45,39 @@ class MethodFunction(Protocol):
         Parameters
         ----------
         world : World
-            The network, with `world.network.unicast(sources, targets)` and the other ways through it; random numbers
-            of this run in `world.dice`.
+            The network, with `world.network.unicast(sources, targets)` and its other paths; random numbers of this run
+            in `world.dice`.
         multicast : Multicast
             The sender and the receivers (numbers of servers), and the size of the data in bytes and in `bits`.
 
         Returns
         -------
         sequence of Phase
-            Flows of so many bits each. A phase begins `delay` seconds after the end of those that it names in `after`.
-            The multicast is complete when all phases have ended.
+            Flows with a number of bits each. A phase begins `delay` seconds after the end of the phases that it names
+            in `after`. The multicast is complete when all phases have ended.
         """
 
 
 class MethodClass(Protocol):
-    """A way to multicast that decides while the simulation runs; one object serves all multicasts of a run."""
+    """A multicast method that decides while the simulation runs; one object serves all multicasts of a run."""
 
     def __init__(self, world: World, /) -> None:
-        """Begin in an idle world.
+        """Create the method for an idle world.
 
         Parameters
         ----------
         world : World
-            As for a `MethodFunction`; `world.simulation.start` starts flows, `world.simulation.clock.at` appoints a
+            As for a `MethodFunction`; `world.simulation.start` starts flows, `world.simulation.clock.at` schedules a
             call.
         """
 
     def send(self, multicast: Multicast, done: Done) -> None:
-        """Begin a multicast at the moment of the call.
+        """Start a multicast at the time of the call.
 
         Parameters
         ----------
         multicast : Multicast
             The sender, the receivers and the data.
         done : callable
-            To be called, without arguments, when every receiver has all data.
+            Called by the method, without arguments, when every receiver has all data.
         """

@@ -1,4 +1,4 @@
-"""Finds plug-ins by their names, checks them, and says what results owe to them."""
+"""Finds plug-ins by name, checks them, and records them in the provenance of results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GROUPS: dict[Kind, str] = {"policy": "blast.policies", "method": "blast.methods"
 
 
 class PluginError(WrongInput):
-    """A plug-in cannot be used."""
+    """The plug-in cannot be used."""
 
 
 class PluginMissing(PluginError):
@@ -44,11 +44,11 @@ class PluginWrongType(PluginError):
 
 
 class PluginWrongVersion(PluginError):
-    """The plug-in is written for another version of the interface, or states none."""
+    """The plug-in was written for another version of the interface, or declares none."""
 
 
 class PluginChanged(PluginError):
-    """The plug-in is not the one that a result is recorded for."""
+    """The plug-in differs from the one that a result records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class _Found:
 
 
 def is_plugin(kind: Kind, name: str) -> bool:
-    """Whether this is the name of a plug-in and not of a policy or method of the package."""
+    """Return whether this is the name of a plug-in, and not of a built-in policy or method."""
     return name not in (POLICIES if kind == "policy" else METHODS) and (":" in name or bool(_declared(kind, name)))
 
 
@@ -72,18 +72,18 @@ def require_plugin(kind: Kind, name: str) -> None:
 
 
 def policy_named(name: str) -> Policy:
-    """Return the policy of this name; a plug-in stands in `POLICIES` from then on. Raises PluginError, PluginFailed."""
+    """Return the policy of this name, and add a plug-in to `POLICIES`. Raises PluginError, PluginFailed."""
     if name not in POLICIES:
         found = _found("policy", name)
         if not (isinstance(found.attribute, type) and issubclass(found.attribute, Policy)):
-            raise PluginWrongType(f"{shown(name)} is no policy: it must be a subclass of blast_sim.plugins.Policy")
+            raise PluginWrongType(f"{shown(name)} is not a policy: it must be a subclass of blast_sim.plugins.Policy")
         with blamed([Plugin("policy", name, found.sha256)]):
             POLICIES[name] = CheckedPolicy(name, found.attribute())
     return POLICIES[name]
 
 
 def method_named(name: str, world: World) -> Method:
-    """Return the method of this name, at work in a world. Raises PluginError, PluginFailed."""
+    """Return the method of this name for a world. Raises PluginError, PluginFailed."""
     attribute = _checked_method(name)
     if isinstance(attribute, type):
         made: Method = attribute(world)
@@ -92,17 +92,17 @@ def method_named(name: str, world: World) -> Method:
 
 
 def plugins_of(policy: str = "", method: str = "") -> tuple[Plugin, ...]:
-    """Return the plug-ins among a policy and a method, loaded, with the digests of their sources.
+    """Return the loaded plug-ins among a policy and a method, with the digests of their sources.
 
-    A policy that a program has put into `POLICIES` by itself is one if its class is not Blast's own; its digest is
-    empty where it has no source in a file. Raises PluginError, PluginFailed.
+    A policy that a program added to `POLICIES` itself counts as a plug-in if its class is not Blast's own; its digest
+    is empty if its source is not in a file. Raises PluginError, PluginFailed.
     """
     found: list[Plugin] = []
     if is_plugin("method", method):
         require_plugin("method", method)
         found.append(Plugin("method", method, _found("method", method).sha256))
     if policy:
-        # POLICIES has it from now on.
+        # From now on the policy is in POLICIES.
         known = policy_named(policy)
         if isinstance(known, CheckedPolicy):
             found.append(Plugin("policy", policy, _found("policy", policy).sha256))
@@ -113,23 +113,23 @@ def plugins_of(policy: str = "", method: str = "") -> tuple[Plugin, ...]:
 
 
 def require_plugins_here(plugins: Sequence[Plugin]) -> None:
-    """Load on a worker what a command has loaded. Raises PluginError, PluginFailed."""
+    """Load the command's plug-ins on a worker. Raises PluginError, PluginFailed."""
     for one in plugins:
         kind: Kind = "policy" if one.kind == "policy" else "method"
         try:
             here = plugins_of(**{kind: one.name})
         except PluginMissing as error:
-            raise PluginMissing(f"a worker lacks what the command has: {error}") from None
+            raise PluginMissing(f"a worker lacks a plug-in of the command: {error}") from None
         if one not in here:
             raise PluginChanged(
-                f"the {kind} {shown(one.name)} of this worker has other source than that of the command: "
-                "install the same and start the worker again"
+                f"the {kind} {shown(one.name)} of this worker differs from that of the command: "
+                "install the same version and restart the worker"
             )
 
 
 @contextmanager
 def blamed(plugins: Sequence[Plugin]) -> Iterator[None]:
-    """Turn an error that comes out of a plug-in's own code into PluginFailed, which names the plug-in."""
+    """Turn an exception from a plug-in's own code into PluginFailed, which names the plug-in."""
     try:
         yield
     except (PluginFailed, WrongInput):
@@ -152,7 +152,7 @@ def _failure(kind: str, name: str, frame: traceback.FrameSummary, error: Excepti
 
 
 def _folder_of(plugin: Plugin) -> Path | None:
-    """The file of a plug-in of one file, the folder of a package."""
+    """Return the file of a single-file plug-in, or the folder of a package."""
     if ":" not in plugin.name and not _declared("policy" if plugin.kind == "policy" else "method", plugin.name):
         module = type(POLICIES[plugin.name]).__module__ if plugin.name in POLICIES else ""
     else:
@@ -184,7 +184,7 @@ def _checked_method(name: str) -> MethodFunction | type[MethodClass]:
     fits = callable(getattr(attribute, "send", None)) if isinstance(attribute, type) else callable(attribute)
     if not fits:
         raise PluginWrongType(
-            f"{shown(name)} is no method: it must be a function (world, multicast) that returns phases, or a class "
+            f"{shown(name)} is not a method: it must be a function (world, multicast) that returns phases, or a class "
             "with send(multicast, done), as blast_sim/plugins/interface.py describes them"
         )
     found: MethodFunction | type[MethodClass] = attribute
@@ -193,7 +193,7 @@ def _checked_method(name: str) -> MethodFunction | type[MethodClass]:
 
 @cache
 def _found(kind: Kind, name: str) -> _Found:
-    """The plug-in of this name, and its source as it is now, when it is imported."""
+    """Import the plug-in of this name; return it with the digest of its source at import time."""
     module_name, path = _place(kind, name)
     module = _imported(kind, name, module_name)
     attribute: object = module
@@ -205,21 +205,21 @@ def _found(kind: Kind, name: str) -> _Found:
     if stated != INTERFACE_VERSION:
         states = "states no interface" if stated is None else f"is written for the interface {shown(stated)}"
         raise PluginWrongVersion(
-            f"the {kind} {shown(name)} {states}, and this version of Blast has {INTERFACE_VERSION}: write "
-            f"`interface = {INTERFACE_VERSION}` in it when it does what blast_sim/plugins/interface.py says"
+            f"the {kind} {shown(name)} {states}, and this version of Blast has {INTERFACE_VERSION}: adapt it "
+            f"to blast_sim/plugins/interface.py, then set `interface = {INTERFACE_VERSION}` in it"
         )
     return _Found(attribute, module_name, source_digest(module_name))
 
 
 def _place(kind: Kind, name: str) -> tuple[str, str]:
-    """The module and the attribute that a name stands for."""
+    """Return the module and the attribute of a name."""
     declared = _declared(kind, name)
     if declared:
         return declared[0].module, declared[0].attr
     module, colon, path = name.partition(":")
     if not colon or not module or not path:
         raise PluginMissing(
-            f"there is no {kind} {shown(name)}: name one of the package, module:attribute, or an entry point of the "
+            f"there is no {kind} {shown(name)}: use a built-in one, module:attribute, or an entry point of the "
             f"group {GROUPS[kind]} of an installed package"
         )
     return module, path
@@ -232,7 +232,7 @@ def _declared(kind: Kind, name: str) -> tuple[EntryPoint, ...]:
 def _imported(kind: Kind, name: str, module: str) -> object:
     here = str(Path.cwd())
     if here not in sys.path:
-        # Last, so that no file there takes the place of a library.
+        # Last, so that no file there shadows a library.
         sys.path.append(here)
     try:
         return importlib.import_module(module)
@@ -242,7 +242,7 @@ def _imported(kind: Kind, name: str, module: str) -> object:
                 f"the module {module} of the {kind} {shown(name)} is not installed here: install it, or name its "
                 "folder in PYTHONPATH"
             ) from None
-        raise PluginMissing(f"the {kind} {shown(name)} needs the module {error.name}, which is not here") from None
+        raise PluginMissing(f"the {kind} {shown(name)} needs the module {error.name}: install it") from None
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         raise _failure(kind, name, frame, error) from error

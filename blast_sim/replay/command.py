@@ -1,4 +1,4 @@
-"""What `blast sim replay` does: reads a trace, plays it under every policy asked for, prints what came of it."""
+"""`blast sim replay`: reads a trace, plays it under every requested policy, and prints the results."""
 
 from __future__ import annotations
 
@@ -39,20 +39,20 @@ OPTIONS: dict[str, type | UnionType] = {
     **dict.fromkeys(("period", "server_gbps", "uplink_gbps", "light_gbps"), Number),
     "pending_timeout": Number | None,
 }
-"""Options that results depend on, beside the trace, with their types."""
+"""Options that affect results, besides the trace, with their types."""
 
 MADE_BY = "flow simulator"
 RACKS_A_SPLITTER = 3
-"""Racks for each splitter, unless the number of splitters is given."""
+"""Racks per splitter, if the number of splitters is not given."""
 
 COLUMNS = ("policy", "mean_seconds", "median_seconds", "p95_seconds", "p99_seconds", "longest_seconds", "without_light")
-"""Those of a policy's row that are for a table."""
+"""Columns of a policy's row that the table shows."""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Replay and print; the exit status. Raises WrongInput, PluginFailed, OSError."""
+    """Replay and print; return the exit status. Raises WrongInput, PluginFailed, OSError."""
     recording = Recording()
-    setting, workload, runs = wanted_runs(arguments)
+    setting, workload, runs = requested_runs(arguments)
     ran = played(runs, arguments.processes)
     rows = [one.row for one in ran]
     provenance = recording.provenance(origin_of(arguments))
@@ -68,8 +68,8 @@ def run(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-def wanted_runs(arguments: argparse.Namespace) -> tuple[Setting, Workload, list[Run]]:
-    """Return where and what is replayed, and a run for each policy. Raises WrongInput, PluginFailed, OSError."""
+def requested_runs(arguments: argparse.Namespace) -> tuple[Setting, Workload, list[Run]]:
+    """Return the setting, the workload, and a run for each policy. Raises WrongInput, PluginFailed, OSError."""
     workload = workload_from(arguments)
     if not arguments.shuffles:
         workload = replace(workload, shuffles=())
@@ -78,20 +78,20 @@ def wanted_runs(arguments: argparse.Namespace) -> tuple[Setting, Workload, list[
 
 
 def played(runs: Sequence[Run], processes: int) -> list[Ran]:
-    """Play the runs, with a bar. Raises PluginFailed, WorkerDied."""
+    """Play the runs with a progress bar. Raises PluginFailed, WorkerDied."""
     ends = sum(len(run.workload.multicasts) + len(run.workload.shuffles) for run in runs)
     with tqdm(total=ends, desc="ended", disable=not sys.stderr.isatty(), file=sys.stderr, leave=False) as bar:
         return play_all(runs, processes, bar.update)
 
 
 def answer(arguments: argparse.Namespace, setting: Setting, workload: Workload, rows: Sequence[Row]) -> Row:
-    """The JSON result."""
-    options = {**setting.told, "shuffles": arguments.shuffles}
+    """Return the JSON result."""
+    options = {**setting.as_dict, "shuffles": arguments.shuffles}
     return result(MADE_BY, arguments.trace, workload.rules, options, rows)
 
 
 def origin_of(arguments: argparse.Namespace) -> Origin:
-    """Return the request that gives the same results again. Raises OSError."""
+    """Return the request that reproduces these results. Raises OSError."""
     options = {option: getattr(arguments, option) for option in OPTIONS}
     request = {"trace": describe_trace(arguments.trace, arguments.format), **options}
     plugins = [one for policy in policies_from(arguments.policy, plugins=True) for one in plugins_of(policy)]
@@ -101,9 +101,9 @@ def origin_of(arguments: argparse.Namespace) -> Origin:
 def _setting(arguments: argparse.Namespace, workload: Workload) -> Setting:
     racks = workload.racks if arguments.racks is None else arguments.racks
     if racks < workload.racks:
-        raise WrongInput(f"the trace has {workload.racks} racks, but --racks says {racks}: take at least as many")
+        raise WrongInput(f"the trace has {workload.racks} racks, but --racks is {racks}: use at least {workload.racks}")
     if arguments.switch not in SWITCHING_SECONDS:
-        raise WrongInput(f"--switch {arguments.switch!r} is not known: there are {', '.join(SWITCHING_SECONDS)}")
+        raise WrongInput(f"--switch {arguments.switch!r} is unknown: use one of {', '.join(SWITCHING_SECONDS)}")
     splitters = racks // RACKS_A_SPLITTER if arguments.splitters is None else arguments.splitters
     light = LightSection(
         rate_gbps=arguments.light_gbps,
@@ -132,7 +132,7 @@ def _shown(ran: Ran) -> Row:
 
 def draw(folder: Path, rows: list[Row], provenance: Provenance) -> None:
     """Draw mean and tail by policy, and the distribution of completion times, each with its CSV. Raises OSError."""
-    # Pictures need a library that takes a second to load.
+    # Drawing imports a library that takes a second to load.
     from blast_sim.figures.saving import Gallery, save
     from blast_sim.replay.picture import by_policy, distributions
 

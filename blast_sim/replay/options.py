@@ -1,4 +1,4 @@
-"""The options of `blast sim replay`. Loaded at every start of `blast`, so it loads nothing that calculates."""
+"""The options of `blast sim replay`. `blast` imports this module at every start, so it imports no numeric libraries."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from blast_sim.base.options import FAILED, add_parquet, gbps, new_parser, seconds, telling, whole_number
+from blast_sim.base.options import FAILED, add_parquet, gbps, new_parser, reporting_errors, seconds, whole_number
 
 _REPLAY = """\
-Replay a trace at full size on the simulated network, with the project's own controller core and its policies.
+Replay a trace at full size on a simulated network, with Blast's controller core and its policies.
 
-TRACE is a file, or one that comes with the program: `sample`, whose multicasts hardly meet, or `contended`, where they
-wait for each other and the policies differ. What is seen is said below the table. Formats: coflow (coflow-benchmark),
-philly (Microsoft's cluster_job_log), alibaba (pai_instance_table of 2020). What traces do not say is assumed by these
-rules, which stand with the results:
+TRACE is a file or a built-in trace: `sample`, whose multicasts rarely overlap, or `contended`, where they wait for each
+other and the policies differ. A summary follows the table. Formats: coflow (coflow-benchmark), philly (Microsoft's
+cluster_job_log), alibaba (pai_instance_table of 2020). Data missing from traces is derived by these rules, which the
+results include:
 
-  --rule job-broadcast  every coflow sends a file from one of its mapper racks (drawn by --seed) to all its other racks
-  --rule one-to-many    coflows of one mapper and several reducers are multicasts, and only they
-  --iterations N        every multicast comes N times, once a --period
-  job tables            machines of a job in several racks are a group; racks are --machines-per-rack machines that are
-                        neighbors by name, or spread by a hash (--placement)
+  --rule job-broadcast  every coflow sends a file from a random mapper rack (--seed) to all its other racks
+  --rule one-to-many    only coflows of one mapper and several reducers are multicasts
+  --iterations N        every multicast repeats N times, once per --period
+  job tables            a job with machines in several racks is a group; --machines-per-rack machines form a rack, by
+                        sorted names or by a hash (--placement)
 
-With --shuffles each coflow's shuffle follows its broadcast and shares the racks' uplinks. Results repeat bit for bit
-(unless --compute measured).
+With --shuffles, each coflow's shuffle follows its broadcast and shares the racks' uplinks. Results are bit-for-bit
+repeatable unless --compute is measured.
 """
 _EXAMPLE = """\
 examples:
@@ -41,37 +41,45 @@ examples:
 
 def register_replay(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `replay` to `blast sim`."""
-    replay = new_parser(kinds, "replay", "a trace, under the controller's policies", _REPLAY, _EXAMPLE)
-    replay.add_argument("trace", metavar="TRACE", help="a file, `sample` or `contended`")
+    replay = new_parser(kinds, "replay", "replay a trace under the controller's policies", _REPLAY, _EXAMPLE)
+    replay.add_argument("trace", metavar="TRACE", help="trace file, `sample` or `contended`")
     replay.add_argument(
-        "--policy", metavar="NAME,NAME|all", default="srpt-lease", help="or module:Class (default: srpt-lease)"
+        "--policy",
+        metavar="NAME,NAME|all",
+        default="srpt-lease",
+        help="policies, or module:Class (default: srpt-lease)",
     )
-    replay.add_argument("--json", action="store_true", help="print JSON, with the completion of every multicast")
-    replay.add_argument("--figure", metavar="DIR", type=Path, help="draw mean, tail and distribution there, with CSV")
-    add_parquet(replay, "a row for each multicast")
     replay.add_argument(
-        "--processes", metavar="N", type=whole_number(1, 1024), default=os.cpu_count() or 1, help="(default: all cores)"
+        "--processes",
+        metavar="N",
+        type=whole_number(1, 1024),
+        default=os.cpu_count() or 1,
+        help="number of worker processes (default: one per core)",
     )
-    trace = replay.add_argument_group("the trace")
+    trace = replay.add_argument_group("Trace")
     register_trace(trace)
-    trace.add_argument("--shuffles", action="store_true", help="with the coflows' shuffles on the packet network")
-    _register_network(replay.add_argument_group("the network"))
-    _register_light(replay.add_argument_group("the light"))
+    trace.add_argument("--shuffles", action="store_true", help="simulate the coflows' shuffles on the packet network")
+    _register_network(replay.add_argument_group("Network"))
+    _register_light(replay.add_argument_group("Optical network"))
+    output = replay.add_argument_group("Output")
+    output.add_argument("--json", action="store_true", help="print JSON, with the completion of every multicast")
+    output.add_argument("--figure", metavar="DIR", type=Path, help="folder for figures of mean, tail and distribution")
+    add_parquet(output, "one row per multicast")
     replay.set_defaults(run=_replay)
 
 
 MAY_BE_DENIED = ("pause", "split")
-"""Options that are on unless the command says --no-."""
+"""Options that are on by default and have a --no- form."""
 
 
 class _Refusing(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """Raise ValueError, where a command would end."""
+        """Raise ValueError instead of exiting."""
         raise ValueError(message)
 
 
 def replay_arguments(trace: str, options: Mapping[str, object]) -> argparse.Namespace:
-    """Return the arguments of the command that has these options, so that both accept the same values.
+    """Return the arguments of the command for these options, so that API and command accept the same values.
 
     Raises ValueError.
     """
@@ -91,64 +99,102 @@ def replay_arguments(trace: str, options: Mapping[str, object]) -> argparse.Name
 
 
 def register_trace(trace: argparse._ArgumentGroup) -> None:
-    """Add what `reading.workload_from` reads."""
-    trace.add_argument("--format", choices=("coflow", "philly", "alibaba"), default="coflow", help="(default: coflow)")
+    """Add the options that `reading.workload_from` reads."""
     trace.add_argument(
-        "--rule", choices=("job-broadcast", "one-to-many"), default="job-broadcast", help="(default: job-broadcast)"
+        "--format", choices=("coflow", "philly", "alibaba"), default="coflow", help="trace format (default: coflow)"
     )
-    trace.add_argument("--volume", metavar="MB|maximum|median", default="300", help="of a multicast; of its reducers")
-    trace.add_argument("--seed", type=whole_number(0, 10**9 - 1), default=0, help="of the senders (default: 0)")
-    trace.add_argument("--iterations", metavar="N", type=whole_number(1, 100_000), default=1, help="(default: 1)")
-    trace.add_argument("--period", metavar="SECONDS", type=seconds, default=1.0, help="of an iteration (default: 1)")
-    trace.add_argument("--first", metavar="N", type=whole_number(1, 10**9 - 1), help="only so many multicasts")
     trace.add_argument(
-        "--machines-per-rack", metavar="N", type=whole_number(1, 100_000), default=40, help="default: 40"
+        "--rule",
+        choices=("job-broadcast", "one-to-many"),
+        default="job-broadcast",
+        help="derivation of multicasts (default: job-broadcast)",
     )
-    trace.add_argument("--placement", choices=("sorted", "hash"), default="sorted", help="(default: sorted)")
+    trace.add_argument(
+        "--volume",
+        metavar="MB|maximum|median",
+        default="300",
+        help="data per multicast, or statistic of its reducers (default: 300)",
+    )
+    trace.add_argument(
+        "--seed", type=whole_number(0, 10**9 - 1), default=0, help="seed of the choice of senders (default: 0)"
+    )
+    trace.add_argument(
+        "--iterations", metavar="N", type=whole_number(1, 100_000), default=1, help="repetitions (default: 1)"
+    )
+    trace.add_argument(
+        "--period", metavar="SECONDS", type=seconds, default=1.0, help="interval of repetitions (default: 1)"
+    )
+    trace.add_argument(
+        "--first", metavar="N", type=whole_number(1, 10**9 - 1), help="maximum number of multicasts (default: all)"
+    )
+    trace.add_argument(
+        "--machines-per-rack",
+        metavar="N",
+        type=whole_number(1, 100_000),
+        default=40,
+        help="machines per rack (default: 40)",
+    )
+    trace.add_argument(
+        "--placement", choices=("sorted", "hash"), default="sorted", help="machines to racks (default: sorted)"
+    )
 
 
 def _register_network(network: argparse._ArgumentGroup) -> None:
-    network.add_argument("--racks", type=whole_number(2, 100_000), help="(default: those of the trace)")
+    network.add_argument("--racks", type=whole_number(2, 100_000), help="number of racks (default: racks of the trace)")
     network.add_argument("--servers-per-rack", metavar="N", type=whole_number(1, 1000), default=40, help="default: 40")
-    network.add_argument("--server-gbps", metavar="G", type=gbps, default=10.0, help="(default: 10)")
-    network.add_argument("--uplink-gbps", metavar="G", type=gbps, default=40.0, help="(default: 40)")
+    network.add_argument("--server-gbps", metavar="G", type=gbps, default=10.0, help="rate per server (default: 10)")
+    network.add_argument(
+        "--uplink-gbps", metavar="G", type=gbps, default=40.0, help="rate of a rack's uplink (default: 40)"
+    )
     network.add_argument(
         "--fallback",
         choices=("naive", "pipeline", "trees", "overlay", "hdfs"),
         default="naive",
-        help="of requests that get no light (default: naive)",
+        help="transport of requests without an optical grant (default: naive)",
     )
 
 
 def _register_light(light: argparse._ArgumentGroup) -> None:
     light.add_argument(
-        "--splitters", metavar="N", type=whole_number(0, 100_000), help="(default: a third of the racks)"
-    )
-    light.add_argument("--light-gbps", metavar="G", type=gbps, default=10.0, help="of an optical port (default: 10)")
-    light.add_argument(
-        "--fan-out", metavar="N", type=whole_number(2, 1024), default=4, help="of a splitter (default: 4)"
-    )
-    light.add_argument("--ports", metavar="N", type=whole_number(1, 64), default=1, help="of a rack (default: 1)")
-    light.add_argument("--directional", action="store_true", help="a port may send to one group and receive of another")
-    light.add_argument("--max-splitters-per-tree", metavar="K", type=whole_number(0, 100_000), help="the constraint 1")
-    light.add_argument(
-        "--switch", metavar="NAME", default="section-vi", help="whose delay (default: section-vi, 25 ms)"
+        "--splitters",
+        metavar="N",
+        type=whole_number(0, 100_000),
+        help="number of splitters (default: a third of the racks)",
     )
     light.add_argument(
-        "--pending-timeout", metavar="SECONDS", type=seconds, help="then the fallback (default: for ever)"
+        "--light-gbps", metavar="G", type=gbps, default=10.0, help="rate of an optical port (default: 10)"
     )
     light.add_argument(
-        "--pause", action=argparse.BooleanOptionalAction, default=True, help="senders may pause (default: they may)"
+        "--fan-out", metavar="N", type=whole_number(2, 1024), default=4, help="fan-out of a splitter (default: 4)"
     )
     light.add_argument(
-        "--split", action=argparse.BooleanOptionalAction, default=True, help="requests may be served in parts (default)"
+        "--ports", metavar="N", type=whole_number(1, 64), default=1, help="optical ports per rack (default: 1)"
+    )
+    light.add_argument("--directional", action="store_true", help="separate ports for sending and receiving")
+    light.add_argument(
+        "--max-splitters-per-tree", metavar="K", type=whole_number(0, 100_000), help="maximum splitters per tree"
+    )
+    light.add_argument(
+        "--switch",
+        metavar="NAME",
+        default="section-vi",
+        help="optical switch, for its delay (default: section-vi, 25 ms)",
+    )
+    light.add_argument(
+        "--pending-timeout", metavar="SECONDS", type=seconds, help="wait before the fallback (default: unlimited)"
+    )
+    light.add_argument(
+        "--pause", action=argparse.BooleanOptionalAction, default=True, help="pause between leases (default: on)"
+    )
+    light.add_argument(
+        "--split", action=argparse.BooleanOptionalAction, default=True, help="service in parts (default: on)"
     )
     light.add_argument(
         "--compute", metavar="measured|recorded|MS", default="recorded", help="time of a decision (default: recorded)"
     )
 
 
-@telling
+@reporting_errors
 def _replay(arguments: argparse.Namespace) -> int:
     from blast_sim.base.worker_processes import WorkerDied
     from blast_sim.replay.command import run

@@ -37,8 +37,8 @@ def by_policy(figure: Figure, rows: Sequence[Row]) -> None:
     axes.set_ylabel("completion time, s")
     _name_ticks(axes.yaxis)
     axes.grid(axis="y", which="both", alpha=0.3)
-    told = seen(rows).splitlines()[:1]
-    axes.set_title("\n".join(["Completion of the multicasts of the trace", *told]), loc="left", fontsize="medium")
+    summary = seen(rows).splitlines()[:1]
+    axes.set_title("\n".join(["Completion of the multicasts of the trace", *summary]), loc="left", fontsize="medium")
     figure.legend(loc="outside lower center", ncols=len(MEASURES), frameon=False)
 
 

@@ -1,8 +1,8 @@
 """Plays a workload under one policy: requests at their arrivals, and shuffles after them.
 
-Every job has one server in each of its racks for its multicast (the n-th job the n-th server, and again from the
-first). Shuffles share the racks' uplinks only: a rack's part in one is spread over the rack's servers. What stays
-within a rack uses no link.
+Every job has one server in each of its racks for its multicast (the n-th job the n-th server, cyclically). Shuffles
+share the racks' uplinks only: a rack's part in one is spread over the rack's servers. Traffic within a rack uses no
+link.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ RACK_LINKS = slice(1, 3)
 
 
 class Player:
-    """One run; `heard` is called whenever a multicast or a shuffle is done."""
+    """One run; `ended` is called whenever a multicast or a shuffle is done."""
 
-    def __init__(self, workload: Workload, setting: Setting, policy: str, heard: Callable[[], None]) -> None:
+    def __init__(self, workload: Workload, setting: Setting, policy: str, on_end: Callable[[], None]) -> None:
         self._workload = workload
-        self._heard = heard
+        self._on_end = on_end
         network = setting.network
         self._world = World(network, Simulation(network.capacities), random.Random("replay"))
         self._clock = self._world.simulation.clock
@@ -57,8 +57,8 @@ class Player:
         for shuffle in self._workload.shuffles:
             if shuffle.after is None:
                 self._clock.at(shuffle.arrival, partial(self._shuffle, shuffle))
-        wanted = len(self._workload.multicasts), len(self._workload.shuffles)
-        self._world.simulation.run(lambda: (len(self._done), len(self._shuffled)) == wanted)
+        total = len(self._workload.multicasts), len(self._workload.shuffles)
+        self._world.simulation.run(lambda: (len(self._done), len(self._shuffled)) == total)
         return Outcome([self._played(one) for one in self._workload.multicasts], self._shuffled)
 
     def _played(self, request: Request) -> Played:
@@ -72,7 +72,7 @@ class Player:
 
     def _arrived(self, request: Request) -> None:
         self._done[request.name] = self._clock.now - request.arrival
-        self._heard()
+        self._on_end()
         if request.name in self._following:
             self._shuffle(self._following[request.name])
 
@@ -98,7 +98,7 @@ class Player:
 
     def _shuffle_done(self, shuffle: Shuffle, begun: float) -> None:
         self._shuffled[shuffle.name] = self._clock.now - begun
-        self._heard()
+        self._on_end()
 
     def _between(self, sources: Places, targets: Places) -> Paths:
         network = self._world.network

@@ -1,4 +1,4 @@
-"""What is to be replayed, from the options that `blast sim replay` and `blast lab replay` share."""
+"""The workload of a replay, from the common options of `blast sim replay` and `blast lab replay`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ALL = "all"
 
 
 def workload_from(arguments: argparse.Namespace) -> Workload:
-    """What happens in the trace. Raises WrongInput, OSError."""
+    """Return the workload of the trace. Raises WrongInput, OSError."""
     how = Derivation(
         rule=arguments.rule,
         volume=_volume(arguments.volume),
@@ -34,7 +34,7 @@ def workload_from(arguments: argparse.Namespace) -> Workload:
 
 
 def describe_trace(name: str, form: str) -> Json:
-    """What a request says of its trace: the name or path, and the SHA-256. Raises OSError."""
+    """Return the record of a trace: the name or path, and the SHA-256. Raises OSError."""
     data = sample_data(name) if form == "coflow" and name in OURS else None
     return {"name": name, "sha256": file_digest(Path(name)) if data is None else sha256(data).hexdigest()}
 

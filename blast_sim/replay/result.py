@@ -8,9 +8,9 @@
                    "completions": [{"name", "arrival", "sender", "receivers", "bytes", "seconds", "compute_seconds",
                                     "light"}…]}…]}
 
-`seconds` are from a request's arrival to its last receiver, the controller's computation (`compute_seconds`) and the
-setting of its devices included; slowdown is that over the time that the data takes at the rate of light alone. The
-p-th percentile is the smallest value that p percent of all do not exceed.
+`seconds` is the time from a request's arrival to its last receiver, including the controller's computation
+(`compute_seconds`) and the setting of its devices; slowdown is the ratio to the transfer time at the optical rate
+alone. The p-th percentile is the smallest value that p percent of all values do not exceed.
 """
 
 from __future__ import annotations
@@ -28,8 +28,11 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What became of a multicast: seconds from its arrival to the last receiver, with those of the controller's own
-    computation, and whether it had light at any time."""
+    """The result of a multicast.
+
+    `seconds` is the time from its arrival to the last receiver, `compute_seconds` the part of the controller's
+    computation, and `light` is true if it was granted optical resources at any time.
+    """
 
     request: Multicast
     seconds: float
@@ -39,29 +42,28 @@ class Played:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of all multicasts in order of arrival, of shuffles by name (seconds from their beginning)."""
+    """The results of all multicasts in order of arrival, and of shuffles by name (seconds from their start)."""
 
     multicasts: list[Played]
     shuffles: dict[str, float]
 
 
 def result(
-    made_by: str, trace: str, rules: Mapping[str, object], told: Mapping[str, object], policies: Sequence[Row]
+    made_by: str, trace: str, rules: Mapping[str, object], settings: Mapping[str, object], policies: Sequence[Row]
 ) -> Row:
-    """The whole: by what it was played, the trace's name, the rules it was derived by, what was `told` of the setting,
-    a row a policy."""
+    """Return the whole result: its origin, the trace's name and derivation rules, `settings`, and a row per policy."""
     return {
         "format": FORMAT,
         "made_by": made_by,
         "trace": trace,
         "rules": dict(rules),
-        **told,
+        **settings,
         "policies": list(policies),
     }
 
 
 def policy_row(policy: str, outcome: Outcome, light_rate: float) -> Row:
-    """What came of one policy; `light_rate` in bit/s."""
+    """Return the row of a policy; `light_rate` in bit/s."""
     played = outcome.multicasts
     ordered = sorted(one.seconds for one in played)
     shuffles = list(outcome.shuffles.values())

@@ -36,18 +36,18 @@ class Ran:
     cpu_seconds: float
 
 
-def play(run: Run, heard: Callable[[], None] = lambda: None) -> Ran:
-    """One run. Raises Stalled, PluginError, PluginFailed."""
+def play(run: Run, on_end: Callable[[], None] = lambda: None) -> Ran:
+    """Play one run. Raises Stalled, PluginError, PluginFailed."""
     begun = time.process_time()
     # In a process of its own the policy is not loaded yet.
     with blamed(plugins_of(run.policy)):
-        outcome = Player(run.workload, run.setting, run.policy, heard).play()
+        outcome = Player(run.workload, run.setting, run.policy, on_end).play()
     spent = time.process_time() - begun
     return Ran(policy_row(run.policy, outcome, run.setting.light.rate_gbps * 1e9), spent)
 
 
 def play_all(runs: Sequence[Run], processes: int, progress: Callable[[int], object]) -> list[Ran]:
-    """All runs, in order; `progress` hears how many more multicasts and shuffles have ended.
+    """Play all runs, in order; call `progress` with the number of further multicasts and shuffles ended.
 
     Raises Stalled, WorkerDied.
     """
@@ -74,8 +74,8 @@ def _one_more(progress: Callable[[int], object]) -> None:
 
 
 def _play_in_worker(ended: Synchronized[int], run: Run) -> Ran:
-    def heard() -> None:
+    def on_end() -> None:
         with ended.get_lock():
             ended.value += 1
 
-    return play(run, heard)
+    return play(run, on_end)

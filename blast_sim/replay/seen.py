@@ -1,4 +1,4 @@
-"""What the table of a replay shows, in words."""
+"""A summary of the table of a replay."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from algorithms.scheduling import DEFAULT
 from blast_sim.base.report import Row
 
 SAME = 0.01
-"""Share by which values may differ and still be called the same."""
+"""Relative difference up to which values count as equal."""
 MEASURES = {"mean_seconds": "mean", "p99_seconds": "99th percentile", "longest_seconds": "longest"}
 
 
 def seen(rows: Sequence[Row]) -> str:
-    """Return which policy is shortest and longest by each measure, and by which the default is not the best.
+    """Return the best and worst policy by each measure, and the measures by which the default is not the best.
 
-    With one policy there is nothing to compare, and the text is empty.
+    Returns an empty text for a single policy.
     """
     if len(rows) < 2:
         return ""
     if all(_spread(rows, column) <= 1 + SAME for column in MEASURES):
         return (
-            "All policies took the same: every multicast found a free splitter. "
-            "Take fewer --splitters, or `contended` instead of `sample`, to see them differ.\n"
+            "All policies give the same times, because every multicast found a free splitter. "
+            "Use fewer --splitters, or the trace `contended`, to compare policies.\n"
         )
     return "".join(_compared(rows, column, name) for column, name in MEASURES.items()) + _where_default_is_worse(rows)
 
 
 def _compared(rows: Sequence[Row], column: str, name: str) -> str:
     ordered = sorted(rows, key=lambda row: row[column])
-    least, most = ordered[0], ordered[-1]
+    best, worst = ordered[0], ordered[-1]
     return (
-        f"{name}: {_all_of(rows, column, least[column])} shortest with {least[column]:.3g} s, "
-        f"{_all_of(rows, column, most[column])} longest with {most[column]:.3g} s, "
-        f"{_spread(rows, column):.1f} times as long.\n"
+        f"{name}: {_all_of(rows, column, best[column])} shortest with {best[column]:.3g} s, "
+        f"{_all_of(rows, column, worst[column])} longest with {worst[column]:.3g} s, "
+        f"ratio {_spread(rows, column):.1f}.\n"
     )
 
 
@@ -56,5 +56,5 @@ def _all_of(rows: Sequence[Row], column: str, value: float) -> str:
 
 def _spread(rows: Sequence[Row], column: str) -> float:
     values = [row[column] for row in rows]
-    least = min(values)
-    return float(max(values) / least) if least > 0 else 1.0
+    best = min(values)
+    return float(max(values) / best) if best > 0 else 1.0

@@ -1,4 +1,4 @@
-"""Where a trace is replayed: the network, its light, and how applications ask for it."""
+"""The setting of a replay: the network, its optical network, and the options of requests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from blast_sim.scenarios.schema import LightSection
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """So many racks; rates in Gbit/s. `compute` as `--compute` says."""
+    """The network of a replay; rates in Gbit/s. `compute` as in `--compute`."""
 
     racks: int
     servers_per_rack: int
@@ -54,8 +54,8 @@ class Setting:
         )
 
     @property
-    def told(self) -> dict[str, object]:
-        """For the results."""
+    def as_dict(self) -> dict[str, object]:
+        """The setting as recorded in results."""
         network = {
             "racks": self.racks,
             "servers_per_rack": self.servers_per_rack,

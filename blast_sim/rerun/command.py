@@ -1,4 +1,4 @@
-"""What `blast sim rerun` does: reads a result, computes it again, says what is the same and what is not."""
+"""`blast sim rerun`: reads a result, recomputes it, and reports differences."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SAME, DIFFERENT = 0, 1
 
 
 def run(arguments: argparse.Namespace, file: ResultFile) -> int:
-    """Compute the result again and print the comparison; the exit status.
+    """Recompute the result and print the comparison; return the exit status.
 
     Raises WrongInput, PluginFailed, NoSimulator, RunFailed, WorkerDied, OSError.
     """
@@ -53,17 +53,17 @@ def _rack_fabric(file: ResultFile) -> str | None:
 
 
 def _notes(file: ResultFile, here: Provenance) -> Iterator[str]:
-    """How the software differs that has made the file, which explains what differs in it."""
+    """Yield the differences from the software that made the file, which may explain differing results."""
     now, made = here.as_dict(), file.provenance
     if file.part("blast", "code") != now["blast"]["code"]:
         yield f"the file was made by {_version(made['blast'])}, and this is {_version(now['blast'])}"
-    for what in ("solver", "versions", "rack_fabric"):
-        before, after = file.part("engine", what), now["engine"][what]
+    for field in ("solver", "versions", "rack_fabric"):
+        before, after = file.part("engine", field), now["engine"][field]
         if before == after:
             continue
-        if what == "rack_fabric":
+        if field == "rack_fabric":
             yield "the file was made by another build of the rack-fabric simulator"
-        elif what == "solver":
+        elif field == "solver":
             yield f"the file was made with the solver {before}, and this is {after}: the last digits may differ"
         else:
             names = [name for name in {**before, **after} if before.get(name) != after.get(name)]

@@ -1,4 +1,4 @@
-"""What a result holds, compared with what is computed now: to the last bit."""
+"""Bit-for-bit comparison of a recorded result with a new computation."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ class Part:
     name : str
         A name that is unique among the parts.
     now : object
-        What it is now.
-    why_not : str
-        Why it is not computed again; empty where it is.
+        The new value.
+    reason : str
+        The reason why it cannot be computed again; empty if it can.
     """
 
     name: str
     now: Any = None
-    why_not: str = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What came of a part: the first field that differs with both of its values, or why there is nothing to compare."""
+    """The comparison of a part: the first differing field with both values, or the reason why there is none."""
 
     name: str
     verdict: Verdict
     field: str = ""
     in_file: Any = None
     now: Any = None
-    why_not: str = ""
+    reason: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return it as JSON knows it."""
+        """Return the comparison as a JSON object."""
         return asdict(self)
 
     def __str__(self) -> str:
         if self.verdict == "identical":
             return f"{self.name}: identical"
         if self.verdict == "not repeatable":
-            return f"{self.name}: not repeatable: {self.why_not}"
+            return f"{self.name}: not repeatable: {self.reason}"
         return f"{self.name}: different: {self.field} is {self.in_file!r} in the file and {self.now!r} now"
 
 
@@ -62,8 +62,8 @@ def compared(recorded: list[Any], parts: list[Part]) -> list[Compared]:
 
 
 def _one(part: Part, recorded: object) -> Compared:
-    if part.why_not:
-        return Compared(part.name, "not repeatable", why_not=part.why_not)
+    if part.reason:
+        return Compared(part.name, "not repeatable", reason=part.reason)
     found = next(_differences(recorded, part.now, ""), None)
     return Compared(part.name, "identical") if found is None else Compared(part.name, "different", *found)
 

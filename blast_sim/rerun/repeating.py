@@ -42,7 +42,7 @@ class Again:
 
 
 def again(file: ResultFile, processes: int) -> Again:
-    """Compute a result again, in so many processes at once.
+    """Compute a result again, in parallel processes.
 
     Raises UnusableResult, PluginError, PluginFailed, NoSimulator, WorkerDied, OSError.
     """
@@ -67,7 +67,7 @@ def _check_plugins(file: ResultFile) -> None:
 def _flow(file: ResultFile, processes: int) -> Again:
     arguments = argparse.Namespace(**{name: file.option(name, kind) for name, kind in flow.OPTIONS.items()})
     source = Source(str(file.part("request", "scenario", "name")), file.scenario_text())
-    cells = _built(file, lambda: flow.wanted_cells(source, arguments))
+    cells = _built(file, lambda: flow.requested_cells(source, arguments))
     parts = _parts_of(cells, processes, flow.printed)
     return Again(file.rows(_rows_key(file, "cells")), _in_form(file.form, parts))
 
@@ -91,7 +91,7 @@ def _parts_of(
         name, result = flow.name_of(cell), found.get(id(cell))
         if result is None:
             jobs = [f"{name}, {job.name}" for job in cell.scenario.jobs]
-            parts += [Part(one, why_not=MEASURED) for one in jobs or [name]]
+            parts += [Part(one, reason=MEASURED) for one in jobs or [name]]
         elif isinstance(result, Failure):
             _report(name, result)
         else:
@@ -118,7 +118,7 @@ def _fabric(file: ResultFile, processes: int) -> Again:
     arguments = argparse.Namespace(**{name: file.option(name, kind) for name, kind in fabric.OPTIONS.items()})
     source = Source(str(file.part("request", "scenario", "name")), file.scenario_text())
     simulator = Simulator(program())
-    cells = _built(file, lambda: fabric.wanted_cells(source, arguments, simulator))
+    cells = _built(file, lambda: fabric.requested_cells(source, arguments, simulator))
     results = simulated(simulator, cells, Kept(None), Workers(processes))
     for cell, result in zip(cells, results, strict=True):
         if isinstance(result, Failure):
@@ -153,7 +153,7 @@ def _replay(file: ResultFile, processes: int) -> Again:
     trace = str(file.part("request", "trace", "name"))
     _check_trace(file, trace, str(options["format"]))
     arguments = _built(file, lambda: replay_arguments(trace, options))
-    setting, workload, runs = _built(file, lambda: replay.wanted_runs(arguments))
+    setting, workload, runs = _built(file, lambda: replay.requested_runs(arguments))
     measured = MEASURED if options["compute"] == COMPUTE_MEASURED else ""
     rows = [{}] * len(runs) if measured else [one.row for one in replay.played(runs, processes)]
     if file.form != "JSON":
@@ -167,7 +167,7 @@ def _replay(file: ResultFile, processes: int) -> Again:
 def _replay_table(file: ResultFile, policies: Sequence[str], rows: Sequence[Row], measured: str) -> Again:
     recorded = file.rows("rows")
     if measured:
-        return Again(recorded, [Part(str(row.get("policy")), why_not=measured) for row in recorded])
+        return Again(recorded, [Part(str(row.get("policy")), reason=measured) for row in recorded])
     for table in tables(rows).values():
         if recorded and set(table[0]) == set(recorded[0]):
             parts = [Part(f"{row['policy']}, row {number}", row) for number, row in enumerate(table, start=1)]
@@ -219,7 +219,7 @@ def _model(file: ResultFile) -> Row:
 
 
 def _built(file: ResultFile, build: Callable[[], Any]) -> Any:
-    """What the request asks for. Raises UnusableResult where this version cannot be asked for it."""
+    """Build the request's cells. Raises UnusableResult if this version rejects the request."""
     try:
         return build()
     except (ValueError, TypeError) as error:
@@ -228,10 +228,10 @@ def _built(file: ResultFile, build: Callable[[], Any]) -> Any:
 
 def _in_form(form: Form, parts: Sequence[Part]) -> list[Part]:
     """The parts as they come out of a file of this form."""
-    rows = [part.now for part in parts if not part.why_not]
+    rows = [part.now for part in parts if not part.reason]
     if form == "JSON":
         read: list[Any] = json.loads(json.dumps(rows))
     else:
         read = from_csv(as_csv(rows))[1] if form == "CSV" else as_parquet_rows(rows)
     left = iter(read)
-    return [part if part.why_not else Part(part.name, next(left)) for part in parts]
+    return [part if part.reason else Part(part.name, next(left)) for part in parts]

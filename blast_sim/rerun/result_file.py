@@ -32,13 +32,13 @@ SHAPE: dict[tuple[str, ...], type | UnionType] = {
     ("engine", "rack_fabric"): str | None,
     ("request",): dict,
 }
-"""What every provenance has."""
+"""Required fields of every provenance."""
 
 Form = Literal["JSON", "CSV", "Parquet"]
 
 
 class UnusableResult(WrongInput):
-    """A file is no result that can be computed again."""
+    """The file is not a result that can be computed again."""
 
 
 class ScenarioChanged(UnusableResult):
@@ -64,7 +64,7 @@ class ResultFile:
 
     @property
     def kind(self) -> str:
-        """What made the result."""
+        """The kind of the result."""
         return str(self.provenance.get("kind"))
 
     def part(self, *keys: str) -> Any:
@@ -117,9 +117,9 @@ class ResultFile:
             raise self.unusable(f"it has no {key}")
         return found
 
-    def unusable(self, why: str) -> UnusableResult:
-        """What to raise for a file that cannot be used."""
-        return UnusableResult(f"{self.path} cannot be computed again: {why}")
+    def unusable(self, reason: str) -> UnusableResult:
+        """Return the exception for a file that cannot be used."""
+        return UnusableResult(f"{self.path} cannot be computed again: {reason}")
 
 
 def read_result(path: Path) -> ResultFile:

@@ -1,1 +1,1 @@
-"""Scenarios: files that say what to simulate, and how such a file is read."""
+"""Scenarios: files that define simulations, and their schema."""

@@ -1,4 +1,4 @@
-"""What a scenario may not say although every key is right: names that are nowhere, topologies that cannot be."""
+"""Consistency checks of a scenario with valid keys: unknown names, impossible topologies."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _faults(scenario: Scenario) -> Iterator[tuple[str, Location]]:
 def _networks(scenario: Scenario) -> Iterator[tuple[str, Location]]:
     network = scenario.network
     if not network.names:
-        yield "say which networks there are: uplink_gbps of racks, or sites.", ("network",)
+        yield "no network is defined: add uplink_gbps of racks, or sites.", ("network",)
     for name, sites in network.sites.items():
         where = ("network", "sites", name)
         if name in network.uplink_gbps:
@@ -82,19 +82,19 @@ def _sites(scenario: Scenario) -> Iterator[tuple[str, Location]]:
 def _workload(scenario: Scenario) -> Iterator[tuple[str, Location]]:
     racks, multicasts = scenario.network.racks, scenario.multicasts
     if (multicasts is None) == (not scenario.jobs):
-        yield "say what is sent: either a table [multicasts] or tables [[jobs]].", ()
+        yield "the workload must be either a table [multicasts] or tables [[jobs]].", ()
     if multicasts is not None:
-        least, most = multicasts.rack_range
-        if not least <= most <= racks:
-            yield f"a group cannot have {least} to {most} of {racks} racks.", ("multicasts", "racks_per_group")
+        low, high = multicasts.rack_range
+        if not low <= high <= racks:
+            yield f"a group cannot have {low} to {high} of {racks} racks.", ("multicasts", "racks_per_group")
         groups, room = -(-multicasts.groups // multicasts.pods), racks // multicasts.pods
         here = "" if multicasts.pods == 1 else " in a pod"
-        if most > room:
-            yield f"a group of {most} racks has no room in a pod of {room}.", ("multicasts", "pods")
-        if multicasts.disjoint and groups * most > room:
-            sentence = f"{groups} disjoint groups of {most} racks need {groups * most} racks{here}"
+        if high > room:
+            yield f"a group of {high} racks has no room in a pod of {room}.", ("multicasts", "pods")
+        if multicasts.disjoint and groups * high > room:
+            sentence = f"{groups} disjoint groups of {high} racks need {groups * high} racks{here}"
             yield f"{sentence}, and there are {room}: fewer groups, or disjoint = false.", ("multicasts", "groups")
-        if most * scenario.network.servers_per_rack < 2:
+        if high * scenario.network.servers_per_rack < 2:
             yield "a group of one server has no receivers.", ("multicasts", "racks_per_group")
     for place, job in enumerate(scenario.jobs):
         servers = job.racks * scenario.network.servers_per_rack

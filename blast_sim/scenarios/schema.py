@@ -1,4 +1,4 @@
-"""What a scenario file may say: one schema, units in the key names, unknown keys refused."""
+"""The schema of scenario files: units in the key names, unknown keys rejected."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ PolicyName = Annotated[str, _one_of(POLICIES, "policy")]
 
 
 class SitesSection(Section):
-    """Sites over a wide area: what each sends and receives, and a path of its own from each (a row) to every other.
+    """Sites over a wide area: sending and receiving capacity, and a separate path from each (a row) to every other.
 
-    A path of rate 0 is dead.
+    A path of rate 0 is unusable.
     """
 
     names: Annotated[tuple[Name, ...], Field(min_length=2, max_length=MAX_SITES)]
@@ -69,18 +69,18 @@ class NetworkSection(Section):
 
 
 class BackgroundSection(Section):
-    """Unicast traffic in rounds: every server talks to its like in so many racks to either side of a moving center."""
+    """Unicast traffic in rounds: every server has peers at rack distances to either side of a moving center."""
 
     round_seconds: Positive = 1.0
     racks_per_direction: Mapping[str, Annotated[int, Field(ge=0)]] = {"none": 0}
 
 
 class LightSection(Section):
-    """The optical network, its controller, and how applications ask for it.
+    """The optical network, its controller, and the options of requests.
 
     `switch_ports` is the size of an optical switch; among several `switches` racks, in order, and splitters are shared
-    evenly, and a tree stays on one. `switching_ms` replaces what is known of the `switch`. Who has no light after
-    `pending_timeout_s`, or is refused, sends by `fallback`.
+    evenly, and a tree stays on one. `switching_ms` replaces the known delay of the `switch`. A request without a grant
+    after `pending_timeout_s`, or a rejected one, uses `fallback`.
     """
 
     rate_gbps: Positive = 10.0
@@ -121,7 +121,7 @@ class PacketMulticastSection(Section):
 
 
 class HdfsSection(Section):
-    """How the paper's text on HDFS is read: see `blast_sim/methods/hdfs.py`."""
+    """The interpretation of the paper's text on HDFS: see `blast_sim/methods/hdfs.py`."""
 
     writes: Order = "sequential"
     third_replica: Literal["group", "cluster"] = "group"
@@ -129,7 +129,7 @@ class HdfsSection(Section):
 
 
 class OverlaySection(Section):
-    """How the paper's text on the overlay is read: whether swarms in racks wait for the end of that between racks."""
+    """The interpretation of the paper's text on the overlay: whether swarms in racks wait for that between racks."""
 
     stages: Order = "sequential"
 
@@ -144,9 +144,8 @@ class MulticastsSection(Section):
     """Multicasts between whole racks, from the first server of the first one.
 
     `size_spread` is the sigma of lognormal sizes whose median is `megabytes`; without `arrivals_per_second` all begin
-    together. Deadlines are so many times the time that the data takes at the rate of light. Racks, in order, are shared
-    evenly among `pods`, and the racks of a group are of one pod: with a pod for each optical switch every group can
-    have light.
+    together. Deadlines are multiples of the transfer time at the optical rate. Racks, in order, are shared evenly among
+    `pods`, and the racks of a group are of one pod: with a pod for each optical switch every group can be granted.
     """
 
     groups: Count

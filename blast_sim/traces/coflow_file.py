@@ -4,8 +4,8 @@
     1 0 1 22 1 65:1.0                         id, arrival in ms, 1 mapper, its rack, 1 reducer, its rack:megabytes
     2 10833 2 104 132 1 140:48.0
 
-Racks count from 0, megabytes are decimal, arrivals do not fall. Whoever uses the published trace of this format
-(FB2010-1Hr-150-0) is asked by its authors to cite Varys (SIGCOMM 2014) and Aalo (SIGCOMM 2015).
+Racks count from 0, megabytes are decimal, arrivals are not decreasing. The authors of the published trace
+(FB2010-1Hr-150-0) request citations of Varys (SIGCOMM 2014) and Aalo (SIGCOMM 2015).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_MEGABYTES = 1e12
 
 @dataclass(frozen=True, slots=True)
 class Coflow:
-    """One shuffle: what each reducer rack fetches from all mapper racks together."""
+    """One shuffle: the data that each reducer rack fetches from all mapper racks together."""
 
     name: str
     arrival_ms: int
@@ -62,7 +62,7 @@ def parse_coflows(data: bytes, name: str) -> CoflowTrace:
     while lines and not lines[-1].strip():
         lines.pop()
     if not lines:
-        raise WrongInput(f"{name}:1: the file is empty: the first line must say how many racks and coflows there are")
+        raise WrongInput(f"{name}:1: the file is empty: the first line must have the numbers of racks and coflows")
     head = _Line(name, 1, lines[0])
     racks, count = head.whole("number of racks", 1, MAX_RACKS), head.whole("number of coflows", 0, MAX_COFLOWS)
     head.end()
@@ -129,24 +129,24 @@ class _Line:
         """An error at this line."""
         return WrongInput(f"{self._place}: {sentence}")
 
-    def next(self, what: str) -> str:
-        """The next field."""
+    def next(self, field: str) -> str:
+        """Return the next field."""
         if self._taken == len(self._fields):
-            raise self.wrong(f"the line ends where its {what} should be")
+            raise self.wrong(f"the line ends where its {field} should be")
         self._taken += 1
         return self._fields[self._taken - 1]
 
-    def whole(self, what: str, least: int, most: int) -> int:
-        """The next field as a whole number."""
-        return self._whole(self.next(what), what, least, most)
+    def whole(self, field: str, minimum: int, maximum: int) -> int:
+        """Return the next field as a whole number."""
+        return self._whole(self.next(field), field, minimum, maximum)
 
-    def several(self, what: str, most: int) -> Iterator[int]:
-        """As many times as the next field says."""
-        return iter(range(self.whole(f"number of {what}", 1, most)))
+    def several(self, field: str, maximum: int) -> Iterator[int]:
+        """Iterate as many times as the next field specifies."""
+        return iter(range(self.whole(f"number of {field}", 1, maximum)))
 
-    def rack(self, text: str, what: str, racks: int) -> int:
-        """A rack's number."""
-        return self._whole(text, f"{what}'s rack (racks count from 0)", 0, racks - 1)
+    def rack(self, text: str, field: str, racks: int) -> int:
+        """Return a rack's number."""
+        return self._whole(text, f"{field}'s rack (racks count from 0)", 0, racks - 1)
 
     def size(self, text: str) -> float:
         """Megabytes."""
@@ -160,18 +160,18 @@ class _Line:
             raise self.wrong(f"a reducer's megabytes must be {limits}, not {shown(text)}")
         return value
 
-    def differ(self, racks: list[int], what: str) -> None:
-        """No rack may be there twice."""
+    def differ(self, racks: list[int], field: str) -> None:
+        """Raise WrongInput if a rack occurs twice."""
         if len(set(racks)) < len(racks):
             twice = next(rack for place, rack in enumerate(racks) if rack in racks[:place])
-            raise self.wrong(f"rack {twice} is there twice among the {what}")
+            raise self.wrong(f"rack {twice} is there twice among the {field}")
 
     def end(self) -> None:
         """Nothing may follow."""
         if self._taken < len(self._fields):
             raise self.wrong(f"the line should end before {shown(self._fields[self._taken])}")
 
-    def _whole(self, text: str, what: str, least: int, most: int) -> int:
-        if not (text.isdecimal() and len(text) <= 15 and least <= int(text) <= most):
-            raise self.wrong(f"the {what} must be a whole number from {least} to {most}, not {shown(text)}")
+    def _whole(self, text: str, field: str, minimum: int, maximum: int) -> int:
+        if not (text.isdecimal() and len(text) <= 15 and minimum <= int(text) <= maximum):
+            raise self.wrong(f"the {field} must be a whole number from {minimum} to {maximum}, not {shown(text)}")
         return int(text)

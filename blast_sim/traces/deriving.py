@@ -25,13 +25,13 @@ Measure = Literal["maximum", "median"]
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """How large a multicast is: so many megabytes, or a measure of what the reducers of its coflow fetch."""
+    """The size of a multicast: fixed megabytes, or a statistic of the data that its coflow's reducers fetch."""
 
     megabytes: float = 300.0
     measure: Measure | None = None
 
     def of(self, sizes: Sequence[float]) -> int:
-        """Bytes, from what the reducers fetch in megabytes."""
+        """Return bytes, from the reducers' data in megabytes."""
         match self.measure:
             case "maximum":
                 megabytes = max(sizes)
@@ -60,11 +60,11 @@ def derived(trace: CoflowTrace, rule: Rule, volume: Volume, seed: int) -> Worklo
 
 
 def repeated(workload: Workload, iterations: int, period: float) -> Workload:
-    """Every multicast so many times, once a period (seconds); shuffles come once, after the first time."""
+    """Repeat every multicast, once per period (seconds); shuffles run once, after the first repetition."""
     again = [
-        replace(one, name=f"{one.name}/{turn}", arrival=one.arrival + turn * period)
+        replace(one, name=f"{one.name}/{number}", arrival=one.arrival + number * period)
         for one in workload.multicasts
-        for turn in range(iterations)
+        for number in range(iterations)
     ]
     ordered = tuple(sorted(again, key=lambda one: one.arrival))
     shuffles = tuple(one if one.after is None else replace(one, after=f"{one.after}/0") for one in workload.shuffles)
@@ -73,7 +73,7 @@ def repeated(workload: Workload, iterations: int, period: float) -> Workload:
 
 
 def first(workload: Workload, count: int) -> Workload:
-    """Only so many multicasts, and the shuffles up to the last one's arrival."""
+    """Return the first `count` multicasts, and the shuffles up to the last one's arrival."""
     kept = workload.multicasts[:count]
     end = kept[-1].arrival if kept else 0.0
     names = {None, *(one.name for one in kept)}

@@ -1,4 +1,4 @@
-"""Job tables: which machines worked together, and when. What they sent to each other is not in them."""
+"""Job tables: the machines that worked together, with times, but without the data that they exchanged."""
 
 from __future__ import annotations
 

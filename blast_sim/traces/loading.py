@@ -21,7 +21,7 @@ FORMATS: tuple[Format, ...] = ("coflow", "philly", "alibaba")
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """How a trace becomes a workload: what traces do not say is assumed, and told with the results.
+    """Rules that derive a workload from a trace; results record the assumptions.
 
     `rule` is for coflow traces, `machines_per_rack` and `placement` for job tables.
     """
@@ -37,7 +37,7 @@ class Derivation:
 
 
 def load_workload(name: str, form: Format, how: Derivation) -> Workload:
-    """What happens in this trace: a file, or one of ours by name. Raises WrongInput, OSError."""
+    """Return the workload of this trace: a file, or a built-in one by name. Raises WrongInput, OSError."""
     if form == "coflow":
         trace = sample(name) if name in OURS else read_coflows(Path(name))
         workload = derived(trace, how.rule, how.volume, how.seed)

@@ -52,15 +52,15 @@ def _jobs(entry: object, where: str) -> Iterator[Job | None]:
     if not isinstance(identity, str) or not identity:
         raise WrongInput(f"{where} has no jobid")
     place = f"{where} ({shown(identity)})"
-    for turn, attempt in enumerate(list_of(entry.get("attempts", []), f"{place}: attempts")):
-        there = f"{place}: attempt {turn}"
+    for number, attempt in enumerate(list_of(entry.get("attempts", []), f"{place}: attempts")):
+        there = f"{place}: attempt {number}"
         if not isinstance(attempt, dict):
             raise WrongInput(f"{there} must be an object, not {shown(attempt)}")
         start = attempt.get("start_time")
         if start in NOT_RECORDED:
             yield None
         else:
-            yield Job(f"{identity}/{turn}", _seconds(start, there), _servers(attempt, there))
+            yield Job(f"{identity}/{number}", _seconds(start, there), _servers(attempt, there))
 
 
 def _servers(attempt: dict[str, object], where: str) -> tuple[str, ...]:

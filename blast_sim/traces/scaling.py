@@ -16,16 +16,17 @@ from blast_sim.traces.workload import MEGABYTE, Multicast, Workload
 
 
 def scaled(workload: Workload, racks: int, scale: float, speed: float) -> Workload:
-    """The multicasts on so many racks, bytes divided by `scale` and arrivals (to the millisecond) by `speed`.
+    """Return the multicasts folded onto `racks` racks, bytes divided by `scale` and arrivals (to the millisecond) by
+    `speed`.
 
-    Shuffles are left out. Raises WrongInput where no group is left.
+    Shuffles are left out. Raises WrongInput if no group is left.
     """
     folded = [_folded(one, racks) for one in workload.multicasts]
     kept = tuple(_shrunk(one, scale, speed) for one in folded if one.receivers)
     if not kept:
         raise WrongInput(f"every group of the trace is within one of {racks} racks: fold it onto more")
-    told = {"folded_onto": racks, "scale": scale, "speed": speed, "within_a_rack": len(folded) - len(kept)}
-    return Workload(racks, kept, (), {**workload.rules, **told})
+    scaling = {"folded_onto": racks, "scale": scale, "speed": speed, "within_a_rack": len(folded) - len(kept)}
+    return Workload(racks, kept, (), {**workload.rules, **scaling})
 
 
 def as_coflows(workload: Workload) -> CoflowTrace:

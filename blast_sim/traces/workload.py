@@ -1,4 +1,4 @@
-"""What every trace becomes: multicasts between racks, and shuffles beside them."""
+"""The common form of all traces: multicasts between racks, and shuffles."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Shuffle:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What happens on so many racks, in order of arrival; `rules` say how it was derived, for the results."""
+    """The events on `racks` racks, in order of arrival; `rules` records how it was derived."""
 
     racks: int
     multicasts: tuple[Multicast, ...]

@@ -20,7 +20,7 @@ from algorithms.balanced.bottleneck import bottleneck
 from algorithms.balanced.exact import ExactSearch
 from algorithms.balanced.fpfr import DEFAULT_ORDER, Order, fpfr
 from algorithms.balanced.network import Network
-from algorithms.balanced.plan import Plan, Tree, ways
+from algorithms.balanced.plan import Plan, Tree, paths
 from algorithms.balanced.semi_flat import semi_flat
 from algorithms.balanced.subset import SubsetSearch
 from algorithms.balanced.unshaped import unshaped
@@ -171,7 +171,7 @@ def as_json(network: Network, plan: Plan) -> dict[str, object]:
 
 
 def _edges(network: Network, tree: Tree) -> list[list[str]]:
-    pairs = (pair for way in ways(tree, network.root) for pair in pairwise(way))
+    pairs = (pair for way in paths(tree, network.root) for pair in pairwise(way))
     return [[network.hosts[sender], network.hosts[receiver]] for sender, receiver in pairs]
 
 
@@ -183,7 +183,7 @@ def as_text(network: Network, answer: Answer) -> str:
             str(number),
             f"{rate:.6g}",
             f"{rate / plan.rate:.1%}",
-            ", ".join(_way(network, way) for way in ways(tree, network.root)),
+            ", ".join(_way(network, way) for way in paths(tree, network.root)),
         ]
         for number, (tree, rate) in enumerate(zip(plan.trees, plan.rates, strict=True), start=1)
     ]

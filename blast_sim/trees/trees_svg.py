@@ -76,13 +76,13 @@ def trees_svg(network: Network, plan: Plan) -> str:
 
 def _title(network: Network, plan: Plan) -> str:
     trees = f"{len(plan.trees)} tree{'' if len(plan.trees) == 1 else 's'}"
-    told = f"{trees} · rate {plan.rate:.6g}"
+    subtitle = f"{trees} · rate {plan.rate:.6g}"
     if plan.bound is not None:
-        told += f" · bound {plan.bound:.6g} (gap {100 * (1 - plan.rate / plan.bound):.3g} %)"
+        subtitle += f" · bound {plan.bound:.6g} (gap {100 * (1 - plan.rate / plan.bound):.3g} %)"
     if any(_relays(network, host) for tree in plan.trees[:MAX_DRAWN] for _, host in edges(tree)):
-        told += " · hollow: passes on what it does not want"
+        subtitle += " · hollow: forwards data that it does not receive itself"
     name = f"Multicast from {network.hosts[network.root]} to {len(network.receivers)} of {network.size - 1} hosts"
-    return _text(MARGIN, 32, name, 'font-size="17" font-weight="600"') + _text(MARGIN, 54, told, FAINT)
+    return _text(MARGIN, 32, name, 'font-size="17" font-weight="600"') + _text(MARGIN, 54, subtitle, FAINT)
 
 
 def _panel(network: Network, plan: Plan, number: int, outline: Sequence[Line]) -> Iterator[str]:
@@ -108,7 +108,7 @@ def _panel(network: Network, plan: Plan, number: int, outline: Sequence[Line]) -
 
 
 def _outline(root: int, tree: Tree) -> list[Line]:
-    """The hosts in the order of the outline: each one above those that it sends to."""
+    """Return the hosts in the order of the outline: each one above the hosts that it sends to."""
     below = children(tree)
     order: list[Line] = []
     waiting: list[tuple[int, int, int | None]] = [(root, 0, None)]

@@ -1,1 +1,1 @@
-"""`blast lab demo`: one lab, seven scenes, measured and checked; a summary, a picture and JSON at the end."""
+"""`blast lab demo`: one lab and seven scenes, measured and checked; ends with a summary, a picture and JSON."""

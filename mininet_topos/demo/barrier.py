@@ -1,4 +1,4 @@
-"""An OpenFlow barrier to a running Open vSwitch by itself: no rules before it, no controller around it."""
+"""Round trips of an OpenFlow barrier to a running Open vSwitch, without rules or a controller."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class BarrierProbe:
             self._await(HELLO)
         except OSError as refusal:
             self._socket.close()
-            raise DemoError(f"the bridge {bridge} takes no OpenFlow connection of ours: {refusal}") from refusal
+            raise DemoError(f"cannot connect to the bridge {bridge} by OpenFlow: {refusal}") from refusal
 
     def seconds(self) -> float:
-        """How long the switch takes to answer one barrier. Raises `DemoError`."""
+        """Return the seconds until the switch answers one barrier. Raises `DemoError`."""
         self._number += 1
         started = time.perf_counter()
         try:
@@ -47,7 +47,7 @@ class BarrierProbe:
         return time.perf_counter() - started
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._socket.close()
 
     def _send(self, kind: int, number: int, body: bytes = b"") -> None:

@@ -1,4 +1,4 @@
-"""Packets of a group as they arrive at every host, seen below the IP stack by raw sockets."""
+"""Capture of a group's packets at every host, below the IP stack, by raw sockets."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from mininet_topos.errors import DemoError
 
 ETH_P_IP = 0x0800
 QUIET_SECONDS = 0.25
-"""How long nothing must come before it is believed that nothing else comes."""
+"""Silence after which no further packet is expected, in seconds."""
 _TIMEOUT_SECONDS = 60.0
-"""A guard against waiting for ever."""
+"""Upper bound of a wait, in seconds."""
 _DESTINATION = slice(30, 34)
 _OUTGOING = 4
 
 
 class Captures:
-    """A raw socket on every host, and one to send from each; counts packets to `group` that arrive."""
+    """Raw sockets on every host, to send and to count arriving packets to `group`."""
 
     def __init__(self, stage: Stage, hosts: Sequence[str], group: str) -> None:
         self._stage = stage
@@ -55,26 +55,26 @@ class Captures:
                 time.sleep(0.001)
 
     def counts(self) -> Counter[str]:
-        """Packets to the group that arrived at each host since the last look, once it has been quiet for a while."""
+        """Return the packets to the group that arrived at each host since the last call, after a period of silence."""
         found: Counter[str] = Counter()
-        wanted = socket.inet_aton(self._group)
+        expected = socket.inet_aton(self._group)
         while ready := select.select(list(self._sockets), [], [], QUIET_SECONDS)[0]:
             for sock in ready:
                 frame, source = sock.recvfrom(2048)
-                if source[2] != _OUTGOING and frame[_DESTINATION] == wanted:
+                if source[2] != _OUTGOING and frame[_DESTINATION] == expected:
                     found[self._sockets[sock]] += 1
         return found
 
-    def reached(self, packets: int, wanted: Collection[str] = ()) -> set[str]:
-        """The hosts that got every one of `packets` packets, when those `wanted` have them and nothing else comes.
+    def reached(self, packets: int, expected: Collection[str] = ()) -> set[str]:
+        """Return the hosts that received all of `packets` packets, after `expected` did and silence followed.
 
-        Raises DemoError if a host got some only, or too many.
+        Raises DemoError if a host received only some of them, or too many.
         """
-        patience = time.monotonic() + _TIMEOUT_SECONDS
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
         found = self.counts()
-        while any(found[host] < packets for host in wanted) and time.monotonic() < patience:
+        while any(found[host] < packets for host in expected) and time.monotonic() < deadline:
             found += self.counts()
         partial = {host: count for host, count in found.items() if count != packets}
         if partial:
-            raise DemoError(f"of {packets} packets some hosts got a part or too many: {partial}")
+            raise DemoError(f"some hosts did not receive exactly {packets} packets: {partial}")
         return set(found)

@@ -1,4 +1,4 @@
-"""Scene (e): extend, withdraw, and a refusal with its reason."""
+"""Scene (e): extension, withdrawal, and a rejected request."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from mininet_topos.demo.stage import GRANT_SECONDS, Stage
 
 
 def play(stage: Stage) -> None:
-    """Change a lit group, give up an active and a pending one, and ask for what cannot be had."""
-    stage.open_scene("e", "Extend, withdraw, refuse")
+    """Change a lit group, withdraw an active and a pending request, and submit an invalid one."""
+    stage.open_scene("e", "Extend, withdraw, reject")
     _extend(stage)
     _withdraw(stage)
     _refuse(stage)
@@ -20,20 +20,20 @@ def _extend(stage: Stage) -> None:
     sender, first, second, third = hosts[:4]
     request = stage.new_request(sender, [first, second], 10_000_000, "extend")
     with stage.granted(request) as grant, Captures(stage, hosts, grant.groupAddress) as captures:
-        stage.tell(f"{sender} sends to {first} and {second}; now {third} joins and the lease grows by 5 s")
+        stage.explain(f"{sender} sends to {first} and {second}; add {third} and extend the lease by 5 s")
         status = stage.client.extend(request.key, Extension(addReceivers=[third], addLeaseMs=5000))
         captures.send(sender, grant, 20)
         members = {first, second, third}
         reached = captures.reached(20, members)
-        stage.check("the extended group gets every packet", reached == members, _names(reached))
+        stage.check("all members of the extended group receive every packet", reached == members, _names(reached))
         changed = status.parts[0].grant
         lease = changed.leaseMs if changed else 0
-        stage.check("the lease is longer", lease == grant.leaseMs + 5000, f"{grant.leaseMs} ms, then {lease} ms")
+        stage.check("the lease is extended by 5 s", lease == grant.leaseMs + 5000, f"{grant.leaseMs} ms to {lease} ms")
         stage.client.extend(request.key, Extension(removeReceivers=[first]))
         captures.send(sender, grant, 20)
         members = {second, third}
         reached = captures.reached(20, members)
-        stage.check("after a removal exactly the others", reached == members, _names(reached))
+        stage.check("after a removal, only the other members receive", reached == members, _names(reached))
 
 
 def _withdraw(stage: Stage) -> None:
@@ -49,8 +49,8 @@ def _withdraw(stage: Stage) -> None:
     stage.wait_dark()
     free = [e for e in stage.client.elements() if e.state == "free"]
     total = len(stage.client.elements())
-    stage.tell(f"a second request waited ({reason}) and was withdrawn, then the active one")
-    stage.check("withdrawing frees every element", len(free) == total, f"{len(free)} of {total} elements free")
+    stage.explain(f"withdraw a pending request ({reason}), then the active one")
+    stage.check("withdrawal frees every element", len(free) == total, f"{len(free)} of {total} elements free")
 
 
 def _refuse(stage: Stage) -> None:
@@ -63,12 +63,10 @@ def _refuse(stage: Stage) -> None:
         request, code = stage.new_request(hosts[0], hosts[:3], 1_000_000), "sender_among_receivers"
     try:
         stage.client.submit(request)
-        stage.check("a request that cannot be served is refused", False, "it was admitted")
+        stage.check("an invalid request is rejected", False, "it was admitted")
     except Rejected as refusal:
-        stage.check(
-            "a request that cannot be served is refused", refusal.code == code, f"{refusal.code}: {refusal.message}"
-        )
+        stage.check("an invalid request is rejected", refusal.code == code, f"{refusal.code}: {refusal.message}")
 
 
 def _names(hosts: set[str]) -> str:
-    return " ".join(sorted(hosts)) or "nobody"
+    return " ".join(sorted(hosts)) or "none"

@@ -1,7 +1,7 @@
-"""What one request writes to the journal, and how long that takes by itself.
+"""The journal commits of one request, and the time that they take alone.
 
-The controller has its journal to itself, so the same records are written again to a journal beside it: the same kind of
-file in the same folder, and as durable.
+The controller locks its journal, so the same records are written again to a second journal: the same kind of file in
+the same folder, with the same durability.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Commit = tuple[Record, ...]
 
 
 def commits_of(stage: Stage, request: MulticastRequest) -> list[Commit]:
-    """Ask for light, give it back, and return what was written until it was granted. Raises `DemoError`."""
+    """Submit a request, finish it, and return the commits until its grant. Raises `DemoError`."""
     with _told(), closing(JournalReader(stage.lab.journal)) as reader:
         before = max((entry.sequence for entry in reader.read(0, LARGEST)), default=0)
         with stage.granted(request) as grant:
@@ -41,7 +41,7 @@ def commits_of(stage: Stage, request: MulticastRequest) -> list[Commit]:
 
 
 def until_granted(entries: Sequence[Entry], held: frozenset[ElementId]) -> list[Commit]:
-    """The commits up to the one that grants; `held` are the elements of its reservation."""
+    """Return the commits up to the one that grants; `held` are the elements of its reservation."""
     # Entries of one commit share its time.
     commits = []
     for _, together in groupby(entries, key=lambda entry: entry.at):
@@ -53,7 +53,7 @@ def until_granted(entries: Sequence[Entry], held: frozenset[ElementId]) -> list[
 
 
 def renamed(commit: Commit, number: int) -> Commit:
-    """The same commit for other things: writing it changes nothing that is there, as a new request does not."""
+    """Return the same commit for other keys: it replaces no record, as that of a new request."""
     return tuple(
         replace(
             one, key=f"{one.key}/{number}", elements=frozenset(ElementId(f"{name}/{number}") for name in one.elements)
@@ -68,13 +68,13 @@ def _record(entry: Entry, held: frozenset[ElementId]) -> Record:
 
 
 class JournalBeside:
-    """A journal that only these commits are written to. Raises `DemoError`."""
+    """A journal for these commits only. Raises `DemoError`."""
 
     def __init__(self, journal: Path) -> None:
         self._store = SqliteStore(journal.with_name(f"floor-{journal.name}"))
         with _told():
             self._store.open()
-            # A file that still grows makes every commit slower; that of a controller at work has grown already.
+            # A growing file makes every commit slower; the journal of a running controller has grown already.
             for body in ({"room": "." * _ROOM_BYTES}, None):
                 self._store.commit([Record("meta", "room", body)], time.time())
             self._store.compact(time.time())
@@ -83,18 +83,18 @@ class JournalBeside:
         self._compactor.start()
 
     def seconds(self, commit: Commit) -> float:
-        """How long writing a commit takes until it is durable. Raises `DemoError`."""
+        """Return the seconds until a commit is durable. Raises `DemoError`."""
         started = time.perf_counter()
         with _told():
             self._store.commit(commit, time.time())
         return time.perf_counter() - started
 
     def close(self) -> None:
-        """Close the file; it goes with the lab."""
+        """Close the file; it is deleted with the lab."""
         self._compactor.stop()
         self._store.close()
         if self._faults:
-            raise DemoError(f"the journal beside the controller's: {self._faults[0]}")
+            raise DemoError(f"the second journal failed: {self._faults[0]}")
 
 
 @contextmanager
@@ -102,4 +102,4 @@ def _told() -> Iterator[None]:
     try:
         yield
     except StoreFault as fault:
-        raise DemoError(f"the journal beside the controller's: {fault}") from fault
+        raise DemoError(f"the second journal failed: {fault}") from fault

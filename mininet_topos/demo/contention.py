@@ -1,4 +1,4 @@
-"""Scene (d): more groups than splitters, served in the paper's order as resources return."""
+"""Scene (d): more groups than splitters, served in the paper's order as resources become free."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from blast_api.ttypes import EventKind, Grant, MulticastRequest
 from mininet_topos.demo.receivers import Receivers
 from mininet_topos.demo.results import Transfer
 from mininet_topos.demo.stage import GRANT_SECONDS, Stage
-from mininet_topos.demo.transfers import Job, check_light
+from mininet_topos.demo.transfers import Job, check_optical
 from mininet_topos.errors import DemoError
 
 SPLITTERS = 2
@@ -18,7 +18,7 @@ SPLITTERS = 2
 
 @dataclass(frozen=True)
 class Group:
-    """A request of the scene: racks by number, the first one sends; `size` in bytes. Each takes one 1:4 splitter."""
+    """A request of the scene: racks by number, the sender's first; `size` in bytes. Each takes one 1:4 splitter."""
 
     name: str
     racks: tuple[int, ...]
@@ -41,7 +41,7 @@ GROUPS = (
 
 
 def picked(pending: Iterable[Group], active: Iterable[Group]) -> list[Group]:
-    """The paper's rule, word for word: highest score first, as long as every rack is free and splitters are left."""
+    """The paper's rule: highest score first, while every rack is free and splitters are left."""
     busy = {rack for group in active for rack in group.racks}
     left = SPLITTERS - len(list(active))
     found = []
@@ -83,7 +83,7 @@ class _Scene:
             self._serve(*self._active[0])
 
     def _take_grants(self) -> None:
-        """Wait for the grants that the rule promises, and see that there are no others."""
+        """Wait for the grants that the rule predicts, and check that there are no others."""
         expected = picked(self._pending, [group for group, _ in self._active])
         for group in expected:
             grant = self._grant_of(group)
@@ -98,7 +98,7 @@ class _Scene:
         event = self._stage.client.await_event(self._requests[group].key, 0, GRANT_SECONDS)
         self.as_expected &= event.kind == EventKind.GRANTED
         if event.grant is None:
-            raise DemoError(f"{group.name} was to be granted and is not: {event.reason}")
+            raise DemoError(f"{group.name} should be granted next, but is not: {event.reason}")
         return event.grant
 
     def _serve(self, group: Group, grant: Grant) -> None:
@@ -106,25 +106,25 @@ class _Scene:
         sender, *others = self._members(group)
         with Job(self._stage, self._receivers, sender, others, path) as job:
             self.transfers.append(job.under_grant(f"group-{group.name}", grant))
-        waiting = ", ".join(g.name for g in self._pending) or "nobody"
+        waiting = ", ".join(g.name for g in self._pending) or "none"
         self._stage.client.finish(self._requests[group].key, grant.part)
         self._active.remove((group, grant))
         before = len(self.order)
         self._take_grants()
-        served = ", ".join(self.order[before:]) or "nobody"
-        self._stage.tell(f"{group.name} has finished; {waiting} waited, now served: {served}")
+        served = ", ".join(self.order[before:]) or "none"
+        self._stage.explain(f"{group.name} finished; pending: {waiting}; granted next: {served}")
 
 
 def play(stage: Stage, receivers: Receivers) -> None:
-    """Six groups on two splitters; each one really sends its data."""
+    """Run six groups on two splitters; each transfers real data."""
     stage.open_scene("d", f"Contention: {len(GROUPS)} groups of 3 racks, {SPLITTERS} splitters")
     for group in GROUPS:
-        stage.tell(f"{group.name}: racks {group.racks}, volume / racks = {group.score / 1e6:.2f} MB")
+        stage.explain(f"{group.name}: racks {group.racks}, volume / racks = {group.score / 1e6:.2f} MB")
     scene = _Scene(stage, receivers)
     scene.submit()
     scene.run()
-    stage.check("served in the paper's order, nobody else", scene.as_expected, " ".join(scene.order))
-    check_light(stage, scene.transfers)
+    stage.check("grants follow the paper's order exactly", scene.as_expected, " ".join(scene.order))
+    check_optical(stage, scene.transfers)
 
 
 def _file(directory: Path, group: Group) -> Path:

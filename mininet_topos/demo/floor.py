@@ -1,6 +1,6 @@
-"""What a request cannot take less than on this machine, now: each thing that it waits for, done by itself.
+"""The floor of the grant latency on this machine: each operation that a request waits for, measured alone.
 
-Measured once after every request, in the same run, so that both see the machine equally busy.
+Measured once after every request, in the same run, so that both see the same machine load.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from mininet_topos.demo.tl1_probe import Tl1Probe
 from mininet_topos.optical_switch import CONNECT_SECONDS
 
 MIRRORS_MS = CONNECT_SECONDS * 1000
-"""What the emulated switch takes to turn its mirrors; it is as slow as the paper's on purpose."""
+"""Time in which the emulated switch turns its mirrors; deliberately as slow as the paper's switch."""
 
 
 class Floor:
-    """One connection to each of the things that a request waits for."""
+    """A connection to each component that a request waits for."""
 
     def __init__(self, stage: Stage, commits: Sequence[Commit]) -> None:
         self._stage, self._commits, self._number = stage, commits, 0
@@ -42,9 +42,9 @@ class Floor:
         self._opened.close()
 
     def sample(self) -> dict[str, float]:
-        """Milliseconds of each part, one after the other, and of them together as a request needs them (`total`).
+        """Return the milliseconds of each operation, and their combination in the order of a request (`total`).
 
-        Raises `DemoError` and what client calls raise.
+        Raises `DemoError` and the client's errors.
         """
         self._number += 1
         *before, after = (renamed(commit, self._number) for commit in self._commits)
@@ -55,7 +55,7 @@ class Floor:
             "tl1": self._optical.seconds(),
         }
         if before:
-            # A disk that has just written takes longer over the next commit; in a request the mirrors are in between.
+            # A disk that has just written takes longer for the next commit; in a request the mirrors turn in between.
             time.sleep(CONNECT_SECONDS)
         parts["commit_after"] = self._journal.seconds(after)
         milliseconds = {name: seconds * 1000 for name, seconds in parts.items()}
@@ -68,9 +68,9 @@ class Floor:
 
 
 def together(parts: Mapping[str, float], *, touches_devices: bool) -> float:
-    """The parts one after the other, but for the devices, which are set at the same time (ms).
+    """Return the sum of the parts in ms; the devices are set in parallel.
 
-    Who finds the light still there waits for no device, and has nothing to write before.
+    A request that finds its tree warm waits for no device, and has no record to write before.
     """
     devices = max(parts["barrier"], parts["tl1"] + MIRRORS_MS) if touches_devices else 0.0
     return parts["ping"] + parts["commit_before"] + devices + parts["commit_after"]

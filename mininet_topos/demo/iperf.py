@@ -1,4 +1,4 @@
-"""Scene (f): the paper's own test, an unmodified `iperf -u` to the granted group."""
+"""Scene (f): the paper's test, an unmodified `iperf -u` to the granted group."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from mininet_topos.errors import DemoError
 SHARE_OF_LIGHT = 0.95
 SECONDS = 2
 HEADERS = 28
-"""IPv4 and UDP."""
+"""Bytes of the IPv4 and UDP headers."""
 _INTERVAL_SECONDS = 0.5
 _INTERVAL_COLUMN, _LOSS_COLUMNS = 6, slice(10, 12)
 _TIMEOUT_SECONDS = 60.0
-"""A guard against waiting for ever: for servers that listen, for the end of the client, for what servers heard."""
+"""Upper bound in seconds for servers to join, for the client to end, and for reports of servers."""
 _SILENCE_SECONDS = 5.0
-"""How long a server that has heard something is waited for: the datagram that ends a test may be lost, too."""
+"""Seconds of silence after which a server that has received data is done: the final datagram of a test may be lost."""
 
 
 @dataclass(frozen=True)
 class Loss:
-    """What iperf servers counted; `deaf` is how many heard nothing."""
+    """Counters of the iperf servers; `deaf` is the number of servers without any datagram."""
 
     lost: int
     sent: int
@@ -38,16 +38,18 @@ class Loss:
 
 
 def play(stage: Stage) -> None:
-    """iperf at 0.95 of the light rate to seven racks."""
-    stage.open_scene("f", f"The paper's own test: an unmodified iperf -u at {SHARE_OF_LIGHT} of the light rate")
+    """Run iperf at 0.95 of the optical rate to seven racks."""
+    stage.open_scene("f", f"The paper's test: unmodified iperf -u at {SHARE_OF_LIGHT} of the optical rate")
     sender, *others = stage.first_hosts()[:8]
     stage.wait_dark()
     request = stage.new_request(sender, others, 50_000_000, "iperf")
     with stage.granted(request) as grant:
         loss = _run(stage, grant, sender)
-    heard = len(others) - loss.deaf
-    stage.check("every receiver hears an unmodified iperf", not loss.deaf, f"{heard} of {len(others)}")
-    stage.measured("lost, at all receivers together", Quantity(loss.lost, "datagrams", {"sent": loss.sent}))
+    reached = len(others) - loss.deaf
+    stage.check(
+        "every receiver receives unmodified iperf traffic", not loss.deaf, f"{reached} of {len(others)} receivers"
+    )
+    stage.measured("lost datagrams, all receivers", Quantity(loss.lost, "datagrams", {"sent": loss.sent}))
 
 
 def _run(stage: Stage, grant: Grant, sender: str) -> Loss:
@@ -58,10 +60,10 @@ def _run(stage: Stage, grant: Grant, sender: str) -> Loss:
     try:
         for server in servers:
             _await_membership(server.pid, grant.groupAddress)
-        stage.tell(f"{sender}$ {command}")
+        stage.explain(f"{sender}$ {command}")
         _send(stage, sender, command)
-        patience = time.monotonic() + _TIMEOUT_SECONDS
-        reports = [heard(_lines(server, patience)) for server in servers]
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
+        reports = [heard(_lines(server, deadline)) for server in servers]
     finally:
         for server in servers:
             server.terminate()
@@ -72,10 +74,10 @@ def _run(stage: Stage, grant: Grant, sender: str) -> Loss:
 
 def _await_membership(pid: int, group: str) -> None:
     """Wait until the host of a process has joined the group. Raises DemoError."""
-    wanted = f"{int.from_bytes(socket.inet_aton(group), 'little'):08X}"
-    patience = time.monotonic() + _TIMEOUT_SECONDS
-    while wanted not in Path(f"/proc/{pid}/net/igmp").read_text():
-        if time.monotonic() > patience:
+    joined = f"{int.from_bytes(socket.inet_aton(group), 'little'):08X}"
+    deadline = time.monotonic() + _TIMEOUT_SECONDS
+    while joined not in Path(f"/proc/{pid}/net/igmp").read_text():
+        if time.monotonic() > deadline:
             raise DemoError(f"an iperf server did not join {group} within {_TIMEOUT_SECONDS:g} s")
         time.sleep(0.01)
 
@@ -96,24 +98,24 @@ def _server(stage: Stage, host: str, group: str, port: int) -> subprocess.Popen[
     return server
 
 
-def _lines(server: subprocess.Popen[bytes], patience: float) -> Iterator[str]:
-    """What a server says, until it is silent."""
+def _lines(server: subprocess.Popen[bytes], deadline: float) -> Iterator[str]:
+    """Yield the lines that a server prints, until it is silent."""
     assert server.stdout is not None
-    said, rest = server.stdout.fileno(), b""
-    until = patience
-    while select.select([said], [], [], max(0.0, until - time.monotonic()))[0]:
-        received = os.read(said, 65536)
+    output, rest = server.stdout.fileno(), b""
+    until = deadline
+    while select.select([output], [], [], max(0.0, until - time.monotonic()))[0]:
+        received = os.read(output, 65536)
         if not received:
             return
         *lines, rest = (rest + received).split(b"\n")
         yield from (line.decode(errors="replace") for line in lines)
-        until = min(patience, time.monotonic() + _SILENCE_SECONDS)
+        until = min(deadline, time.monotonic() + _SILENCE_SECONDS)
 
 
 def heard(lines: Iterable[str]) -> tuple[int, int]:
-    """Datagrams lost and sent: by the line of the whole, or by those of the intervals where it never came.
+    """Return lost and sent datagrams, from the line of the whole test, or from the intervals if that line is missing.
 
-    Raises DemoError when a server says anything else.
+    Raises DemoError for any other line.
     """
     lost = sent = 0
     for line in lines:
@@ -124,6 +126,6 @@ def heard(lines: Iterable[str]) -> tuple[int, int]:
             if float(begin) == 0.0 and float(end) > 1.5 * _INTERVAL_SECONDS:
                 return counts[0], counts[1]
         except (IndexError, ValueError):
-            raise DemoError(f"an iperf server said {line.strip()!r} instead of its report") from None
+            raise DemoError(f"an iperf server printed {line.strip()!r} instead of its report") from None
         lost, sent = lost + counts[0], sent + counts[1]
     return lost, sent

@@ -1,4 +1,4 @@
-"""Scene (a): how long a request takes, step by step, beside Table II of the Blast paper."""
+"""Scene (a): the steps of a request and their times, compared with Table II of the Blast paper."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from mininet_topos.demo.stage import GRANT_SECONDS, Stage
 from mininet_topos.errors import DemoError
 
 _AGAIN_SECONDS, _TIMEOUT_SECONDS = 1.0, 60.0
-"""When a datagram that did not arrive is sent again, and when nobody waits for it any more."""
+"""Seconds after which a missing datagram is sent again, and after which the wait fails."""
 
 KEEP_WARM_MS = 60_000
-"""The controller's default, where a measurement is to include it."""
+"""The controller's default, for measurements that include it."""
 
 
 class Endpoints:
@@ -42,7 +42,7 @@ class Endpoints:
         return sock
 
     def listen(self, port: int) -> None:
-        """Bind every receiver to the port that grants name."""
+        """Bind every receiver to the port of the grants."""
         for sock in self._receivers.values():
             sock.bind(("", port))
 
@@ -63,8 +63,8 @@ class Endpoints:
 
     def _last_arrival(self, waiting: dict[socket.socket, str], sender: str, group: tuple[str, int]) -> float:
         missing = dict(waiting)
-        patience = time.monotonic() + _TIMEOUT_SECONDS
-        while time.monotonic() < patience:
+        deadline = time.monotonic() + _TIMEOUT_SECONDS
+        while time.monotonic() < deadline:
             self._senders[sender].sendto(b"first", group)
             again = time.monotonic() + _AGAIN_SECONDS
             while ready := select.select(list(missing), [], [], max(0.0, again - time.monotonic()))[0]:
@@ -74,7 +74,7 @@ class Endpoints:
                     del missing[sock]
                 if not missing:
                     return arrived
-        raise DemoError(f"no datagram at {', '.join(sorted(missing.values()))}")
+        raise DemoError(f"no datagram arrived at {', '.join(sorted(missing.values()))}")
 
     def _membership(self, group: str, host: str) -> bytes:
         return struct.pack("4s4s", socket.inet_aton(group), socket.inet_aton(self._stage.address(host)))
@@ -92,15 +92,15 @@ def measure(stage: Stage, requests: int) -> None:
         one(stage, endpoints, *groups[0])
         for index in stage.progress(range(1, len(groups)), "requests"):
             stage.results.latencies.add(one(stage, endpoints, *groups[index]))
-            # As idle as the request found it.
+            # Measure the floor on a lab as idle as that of the request.
             stage.wait_dark()
             stage.results.floor.add(floor.sample())
 
 
 def measure_warm(stage: Stage, requests: int) -> dict[str, float]:
-    """The same for one group, whose tree is still lit; returns the steps of its first request, which found none.
+    """Measure one group whose tree is warm; return the steps of its first request, which found no tree.
 
-    Its second one finds none either: a tree is kept in others' way only for a group that has come back.
+    Its second request finds none either: a tree is kept warm only for a group that has recurred.
     """
     group, other = cold_groups(stage.lab.plan, 2)
     with endpoints_of(stage) as endpoints:
@@ -122,7 +122,7 @@ def _commits(stage: Stage, sender: str, receivers: Sequence[str]) -> list[Commit
 
 @contextmanager
 def endpoints_of(stage: Stage) -> Iterator[Endpoints]:
-    """Sockets in the first host of every rack, for as long as the block lasts."""
+    """Open sockets in the first host of every rack for the duration of a `with` block."""
     endpoints = Endpoints(stage, stage.first_hosts())
     try:
         endpoints.listen(5001)
@@ -136,22 +136,24 @@ def _request(stage: Stage, sender: str, receivers: Sequence[str]) -> MulticastRe
 
 
 def one(stage: Stage, endpoints: Endpoints, sender: str, receivers: Sequence[str]) -> dict[str, float]:
-    """Ask for light on an idle fabric, send a datagram, finish; milliseconds of each step. Raises DemoError."""
+    """Request a grant on an idle fabric, send a datagram, finish; return the milliseconds of each step. Raises
+    DemoError.
+    """
     stage.wait_dark()
     request = _request(stage, sender, receivers)
-    asked = time.monotonic()
+    submitted = time.monotonic()
     grant = stage.client.request(request, GRANT_SECONDS)
     granted = time.monotonic()
     if set(grant.receivers) != set(receivers):
-        raise DemoError(f"asked for {', '.join(receivers)}, and the light goes to {', '.join(grant.receivers)}")
+        raise DemoError(f"requested {', '.join(receivers)}, but the grant is for {', '.join(grant.receivers)}")
     arrived = endpoints.first_datagram(grant, sender)
     stage.client.finish(request.key, grant.part)
-    return _steps(grant, (granted - asked) * 1000, (arrived - asked) * 1000)
+    return _steps(grant, (granted - submitted) * 1000, (arrived - submitted) * 1000)
 
 
 def _steps(grant: Grant, total: float, first_datagram: float) -> dict[str, float]:
     timings = grant.timings or StepTimings()
-    # Where a tree is still lit nothing is computed and no device touched.
+    # For a warm tree there is no computation and no device command.
     compute, openflow, optical = timings.computeMs or 0.0, timings.openflowMs or 0.0, timings.opticalMs or 0.0
     in_all = timings.totalMs or 0.0
     return {
@@ -166,11 +168,11 @@ def _steps(grant: Grant, total: float, first_datagram: float) -> dict[str, float
 
 
 def play(stage: Stage, requests: int) -> None:
-    """Measure, and print the paper's table with ours and the floor beside it."""
-    stage.open_scene("a", f"One request, step by step: {requests} requests, each to a different cold group")
+    """Measure, and print the paper's table with our values and the floor."""
+    stage.open_scene("a", f"Steps of a request: {requests} requests, each to a different cold group")
     measure(stage, requests)
     for line in latency_table(stage.results.latencies, stage.results.floor):
-        stage.tell(line)
+        stage.explain(line)
     reached = len(stage.results.latencies.steps["first_datagram"])
     stage.check(
         "a datagram reaches every receiver of every group", reached == requests, f"{reached} of {requests} groups"

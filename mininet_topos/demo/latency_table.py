@@ -1,4 +1,4 @@
-"""Table II of the Blast paper, with what was measured here and its floor beside it, as text."""
+"""Table II of the Blast paper with our measurements and their floor, as text."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ PAPER_MS = {"thrift": 1.747, "compute": 8.553, "openflow": 8.711, "optical": 14.
 """The paper's Table II."""
 
 PAPER_SUM_MS = sum(PAPER_MS.values())
-"""33.183, as the paper prints it: one step after the other."""
+"""33.183, as the paper prints it: the sum of the steps."""
 
 
 @dataclass(frozen=True)
 class _Row:
-    """A step: its name for what it contains, the paper's row, the parts of the floor that it waits for, and what the
-    emulated switch adds on purpose (ms)."""
+    """A row of the table: label, measured step, the paper's row, and the parts of the floor.
+
+    `on_purpose` is the deliberate delay of the emulated switch in ms.
+    """
 
     name: str
     step: str
@@ -38,20 +40,20 @@ _WIDTH = 46
 
 
 def latency_table(seen: Latencies, floor: Latencies) -> Iterator[str]:
-    """The lines. Medians and 99th percentiles of all requests, in milliseconds."""
+    """Yield the lines: medians and 99th percentiles of all requests, in milliseconds."""
     yield _line("milliseconds", "paper", "floor", "p50", "p99")
     for row in _ROWS:
         paper = PAPER_MS[row.paper] if row.paper else None
         yield _line(row.name, paper, _floor(row, floor), seen.percentile(row.step, 50), seen.percentile(row.step, 99))
     floors = sum(_floor(row, floor) or 0.0 for row in _ROWS)
     sums = sum(seen.percentile(row.step, 50) for row in _ROWS)
-    yield _line("sum, one after the other", PAPER_SUM_MS, floors, sums, None)
-    for name, step, paper_says, least in (
-        ("as it really ran, devices at the same time", "total", "< 25", floor.percentile("total", 50)),
-        ("... to the first datagram at every receiver", "first_datagram", None, None),
+    yield _line("sum of the steps", PAPER_SUM_MS, floors, sums, None)
+    for name, step, paper_says, minimum in (
+        ("measured total, devices in parallel", "total", "< 25", floor.percentile("total", 50)),
+        ("... until the first datagram at every receiver", "first_datagram", None, None),
     ):
-        yield _line(name, paper_says, least, seen.percentile(step, 50), seen.percentile(step, 99))
-    yield "floor: after each request, on the same lab, each thing that it waits for by itself (p50): a Thrift ping"
+        yield _line(name, paper_says, minimum, seen.percentile(step, 50), seen.percentile(step, 99))
+    yield "floor: each operation measured alone after each request, on the same lab (p50): a Thrift ping"
     yield (
         f"{floor.percentile('ping', 50):.3f}, its commits {floor.percentile('commit_before', 50):.3f} and "
         f"{floor.percentile('commit_after', 50):.3f}, an OpenFlow barrier {floor.percentile('barrier', 50):.3f}, "

@@ -1,7 +1,7 @@
-"""A seeded mix of requests, sent under one policy: when each came, when all its receivers had it, what became of it.
+"""A seeded mix of requests under one policy, with arrival, completion and result of each.
 
-Sizes are heavy-tailed (a Pareto distribution cut at both ends), groups are of two to five racks, arrivals are a Poisson
-process: what an operator sees of a cluster on a busy morning, in the proportions of the lab.
+Sizes are heavy-tailed (a Pareto distribution cut at both ends), groups have two to five racks, arrivals are a Poisson
+process: the traffic of a busy cluster in the proportions of the lab.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from mininet_topos.namespace import run_in_network_of
 from mininet_topos.plan import LabPlan
 
 SHAPE = 1.1
-"""Of the Pareto distribution; below 2 its variance is as large as the largest sample."""
+"""Shape of the Pareto distribution; below 2 its variance is dominated by the largest sample."""
 
 MIN_SECONDS, MAX_SECONDS = 0.15, 5.0
-"""The smallest and the largest transfer, in seconds of light."""
+"""Shortest and longest transfer, in seconds at the optical rate."""
 
 MAX_RECEIVERS = 4
 _PREPARATION_SECONDS = 1.0
-"""Before its arrival a request's file is written."""
+"""Seconds before its arrival at which a request's file is written."""
 _CHANCE_TO_PAUSE, _CHANCE_TO_SPLIT = 0.7, 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A request of the mix: it comes `at` seconds after the beginning."""
+    """A request of the mix, which arrives `at` seconds after the start."""
 
     name: str
     at: float
@@ -54,8 +54,11 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """What became of it: `seconds` from its arrival to the last receiver's confirmation; `intact`: by SHA-256;
-    `compute_seconds` the controller's, for the first light."""
+    """The result of a request.
+
+    `seconds` is the time from its arrival to the last receiver's confirmation; `intact` compares SHA-256;
+    `compute_seconds` is the controller's computation for the first grant.
+    """
 
     asked: Asked
     seconds: float
@@ -65,19 +68,19 @@ class Served:
 
     @property
     def pauses(self) -> int:
-        """How often it lost its light in between."""
+        """The number of pauses of all parts."""
         return sum(part.pauses for part in self.parts)
 
     @property
     def complete(self) -> bool:
-        """Every receiver was served by exactly one part and has the data."""
+        """True if every receiver was served by exactly one part and has the data."""
         reached = sorted(name for part in self.parts if part.complete for name in part.receivers)
         return self.intact and reached == sorted(self.asked.receivers)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A mix under one policy."""
+    """The result of a mix under one policy."""
 
     policy: str
     served: tuple[Served, ...]
@@ -94,19 +97,19 @@ class Outcome:
 
     @property
     def pauses(self) -> int:
-        """How often any transfer lost its light."""
+        """The number of pauses of all transfers."""
         return sum(one.pauses for one in self.served)
 
     @property
     def split(self) -> int:
-        """How many requests were served in several parts."""
+        """The number of requests that were served in several parts."""
         return sum(len(one.parts) > 1 for one in self.served)
 
 
 def draw(plan: LabPlan, count: int, seed: str, load: float = 3.0) -> list[Asked]:
-    """`count` requests of a mix, the same ones for the same seed.
+    """Return `count` requests of a mix, the same for the same seed.
 
-    Arrivals are so dense that the transfers take `load` times as long as it takes them to arrive, one after the other.
+    Arrivals are so dense that the total transfer time is `load` times the arrival period.
     """
     chance = random.Random(f"blast/lab-mix/{seed}")
     hosts = [rack.hosts[0].name for rack in plan.rack_plans]
@@ -123,7 +126,7 @@ def draw(plan: LabPlan, count: int, seed: str, load: float = 3.0) -> list[Asked]
 
 
 def _seconds(chance: random.Random) -> float:
-    """A bounded Pareto variate, by inversion."""
+    """Draw a bounded Pareto variate, by inversion."""
     low, high = MIN_SECONDS**SHAPE, MAX_SECONDS**SHAPE
     drawn = chance.random()
     seconds: float = (-(drawn * high - drawn * low - high) / (high * low)) ** (-1 / SHAPE)
@@ -131,14 +134,14 @@ def _seconds(chance: random.Random) -> float:
 
 
 def serve(stage: Stage, asked: Sequence[Asked], policy: str, done: Callable[[Served], None]) -> Outcome:
-    """Send the whole mix in the stage's lab; `done` hears of each request. Raises what sending raises."""
+    """Send the whole mix in the stage's lab; call `done` after each request. Raises what sending raises."""
     with Receivers(stage, stage.first_hosts()) as receivers:
         served = asyncio.run(_Mix(stage, receivers, done).run(asked))
     return Outcome(policy, tuple(served))
 
 
 class _Client(AsyncClient):
-    """Notes how long the decision for a request's first light took, in seconds by key."""
+    """A client that records the computation time of each request's first grant, in seconds by key."""
 
     def __init__(self, address: str) -> None:
         super().__init__(address)
@@ -162,7 +165,7 @@ class _Mix:
             return list(await asyncio.gather(*(self._one(client, asked, began + asked.at) for asked in mix)))
 
     async def _one(self, client: _Client, asked: Asked, arrival: float) -> Served:
-        """Its file is there for its own time only: those of all together may be more than fits."""
+        """Send one request; its file exists only during that time, because all files together may not fit."""
         await _until(arrival - _PREPARATION_SECONDS)
         path = self._path(asked)
         await asyncio.to_thread(lambda: path.write_bytes(os.urandom(asked.size)))

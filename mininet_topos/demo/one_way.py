@@ -1,4 +1,4 @@
-"""Scene (g): light goes one way. What enters a fiber from its wrong end arrives nowhere."""
+"""Scene (g): optical paths are unidirectional; frames that enter a fiber at the wrong end arrive nowhere."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _GROUP_MAC_PREFIX = b"\x01\x00\x5e"
 
 
 def play(stage: Stage) -> None:
-    """Inject frames of a lit group at the receivers' transmitters and at the splitter's outputs, against the light."""
-    stage.open_scene("g", "Light goes one way")
+    """Inject frames of a lit group against the direction, at receivers' transmitters and splitter outputs."""
+    stage.open_scene("g", "Optical paths are unidirectional")
     stage.wait_dark()
     hosts = stage.first_hosts()
     sender, *others = hosts[:4]
@@ -29,18 +29,20 @@ def play(stage: Stage) -> None:
         for output in outputs:
             _inject(stage, stage.lab.names.ocs_port(output), frame, stage.lab.optical_switch.pid)
         backwards = captures.counts()
-        stage.check("into the splitter's outputs, backwards", not backwards, _seen(len(outputs), backwards))
+        stage.check("no frame passes backwards through the splitter", not backwards, _seen(len(outputs), backwards))
         for host in others:
             _inject(stage, stage.lab.names.optical_at_tor(stage.rack_number(host), 1), frame, None)
         upwards = captures.counts()
-        stage.check("up the receivers' own transmit fibers", not upwards, _seen(len(others), upwards))
+        stage.check("no frame passes from the receivers' transmitters", not upwards, _seen(len(others), upwards))
         captures.send(sender, grant, PACKETS)
         reached = captures.reached(PACKETS, others)
-        stage.check("down from the sender, as a control", reached == set(others), " ".join(sorted(reached)))
+        stage.check(
+            "control: frames from the sender reach the receivers", reached == set(others), " ".join(sorted(reached))
+        )
 
 
 def _outer_outputs(fabric: FabricStatus, grant: Grant) -> list[int]:
-    """Lit outputs of the tree's splitters, less the duplex port that each splitter's input shares."""
+    """Return lit outputs of the tree's splitters, less the duplex port that each splitter's input shares."""
     (tree,) = [tree for tree in fabric.lightTrees if tree.reservation == grant.reservation]
     used = [s for s in fabric.splitters if s.name in tree.splitters]
     lit = {c.switchInput for c in tree.crossConnects}
@@ -56,7 +58,7 @@ def _inject(stage: Stage, interface: str, frame: bytes, pid: int | None) -> None
 
 
 def _frame(source: str, grant: Grant) -> bytes:
-    """An Ethernet frame with an empty UDP datagram from `source` to the group."""
+    """Return an Ethernet frame with an empty UDP datagram from `source` to the group."""
     group = socket.inet_aton(grant.groupAddress)
     ethernet = _GROUP_MAC_PREFIX + bytes([group[1] & 0x7F]) + group[2:] + b"\x02\x00\x00\x00\x00\x01" + b"\x08\x00"
     header = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 28, 0, 0, 1, 17, 0, socket.inet_aton(source), group)
@@ -73,4 +75,4 @@ def _checksum(header: bytes) -> int:
 
 
 def _seen(places: int, arrived: dict[str, int]) -> str:
-    return f"{places * PACKETS} frames at {places} places, {sum(arrived.values())} arrived anywhere"
+    return f"{places * PACKETS} frames injected at {places} points, {sum(arrived.values())} arrived"

@@ -23,27 +23,29 @@ __all__ = ["play", "write_json"]
 
 _ARCHIVE_BYTES = 9_000_000
 LEASE_MS = 600_000
-"""Scenes wait for slow machines; a lease must outlive them."""
-_LEGEND = "Lines with ok or FAIL are checks and decide the exit status; every other figure is only told."
+"""The lease, long enough for scenes on slow machines."""
+_LEGEND = "ok and FAIL lines are checks and determine the exit status; info lines are measurements of this machine."
 POLICY = "paper"
-"""Scene (d) shows the paper's order."""
+"""The policy for which scene (d) checks the order of grants."""
 
 
 def play(args: argparse.Namespace) -> Results:
-    """Run every scene on one lab. Raises LabError, TransportError and what client calls raise."""
+    """Run every scene on one lab. Raises LabError, TransportError and the client's errors."""
     plan = demo_plan(args.racks)
     with Lab(plan, min_lease_ms=LEASE_MS, policy=POLICY) as lab, Client(lab.thrift) as client:
         stage = Stage(lab, client, Results(plan.summary))
-        stage.say(f"Blast demo: {plan.summary}\nlab {lab.id}; should this be killed: blast lab down {lab.id}")
-        stage.say(_LEGEND)
+        stage.write_line(
+            f"Blast demo: {plan.summary}\nlab {lab.id}; if the demo is killed, clean up with: blast lab down {lab.id}"
+        )
+        stage.write_line(_LEGEND)
         stage.wait_devices()
         path = args.file or _standard_library(lab.directory / "stdlib.tar")
         _scenes(stage, args, path)
     _look_for_remains(stage)
-    stage.say("")
+    stage.write_line("")
     for line in table(stage.results):
-        stage.say(line)
-    stage.say(f"\npicture of the lit fabric: {args.svg}")
+        stage.write_line(line)
+    stage.write_line(f"\npicture of the lit fabric: {args.svg}")
     return stage.results
 
 
@@ -59,12 +61,12 @@ def _scenes(stage: Stage, args: argparse.Namespace, path: Path) -> None:
 
 
 def _look_for_remains(stage: Stage) -> None:
-    """After the lab is down."""
-    stage.open_scene("h", "What the lab left behind")
+    """Check that the lab is removed completely."""
+    stage.open_scene("h", "Cleanup of the lab")
     lab = stage.lab.id
     remains = (*marked_processes(lab), *bridges_of(lab), *links_of(lab), *(one for one in known_labs() if one == lab))
     seen = ", ".join(map(str, remains)) or "no process, bridge, interface or folder"
-    stage.check("nothing of the lab is left", not remains, seen)
+    stage.check("no resource of the lab is left", not remains, seen)
 
 
 def _picture(stage: Stage, path: Path) -> None:
@@ -75,7 +77,7 @@ def _picture(stage: Stage, path: Path) -> None:
 
 
 def _standard_library(path: Path) -> Path:
-    """A real file that every machine has: the Python standard library as one archive of at least 8 MB."""
+    """Return a real file that every machine has: the Python standard library as one archive of at least 8 MB."""
     with tarfile.open(path, "w") as archive:
         for source in sorted(Path(sysconfig.get_path("stdlib")).rglob("*.py")):
             if "site-packages" not in source.parts:

@@ -1,4 +1,4 @@
-"""Receiving processes in the hosts, one each, for the whole demo."""
+"""Receiver processes in the hosts, one each, for the whole demo."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _SECRET_BYTES = 32
 
 
 class Receivers:
-    """A `blast_transport receive` in each host, its files in a directory of the host's own.
+    """A `blast_transport receive` process in each host, with a directory of its own.
 
-    Files are not synced: one disk stands for those of all hosts, and would be measured in place of the network.
+    Files are not synced: all hosts share one disk, which would be measured instead of the network.
     """
 
     def __init__(self, stage: Stage, hosts: Sequence[str]) -> None:
@@ -62,7 +62,7 @@ class Receivers:
         return process
 
     def directory(self, host: str) -> Path:
-        """Where a host's files arrive."""
+        """Return the folder of a host's received files."""
         return self._stage.lab.directory / "received" / host
 
     @property
@@ -70,19 +70,19 @@ class Receivers:
         return self._stage.lab.directory / "receivers.secret"
 
     def settings_of(self, sender: str) -> SenderSettings:
-        """How one of the hosts sends to the others."""
+        """Return the settings with which a host sends to the others."""
         return SenderSettings(self._stage.address(sender), dialer=dialer(self._secret), credentials=self._secret)
 
     def addresses(self, hosts: Sequence[str]) -> list[tuple[str, str, int]]:
-        """What a sender needs to reach some of the hosts."""
+        """Return the addresses of some of the hosts for a sender."""
         return [(host, self._stage.address(host), CONTROL_PORT) for host in hosts]
 
     def hashes_equal(self, path: Path, hosts: Sequence[str]) -> bool:
-        """Whether every host holds a copy of `path` with the same SHA-256; the copies are removed."""
+        """Return whether every host has a copy of `path` with the same SHA-256; remove the copies."""
         return not self.without(path, hosts)
 
     def without(self, path: Path, hosts: Sequence[str]) -> list[str]:
-        """The hosts that hold no copy of `path` with the same SHA-256; the copies are removed."""
+        """Return the hosts without a copy of `path` with the same SHA-256; remove the copies."""
         wanted, found = _sha256(path), []
         for host in hosts:
             copy = self.directory(host) / path.name
@@ -95,7 +95,7 @@ class Receivers:
 def _await_listening(host: str, output: IO[str] | None) -> None:
     line = output.readline() if output else ""
     if not line or json.loads(line).get("event") != "listening":
-        raise ProcessFault(f"the receiver on {host} does not start")
+        raise ProcessFault(f"the receiver on {host} did not start")
 
 
 def _sha256(path: Path) -> str:

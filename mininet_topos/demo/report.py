@@ -1,4 +1,4 @@
-"""The end of the demo: a table, the picture's place, and JSON."""
+"""The summary of the demo: a table, measurements, checks, and JSON."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from mininet_topos.demo.results import Results, Transfer
 
 
 def table(results: Results) -> list[str]:
-    """The summary, as lines: first what is only told, then what decides."""
+    """Return the lines of the summary: measurements first, then checks."""
     held = sum(check.holds for check in results.checks)
     return [
         f"scale: {results.scale}",
         "",
-        "MEASURED on this machine, told only:",
+        "MEASUREMENTS of this machine (no effect on the exit status):",
         "",
         f"{'transfer':<22}{'receivers':>10}{'MB':>8}{'s':>9}{'Mbit/s':>9}{'uplink copies':>15}{'core copies':>13}",
         *(_row(name, group) for name, group in _grouped(results.transfers)),
         "",
-        *(f"told ({one.scene}) {one.what}: {one.quantity}" for one in results.measured),
+        *(f"info ({one.scene}) {one.what}: {one.quantity}" for one in results.measured),
         "",
-        f"CHECKED, which alone decides: {held} of {len(results.checks)} hold",
+        f"CHECKS: {held} of {len(results.checks)} passed",
         "",
         *(f"{'ok' if c.holds else 'FAIL':<5}({c.scene}) {c.claim}: {c.seen}" for c in results.checks),
     ]
 
 
 def _grouped(transfers: Iterable[Transfer]) -> list[tuple[str, list[Transfer]]]:
-    """Numbered transfers (`light-1`, `light-2`, …) share a row."""
+    """Group numbered transfers (`light-1`, `light-2`, …) into one row."""
     groups: dict[str, list[Transfer]] = {}
     for transfer in transfers:
         stem, _, number = transfer.name.rpartition("-")
@@ -48,7 +48,7 @@ def _row(name: str, group: list[Transfer]) -> str:
 
 
 def write_json(results: Results, path: Path) -> None:
-    """All figures, written whole or not at all."""
+    """Write all results as JSON, atomically."""
     scratch = path.with_name(path.name + ".part")
     scratch.write_text(json.dumps(results.to_json(), indent=2) + "\n")
     scratch.replace(path)

@@ -1,4 +1,4 @@
-"""What the demo found, as data: checks, which decide; transfers, latencies and other figures, which are only told."""
+"""Results of the demo as data: checks, which determine the exit status; transfers, latencies and other measurements."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from blast_sim.base.percentiles import percentile
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Something that must hold, and what was seen."""
+    """A condition that must hold, and the observation."""
 
     scene: str
     claim: str
@@ -20,7 +20,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A figure in `unit`, and others of that unit to read it beside."""
+    """A measurement in `unit`, and reference values in the same unit."""
 
     value: float
     unit: str
@@ -37,7 +37,7 @@ def _number(value: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A figure that depends on the machine and on what else it does: told, and decides nothing."""
+    """A measurement that depends on the machine and its load; it has no effect on the exit status."""
 
     scene: str
     what: str
@@ -46,12 +46,13 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """One file brought to several receivers; `faults` names those who do not hold it, and why.
+    """The transfer of one file to several receivers; `faults` names receivers without the file, with the reason.
 
-    `seconds` from the first datagram (or byte) to the last receiver's verified file; `uplink_copies` is what the
-    sender's optical uplink carried divided by the file size (None without light), `core_share` the same for all links
-    of the packet core together, both from kernel interface counters. `repeated_copies` is what of the uplink was
-    repairs, which go by light where several receivers miss the same: how many are needed depends on the machine.
+    `seconds` is the time from the first datagram (or byte) to the last receiver's verified file; `uplink_copies` is the
+    traffic of the sender's optical uplink divided by the file size (None for packet transfers), `core_share` the same
+    for all links of the packet core together, both from kernel interface counters. `repeated_copies` is the share of
+    repairs in the uplink, which use the optical path if several receivers miss the same segment: their number depends
+    on the machine.
     """
 
     name: str
@@ -67,7 +68,7 @@ class Transfer:
 
     @property
     def first_copies(self) -> float:
-        """What the sender put into light before anybody missed anything, divided by the file size; 0 without light."""
+        """The first transmission on the optical uplink, divided by the file size; 0 for packet transfers."""
         return (self.uplink_copies or 0.0) - self.repeated_copies
 
     @property
@@ -83,16 +84,16 @@ class Latencies:
     steps: dict[str, list[float]] = field(default_factory=dict)
 
     def add(self, sample: Mapping[str, float]) -> None:
-        """Take one request's steps."""
+        """Add one request's steps."""
         for step, milliseconds in sample.items():
             self.steps.setdefault(step, []).append(milliseconds)
 
     def percentile(self, step: str, percent: float) -> float:
-        """The value that `percent` of the requests did not exceed (nearest rank)."""
+        """Return the value that `percent` of the requests did not exceed (nearest rank)."""
         return percentile(self.steps[step], percent)
 
     def to_json(self) -> dict[str, dict[str, float]]:
-        """p50, p99 and n of each step."""
+        """Return p50, p99 and n of each step."""
         return {
             step: {"p50": round(percentile(seen, 50), 3), "p99": round(percentile(seen, 99), 3), "n": len(seen)}
             for step, seen in self.steps.items()
@@ -101,7 +102,7 @@ class Latencies:
 
 @dataclass(slots=True)
 class Results:
-    """All of it."""
+    """All results of a demo."""
 
     scale: str
     checks: list[Check] = field(default_factory=list)
@@ -112,11 +113,11 @@ class Results:
 
     @property
     def holds(self) -> bool:
-        """Whether every check held."""
+        """True if every check passed."""
         return all(check.holds for check in self.checks)
 
     def to_json(self) -> dict[str, object]:
-        """For json.dumps."""
+        """Return a JSON object."""
         return {
             "scale": self.scale,
             "latency_ms": self.latencies.to_json(),

@@ -1,13 +1,13 @@
-"""What the demo is played on."""
+"""The lab of the demo."""
 
 from __future__ import annotations
 
 from mininet_topos.plan import LabPlan, preset
 
 MIN_FILE = 8_000_000
-"""Bytes: two thirds of a second of light. The first and the last milliseconds of a shorter transfer hide its rate."""
+"""Bytes: two thirds of a second at the optical rate. Start and end effects hide the rate of a shorter transfer."""
 
 
 def demo_plan(racks: int) -> LabPlan:
-    """The lab: racks of two hosts, two splitters 1:4. Raises `PlanError`."""
+    """Return the lab: racks of two hosts, two 1:4 splitters. Raises `PlanError`."""
     return preset("small", racks=racks)

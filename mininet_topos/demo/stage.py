@@ -1,4 +1,4 @@
-"""What every scene works with: the lab, a client of its controller, a voice, and the results."""
+"""The common context of the scenes: the lab, a client of its controller, the output, and the results."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from mininet_topos.lab import Lab
 
 GRANT_SECONDS = _SETTLE_SECONDS = 60.0
-"""Guards against waiting for ever."""
+"""Upper bound of waits, in seconds."""
 _POLL_SECONDS = 0.002
 _IDLE = "idle"
 
 
 class Granted:
-    """A request's grant as a context."""
+    """A request's grant as a context manager."""
 
     def __init__(self, client: Client, request: MulticastRequest, timeout: float) -> None:
         self._client, self._request, self._timeout = client, request, timeout
@@ -52,49 +52,49 @@ class Stage:
     scene: str = ""
     _keys: int = 0
 
-    # -------------------------------------------------------------------------------------------- speaking
+    # -------------------------------------------------------------------------------------------- output
 
     def open_scene(self, letter: str, title: str) -> None:
-        """Say what comes now."""
+        """Print the title of a scene."""
         self.scene = letter
-        self.say(f"\n({letter}) {title}")
+        self.write_line(f"\n({letter}) {title}")
 
-    def say(self, line: str) -> None:
+    def write_line(self, line: str) -> None:
         """Print a line."""
         self.out.write(line + "\n")
         self.out.flush()
 
-    def tell(self, line: str) -> None:
+    def explain(self, line: str) -> None:
         """Print an explanation within a scene."""
-        self.say(f"    {line}")
+        self.write_line(f"    {line}")
 
     def check(self, claim: str, holds: bool, seen: str) -> None:
-        """Note whether a claim holds, and say so. It decides: it must hold on a slow and busy machine, too."""
+        """Record and print a check, which must hold on a slow and busy machine too."""
         self.results.checks.append(Check(self.scene, claim, holds, seen))
-        self.tell(f"{'ok  ' if holds else 'FAIL'} {claim}: {seen}")
+        self.explain(f"{'ok  ' if holds else 'FAIL'} {claim}: {seen}")
 
     def measured(self, what: str, quantity: Quantity) -> None:
-        """Note a figure, and say it; it decides nothing."""
+        """Record and print a measurement."""
         self.results.measured.append(Measured(self.scene, what, quantity))
-        self.tell(f"told {what}: {quantity}")
+        self.explain(f"info {what}: {quantity}")
 
     def progress(self, steps: Iterable[int], what: str) -> Iterable[int]:
-        """A progress bar on a terminal, nothing elsewhere."""
+        """Return a progress bar, which is shown on terminals only."""
         return tqdm(steps, desc=f"    {what}", leave=False, disable=not sys.stderr.isatty(), file=sys.stderr)
 
     # -------------------------------------------------------------------------------------------- requests
 
     def new_request(self, sender: str, receivers: Sequence[str], size: int, name: str = "demo") -> MulticastRequest:
-        """A request with a key of its own."""
+        """Return a request with a unique key."""
         self._keys += 1
         return MulticastRequest(key=f"{name}-{self._keys}", sender=sender, receivers=list(receivers), bytes=size)
 
     def granted(self, request: MulticastRequest, timeout: float = GRANT_SECONDS) -> Granted:
-        """A grant for the time of a `with` block, finished afterwards."""
+        """Return a grant for a `with` block, finished afterwards."""
         return Granted(self.client, request, timeout)
 
     def wait_devices(self) -> None:
-        """Wait until the controller has all its devices. Raises DemoError."""
+        """Wait until all devices are connected to the controller. Raises DemoError."""
         self.wait_for(
             lambda fabric: (
                 all(rack.connected for rack in fabric.racks)
@@ -104,32 +104,32 @@ class Stage:
         )
 
     def wait_dark(self) -> None:
-        """Wait until no light tree serves anybody, or is at work. Raises DemoError."""
+        """Wait until no light tree is in use or changing. Raises DemoError."""
         self.wait_for(
-            lambda fabric: all(tree.state == _IDLE for tree in fabric.lightTrees), "all light to be given back"
+            lambda fabric: all(tree.state == _IDLE for tree in fabric.lightTrees), "all light trees to be released"
         )
 
     def wait_for(self, wanted: Callable[[FabricStatus], bool], what: str) -> FabricStatus:
-        """Wait until the fabric is as wanted. Raises DemoError."""
+        """Wait until the fabric satisfies a condition. Raises DemoError."""
         deadline = time.monotonic() + _SETTLE_SECONDS
         while not wanted(fabric := self.client.fabric()):
             if time.monotonic() > deadline:
-                raise DemoError(f"waited {_SETTLE_SECONDS:g} s for {what}")
+                raise DemoError(f"timed out after {_SETTLE_SECONDS:g} s waiting for {what}")
             time.sleep(_POLL_SECONDS)
         return fabric
 
     # ----------------------------------------------------------------------------------------------- hosts
 
     def first_hosts(self) -> list[str]:
-        """The first host of every rack."""
+        """Return the first host of every rack."""
         return [rack.hosts[0].name for rack in self.lab.plan.rack_plans]
 
     def address(self, host: str) -> str:
-        """A host's IPv4 address."""
+        """Return a host's IPv4 address."""
         return self._plans[host][1]
 
     def rack_number(self, host: str) -> int:
-        """The number of a host's rack."""
+        """Return the number of a host's rack."""
         return self._plans[host][0]
 
     @property

@@ -1,4 +1,4 @@
-"""One TL1 round trip to the lab's optical switch by itself: a command that moves no mirror."""
+"""TL1 round trips to the lab's optical switch: a command that moves no mirror."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tl1_driver.dialects import DIALECTS
 from tl1_driver.session import Answered, Failed, Session
 
 _DIALECT = DIALECTS["glimmerglass"]
-"""That of every lab's switch."""
+"""The dialect of every lab's switch."""
 _TIMEOUT_SECONDS = 60.0
 
 
 class Tl1Probe:
-    """A TL1 session of its own at `address:port`. Raises `DemoError`."""
+    """A separate TL1 session at `address:port`. Raises `DemoError`."""
 
     def __init__(self, address: str) -> None:
         host, port = parse_endpoint(address)
@@ -25,10 +25,10 @@ class Tl1Probe:
             self._socket = socket.create_connection((host, port), _TIMEOUT_SECONDS)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as refusal:
-            raise DemoError(f"the optical switch at {address} takes no TL1 session of ours: {refusal}") from refusal
+            raise DemoError(f"cannot open a TL1 session to the optical switch at {address}: {refusal}") from refusal
 
     def seconds(self) -> float:
-        """How long the switch takes to answer. Raises `DemoError`."""
+        """Return the seconds until the switch answers. Raises `DemoError`."""
         started = time.perf_counter()
         ctag = self._session.send(_DIALECT.sign_of_life(), time.monotonic())
         try:

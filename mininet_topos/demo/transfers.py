@@ -1,4 +1,4 @@
-"""Transfers in the lab, measured: by light with a grant, and by unicast over the packet network."""
+"""Measured transfers in the lab: optical with a grant, and over the packet network."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from mininet_topos.namespace import run_in_network_of
 T = TypeVar("T")
 
 MAX_COPIES = 1.05
-"""Of the file on the sender's optical uplink, headers included."""
+"""Maximum copies of the file on the sender's optical uplink, headers included."""
 
 
 @dataclass
 class Job:
-    """A file that goes from one host to others, again and again, over control connections that stay open.
+    """A file that one host sends repeatedly to others, over persistent control connections.
 
     `result` is the result of the latest transfer.
     """
@@ -53,11 +53,11 @@ class Job:
 
     @property
     def size(self) -> int:
-        """Bytes of the file."""
+        """Size of the file in bytes."""
         return self.path.stat().st_size
 
-    def by_light(self, name: str) -> tuple[Transfer, Grant]:
-        """Ask for light, send once, give the light back. Raises the client's errors."""
+    def by_optical(self, name: str) -> tuple[Transfer, Grant]:
+        """Request a grant, send once, and finish. Raises the client's errors."""
         request = self.stage.new_request(self.host, self.hosts, self.size, name)
         grant = self.stage.client.request(request, GRANT_SECONDS)
         transfer = self.under_grant(name, grant)
@@ -66,7 +66,7 @@ class Job:
         return transfer, grant
 
     def under_grant(self, name: str, grant: Grant) -> Transfer:
-        """Send once to a group that was granted."""
+        """Send once to a granted group."""
 
         def send() -> TransferResult:
             return self._sender.send(self.path, grant.groupAddress, grant.groupPort, grant.rateBitsPerSecond)
@@ -74,11 +74,11 @@ class Job:
         return self._measured(name, send, lit=True)
 
     def by_unicast(self, name: str) -> Transfer:
-        """One TCP copy for each receiver, all at the same time, over the packet network."""
+        """Send one TCP copy to each receiver in parallel, over the packet network."""
         return self._measured(name, lambda: self._sender.send_unicast(self.path), lit=False)
 
     def by_pipeline(self, name: str) -> Transfer:
-        """From host to host over the packet network, rack by rack."""
+        """Send from host to host over the packet network, rack by rack."""
         racks = {host: str(self.stage.rack_number(host)) for host in (self.host, *self.hosts)}
         chain = Chain(tuple(by_racks(self.host, self.hosts, racks)))
         return self._measured(name, lambda: self._sender.send_file(self.path, Route(chain)), lit=False)
@@ -106,7 +106,7 @@ class Job:
         return transfer
 
     def _faults(self, result: TransferResult) -> tuple[str, ...]:
-        """Who has not confirmed the file, and who does not hold it, whatever it has said."""
+        """Return the receivers that have not confirmed the file, or do not have it."""
         failed = {one.name: one.reason for one in result.receivers if not one.complete}
         wrong = [host for host in self.receivers.without(self.path, self.hosts) if host not in failed]
         return *(f"{host}: {reason}" for host, reason in failed.items()), *(
@@ -117,22 +117,22 @@ class Job:
         return run_in_network_of(self.stage.lab.host(self.host).pid, action)
 
 
-def check_light(stage: Stage, transfers: Sequence[Transfer]) -> None:
-    """Check what transfers by light carried, which depends on nothing but us; tell how fast, and what was repaired."""
+def check_optical(stage: Stage, transfers: Sequence[Transfer]) -> None:
+    """Check the data of optical transfers, which is machine-independent; report rates and repairs."""
     copies = max(t.first_copies for t in transfers)
     rates = [t.payload_mbps for t in transfers]
-    beside = {"rate of light": stage.lab.plan.light_rate_mbps, "worst": min(rates)}
+    beside = {"optical rate": stage.lab.plan.light_rate_mbps, "worst": min(rates)}
     check_intact(stage, "every file arrived intact", transfers, f"{len(transfers)} transfers")
-    claim = f"the file leaves once: uplink bytes without repairs / file size <= {MAX_COPIES}"
+    claim = f"the file leaves the sender once: uplink bytes without repairs / file size <= {MAX_COPIES}"
     stage.check(claim, copies <= MAX_COPIES, f"at most {copies:.4f}")
-    stage.measured("payload by light, median", Quantity(statistics.median(rates), "Mbit/s", beside))
+    stage.measured("optical payload rate, median", Quantity(statistics.median(rates), "Mbit/s", beside))
     repaired = max(t.core_share for t in transfers)
-    stage.measured("of a file through the packet core, at most", Quantity(repaired * 100, "%"))
+    stage.measured("share of a file through the packet core, maximum", Quantity(repaired * 100, "%"))
     repeated = max(t.repeated_copies for t in transfers)
-    stage.measured("of a file once more by light, at most", Quantity(repeated * 100, "%"))
+    stage.measured("share of a file retransmitted over the optical path, maximum", Quantity(repeated * 100, "%"))
 
 
 def check_intact(stage: Stage, claim: str, transfers: Sequence[Transfer], seen: str) -> None:
-    """Check that every receiver holds every file, and say whose does not and why."""
+    """Check that every receiver has every file, and report the receivers that do not, with the reason."""
     faults = [f"{transfer.name}: {fault}" for transfer in transfers for fault in transfer.faults]
     stage.check(claim, all(transfer.hashes_equal for transfer in transfers), "; ".join([seen, *faults]))

@@ -1,4 +1,4 @@
-"""What `blast lab replay` does: scales a trace, plays it in a lab under every policy asked for, prints the results."""
+"""`blast lab replay`: scales a trace, plays it in a lab under every requested policy, and prints the results."""
 
 from __future__ import annotations
 

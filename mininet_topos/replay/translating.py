@@ -1,6 +1,6 @@
-"""Between traces and the lab: a trace's multicasts as requests there, and what became of these as results of a replay.
+"""Translation between traces and the lab: multicasts of a trace as requests, and their results as those of a replay.
 
-The first host of a rack stands for it.
+The first host of a rack represents the rack.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from mininet_topos.plan import LabPlan
 
 
 def requests_of(workload: Workload, plan: LabPlan, may_pause: bool, may_split: bool) -> list[Asked]:
-    """The multicasts in order. Names of a trace may be no names of files, so requests are called by their places."""
+    """Return the multicasts as requests, in order. They are named by place, because a trace's names may not be file
+    names.
+    """
     hosts = [rack.hosts[0].name for rack in plan.rack_plans]
 
     def request(place: int, one: Multicast) -> Asked:
@@ -27,22 +29,24 @@ def requests_of(workload: Workload, plan: LabPlan, may_pause: bool, may_split: b
 
 
 def outcome_of(workload: Workload, served: Sequence[Served]) -> Outcome:
-    """What became of the requests, in their order."""
+    """Return the results of the requests, in their order."""
     pairs = zip(workload.multicasts, served, strict=True)
-    return Outcome([Played(one, came.seconds, came.compute_seconds, bool(came.parts)) for one, came in pairs], {})
+    return Outcome(
+        [Played(one, result.seconds, result.compute_seconds, bool(result.parts)) for one, result in pairs], {}
+    )
 
 
 def failure_of(served: Served) -> str:
-    """Why a request is not complete: what its parts and their receivers say."""
+    """Return the reason why a request is incomplete, from its parts and their receivers."""
     reasons = [part.reason for part in served.parts if not part.complete and part.reason]
     results = [part.result for part in served.parts if part.result is not None]
     reasons += [f"{one.name}: {one.reason}" for result in results for one in result.receivers if not one.complete]
     if not reasons and not served.intact:
         return "a copy differs"
-    return ", ".join(reasons) or "some receivers never had light"
+    return ", ".join(reasons) or "some receivers were never granted an optical path"
 
 
 def payload_gbps(plan: LabPlan) -> float:
-    """What of the rate of light carries data: senders keep below it, and datagrams have headers."""
+    """Return the payload rate in Gbit/s: senders stay below the optical rate, and datagrams have headers."""
     segment = segment_size_for(plan.mtu)
     return plan.light_rate_mbps / 1000 * SHARE * segment / wire_bytes(segment)

@@ -10,7 +10,7 @@ from mininet_topos.agents import AgentPlaces, Agents, write_new_secret
 from mininet_topos.sites.sites import Sites
 
 FOLDER = "incoming"
-"""What senders call it."""
+"""The folder's name for senders."""
 
 
 @contextmanager

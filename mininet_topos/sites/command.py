@@ -1,4 +1,4 @@
-"""`blast lab sites`: what it reads, builds and prints."""
+"""`blast lab sites`: its input, execution and output."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from mininet_topos.sites.sites import Sites
 
 @dataclass(frozen=True)
 class Asked:
-    """What to build, what `blast trees` plans for it with, and the host that has the data."""
+    """The sites to build, the network file for `blast trees`, and the host that has the data."""
 
     plan: SitesPlan
     network: dict[str, object]
@@ -46,7 +46,7 @@ class _Host(TypedDict):
 
 
 class _Described(TypedDict):
-    """What is printed of what was built, and kept of it; without agents nobody can send."""
+    """The printed and stored description of the sites; without agents there is no `send` command."""
 
     lab: str
     summary: str
@@ -57,7 +57,7 @@ class _Described(TypedDict):
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Build, print, and wait to be told to end. Raises WrongInput, OSError."""
+    """Build, print, and wait for the end. Raises WrongInput, OSError."""
     try:
         asked = asked_for(arguments)
     except PlanError as error:
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def asked_for(arguments: argparse.Namespace) -> Asked:
-    """What the options describe. Raises WrongInput, PlanError, OSError."""
+    """Return the sites that the options describe. Raises WrongInput, PlanError, OSError."""
     if (arguments.file is None) == (arguments.preset is None):
         raise WrongInput("give either a network file or --preset, as in `blast lab sites --preset gridlab`")
     if arguments.file is not None:

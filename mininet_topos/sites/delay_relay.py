@@ -1,9 +1,9 @@
-"""Distance: what comes out of a network device goes back into it so many milliseconds later.
+"""Distance: frames from a network device return to it after a delay in milliseconds.
 
     python -m mininet_topos.sites.delay_relay DEVICE MILLISECONDS
 
-The device (TAP) is made here, and gone with the process. This kernel has no netem; at 14 microseconds of a processor
-for each frame this carries what emulated sites send to each other. Prints `{"event": "ready"}`. Standard library only.
+The device (TAP) is created here, and removed with the process. This kernel has no netem; at 14 microseconds of CPU per
+frame this suffices for emulated sites. Prints `{"event": "ready"}`. Standard library only.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TUNSETIFF = 0x400454CA
 _IFF_TAP, _IFF_NO_PI = 0x0002, 0x1000
 _LARGEST_FRAME = 65536
 _MAX_ON_THE_WAY = 50_000
-"""Frames. What comes when so many are on the way is lost, as it is in a router."""
+"""Maximum number of frames in transit; further ones are lost, as in a router."""
 
 
 def main() -> None:
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def relay(tap: int, seconds: float) -> None:
-    """What is read from `tap`, which does not block, is written to it `seconds` later."""
+    """Write each frame that is read from the non-blocking `tap` back to it after `seconds`."""
     way: deque[tuple[float, bytes]] = deque()
     while True:
         select.select([tap], [], [], max(0.0, way[0][0] - time.monotonic()) if way else None)
@@ -48,7 +48,7 @@ def relay(tap: int, seconds: float) -> None:
 
 def _waiting(tap: int) -> list[bytes]:
     frames: list[bytes] = []
-    # Those that have arrived must not keep those that are due waiting.
+    # Arriving frames must not delay due ones.
     while len(frames) < 64:
         try:
             frames.append(os.read(tap, _LARGEST_FRAME))

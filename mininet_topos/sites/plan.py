@@ -1,12 +1,12 @@
-"""What an emulated wide area consists of: decided here, purely, and built in `sites.py`.
+"""The plan of an emulated wide area: pure data, built in `sites.py`.
 
 The model is that of den Burger, Kielmann and Bal, *Balanced Multicasting* (SC 2005), section 2.2: data from one host to
 another takes the sender's access link, the path, and the receiver's access link; paths share nothing, and neither do
-the two directions of a link. Beyond the model are what section 3.2 needs (hosts of a cluster talk by a network of their
-own, and clusters share a link) and distance, without which no path needs more than one stream.
+the two directions of a link. Additions are the elements of section 3.2 (hosts of a cluster have a network of their own,
+and clusters share a link) and distance, without which no path needs more than one stream.
 
-All rates are bits per second of data that an application gets there by TCP, as what is measured between sites is: the
-links themselves are faster by what headers take.
+All rates are bits per second of application data over TCP, as measured between sites: the links themselves are faster
+by the headers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class SharedLink:
-    """What all traffic from any of the `senders` to any of the `receivers` goes through together."""
+    """A link for all traffic from any of the `senders` to any of the `receivers`."""
 
     senders: tuple[str, ...]
     receivers: tuple[str, ...]
@@ -42,7 +42,7 @@ class SharedLink:
 
     @property
     def pairs(self) -> set[Pair]:
-        """Who uses it."""
+        """The pairs that use the link."""
         return {(sender, receiver) for sender in self.senders for receiver in self.receivers}
 
 
@@ -67,9 +67,9 @@ class SitesPlan:
         if not 2 <= len(self.hosts) <= MAX_HOSTS:
             raise PlanError(f"sites have 2 to {MAX_HOSTS} hosts, not {len(self.hosts)}")
         _check_known(self)
-        for what, rates in _all_rates(self):
+        for name, rates in _all_rates(self):
             for key, rate in rates.items():
-                check_rate(rate, f"{what} {' to '.join(key) if isinstance(key, tuple) else key}")
+                check_rate(rate, f"{name} {' to '.join(key) if isinstance(key, tuple) else key}")
         if self.far and not 0 < self.one_way_ms <= MAX_ONE_WAY_MS:
             raise PlanError(f"far hosts are up to {MAX_ONE_WAY_MS:g} ms apart, not {self.one_way_ms:g}")
         detours = [pair for link in self.shared for pair in link.pairs] + list(self.far)
@@ -82,7 +82,7 @@ class SitesPlan:
         return {host: place for place, host in enumerate(self.hosts, start=1)}
 
     def rate(self, sender: str, receiver: str) -> float:
-        """What a single stream from one to the other can have, as far as path and access links go."""
+        """Return the maximum rate of a single stream, by path and access links."""
         if (sender, receiver) in self.local:
             return self.local[sender, receiver]
         path = self.rates.get((sender, receiver), 0.0)
@@ -97,7 +97,7 @@ class SitesPlan:
         return NamedNetwork(self.hosts, root, links, out=self.out, into=self.into).numbered()
 
     def scaled(self, factor: float) -> SitesPlan:
-        """The same with all rates so many times as high, for a machine that carries less. Raises `PlanError`."""
+        """Return the plan with all rates multiplied, for a machine of lower capacity. Raises `PlanError`."""
         rates, local = ({pair: rate * factor for pair, rate in each.items()} for each in (self.rates, self.local))
         out, into = ({host: rate * factor for host, rate in each.items()} for each in (self.out, self.into))
         shared = tuple(replace(link, rate=link.rate * factor) for link in self.shared)
@@ -128,12 +128,12 @@ def as_network_file(plan: SitesPlan, root: str, receivers: Sequence[str] = ()) -
     }
 
 
-def check_rate(rate: float, what: str) -> None:
+def check_rate(rate: float, name: str) -> None:
     """Raises `PlanError` unless the kernel can shape to this rate (bits per second), or it is 0."""
     if rate and not MIN_BPS <= rate <= MAX_BPS:
         raise PlanError(
-            f"{what} is {rate:g} bits per second, but this machine emulates {MIN_BPS:g} to {MAX_BPS:g}, or 0: "
-            f"say which unit the rates have, or scale them"
+            f"{name} is {rate:g} bits per second, but this machine emulates {MIN_BPS:g} to {MAX_BPS:g}, or 0: "
+            f"set the unit of the rates, or scale them"
         )
 
 

@@ -20,7 +20,7 @@ def figure2() -> SitesPlan:
 
 
 def homogeneous(count: int = 8, mbps: float = 40.0) -> SitesPlan:
-    """So many hosts that all have the same rates and capacities."""
+    """Return hosts that all have the same rates and capacities."""
     hosts = tuple(f"h{number}" for number in range(1, count + 1))
     capacities = dict.fromkeys(hosts, mbps * _MBPS)
     return SitesPlan(hosts, dict.fromkeys(permutations(hosts, 2), mbps * _MBPS), capacities, dict(capacities))
@@ -32,13 +32,13 @@ def gridlab() -> SitesPlan:
 
 
 LOCAL_MBPS = 200.0
-"""Myrinet, a tenth of it: what hosts of a cluster have among each other, beside their interfaces."""
+"""A tenth of Myrinet: the rate between hosts of a cluster, in addition to their interfaces."""
 _ASIDE_MBPS = 2.0
 """From the first cluster to the third: enough for a sender to agree with its receivers, and too little to plan with."""
 
 
 def clusters(count: int = 2, nodes: int = 8) -> SitesPlan:
-    """Figure 8, a tenth of everything: two or three clusters in a chain, of so many nodes each."""
+    """Return Figure 8 at a tenth of its rates: two or three clusters in a chain, with `nodes` nodes each."""
     members = [tuple(member.name for member in each.members) for each in testbeds.clusters(count, nodes)]
     hosts = tuple(host for each in members for host in each)
     capacities = dict.fromkeys(hosts, testbeds.INTERFACE)
@@ -68,6 +68,6 @@ def clusters_file(count: int, nodes: int) -> dict[str, object]:
 
 
 def far(plan: SitesPlan, one_way_ms: float = 8.0) -> SitesPlan:
-    """The plan with all its paths so long."""
+    """Return the plan with this delay on all its paths."""
     pairs = frozenset((a, b) for a, b in plan.rates if plan.hosts.index(a) < plan.hosts.index(b))
     return SitesPlan(plan.hosts, plan.rates, plan.out, plan.into, plan.local, plan.shared, pairs, one_way_ms)

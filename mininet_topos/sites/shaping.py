@@ -1,19 +1,19 @@
-"""How the links of sites are shaped: `tc -batch` lines, decided purely.
+"""Traffic shaping of the links of sites: pure functions that return `tc -batch` lines.
 
-Every transmitter has a class for its capacity, and in it one for each peer, which takes what it can get up to the rate
-of that path: htb shares the rest evenly among those that want it, so that streams to different peers share an access
-link max-min fairly, as the model says. (The classes' own rates are next to nothing: what a class has of its own it
-would send even when the capacity is used up.) Streams of one path take turns too, by their source ports: in one queue,
-which never loses a packet, who has more waiting gets more, and a stream that must wait for another one loses all it had
-(measured: three trees of Figure 2, unshaped, reached 88 Mbit/s and not 75).
+Every transmitter has a class for its capacity, and in it one for each peer, whose ceiling is the rate of that path: htb
+shares the capacity evenly among active classes, so that streams to different peers share an access link max-min fairly,
+as in the model. (The classes' guaranteed rates are almost 0, because a class sends its guaranteed rate even when the
+capacity is used up.) Streams of one path are served round robin too, by their source ports: in one queue, which never
+loses a packet, a stream with a longer backlog gets more, and a stream that must wait for another one starves (measured:
+three trees of Figure 2, unshaped, reached 88 Mbit/s and not 75).
 
-A sender's queue is in its own host, so that the kernel holds TCP back before it overflows, as it does with a NIC. For
-that packets must be single frames: with segments of 64 KiB one stream had twice the share of another (measured). Behind
-a wide link, before a receiver's access link, a queue of 40 ms loses what is too much, as a router does; it is short
+A sender's queue is in its own host, so that the kernel holds TCP back before it overflows, as it does with a NIC. So
+packets must be single frames: with segments of 64 KiB one stream had twice the share of another (measured). Behind
+a wide link, before a receiver's access link, a queue of 40 ms drops the excess, as a router does; it is short
 enough that TCP finds its rate within a second, and above ten frames from 3 Mbit/s on.
 
-Acknowledgments have a class of their own, free of charge: in the model a link's directions have nothing in common. It
-is also how a path can be dead in one direction only.
+Acknowledgments have a separate unlimited class: in the model a link's directions are independent. So a path can also
+be unusable in one direction only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FRAME = MTU + 14
 PAYLOAD = MTU - 20 - 20 - 12
 """Of a frame with IPv4, TCP and the time stamps that Linux sends."""
 WIRE = FRAME / PAYLOAD
-"""What the link carries for each bit that the application gets."""
+"""Link bits for each bit of application data."""
 
 _QUEUE_SECONDS = 0.04
 _BURST_SECONDS = 0.005
@@ -63,7 +63,7 @@ class Peer:
 
 
 def access_link(device: str, capacity: float | None, side: Literal["src", "dst"], peers: Sequence[Peer]) -> list[str]:
-    """A transmitter with this capacity (bits per second; None: no limit), whose peers are told by an address."""
+    """Return a transmitter with this capacity (bits per second; None: no limit), with a class per peer by address."""
     lines = _root(device, capacity)
     for peer in peers:
         lines += [*_set("add", device, peer), *_told(device, peer, f"match ip {side} {peer.address}/32")]
@@ -71,7 +71,7 @@ def access_link(device: str, capacity: float | None, side: Literal["src", "dst"]
 
 
 def shared_link(device: str, rate: float) -> list[str]:
-    """A transmitter that is a link, whoever uses it."""
+    """Return a transmitter that is a shared link for all its users."""
     everyone = Peer(0, "0.0.0.0", rate)
     return [*_root(device, rate), *_set("add", device, everyone), *_told(device, everyone, "")]
 
@@ -96,7 +96,7 @@ def _root(device: str, capacity: float | None) -> list[str]:
 
 
 def _told(device: str, peer: Peer, address: str) -> list[str]:
-    # The source port is at byte 20, and Linux gives even ones to who connects.
+    # The source port is at byte 20, and Linux assigns even ones to connecting sockets.
     return [
         f"filter add dev {device} parent 1: protocol ip prio 2 u32 {address} "
         f"match u16 {turn << 1:#06x} {(_TURNS - 1) << 1:#06x} at 20 flowid {minor}"

@@ -3,13 +3,13 @@
     with Sites(gridlab()) as sites:
         sites.popen("berlin", ["iperf3", "--server"])
 
-Every host is a network namespace with one interface, `eth0`. All meet at one bridge in a namespace of its own, which
-knows who is where, so that nobody ever asks or is flooded. The path from a host to another is a class of the sender's
-transmitter; a receiver's access link is the bridge's transmitter towards it (`shaping.py`). What goes over a shared
-link, or far, is taken off at the bridge's door and put into another device: a pair of interfaces with the link's rate,
-or a relay that holds it for a while. Both give it to the bridge at their other end.
+Every host is a network namespace with one interface, `eth0`. All are connected to one bridge in a separate
+namespace, whose addresses are static, so that there is no ARP and no flooding. The path from a host to another is a
+class of the sender's transmitter; a receiver's access link is the bridge's transmitter to it (`shaping.py`). Frames for
+a shared or distant path are redirected before the bridge to another device: a pair of interfaces with the link's rate,
+or a relay with a delay. Both pass them to the bridge at their other end.
 
-Whatever becomes of the process that holds sites, `cleanup.down(sites.id)` removes all of them: they are a lab.
+`cleanup.down(sites.id)` removes all sites even if their process has died: they are a lab.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Sites:
 
     @property
     def id(self) -> str:
-        """What everything here is marked with."""
+        """The mark of all its processes and interfaces."""
         return self._names.lab
 
     @property
@@ -120,11 +120,11 @@ class Sites:
         batch("tc", changed(INTERFACE, self._peer(receiver, *pair)), pid)
 
     def received_bytes(self, host: str) -> int:
-        """What has arrived at a host, with all headers, since it was built."""
+        """Return the bytes received by a host since it was built, with all headers."""
         return self._counted(host, 0)
 
     def sent_bytes(self, host: str) -> int:
-        """What has left a host, with all headers, since it was built."""
+        """Return the bytes sent by a host since it was built, with all headers."""
         return self._counted(host, 8)
 
     def _counted(self, host: str, column: int) -> int:
@@ -151,7 +151,7 @@ class Sites:
         run_in_network_of(pid, _silence)
         if self.plan.far:
             run_in_network_of(pid, _without_window_scaling)
-        # The kernel lets nobody but the machine's owner choose another congestion control for all of a namespace.
+        # The kernel allows only the machine's owner to choose another congestion control for a whole namespace.
         lines = [
             "link set lo up",
             f"link set {INTERFACE} gso_max_segs 1 up",
@@ -229,7 +229,7 @@ class Sites:
 
 
 def _plugged(device: str) -> Iterator[str]:
-    """A port of the bridge, which learns nothing there and sends nothing there that is for somebody else."""
+    """Plug a device into a bridge port without learning and without flooding of other hosts' frames."""
     yield f"link set {device} master {_BRIDGE}"
     yield f"link set {device} type bridge_slave learning off flood off mcast_flood off bcast_flood off"
     yield f"link set {device} up"

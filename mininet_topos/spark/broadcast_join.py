@@ -1,9 +1,9 @@
-"""A join for which Spark broadcasts the smaller table, again and again, as none of its examples does; for spark-submit.
+"""A join for which Spark broadcasts the smaller table repeatedly, unlike its examples; for spark-submit.
 
     broadcast_join.py ROWS ITERATIONS
 
-The smaller table has ROWS rows of a key and five random numbers, others in each iteration; the larger one has the keys.
-What is printed is a checksum of all that was joined, the same whatever the order of the rows.
+The smaller table has ROWS rows of a key and five random numbers, different in each iteration; the larger one has the
+keys. The output is a checksum of all joined rows, independent of their order.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from mininet_topos.spark.remote_reads import RemoteReads, read_remote_reads
 
 MASTER_PORT, _PAGE_PORT = 7077, 8080
 WORKER_MEMORY = "16g"
-"""What a worker may give its executor: more than any asks for, so that a job alone says how much it takes."""
+"""Maximum memory of a worker's executor: more than any job requests, so that the job alone sets its size."""
 _READY_SECONDS = 180.0
 _POLL_SECONDS = 0.5
 _DAEMON_MEMORY = "256m"
@@ -49,7 +49,7 @@ appender.console.name = console
 appender.console.target = SYSTEM_ERR
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n
-# It says which blocks an executor fetches from others; nothing else in Spark counts those of broadcasts.
+# It logs the blocks that an executor fetches from others; Spark has no other counter for broadcast blocks.
 logger.blocks.name = org.apache.spark.storage.BlockManager
 logger.blocks.level = debug
 """
@@ -57,7 +57,7 @@ logger.blocks.level = debug
 
 @dataclass(frozen=True)
 class Uplinks:
-    """What left the driver's host, in bytes: by its access link, and from there over the packet core or as light."""
+    """Bytes sent by the driver's host: by its access link, over the packet core, and over the optical network."""
 
     access: int
     core: int
@@ -66,10 +66,10 @@ class Uplinks:
 
 @dataclass(frozen=True)
 class Run:
-    """A job that has ended well.
+    """A job that has succeeded.
 
-    `seconds`: from the start of spark-submit to its end. `output`: a file with what the job printed, `errors` one with
-    the driver's log; both go with the cluster. `idle`: the share of the machine's processor time that nobody used.
+    `seconds`: from the start of spark-submit to its end. `output`: the file of the job's output, `errors` the file of
+    the driver's log; both are deleted with the cluster. `idle`: the idle share of the machine's CPU time.
     """
 
     seconds: float
@@ -82,11 +82,11 @@ class Run:
 
 
 class SparkCluster:
-    """Spark in the hosts of a running lab, up while the `with` block runs.
+    """Spark in the hosts of a running lab, while the `with` block runs.
 
-    `driver` holds the master and the drivers of jobs, of which so many as `jobs` may run at once; each of `executors` a
-    worker with a core for each job. With `agents`, each worker's environment says where the host's agent and its folder
-    are, as the plugin wants to know. Raises `ProcessFault` when it does not come up.
+    `driver` runs the master and the drivers of up to `jobs` concurrent jobs; each of `executors` runs a worker with a
+    core for each job. With `agents`, each worker's environment has the address of the host's agent and its folder, for
+    the plugin. Raises `ProcessFault` if it does not start.
     """
 
     def __init__(  # noqa: PLR0913 - each is a thing of its own
@@ -151,10 +151,10 @@ class SparkCluster:
         folder: Path | None = None,
         meanwhile: Callable[[], None] = lambda: None,
     ) -> Run:
-        """Run a job from its start to its end, `meanwhile` being called some times a second.
+        """Run a job from its start to its end; call `meanwhile` several times per second.
 
-        What is run and how is said as for `start`. Raises `ProcessFault` when the job fails; whatever ends the wait
-        ends the job.
+        The parameters are those of `start`. Raises `ProcessFault` if the job fails; an exception during the wait ends
+        the job.
         """
         before, busy, begun = self._uplinks(), _processor_ticks(), time.monotonic()
         job = self.start(script, arguments, conf, folder=folder)
@@ -185,10 +185,10 @@ class SparkCluster:
         *,
         folder: Path | None = None,
     ) -> HostProcess:
-        """Start a job, which whoever starts it has to stop.
+        """Start a job, which the caller must stop.
 
-        `script` is Python or a jar, run in `folder` (by default an empty one). `conf` is added to what every job here
-        has: one core for each executor, all of them there before the first task, an event log with all blocks.
+        `script` is Python or a jar, run in `folder` (by default an empty one). `conf` extends the settings of every
+        job: one core for each executor, all of them present before the first task, an event log with all blocks.
         """
         self._runs += 1
         place = self.folder / "runs" / str(self._runs)
@@ -231,7 +231,7 @@ class SparkCluster:
         return HostProcess(self.lab.host(host), command, self._environment(host), folder, words)
 
     def _environment(self, host: str) -> dict[str, str]:
-        """Ours, without what is set there for another Spark or Blast, and what says who and where this host is."""
+        """Return our environment without settings of another Spark or Blast, plus name and address of this host."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(_OF_ANOTHER)}
         python, address = str(self._spark.python), self.address(host)
         local = self.folder / "local" / host
@@ -266,7 +266,7 @@ class SparkCluster:
             time.sleep(_POLL_SECONDS)
 
     def _workers(self) -> int:
-        """How many the master knows."""
+        """Return the number of workers that the master knows."""
 
         def ask() -> int:
             page = http.client.HTTPConnection(self.address(self.driver), _PAGE_PORT, timeout=_READY_SECONDS)
@@ -281,7 +281,7 @@ class SparkCluster:
         return 0
 
     def _remote_reads(self, log: EventLog) -> RemoteReads:
-        """What the executors say; their logs and libraries are removed then."""
+        """Return the reads in the executors' logs; then remove their logs and libraries."""
         folders = [self._work(host) / log.application for host in self.executors]
         reads = read_remote_reads([log for folder in folders for log in folder.glob("*/stderr")])
         for folder in folders:
@@ -294,7 +294,7 @@ class SparkCluster:
         return counters.access(rack.number, host.number), counters.uplink(rack.number), counters.optical(rack.number)
 
     def _stop(self) -> None:
-        # All at once: each takes a while to say goodbye.
+        # All at once: each takes a while to end.
         for daemon in self._daemons:
             daemon.ask_to_end()
         for daemon in self._daemons:

@@ -1,4 +1,4 @@
-"""What `blast lab spark` does, and how it ends."""
+"""`blast lab spark`: its execution and exit status."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
     except (TException, ControllerUnreachableError) as error:
         sentence, status = explain_failure(error)[1], FAILED
     finally:
-        # What was measured before something failed, or somebody ended it, took long.
+        # Print the measurements made before a failure or an interruption, because they took long.
         if seen:
             _tell(arguments, plan, seen)
     if sentence:
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _trials(arguments: argparse.Namespace) -> Trials:
-    """What is asked for. Raises `PlanError`, and `HostError` for what is not installed."""
+    """Return the requested trials. Raises `PlanError`, and `HostError` if a requirement is not installed."""
     examples = examples_of(arguments.examples)
     if arguments.picture.suffix not in _PICTURES or not arguments.picture.parent.is_dir():
         raise PlanError(f"--picture {arguments.picture} is no file ending in .svg or .png in a folder that exists")
@@ -66,7 +66,7 @@ def _trials(arguments: argparse.Namespace) -> Trials:
 def _measure(arguments: argparse.Namespace, plan: LabPlan, trials: Trials, seen: list[Trial]) -> None:
     """Fill `seen`."""
     require_root()
-    # Mininet is a Debian package: what is wrong must be told without it.
+    # Mininet is a Debian package: errors must be reported without it.
     from mininet_topos.spark.room import spark_room
 
     end_in_order(ENDED)

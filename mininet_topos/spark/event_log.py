@@ -39,7 +39,7 @@ class Broadcast:
 
 @dataclass(frozen=True)
 class Job:
-    """A job that has ended: what Spark calls it (the line that asked for it), and its times in seconds (Unix time)."""
+    """A job that has ended: Spark's name for it (the line that started it), and its times in seconds (Unix time)."""
 
     id: int
     name: str
@@ -59,7 +59,7 @@ class EventLog:
 
     @property
     def seconds(self) -> float:
-        """How long it ran."""
+        """The duration of the job."""
         return self.ended - self.started
 
 

@@ -18,7 +18,7 @@ _KMEANS_CENTERS, _KMEANS_POINTS = 8, 32
 _FEWEST_LABELED = 3
 """Two that contradict each other and a third, or else the weights stay at zero."""
 _LDA_TOPICS = 10
-"""What the example has."""
+"""The number of topics in Spark's example."""
 _LDA_DOCUMENTS, _LDA_WORDS = 1000, 20
 _JOIN_ROW = 50
 """Bytes that a row becomes, five of the six numbers in it being random."""
@@ -26,7 +26,7 @@ _JOIN_ROW = 50
 
 @dataclass(frozen=True)
 class Size:
-    """How large an example is to be: bytes to broadcast in each iteration, iterations, executors."""
+    """The size of an example: bytes to broadcast in each iteration, iterations, executors."""
 
     bytes: int
     iterations: int
@@ -60,7 +60,7 @@ class Example:
         return spark.examples / self.script
 
     def conf_of(self, size: Size) -> dict[str, str]:
-        """What it needs beside what every job has."""
+        """Return its settings in addition to those of every job."""
         shares = {"driver": self.driver_share, "executor": self.executor_share}
         heaps = {
             f"spark.{who}.memory": f"{ceil(_SPARK_HEAP + share * size.bytes) >> 20}m" for who, share in shares.items()

@@ -1,4 +1,4 @@
-"""A process in a host of the lab with all that it starts: one process group, its words in files."""
+"""A process in a host of the lab with its children: one process group, with output in files."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _TAIL_BYTES = 4096
 
 @dataclass(frozen=True)
 class Words:
-    """Where a process's standard output and standard error go: a file each."""
+    """The files of a process's standard output and standard error."""
 
     output: Path
     errors: Path
 
     def last(self) -> str:
-        """The last line of each: Spark puts what a Python program complains of into the first."""
-        return "; ".join(filter(None, map(_last_line, (self.output, self.errors)))) or "it said nothing"
+        """Return the last line of each: Spark prints the errors of a Python program to the first."""
+        return "; ".join(filter(None, map(_last_line, (self.output, self.errors)))) or "no output"
 
 
 def _last_line(file: Path) -> str:
@@ -37,7 +37,7 @@ def _last_line(file: Path) -> str:
 
 
 class Node(Protocol):
-    """What of a Mininet node is needed here."""
+    """The part of a Mininet node that is needed here."""
 
     name: str
 
@@ -46,9 +46,9 @@ class Node(Protocol):
 
 
 class HostProcess:
-    """`command`, running in the host `node` in `folder`, with an environment of its own.
+    """`command`, running in the host `node` in `folder`, with its own environment.
 
-    Raises `ProcessFault` when it cannot be started.
+    Raises `ProcessFault` if it cannot be started.
     """
 
     def __init__(self, node: Node, command: Sequence[str], env: Mapping[str, str], folder: Path, words: Words) -> None:
@@ -59,7 +59,7 @@ class HostProcess:
                     list(command), env=dict(env), cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=errors
                 )
             except OSError as refusal:
-                raise ProcessFault(f"{self.name} does not start: {refusal}") from refusal
+                raise ProcessFault(f"{self.name} did not start: {refusal}") from refusal
 
     @property
     def status(self) -> int | None:
@@ -67,23 +67,23 @@ class HostProcess:
         return self._process.poll()
 
     def wait(self, seconds: float) -> int | None:
-        """The exit status once it has ended, None if it has not after `seconds`."""
+        """Wait up to `seconds`; return the exit status, None if the process still runs."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(seconds)
         return self.status
 
     def ask_to_end(self) -> None:
-        """Tell it and all that it has started to end."""
+        """Send SIGTERM to the process group."""
         self._signal(signal.SIGTERM)
 
     def stop(self) -> None:
-        """End it and all that it has started, by force if it takes too long."""
+        """End the process group, by SIGKILL if it takes too long."""
         self.ask_to_end()
         self.wait(_STOP_SECONDS)
         self._signal(signal.SIGKILL)
         self._process.wait()
 
     def _signal(self, number: signal.Signals) -> None:
-        # Mininet gives each process it starts a session, and so a group, of its own.
+        # Mininet starts each process in a session, and thus a group, of its own.
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, number)

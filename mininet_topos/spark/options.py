@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from blast_sim.base.options import new_parser, positive, telling, whole_number
+from blast_sim.base.options import new_parser, positive, reporting_errors, whole_number
 
 _SPARK = """\
 Start a standalone Spark cluster in the racks of a lab, the driver in the first host and an executor of one core in each
@@ -47,7 +47,7 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     spark.set_defaults(run=_run)
 
 
-@telling
+@reporting_errors
 def _run(arguments: argparse.Namespace) -> int:
     from mininet_topos.spark.command import run
 

@@ -17,7 +17,7 @@ _LABELS = {ALONE: "Spark alone", PLUGIN: "with the plugin"}
 
 
 def draw(path: Path, trials: Sequence[Trial]) -> list[Path]:
-    """Write the picture (its suffix says of which kind) and, beside it, its figures as CSV; the files written."""
+    """Write the figure (format by suffix) and its data as CSV; return the files."""
     rows = [
         {"example": one.example, "way": one.way, "pair": one.pair, "iteration": turn.number, "seconds": turn.seconds}
         for one in trials

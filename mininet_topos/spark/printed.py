@@ -1,6 +1,6 @@
-"""What a job has printed, and how far that is from what it printed another time.
+"""The output of a job, and its distance from the output of another run.
 
-Where tasks' results are added up in the order in which they come, the last digits differ from run to run.
+If tasks' results are summed in order of arrival, the last digits differ between runs.
 """
 
 from __future__ import annotations

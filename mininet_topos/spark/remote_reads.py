@@ -1,4 +1,4 @@
-"""What executors fetched of broadcasts from other executors or the driver, as their own logs tell."""
+"""Broadcast data that executors fetched from other executors or the driver, from their logs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Piece = tuple[int, int]
 
 @dataclass(frozen=True)
 class RemoteReads:
-    """How many executors have fetched a piece over the network."""
+    """The number of executors that fetched each piece over the network."""
 
     pieces: Counter[Piece]
 
@@ -37,6 +37,6 @@ def read_remote_reads(logs: Iterable[Path]) -> RemoteReads:
 
 
 def _fetched(log: Path) -> set[Piece]:
-    """Spark says it more than once of each."""
+    """Return the fetched pieces; Spark logs each more than once."""
     with log.open("rb") as lines:
         return {(int(found[1]), int(found[2])) for line in lines if (found := _FETCH.search(line))}

@@ -1,4 +1,4 @@
-"""What was measured, as a table for people and as JSON for programs."""
+"""The measurements as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ _HEADER = (
     "IDLE", "RESULTS"
 )  # fmt: skip
 _LEGEND = """
-ITERATIONS of a run. S EACH and MB EACH are of those after the first, in which everything begins: the median of their
-times, and the fewest megabytes that one of them broadcast. UPLINK COPIES: all that left the driver's host, over all
-that was broadcast. FETCHED: the share of what all executors together would need of it that they fetched over the packet
-network, Spark's own way. IDLE: of the machine's processors. RESULTS: what was printed, against the runs of Spark alone:
-the same, or how far from the nearest of them, as a share of the largest number; of those runs themselves, how far apart
-they are."""
+ITERATIONS: number per run. S EACH and MB EACH exclude the first iteration, which includes start-up: median time, and
+minimum megabytes broadcast. UPLINK COPIES: traffic of the driver's host divided by the broadcast data. FETCHED: share
+of the executors' data that Spark fetched itself over the packet network. IDLE: share of idle CPU time. RESULTS: printed
+numbers compared with runs of Spark alone: the same, or the relative distance to the nearest of them; for those runs,
+the distance between them."""
 
 
 def as_text(plan: LabPlan, trials: Sequence[Trial]) -> str:
@@ -77,7 +76,7 @@ def _line(group: Sequence[Trial], trials: Sequence[Trial]) -> list[str]:
 
 
 def _apart(trial: Trial, trials: Sequence[Trial]) -> float | None:
-    """How far its results are from those of Spark alone: from the nearest, or, for one of those, from the furthest."""
+    """Return the distance of its results from those of Spark alone: the nearest, or, for one of those, the furthest."""
     alone = [one for one in trials if one.example == trial.example and one.way == ALONE and one is not trial]
     distances = [distance(trial.printed, one.printed) for one in alone]
     choose = max if trial.way == ALONE else min

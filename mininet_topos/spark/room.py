@@ -24,7 +24,7 @@ AGENT_FOLDER = "spark"
 
 @dataclass(frozen=True)
 class SparkRoom:
-    """What runs."""
+    """The running lab, cluster and agents."""
 
     lab: Lab
     agents: Agents
@@ -36,7 +36,7 @@ class SparkRoom:
             Stage(self.lab, client, Results(self.lab.plan.summary)).wait_devices()
 
     def plugin_conf(self, jar: Path) -> dict[str, str]:
-        """What a job's configuration says to have the plugin, and all that it says."""
+        """Return the settings of a job with the plugin."""
         host, port = ADDRESS
         return {
             "spark.plugins": "org.blast.spark.BlastPlugin",
@@ -52,8 +52,8 @@ class SparkRoom:
 
 @contextmanager
 def spark_room(plan: LabPlan, spark: SparkInstallation, jobs: int = 1) -> Iterator[SparkRoom]:
-    """The driver in the first host of the plan, an executor in each other for each of so many `jobs` at once, an agent
-    in all. Raises `LabError`.
+    """Run the driver in the first host of the plan, an executor in each other for each of `jobs` concurrent jobs, and
+    an agent in all. Raises `LabError`.
     """
     driver, *executors = [host.name for rack in plan.rack_plans for host in rack.hosts]
     with Lab(plan, keep_warm_ms=KEEP_WARM_MS) as lab:

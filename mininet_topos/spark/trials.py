@@ -22,10 +22,10 @@ ALONE, PLUGIN = "spark", "plugin"
 
 @dataclass(frozen=True)
 class Trial:
-    """One run of an example, taken out of its files. Bytes are counted as `Run` does.
+    """One run of an example, with the data of its files. Bytes are counted as in `Run`.
 
-    `broadcast_bytes`: all that the driver broadcast, once each; `remote_bytes`: what executors fetched of it over the
-    network in Spark's own way, all of them together.
+    `broadcast_bytes`: the driver's broadcast data, once each; `remote_bytes`: the part that all executors together
+    fetched over the network by Spark itself.
     """
 
     example: str
@@ -59,13 +59,13 @@ class Trial:
 
     @property
     def uplink_copies(self) -> float:
-        """What left the driver's host, over what it had to broadcast: everything else it sends is in it, too."""
+        """The traffic of the driver's host divided by its broadcast data; it includes all other traffic."""
         return self.uplink_bytes / max(1, self.broadcast_bytes)
 
 
 @dataclass(frozen=True)
 class Trials:
-    """What is to be run: examples of a size, `pairs` times in each way; `plugin` is its jar (None: Spark alone)."""
+    """The trials to run: examples of a size, `pairs` times in each way; `plugin` is its jar (None: Spark alone)."""
 
     spark: SparkInstallation
     examples: Sequence[Example]
@@ -75,11 +75,11 @@ class Trials:
 
     @property
     def count(self) -> int:
-        """How many runs that is."""
+        """The number of runs."""
         return len(self.examples) * self.pairs * len(self._ways(0))
 
     def run(self, room: SparkRoom, begun: Callable[[str, str], None], meanwhile: Callable[[], None]) -> Iterator[Trial]:
-        """Do it, and give each trial when it is over; `begun` hears of example and way before. Raises ProcessFault."""
+        """Run the trials and yield each result; call `begun` with example and way before each. Raises ProcessFault."""
         for example in self.examples:
             folder = room.cluster.folder / "data" / example.name
             folder.mkdir(parents=True)

@@ -39,7 +39,7 @@ struct Offered {
     stop: Fs,
     random: Random,
     limiter: RateLimiter,
-    /// Times that the limiter has been told of congestion.
+    /// Number of congestion notifications that the limiter has received.
     generation: u32,
 }
 
@@ -147,7 +147,7 @@ impl Fabric<'_> {
         self.offer(port);
     }
 
-    /// Tell a flow of congestion at a port: that which came, or that which occupies most.
+    /// Notify a flow of congestion at a port: the flow that arrived, or the flow that occupies the most.
     pub(crate) fn tell_flow(&mut self, port: u32, came: u32, occupies: u32, feedback: u32) {
         let qcn = &self.scenario.qcn;
         let by_occupancy = qcn.marking == Marking::Occupancy && qcn.points == CongestionPoint::Inputs;

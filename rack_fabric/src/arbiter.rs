@@ -1,14 +1,15 @@
-//! Who may send to an egress buffer (section 2.1): credits for its space, by deficit round robin over the VOQs that ask.
+//! Allocation of an egress buffer (section 2.1): credits for its space, by deficit round robin over the requesting
+//! VOQs.
 //!
-//! Shreedhar, Varghese: Efficient fair queuing using deficit round robin. SIGCOMM 1995. A frame is granted whole: shares
-//! of frames would fill the buffer with what cannot be sent.
+//! Shreedhar, Varghese: Efficient fair queuing using deficit round robin. SIGCOMM 1995. A frame is granted whole:
+//! partial frames would fill the buffer with packets that cannot be sent.
 
 use std::collections::VecDeque;
 
-/// What a VOQ has asked for; the VOQ keeps it, and the arbiter of its target works with it.
+/// The requests of a VOQ; the VOQ stores them, and the arbiter of its target processes them.
 #[derive(Clone, Debug, Default)]
 pub struct Requester {
-    /// Packets of each frame, in order; those that the arbiter knows of come first.
+    /// Packets of each frame, in order; frames that the arbiter knows come first.
     frames: VecDeque<u8>,
     known: usize,
     deficit: u32,
@@ -31,7 +32,7 @@ pub struct Arbiter {
 }
 
 impl Arbiter {
-    /// For a buffer of so many packets.
+    /// Create an arbiter for a buffer of `size` packets.
     pub fn new(size: u32) -> Self {
         Self { credits: size, size, turns: VecDeque::new() }
     }
@@ -41,7 +42,7 @@ impl Arbiter {
         self.credits
     }
 
-    /// So many requests of this VOQ have come.
+    /// Record `count` received requests of this VOQ.
     pub fn hear(&mut self, voq: u32, requester: &mut Requester, count: usize) {
         if requester.known == 0 {
             self.turns.push_back(voq);
@@ -153,7 +154,7 @@ mod tests {
                 prop_assert_eq!(arbiter.credits() + out, size);
                 let known: u32 = requesters.iter().flat_map(|one| one.frames.iter()).map(|&one| u32::from(one)).sum();
                 prop_assert_eq!(known, waiting);
-                // Whose turn it is waits for space, if anybody waits.
+                // The next VOQ in the round waits for space, if any VOQ waits.
                 prop_assert!(waiting == 0 || arbiter.credits() < 36);
             }
         }

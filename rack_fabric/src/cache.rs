@@ -74,7 +74,7 @@ impl Cache {
         self.free.push(line);
     }
 
-    /// What one cycle evicts, if lines are short; its line is free again.
+    /// Evict a packet in this cycle if lines are short; its line is free again.
     pub fn evict(&mut self, slot: u64) -> Option<Packet> {
         let line = self.oldest;
         if self.free.len() >= self.reserve || line == END || self.lines[line as usize].used == slot {

@@ -1,7 +1,8 @@
-//! Quantized congestion notification: when a buffer tells a flow to slow down, and how the flow recovers.
+//! Quantized congestion notification: feedback of a buffer to a flow, and the flow's rate recovery.
 //!
 //! IEEE 802.1Qau; Alizadeh and others: Data center transport mechanisms: congestion control theory and IEEE
-//! standardization. Allerton 2008. Where the points are, and which flow is told, section 4.2 of the paper changes.
+//! standardization. Allerton 2008. Section 4.2 of the paper changes the congestion points and the choice of the
+//! notified flow.
 
 use crate::scenario::Qcn;
 
@@ -22,13 +23,13 @@ pub struct CongestionPoint {
 }
 
 impl CongestionPoint {
-    /// A buffer that should hold so many bytes.
+    /// Create a congestion point for a buffer with this equilibrium.
     pub fn new(qcn: &Qcn, equilibrium_bytes: u64) -> Self {
         let sample = qcn.sample_bytes as f64;
         Self { equilibrium: equilibrium_bytes as f64, weight: qcn.weight, sample, until_sample: sample, before: 0.0 }
     }
 
-    /// So many bytes have come, and the buffer holds `held` of them now; the feedback for a flow, 1 to 63, if it is due.
+    /// Count arrived bytes, with `held` bytes now in the buffer; return the feedback for a flow, 1 to 63, if it is due.
     pub fn arrive(&mut self, bytes: u32, held: u64) -> Option<u32> {
         self.until_sample -= f64::from(bytes);
         if self.until_sample > 0.0 {
@@ -75,15 +76,15 @@ impl RateLimiter {
         self.current
     }
 
-    /// Whether it is limited below its line, so that the timer runs.
+    /// Whether the flow is limited below its line rate, so that the timer runs.
     pub fn active(&self) -> bool {
         self.active
     }
 
-    /// Feedback has come: slow down.
+    /// Reduce the rate after feedback.
     ///
-    /// Until a cycle of bytes is over, the way back is still that to the rate before the last feedback (as in 802.1Qau):
-    /// who is told several times at once would never get back otherwise.
+    /// Until a cycle of bytes is over, the recovery target is the rate before the last feedback (as in 802.1Qau):
+    /// otherwise a flow with several notifications at once would never recover.
     pub fn notify(&mut self, feedback: u32, qcn: &Qcn) {
         if !self.active || self.byte_cycles > 0 {
             self.target = self.current;
@@ -95,7 +96,7 @@ impl RateLimiter {
         self.active = true;
     }
 
-    /// So many bytes have been sent.
+    /// Count sent bytes.
     pub fn sent(&mut self, bytes: u32, qcn: &Qcn) {
         if !self.active {
             return;
@@ -125,7 +126,7 @@ impl RateLimiter {
         }
         self.target = self.target.min(self.line);
         self.current = f64::midpoint(self.current, self.target);
-        // What is left of the way back is not worth a limiter.
+        // The remaining difference is not worth a limiter.
         if self.current >= self.line * 0.9999 {
             *self = Self::new(self.line);
         }

@@ -1,8 +1,7 @@
-//! The crossbar of a leaf and the multicast cache before it (sections 2.1 and 3): who sends a packet in each slot.
+//! The crossbar of a leaf and the multicast cache before it (sections 2.1 and 3): the choice of packets in each slot.
 //!
 //! In a slot, eight cycles, a crossbar input and output pass one packet; a port issues a header in each cycle and the
-//! payload of one packet; and one packet is written into the leaf's cache. Of what a port may send, copies of cached
-//! packets come first.
+//! payload of one packet; and one packet is written into the leaf's cache. A port sends copies of cached packets first.
 
 use crate::cache::Packet;
 use crate::fabric::{Event, Fabric};
@@ -11,7 +10,7 @@ use crate::scenario::Queueing;
 use crate::trace::{Kind, NONE};
 use crate::wheel::Ps;
 
-/// What is taken in a slot.
+/// Resources that are taken in a slot.
 #[derive(Clone, Copy, Debug, Default)]
 struct Taken {
     outputs: u128,
@@ -103,7 +102,7 @@ impl Fabric<'_> {
         }
         let count = self.ingress[turn.port as usize].ready.len();
         let start = self.ingress[turn.port as usize].turn % count;
-        // What one pass sends may change who is ready.
+        // A packet sent in one pass may change the ready VOQs.
         let mut order = std::mem::take(&mut self.statistics.scratch);
         order.clear();
         order.extend_from_slice(&self.ingress[turn.port as usize].ready[start..]);
@@ -140,7 +139,7 @@ impl Fabric<'_> {
         self.ingress[turn.port as usize].turn = start + 1;
     }
 
-    /// With one queue, its head leaves or nobody.
+    /// With a single queue, only its head may leave.
     fn serve_head(&mut self, mut turn: Turn, taken: &mut Taken) {
         while let Some(&voq) = self.ingress[turn.port as usize].fifo.front() {
             let waits = turn.headers < self.scenario.timing.packet_cycles && self.voqs[voq as usize].slot != turn.slot;

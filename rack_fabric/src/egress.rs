@@ -1,6 +1,6 @@
-//! The side of a port towards its host: credits for its buffer, reassembly, order, and what leaves (sections 2.1, 2.2).
+//! The side of a port towards its host: credits for its buffer, reassembly, order, and departures (sections 2.1, 2.2).
 //!
-//! At a surrogate what leaves comes in again at the ingress side of the same port.
+//! At a surrogate, departing frames enter the ingress side of the same port.
 
 use crate::fabric::{Event, Fabric};
 use crate::frames::{Flight, NOBODY};
@@ -69,9 +69,9 @@ impl Fabric<'_> {
         self.wheel.add(at + delay, port, Event::Ack { voq, frame, copy });
     }
 
-    /// A copy is damaged: nobody acknowledges it, and its sender's patience ends. Its space here stays its own.
+    /// A copy is damaged: it is not acknowledged, and its sender times out. It keeps its space here.
     ///
-    /// A timer that an ACK stops does nothing, so that only those that run out are events.
+    /// A timer that an ACK stops does nothing, so that only expiring ones are events.
     fn corrupted(&mut self, flight: u32, at: Ps) {
         let Flight { voq, frame, copy, .. } = self.flights[flight];
         let port = self.voqs[voq as usize].port;

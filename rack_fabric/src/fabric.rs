@@ -23,7 +23,7 @@ use crate::wheel::{Ps, Wheel};
 /// Events between two looks at all invariants, in builds that check them.
 const CHECKED: u64 = 50_000;
 
-/// What happens next, at the port that the wheel names.
+/// The next event, at the port that the wheel names.
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
     /// The adapter may have something to send.
@@ -94,7 +94,7 @@ pub enum Event {
     Sample,
 }
 
-/// A terminal's or surrogate's side towards the crossbar.
+/// The side of a terminal or surrogate towards the crossbar.
 #[derive(Debug)]
 pub struct Ingress {
     /// Packets in payload memory, by lane.
@@ -106,16 +106,16 @@ pub struct Ingress {
     pub turn: usize,
     /// VOQs of all copies in order, if the port has one queue only.
     pub fifo: VecDeque<u32>,
-    /// By class: the host has been told to stop, and when it is told.
+    /// By class: the host has been asked to stop, and the time at which it stops.
     pub stopped: Vec<bool>,
     pub thresholds: Vec<Thresholds>,
     /// By lane.
     pub points: Vec<CongestionPoint>,
-    /// By lane: packets that each flow has there, where flows are told by what they hold.
+    /// By lane: packets of each flow there, if flows are notified by occupancy.
     pub flows: Vec<Vec<(u32, u32)>>,
 }
 
-/// A port's side towards its host, or towards its own ingress side at a surrogate.
+/// The side of a port towards its host, or towards its own ingress side at a surrogate.
 #[derive(Debug)]
 pub struct Egress {
     /// By lane.
@@ -320,7 +320,7 @@ impl<'a> Fabric<'a> {
         until < self.end
     }
 
-    /// The end has come: what was found.
+    /// End the simulation and return the results.
     pub fn finish(mut self) -> (Statistics, std::io::Result<()>) {
         self.check();
         self.statistics.events = self.events;

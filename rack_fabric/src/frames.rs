@@ -25,7 +25,7 @@ pub struct Frame {
     pub begun: u32,
     /// Copies without an ACK.
     pub unacknowledged: u32,
-    /// How many copies of each packet have left.
+    /// Number of sent copies of each packet.
     pub sent: [u8; MAX_PACKETS],
     /// The cache's line of each packet.
     pub lines: [u32; MAX_PACKETS],
@@ -65,7 +65,7 @@ pub struct Flight {
     /// Packets that have come to the egress buffer.
     pub arrived: u32,
     pub born: Ps,
-    /// Port that it goes to, lane there, and the node that copies it on (or `NOBODY`).
+    /// Destination port, lane there, and the node that replicates it (or `NOBODY`).
     pub to: u32,
     pub lane: u32,
     pub node: u32,
@@ -98,7 +98,7 @@ impl<T> Default for Pool<T> {
 }
 
 impl<T> Pool<T> {
-    /// Keep it; its number until it is taken away.
+    /// Store it and return its number, which is valid until it is removed.
     #[inline]
     pub fn add(&mut self, item: T) -> u32 {
         if let Some(number) = self.free.pop() {
@@ -117,12 +117,12 @@ impl<T> Pool<T> {
         self.free.push(number);
     }
 
-    /// How many there are.
+    /// The number of stored frames.
     pub fn len(&self) -> usize {
         self.items.len() - self.free.len()
     }
 
-    /// Whether there are none.
+    /// Whether no frame is stored.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

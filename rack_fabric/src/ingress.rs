@@ -1,4 +1,4 @@
-//! The side of a port towards the crossbar: what is accepted, queued, dropped, asked for and released (sections 2.2, 4.1).
+//! The side of a port towards the crossbar: acceptance, queueing, drops, requests and release (sections 2.2, 4.1).
 
 use crate::fabric::{Event, Fabric};
 use crate::frames::{Frame, NOBODY, NOWHERE};
@@ -97,7 +97,7 @@ impl Fabric<'_> {
         before >= headers.high || (before >= headers.low && self.random.chance(headers.probability))
     }
 
-    /// Whether a VOQ rejects a copy: its tail does, or its head gives way.
+    /// Whether a VOQ rejects a copy: it drops its tail, or its head.
     fn too_long(&mut self, voq: u32) -> bool {
         let port = self.voqs[voq as usize].port;
         let voqs = &self.scenario.voq;
@@ -148,7 +148,7 @@ impl Fabric<'_> {
         }
     }
 
-    /// All copies of a frame are begun: who was ahead by it, but this copy's VOQ, is so no more.
+    /// All copies of a frame are begun: VOQs that were ahead by it, except this copy's, no longer are.
     pub(crate) fn caught_up(&mut self, port: u32, frame: u32, last: u32) {
         let Frame { node, packets, begun, .. } = self.frames[frame];
         for copy in (0..self.voq_of[node as usize].len() as u32).filter(|copy| begun & 1 << copy != 0 && *copy != last)
@@ -164,7 +164,7 @@ impl Fabric<'_> {
         }
     }
 
-    /// Let a VOQ go on; `reason` as the trace tells it.
+    /// Let a VOQ continue; `reason` as in the trace.
     pub(crate) fn resume(&mut self, voq: u32, reason: u32) {
         self.voqs[voq as usize].suspended = false;
         let port = self.voqs[voq as usize].port;
@@ -214,7 +214,7 @@ impl Fabric<'_> {
         self.refresh(voq);
     }
 
-    /// Give back what a VOQ that has nothing left to send was granted, or what is only a part of its next frame.
+    /// Return grants of a VOQ that has nothing left to send, or grants for a part of its next frame only.
     pub(crate) fn return_surplus(&mut self, voq: u32) {
         let queue = &self.voqs[voq as usize];
         if queue.surplus() > 0 && queue.backlog == 0 {
@@ -223,8 +223,8 @@ impl Fabric<'_> {
         self.return_part(voq);
     }
 
-    /// Grants of copies that were dropped may be part of what a larger frame needs. VOQs that kept such parts would wait
-    /// for each other for ever: it goes back, and the frame is asked for as a whole.
+    /// Grants of dropped copies may be part of the grants for a larger frame. VOQs that kept such parts would deadlock:
+    /// the part is returned, and the frame is requested as a whole.
     fn return_part(&mut self, voq: u32) {
         let Some(packets) = self.voqs[voq as usize].lacks() else { return };
         self.give_back(voq, self.voqs[voq as usize].granted);
@@ -316,8 +316,8 @@ impl Fabric<'_> {
         held.iter().enumerate().filter(|(lane, _)| !self.lossless(*lane)).map(|(_, packets)| packets).sum()
     }
 
-    /// Whether a lossless frame for this node finds space, and its copies headers; always for a lossy one, which is
-    /// dropped otherwise.
+    /// Whether a lossless frame for this node finds space, and its copies headers; always true for a lossy one, which
+    /// is dropped otherwise.
     pub(crate) fn finds_space(&self, port: u32, node: u32, bytes: u32) -> bool {
         let node = &self.trees.nodes[node as usize];
         let (lane, ingress) = (node.lane as usize, &self.ingress[port as usize]);
@@ -332,7 +332,7 @@ impl Fabric<'_> {
                 .all(|copy| ingress.headers[copy.lane as usize] + of_lane(copy.lane) <= self.scenario.headers.lossless)
     }
 
-    /// Tell the host of a terminal to stop, or to go on.
+    /// Ask the host of a terminal to stop, or to continue.
     fn stop_or_go(&mut self, port: u32, lane: usize) {
         if !self.lossless(lane) || self.surrogate(port) {
             return;
@@ -384,7 +384,7 @@ impl Fabric<'_> {
         }
     }
 
-    // -------------------------------------------------------------------------------------------- who is ready
+    // -------------------------------------------------------------------------------------------- ready VOQs
 
     /// See anew whether a VOQ may be served by its port.
     #[inline]

@@ -34,7 +34,7 @@ enum Command {
         /// Write what happens at ports there, in binary form.
         #[arg(long)]
         trace: Option<PathBuf>,
-        /// Say on standard error how far it is.
+        /// Print progress on standard error.
         #[arg(long)]
         progress: bool,
     },
@@ -55,8 +55,8 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err((told, status)) => {
-            eprintln!("{told}");
+        Err((message, status)) => {
+            eprintln!("{message}");
             ExitCode::from(status)
         }
     }

@@ -1,7 +1,7 @@
-//! PAUSE of a lossless class at a terminal (section 4.2): when its host is told to stop, and when to go on.
+//! PAUSE of a lossless class at a terminal (section 4.2): the thresholds at which its host stops and continues.
 //!
-//! Payload has the thresholds of Table 1. Headers have a pool too, which the paper gives no thresholds for: a host is
-//! stopped as long as there is still room for what comes before it has stopped.
+//! Payload has the thresholds of Table 1. Headers have a pool too, for which the paper gives no thresholds: a host is
+//! stopped while there is still room for the headers that arrive before it has stopped.
 
 use std::collections::BTreeSet;
 
@@ -20,12 +20,12 @@ pub struct Thresholds {
 }
 
 impl Thresholds {
-    /// Whether a host that sends is to stop.
+    /// Whether a sending host must stop.
     pub fn full(&self, packets: u32, headers: u32) -> bool {
         packets > self.stop_packets || headers > self.stop_headers
     }
 
-    /// Whether a host that was stopped is to go on.
+    /// Whether a stopped host may continue.
     pub fn empty(&self, packets: u32, headers: u32) -> bool {
         packets < self.go_packets && headers <= self.go_headers
     }
@@ -43,8 +43,8 @@ impl Thresholds {
     }
 }
 
-/// What still comes after a threshold was reached: the frame that has reached it, one on the line, and whatever the line
-/// brings until the host has heard.
+/// Data that still arrives after a threshold was reached: the frame that has reached it, one on the line, and the data
+/// on the line until the host has stopped.
 #[derive(Clone, Copy, Debug)]
 struct Ahead {
     packets: u32,
@@ -102,7 +102,7 @@ fn check_room(scenario: &Scenario, ahead: Ahead) -> Result<(), Wrong> {
     if ahead.headers > scenario.headers.lossless {
         return Err(Wrong::within(
             &[Step::key("headers"), Step::key("lossless")],
-            format!("{} headers may come before a host has stopped: have so many at the least", ahead.headers),
+            format!("{} headers may arrive before a host has stopped: set at least this number", ahead.headers),
         ));
     }
     Ok(())

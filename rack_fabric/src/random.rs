@@ -40,7 +40,7 @@ impl Random {
         (((self.word() >> 32) * u64::from(end)) >> 32) as u32
     }
 
-    /// Whether something happens that has this probability.
+    /// Return true with this probability.
     pub fn chance(&mut self, probability: f64) -> bool {
         self.unit() <= probability
     }

@@ -1,4 +1,4 @@
-//! What is simulated: the scenario as JSON, with the paper's Table 1 for whatever is not said, and what is wrong with it.
+//! The scenario as JSON, with defaults of the paper's Table 1, and its validation.
 
 use serde::{Deserialize, Serialize};
 
@@ -105,7 +105,7 @@ impl Topology {
     }
 }
 
-/// How long things take.
+/// Delays.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Timing {
@@ -117,7 +117,7 @@ pub struct Timing {
     /// Ethernet, and the loop of a surrogate.
     pub line_gbps: f64,
     pub uplink_gbps: f64,
-    /// What a packet has on an uplink besides its payload.
+    /// Bytes of a packet on an uplink besides its payload.
     pub uplink_overhead_bytes: u32,
     /// A request, grant or ACK.
     pub message_bytes: u32,
@@ -128,7 +128,7 @@ pub struct Timing {
     pub grant_remote_ns: u64,
     pub ack_local_ns: u64,
     pub ack_remote_ns: u64,
-    /// Fitted: what a packet spends in a spine and the two leaves besides links and queues.
+    /// Fitted: delay of a packet in a spine and the two leaves besides links and queues.
     pub spine_ns: u64,
     /// Fitted: thousandths of a frame that an egress port has when it starts to send it.
     pub egress_start_permille: u32,
@@ -176,7 +176,7 @@ pub struct Buffers {
 impl Default for Buffers {
     fn default() -> Self {
         Self {
-            // 740 units of 256 bytes, as section 4.1 says.
+            // 740 units of 256 bytes, from section 4.1.
             ingress_terminal_lossy_bytes: 740 * 256,
             ingress_terminal_lossless_bytes: 227 * 1024,
             ingress_surrogate_lossy_bytes: 84 * 1024,
@@ -214,7 +214,7 @@ pub struct Sync {
     pub entries: u32,
     /// A VOQ that is ahead by more packets is suspended ...
     pub block_packets: u32,
-    /// ... until it is ahead by fewer than so many.
+    /// ... until it is ahead by fewer packets than this.
     pub resume_packets: u32,
     pub timeout_ns: u64,
 }
@@ -229,9 +229,9 @@ impl Default for Sync {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Headers {
-    /// From so many on a header is dropped.
+    /// Number from which a header is dropped.
     pub high: u32,
-    /// From so many on it is dropped with `probability`.
+    /// Number from which it is dropped with `probability`.
     pub low: u32,
     pub probability: f64,
     /// Of a lossless lane.
@@ -246,7 +246,7 @@ impl Default for Headers {
     }
 }
 
-/// What becomes of copies for a VOQ that is too long (section 4.1).
+/// The fate of copies for a VOQ that is too long (section 4.1).
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Drop {
@@ -255,7 +255,7 @@ pub enum Drop {
     Head,
 }
 
-/// How a port queues.
+/// The queueing discipline of a port.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Queueing {
@@ -305,7 +305,7 @@ pub enum CongestionPoint {
     Outputs,
 }
 
-/// Which flow is told of it.
+/// The flow that is notified.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Marking {
@@ -315,7 +315,7 @@ pub enum Marking {
     Occupancy,
 }
 
-/// Quantized congestion notification (IEEE 802.1Qau); what the paper does not give is that standard's.
+/// Quantized congestion notification (IEEE 802.1Qau); values that the paper does not give are those of the standard.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Qcn {
@@ -360,9 +360,9 @@ impl Default for Qcn {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Arbiter {
-    /// What a VOQ may get more in each round.
+    /// Additional quantum of a VOQ in each round.
     pub quantum_packets: u32,
-    /// A VOQ waits until so many packets are to be requested or granted, and one message tells all; 1: at once.
+    /// A VOQ waits until this number of packets is to be requested or granted, and one message carries all; 1: at once.
     pub coalesce_packets: u32,
 }
 
@@ -440,7 +440,7 @@ pub enum Spread {
     Uniform,
 }
 
-/// How copies reach their destinations.
+/// The paths of copies to their destinations.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tree {
@@ -683,10 +683,10 @@ impl Scenario {
             return inside("min_gbps", "a flow that may send nothing never recovers");
         }
         if qcn.decrease_gain > 1.0 / 64.0 {
-            return inside("decrease_gain", "64 steps of feedback would stop a flow: 1/64 is the most");
+            return inside("decrease_gain", "64 steps of feedback would stop a flow: use at most 1/64");
         }
         if qcn.sample_bytes == 0 || qcn.byte_counter_bytes == 0 || qcn.timer_ns == 0 {
-            return inside("sample_bytes", "what is counted is 1 or more");
+            return inside("sample_bytes", "sample_bytes, byte_counter_bytes and timer_ns must be 1 or more");
         }
         Ok(())
     }
@@ -740,7 +740,7 @@ const PORT_BYTES: u64 = 4096;
 const FRAME_BYTES: u64 = 512;
 const COPY_BYTES: u64 = 160;
 const EVENT_BYTES: u64 = 48;
-/// What the wheel and the program take.
+/// Memory of the wheel and the program.
 const BASE_BYTES: u64 = 16 << 20;
 
 impl Scenario {

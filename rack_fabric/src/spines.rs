@@ -19,12 +19,12 @@ pub struct Uplink {
 }
 
 impl Uplink {
-    /// For an input buffer of so many packets.
+    /// Create an input buffer of `packets` packets.
     pub fn new(packets: u32) -> Self {
         Self { free_at: 0, credits: packets, returns: VecDeque::new() }
     }
 
-    /// Whether a packet may take it at this time and wait no longer than `patience` for those before it.
+    /// Whether a packet may use it at this time and wait at most `patience` for earlier ones.
     #[inline]
     pub fn takes(&mut self, now: Ps, patience: Ps) -> bool {
         while self.returns.front().is_some_and(|&at| at <= now) {
@@ -34,7 +34,7 @@ impl Uplink {
         self.credits > 0 && self.free_at <= now + patience
     }
 
-    /// A packet takes it for so long; when it has left.
+    /// Occupy it for a packet; return the time of departure.
     #[inline]
     pub fn send(&mut self, now: Ps, duration: Ps) -> Ps {
         self.credits -= 1;
@@ -58,7 +58,7 @@ pub struct SpineOutput {
 }
 
 impl SpineOutput {
-    /// With a buffer of so many packets.
+    /// Create it with a buffer of `packets` packets.
     pub fn new(packets: u32) -> Self {
         Self { free_at: 0, room: packets as usize, departures: VecDeque::new() }
     }

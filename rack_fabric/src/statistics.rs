@@ -1,4 +1,4 @@
-//! What is counted, and the results as they are told.
+//! Counters, and their output as results.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use crate::wheel::Ps;
 
 const LEVELS: usize = MAX_LEVELS as usize + 1;
 
-/// What one destination of a flow got.
+/// The results of one destination of a flow.
 #[derive(Clone, Debug, Default)]
 struct Received {
     copies: u64,
@@ -37,7 +37,7 @@ pub struct Statistics {
     warmup: Ps,
     flows: Vec<Sent>,
     acks: (u64, u128, Ps),
-    /// Leaves whose caches the series tell of.
+    /// Leaves whose caches are recorded as series.
     pub watched: Vec<u32>,
     caches: Vec<Vec<u32>>,
     ingress: Vec<u32>,
@@ -260,7 +260,7 @@ pub struct Destination {
     pub series_gbps: Vec<f64>,
 }
 
-/// Copies that passed so many surrogates.
+/// Copies by the number of surrogates that they passed.
 #[derive(Debug, Serialize)]
 pub struct Level {
     pub surrogates: usize,

@@ -1,7 +1,7 @@
 //! Loose synchronization of the VOQs that carry copies of the same frames (section 3.1).
 //!
-//! A VOQ that begins a frame before others do is ahead of them by that frame's packets; whoever is too far ahead is
-//! suspended. When the last copy of a frame is begun, all that were ahead by it are so no more.
+//! A VOQ that begins a frame before others do is ahead of them by that frame's packets; a VOQ that is too far ahead is
+//! suspended. When the last copy of a frame is begun, VOQs are no longer ahead by it.
 
 /// Entries of VOQs that are ahead of others.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ struct Entry {
     suspended: bool,
 }
 
-/// What became of a VOQ that got ahead.
+/// The state of a VOQ that got ahead.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Ahead {
     /// It has an entry now that it did not have before.
@@ -32,7 +32,7 @@ pub struct Ahead {
     pub evicted: Option<(u32, bool)>,
 }
 
-/// What became of a VOQ with which others have caught up.
+/// The state of a VOQ with which others have caught up.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct CaughtUp {
     pub resumed: bool,
@@ -44,7 +44,7 @@ impl SyncCam {
         Self { entries: Vec::with_capacity(entries as usize), room: entries as usize, block, resume, uses: 0 }
     }
 
-    /// A VOQ begins a frame of so many packets, of which others have still to send a copy.
+    /// A VOQ begins a frame of `packets` packets, of which others still have to send a copy.
     pub fn begin(&mut self, voq: u32, packets: u32) -> Ahead {
         self.uses += 1;
         let mut told = Ahead::default();
@@ -62,7 +62,7 @@ impl SyncCam {
         told
     }
 
-    /// The last copy of a frame of so many packets is begun, or dropped: this VOQ has begun the frame before.
+    /// The last copy of a frame of `packets` packets is begun, or dropped: this VOQ has begun the frame before.
     pub fn catch_up(&mut self, voq: u32, packets: u32) -> CaughtUp {
         let Some(place) = self.find(voq) else { return CaughtUp::default() };
         let entry = &mut self.entries[place];

@@ -1,4 +1,4 @@
-//! What happens at ports, one record of 32 bytes an event, for whoever checks or looks.
+//! Events at ports, one record of 32 bytes each, for checks and analysis.
 //!
 //! Header: `BLASTRF1`, version (u32), size of a record (u32). Record: time in ps (u64), kind (u8), flags (u8), port (u16),
 //! frame (u32), VOQ (u32), value (u32), extra (u64). All little-endian.
@@ -14,17 +14,17 @@ const RECORD: u32 = 32;
 /// No frame, or no VOQ.
 pub const NONE: u32 = u32::MAX;
 
-/// What happened. The comments tell what `value`, `flags` and `extra` say.
+/// The kind of an event. Comments define `value`, `flags` and `extra`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
 pub enum Kind {
     /// value: packets; voq: none; extra: flow.
     FrameIn = 1,
-    /// As above.
+    /// The same fields as above.
     FrameDropped = 2,
     /// value: headers of the lane before; extra: number of the copy.
     HeaderAccepted = 3,
-    /// As above.
+    /// The same fields as above.
     HeaderDropped = 4,
     /// value: packets.
     Request = 5,
@@ -92,7 +92,7 @@ impl<'a> Trace<'a> {
         Ok(Self { out, failed: None })
     }
 
-    /// Write a record; a failure is told by `finish`.
+    /// Write a record; `finish` reports a failure.
     pub fn write(&mut self, record: &Record) {
         if self.failed.is_some() {
             return;

@@ -1,7 +1,8 @@
-//! Replication trees over surrogate ports (section 5): what the multicast tables (MCBC) of all ports hold.
+//! Replication trees over surrogate ports (section 5): the content of the multicast tables (MCBC) of all ports.
 //!
-//! A frame takes a higher virtual lane of its class with every hop to a surrogate, and returns to the first lane with the
-//! hop to its destination: who holds space waits for space in a higher lane only, so that no circle can form.
+//! A frame takes a higher virtual lane of its class with every hop to a surrogate, and returns to the first lane with
+//! the hop to its destination: a frame that holds space waits for space in a higher lane only, so that no cycle can
+//! form.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -67,7 +68,7 @@ impl Trees {
         let topology = &scenario.topology;
         let named = destinations(topology, flow)?;
         let mut by_leaf: BTreeMap<u32, Vec<Port>> = BTreeMap::new();
-        // Whose surrogates come first in the tree is for the scenario to say.
+        // The scenario decides whose surrogates come first in the tree.
         let mut order: Vec<u32> = Vec::new();
         for &port in &named {
             let leaf = port / topology.ports();
@@ -220,7 +221,7 @@ fn racks(topology: &Topology, source: u32, by_leaf: &BTreeMap<u32, Vec<Port>>) -
         }
         let head = elements[0].remove(0);
         children.entry(source).or_default().push(head);
-        // What is left of the head's own element and one more, then three at a time.
+        // The rest of the head's own element and one more, then three at a time.
         let (near, far) = elements.split_at(elements.len().min(2));
         for triplet in std::iter::once(near).chain(far.chunks(3)) {
             triple(head, triplet, &mut children);

@@ -15,7 +15,7 @@ pub struct Header {
 /// A queue. Space in the target's buffer is asked for frame by frame and granted in packets.
 #[derive(Clone, Debug)]
 pub struct Voq {
-    /// The port where it is, and the one to which it leads.
+    /// The port of the queue, and the port to which it leads.
     pub port: u32,
     pub to: u32,
     pub lane: u32,
@@ -35,15 +35,15 @@ pub struct Voq {
     /// The copy on its way.
     pub flight: u32,
     pub suspended: bool,
-    /// Suspensions so far, so that a time-out knows whether its own one still lasts.
+    /// Number of suspensions, by which a time-out recognizes its own one.
     pub suspensions: u32,
-    /// It is among those that its port may serve.
+    /// It is among the VOQs that its port may serve.
     pub ready: bool,
     /// The slot in which it has sent last.
     pub slot: u64,
     /// Copies that have been begun.
     pub begun: u64,
-    /// At the target: the one that is delivered next, and those that have come before it.
+    /// At the target: the next one to deliver, and later ones that have already arrived.
     pub expected: u64,
     pub early: BTreeMap<u64, u32>,
 }
@@ -97,7 +97,7 @@ impl Voq {
         self.requests.push_back(packets as u8);
     }
 
-    /// The first requests are granted, so many packets in all.
+    /// Grant the first requests, `packets` packets in total.
     pub fn grant(&mut self, packets: u32) {
         self.asked -= packets;
         self.granted += packets;
@@ -118,7 +118,7 @@ impl Voq {
         (0 < self.granted && self.granted < next.packets).then_some(next.packets)
     }
 
-    /// Whether it has something to send and may.
+    /// Whether it has something to send and may send it.
     #[inline]
     pub fn may_send(&self) -> bool {
         self.packet > 0

@@ -1,7 +1,7 @@
-//! The queue of events: a time wheel, which takes and gives an event in constant time.
+//! The queue of events: a time wheel, which inserts and removes an event in constant time.
 //!
-//! Events leave in the order of (time, port, order of entry), whatever the order in which they came: a run depends on
-//! nothing but its scenario. What lies beyond the wheel's horizon waits in a heap.
+//! Events leave in the order of (time, port, order of entry), whatever the order of insertion: a run depends on its
+//! scenario only. Events beyond the wheel's horizon wait in a heap.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,7 +11,7 @@ pub type Ps = u64;
 
 const SLOT_BITS: u32 = 12;
 const SLOTS: usize = 1 << 12;
-/// How far ahead the wheel reaches: 16.8 microseconds.
+/// The range of the wheel: 16.8 microseconds.
 const HORIZON: Ps = (SLOTS as Ps) << SLOT_BITS;
 
 /// When something is to happen, at which port, and what.
@@ -167,7 +167,7 @@ mod tests {
                     fresh += 1;
                 }
             }
-            // An event that is caused at the same time by a higher port comes behind those that were there.
+            // An event that a higher port causes at the same time comes behind earlier ones.
             prop_assert_eq!(found.len(), expected.len());
             prop_assert!(found.windows(2).all(|pair| pair[0].0 <= pair[1].0));
             let mut ours = found;

@@ -1,4 +1,4 @@
-//! What is wrong with a scenario, and where.
+//! Errors in a scenario, with their position.
 
 use std::fmt;
 
@@ -48,13 +48,13 @@ impl Wrong {
             Segment::Enum { variant } => Some(Step::key(variant)),
             Segment::Unknown => None,
         });
-        // The position in the text is that of the JSON, which nobody has written by hand.
+        // The position in the text is that of the generated JSON.
         let text = error.inner().to_string();
         let sentence = text.split(" at line ").next().unwrap_or(&text).to_owned();
         Self { sentence, path: path.collect() }
     }
 
-    /// As other programs read it.
+    /// Return the error as JSON, for other programs.
     pub fn as_json(&self) -> Value {
         let path = self.path.iter().map(|step| match step {
             Step::Key(word) => json!(word),

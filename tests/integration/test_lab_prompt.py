@@ -75,13 +75,13 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
 
 
 SAID = {
-    "cut r2 rx": "port:r2/91 is cut (mend r2 rx)\n",
-    "mend r2 rx": "port:r2/91 is whole again\n",
+    "cut r2 rx": "port:r2/91 is cut; undo with: mend r2 rx\n",
+    "mend r2 rx": "port:r2/91 is restored\n",
     "deny ocs1 in 2": "ocs1 denies in 2\n",
     "reboot r9": "there is no 'r9'",
     "cutt r2 rx": "did you mean cut?",
-    "r1h3 pwd": "there is no 'r1h3': did you mean r1h",
-    "r1h1": "what is r1h1 to do?",
+    "r1h3 pwd": "unknown command or host 'r1h3': did you mean r1h",
+    "r1h1": "name a command to run on r1h1",
 }
 
 

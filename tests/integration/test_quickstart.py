@@ -39,7 +39,7 @@ def test_a_file_goes_by_light_by_hand(terminal: Terminal, blocks: list[str], tmp
     _, sending, breaking, asking, ending, *_ = blocks
     greeting = terminal.read_to(PROMPT)
     controller = re.search(r"controller at (\S+),", greeting)
-    received = re.search(r"receives in (\S+)/HOST", greeting)
+    received = re.search(r"stores received files in (\S+)/HOST", greeting)
     assert controller and received
     address, port = controller[1].split(":")
     environment = {**os.environ, "PATH": f"{BLAST.parent}:{os.environ['PATH']}", "BLAST_CONTROLLER": controller[1]}
@@ -61,7 +61,7 @@ def test_a_file_goes_by_light_by_hand(terminal: Terminal, blocks: list[str], tmp
     assert "is cut" in terminal.answer(cut)
     assert "2 of 2 receivers have it, verified" in terminal.answer(again)
     assert (Path(received[1]) / "r3h1" / "again.bin").read_bytes() == sent
-    assert "is whole again" in terminal.answer(mend)
+    assert "is restored" in terminal.answer(mend)
     assert f"{address}:PORT" in asking
     granted = second_terminal(asking.replace("PORT", port))
     assert re.search(r"239\.77\.0\.\d+:5001", granted), "a group as the guide shows"

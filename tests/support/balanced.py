@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from algorithms.balanced.network import Disconnected, Network
-from algorithms.balanced.plan import NOBODY, Plan, Tree, loads
+from algorithms.balanced.plan import NO_HOST, Plan, Tree, loads
 from algorithms.balanced.resources import resources
 
 ROUNDING = 1e-9
@@ -65,10 +65,10 @@ def check(network: Network, plan: Plan) -> None:
 
 
 def check_tree(network: Network, tree: Tree) -> None:
-    assert tree[network.root] == NOBODY
-    used = {parent for parent in tree if parent != NOBODY}
+    assert tree[network.root] == NO_HOST
+    used = {parent for parent in tree if parent != NO_HOST}
     for host, parent in enumerate(tree):
-        if parent == NOBODY:
+        if parent == NO_HOST:
             assert host == network.root or (host not in network.receivers and host not in used)
             continue
         assert network.rates[parent, host] > 0
@@ -91,7 +91,7 @@ def all_trees(size: int, root: int = 0) -> np.ndarray:
     for _ in range(size.bit_length()):
         ancestors = np.take_along_axis(ancestors, ancestors, axis=1)
     trees = parents[(ancestors == root).all(axis=1)].astype(int)
-    trees[:, root] = NOBODY
+    trees[:, root] = NO_HOST
     return trees
 
 
@@ -113,4 +113,4 @@ def brute_force(network: Network) -> float:
 def living_trees(network: Network) -> list[Tree]:
     """Return all trees over links that carry something."""
     trees = map(tuple, all_trees(network.size).tolist())
-    return [t for t in trees if all(network.widths[p, host] > 0 for host, p in enumerate(t) if p != NOBODY)]
+    return [t for t in trees if all(network.widths[p, host] > 0 for host, p in enumerate(t) if p != NO_HOST)]

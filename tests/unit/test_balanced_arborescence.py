@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from algorithms.balanced.arborescence import NoArborescence, minimum_arborescence, total_cost
-from algorithms.balanced.plan import NOBODY
+from algorithms.balanced.plan import NO_HOST
 from tests.support.balanced import reaches
 
 
@@ -60,7 +60,7 @@ def test_nothing_is_cheaper(graph):
     before = costs.copy()
     parents = minimum_arborescence(costs, root)
     assert (costs == before).all()
-    assert [host for host, parent in enumerate(parents) if parent == NOBODY] == [root]
+    assert [host for host, parent in enumerate(parents) if parent == NO_HOST] == [root]
     assert all(reaches(tuple(parents), host, root) for host in range(len(costs)))
     assert total_cost(costs, parents) == min_cost(costs, root)
 

@@ -254,7 +254,7 @@ def test_a_solver_that_gives_up_is_status_1(blast, file, monkeypatch):
 def test_the_help_has_an_example(blast):
     status, out, _ = blast("--help")
     assert status == 0
-    example = out[out.index('{"hosts"') : out.index("The answer as JSON")]
+    example = out[out.index('{"hosts"') : out.index("JSON output")]
     network = parsed(json.loads(example))
     check(network, exact(network))
 

@@ -128,7 +128,7 @@ def test_measurements_may_begin_with_provenance(tmp_path):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "lacks columns: it has to have root, method, planned, measured or clusters, nodes"),
+        ("", "lacks columns: add root, method, planned, measured or clusters, nodes"),
         ("root,planned,measured\nberlin,1,1\n", "lacks columns"),
         ("root,method,planned,measured\n", "has no measurement in it"),
         ("root,method,planned,measured\nberlin,exact,45e6,fast\n", "2: measured is 'fast', which is no number"),

@@ -13,7 +13,7 @@ from algorithms.balanced.best_trees import best_trees, thinned
 from algorithms.balanced.bottleneck import bottleneck
 from algorithms.balanced.exact import exact
 from algorithms.balanced.fpfr import fpfr
-from algorithms.balanced.plan import NOBODY, edges, max_rate, pruned, ways
+from algorithms.balanced.plan import NO_HOST, edges, max_rate, paths, pruned
 from algorithms.balanced.semi_flat import semi_flat
 from algorithms.balanced.unshaped import unshaped
 from tests.support.balanced import all_trees, check, figure_2, living_trees, make, networks
@@ -79,7 +79,7 @@ def test_no_tree_is_lower_than_the_semi_flat_one(network):
 
 
 def depth(tree, host) -> int:
-    return 0 if tree[host] == NOBODY else 1 + depth(tree, tree[host])
+    return 0 if tree[host] == NO_HOST else 1 + depth(tree, tree[host])
 
 
 @given(networks(most=6))
@@ -128,7 +128,7 @@ def test_more_trees_give_more():
 def test_ways_pass_every_edge_once_and_from_the_root_on(size, data):
     trees = all_trees(size).tolist()
     tree = tuple(data.draw(st.sampled_from(trees)))
-    pairs = [pair for way in ways(tree, 0) for pair in itertools.pairwise(way)]
+    pairs = [pair for way in paths(tree, 0) for pair in itertools.pairwise(way)]
     assert sorted(pairs) == sorted(edges(tree))
     reached = {0}
     for sender, receiver in pairs:
@@ -137,4 +137,4 @@ def test_ways_pass_every_edge_once_and_from_the_root_on(size, data):
 
 
 def test_branches_that_lead_to_no_receiver_go():
-    assert pruned((NOBODY, 0, 1, 0, 3), [2]) == (NOBODY, 0, 1, NOBODY, NOBODY)
+    assert pruned((NO_HOST, 0, 1, 0, 3), [2]) == (NO_HOST, 0, 1, NO_HOST, NO_HOST)

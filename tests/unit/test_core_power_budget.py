@@ -79,7 +79,7 @@ def test_a_refusal_names_receiver_element_and_both_margins():
     world = world_of([4], {"r3": 6.0})
     with pytest.raises(Rejected) as refused:
         world.submit(multicast("k", "r1h1", to(2, 3)))
-    assert "port:r3/50 lacks 2.7 dB of light; splitter:s1 takes the most" in refused.value.sentence
+    assert "port:r3/50 lacks 2.7 dB of power; splitter:s1 has the largest loss" in refused.value.sentence
     assert "sensitivity -2.7 dB, overload +21.4 dB" in refused.value.sentence
     assert not world.core.requests
 
@@ -100,7 +100,7 @@ def test_refused_what_is_free_it_starts_when_more_is():
     world, weak = refused()
     assert weak.state is PartState.PENDING
     reason = world.core.reason(weak.current, weak.parts[0], world.now)
-    assert "with the free resources no tree reaches everybody" in reason and "lacks" in reason
+    assert "no tree reaches" in reason and "lacks" in reason
     explained = world.core.explain(key_of("weak"), TENANT, world.now)
     assert "waits for splitters or ports that meet the power budget of every receiver" in explained.sentence
     assert "splitter:s" in explained.blockers[0] and explained.start is None

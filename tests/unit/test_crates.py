@@ -160,7 +160,7 @@ def test_without_a_cargo_that_is_new_enough_it_says_so(checkout: Path) -> None:
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert told.returncode == 1 and told.stdout == ""
-    assert told.stderr.startswith("cargo: no cargo 1.85 or newer was found: ") and told.stderr.count("\n") == 1
+    assert told.stderr.startswith("cargo: cargo 1.85 or newer was not found: ") and told.stderr.count("\n") == 1
 
 
 def tools(checkout: Path) -> str:

@@ -170,10 +170,10 @@ def test_cells_without_a_result_are_said(scenario: str, capsys) -> None:
         (["mine.toml", "--set", "sweep=3"], "--set sweep: sweep must be a table of keys and their values"),
         (["mine.toml", "--set", "sweep.seed=3"], "--set sweep.seed: seed must have a list of values here"),
         (["mine.toml", "--set", "flows.7.rate_gbps=3"], "--set flows.7.rate_gbps: there is no table to set"),
-        (["mine.toml", "--trace", "t", "--seeds", "1-2"], "--trace writes what happens in one cell that is run here"),
+        (["mine.toml", "--trace", "t", "--seeds", "1-2"], "--trace records the events of one local cell"),
         (["mine.toml", "--trace", "none/t"], "--trace: there is no folder none"),
-        (["mine.toml", "--trace", "/dev/null"], "--trace: /dev/null is no file"),
-        (["mine.toml", "--set", f"fake.memory_bytes={10**18}"], "a run needs 1000000000.00 GB of memory, and "),
+        (["mine.toml", "--trace", "/dev/null"], "--trace: /dev/null is not a file"),
+        (["mine.toml", "--set", f"fake.memory_bytes={10**18}"], "a run needs 1000000000.00 GB of memory, but "),
     ],
 )
 def test_wrong_input_is_one_sentence_and_status_2(scenario: str, capsys, arguments: list[str], says: str) -> None:
@@ -239,8 +239,8 @@ def test_it_is_found_beside_python_and_on_the_path(tmp_path: Path, monkeypatch: 
         ({"status": 101, "says": "thread 'main' panicked"}, "ended with status 101: thread 'main' panicked$"),
         ({"status": 3}, "ended with status 3$"),
         ({"signal": 9}, "was ended by signal 9, perhaps for want of memory$"),
-        ({"answers": "{"}, "wrote no results"),
-        ({"answers": "[]"}, "wrote no results"),
+        ({"answers": "{"}, "succeeded without results"),
+        ({"answers": "[]"}, "succeeded without results"),
     ],
 )
 def test_a_run_that_fails_is_one_sentence(fake: Path, behavior: dict[str, object], says: str) -> None:
@@ -249,7 +249,7 @@ def test_a_run_that_fails_is_one_sentence(fake: Path, behavior: dict[str, object
 
 
 def test_a_check_that_fails_is_one_sentence(fake: Path) -> None:
-    with pytest.raises(RunFailed, match="does not say what a run takes"):
+    with pytest.raises(RunFailed, match="does not estimate a run"):
         Simulator(fake).check({"duration_ns": "soon", "flows": []})
     fake.write_text("no program")
     with pytest.raises(RunFailed):
@@ -316,7 +316,7 @@ def test_as_many_run_at_once_as_have_room(most: int, needs: list[int], available
 
 
 def test_a_run_without_room_is_refused() -> None:
-    with pytest.raises(WrongInput, match=r"^a run needs 0.02 GB of memory, and 1.00 MB are available: take fewer"):
+    with pytest.raises(WrongInput, match=r"^a run needs 0.02 GB of memory, but 1.00 MB are available: use fewer"):
         runs_at_once(4, [10, 20_000_000], 1_000_000)
 
 

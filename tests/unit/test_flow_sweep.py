@@ -206,7 +206,7 @@ def test_a_scenario_is_shown_as_a_start(capsys: pytest.CaptureFixture[str], tmp_
         (["fig4", "--sweep", "light.splitters="], "has no values"),
         (["fig4", "--compute", "soon"], "--compute 'soon' is neither"),
         (["fig4", "--compute", "-1"], "neither measured, nor recorded, nor a number"),
-        (["fig4", "--methods", "torrent"], "no cell of the scenario has the method 'torrent', but naive, hdfs"),
+        (["fig4", "--methods", "torrent"], "no cell of the scenario has the method 'torrent', only naive, hdfs"),
         (["fig4", "--set", "network.racks=100"], "--set network.racks" ),
     ],
 )  # fmt: skip

@@ -101,7 +101,9 @@ def test_result_of_a_policy_without_a_file_is_not_kept(tmp_path: Path, monkeypat
     exec(POLICY.format(key=NARROWEST), names)
     monkeypatch.setitem(POLICIES, "mine", names["Mine"]())
     cell = contended("mine")
-    with pytest.raises(WrongInput, match="the policy 'mine' cannot be kept, because its class is in no file: move it"):
+    with pytest.raises(
+        WrongInput, match="the policy 'mine' cannot be stored, because its class is not in a file: move"
+    ):
         kept_result(cell, tmp_path / "kept")
     (rows,) = run_cells(run_cell, [cell], Workers(), Kept(None))
     assert isinstance(rows, list)

@@ -49,9 +49,9 @@ def test_list_tells_who_holds_each_lab_and_what_is_left_behind(parse, capsys, mo
     options = parse(["lab", "list"])
     assert options.run(options) == 0
     header, held, left = capsys.readouterr().out.splitlines()
-    assert header.split() == ["LAB", "SINCE", "HELD", "BY", "CONTROLLER", "WHAT"]
+    assert header.split() == ["LAB", "AGE", "OWNER", "CONTROLLER", "SUMMARY"]
     assert held.startswith("b111 ") and f" {os.getpid()} " in held and "127.0.0.1:9" in held
-    assert left.startswith("b222 ") and "left behind" in left and "none" in left
+    assert left.startswith("b222 ") and "blast lab down b222" in left and "none" in left
     options = parse(["lab", "list", "--json"])
     assert options.run(options) == 0
     first, second = json.loads(capsys.readouterr().out)["labs"]
@@ -91,8 +91,8 @@ def test_down_does_not_say_that_bridges_are_gone_which_nobody_could_look_for(par
     options = parse(["lab", "down"])
     assert options.run(options) == 3
     assert capsys.readouterr().out == (
-        "lab b111 removed: 5 processes, no bridges, for Open vSwitch does not run, 9 interfaces; "
-        "start it and `blast lab down b111` once more if it had any\n"
+        "lab b111 removed: 5 processes, no bridges (Open vSwitch is not running), 9 interfaces; "
+        "to remove them, start Open vSwitch and run `blast lab down b111` again\n"
     )
     options = parse(["lab", "down", "--json"])
     assert options.run(options) == 3
@@ -111,7 +111,7 @@ def test_down_by_owner_removes_that_process_s_labs_and_no_others(parse, capsys, 
     assert [entry["lab"] for entry in json.loads(capsys.readouterr().out)["removed"]] == ["b111", "b333"]
     options = parse(["lab", "down", "--owner", "4713"])
     assert options.run(options) == 0
-    assert capsys.readouterr().out == "there is no lab of process 4713\n"
+    assert capsys.readouterr().out == "no lab found of process 4713\n"
 
 
 @pytest.mark.parametrize(("error", "status"), [(PlanError("no"), 2), (HostError("no"), 1)])

@@ -25,7 +25,7 @@ from mininet_topos.demo.report import table
 from mininet_topos.demo.results import Latencies, Quantity, Results, Transfer
 from mininet_topos.demo.settings import demo_plan
 from mininet_topos.demo.stage import Stage
-from mininet_topos.demo.transfers import check_intact, check_light
+from mininet_topos.demo.transfers import check_intact, check_optical
 from mininet_topos.errors import DemoError
 from mininet_topos.plan import LabPlan
 
@@ -118,7 +118,7 @@ def transfer(mbps=99.0, copies=1.01, core=0.001, equal=True, repeated=0.0):
     ],
 )
 def test_what_was_carried_counts_in_every_transfer(stage, transfers, failing):
-    check_light(stage, transfers)
+    check_optical(stage, transfers)
     failed = [check.claim for check in stage.results.checks if not check.holds]
     assert len(failed) == (failing is not None)
     assert all(failing in claim for claim in failed)
@@ -137,13 +137,13 @@ def test_whose_file_is_not_whole_is_told_with_the_reason(stage):
 
 
 def test_slow_light_and_its_repair_over_packets_are_told_and_decide_nothing(stage):
-    check_light(stage, [transfer(mbps=1.0, copies=1.26, core=0.5, repeated=0.25)] * 3)
+    check_optical(stage, [transfer(mbps=1.0, copies=1.26, core=0.5, repeated=0.25)] * 3)
     assert stage.results.holds
     told = {one.what: one.quantity.value for one in stage.results.measured}
     assert told == {
-        "payload by light, median": 1.0,
-        "of a file through the packet core, at most": 50.0,
-        "of a file once more by light, at most": 25.0,
+        "optical payload rate, median": 1.0,
+        "share of a file through the packet core, maximum": 50.0,
+        "share of a file retransmitted over the optical path, maximum": 25.0,
     }
 
 
@@ -194,7 +194,7 @@ def test_slow_unicast_is_told_beside_what_its_link_allows_and_decides_nothing(st
     iterations._by_unicast(stage, job)
     assert stage.results.holds
     (told,) = stage.results.measured
-    assert told.quantity.value == 128.0 and told.quantity.beside["the access link allows"] == pytest.approx(
+    assert told.quantity.value == 128.0 and told.quantity.beside["minimum by access link"] == pytest.approx(
         4.5, rel=0.1
     )
 
@@ -205,11 +205,11 @@ def test_the_summary_parts_what_is_told_from_what_decides(stage):
     stage.measured("request to grant, p50", Quantity(20.25, "ms", {"floor": 19.0, "paper": 33.183}))
     stage.results.transfers.append(transfer())
     lines = table(stage.results)
-    measured = next(n for n, line in enumerate(lines) if line.startswith("MEASURED"))
-    checked = next(n for n, line in enumerate(lines) if line.startswith("CHECKED"))
-    told = lines.index("told (a) request to grant, p50: 20.250 ms (floor 19, paper 33.183)")
+    measured = next(n for n, line in enumerate(lines) if line.startswith("MEASUREMENTS"))
+    checked = next(n for n, line in enumerate(lines) if line.startswith("CHECKS"))
+    told = lines.index("info (a) request to grant, p50: 20.250 ms (floor 19, paper 33.183)")
     assert measured < told < checked < lines.index("ok   (a) members: all")
-    assert "1 of 1 hold" in lines[checked]
+    assert "1 of 1 passed" in lines[checked]
     heading, row = (line for line in lines if line.startswith(("transfer", "light")))
     assert len(heading) == len(row)
 
@@ -225,7 +225,7 @@ def test_the_table_has_one_width_and_a_dash_where_nothing_is_known():
     assert by_name["control algorithm"] == ["8.553", "-", "2.500", "2.500"]
     assert by_name["Thrift call, last journal commit, hand-overs"] == ["1.747", "1.000", "2.500", "2.500"]
     assert by_name["optical switch: TL1, and 14.172 of mirrors"] == ["14.172", "14.672", "2.500", "2.500"]
-    assert by_name["sum, one after the other"] == ["33.183", "16.672", "12.500", "-"]
+    assert by_name["sum of the steps"] == ["33.183", "16.672", "12.500", "-"]
 
 
 @pytest.mark.parametrize(("touches", "total"), [(True, 1 + 2 + 17.172 + 4), (False, 1 + 2 + 4)])

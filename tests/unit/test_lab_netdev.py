@@ -36,7 +36,7 @@ def test_orders_are_given_once_though_the_names_were_listed_while_interfaces_cam
 
 @pytest.mark.parametrize("script", ["echo Cannot find device >&2", f"echo {INTERRUPTED} >&2; echo no >&2", "exit 1"])
 def test_any_other_complaint_is_a_failure(tmp_path: Path, script: str) -> None:
-    with pytest.raises(HostError, match="tc said"):
+    with pytest.raises(HostError, match="tc failed"):
         query([tool(tmp_path, "tc", script), "qdisc", "show"])
 
 

@@ -118,7 +118,7 @@ def test_a_failure_has_its_reason() -> None:
     sent = TransferResult("a", 1, 1, "", 0.1, 1, 0, outcomes)
     part = PartSent(0, asked.receivers, PartState.DONE, "", 0, sent)
     assert failure_of(Served(asked, 1.0, (part,), intact=False)) == "r3h1: its store is full"
-    assert failure_of(Served(asked, 1.0, (), intact=True)) == "some receivers never had light"
+    assert failure_of(Served(asked, 1.0, (), intact=True)) == "some receivers were never granted an optical path"
     assert failure_of(Served(asked, 1.0, (), intact=False)) == "a copy differs"
 
 

@@ -88,8 +88,8 @@ def test_what_is_kept_is_not_measured_again_and_what_was_wrong_stays_wrong(monke
     ("words", "sentence"),
     [
         (["--nodes", "9"], "no node fails: give at least 10"),
-        (["--rate", "unshaped"], "'unshaped' is no number above 0"),
-        (["--rate", "nan"], "'nan' is no number above 0"),
+        (["--rate", "unshaped"], "'unshaped' is not a number above 0"),
+        (["--rate", "nan"], "'nan' is not a number above 0"),
         (["--ways", "killed,drowned"], "unknown: drowned: choose from"),
     ],
 )

@@ -146,7 +146,7 @@ def test_the_command_draws_what_is_kept_and_says_what_is_missing(tmp_path, capsy
     assert {Path(line).stem for line in out.split()} == {"pipeline-scale", "pipeline-failures"}
     measured.write_text(json.dumps({"rows": [{n: v for n, v in one.items() if n != "start_seconds"} for one in rows]}))
     status, _, err = draw_all()
-    assert status == 2 and "--again measures it anew" in err
+    assert status == 2 and "use --again to repeat the measurement" in err
 
 
 def test_the_scripts_of_this_checkout_are_those_that_are_asked_for():

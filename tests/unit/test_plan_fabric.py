@@ -260,9 +260,9 @@ def test_the_next_piece():
     ("name", "racks", "groups", "sentence"),
     [
         ("P-contg", 20, 5, "did you mean 'P-contig'"),
-        ("S36-disjoint", 20, 36, "take more racks"),
-        ("S-many", 2, 5, "take more racks"),
-        ("ADV-star", 20, 5, "take more racks"),
+        ("S36-disjoint", 20, 36, "use more racks"),
+        ("S-many", 2, 5, "use more racks"),
+        ("ADV-star", 20, 5, "use more racks"),
     ],
 )
 def test_workloads_that_cannot_be(name, racks, groups, sentence):
@@ -302,7 +302,7 @@ def test_a_plan_for_a_family_repeats(blast):
     assert answer["chosen"]["price"] == sum(line["price"] for line in answer["chosen"]["bill"])
     assert {piece["what"] for piece in answer["next"]} >= {"a 1:4 splitter", "an optical port at every rack"}
     told = blast(*arguments[:-1])[1]
-    assert "none: no multicast that splitters on offer have light for comes again from the same rack." in told
+    assert "none: no rack repeats a multicast that the listed splitters can serve." in told
     assert "none is proposed" in told
 
 
@@ -314,7 +314,7 @@ def test_a_plan_for_a_file_with_prices_of_ones_own(blast, tmp_path):
     assert "100.0%" in out
     status, out, err = blast(*options, "--racks", 5)
     assert (status, out) == (2, "")
-    assert err == "blast: request '1' has rack 5, but --racks says 5\n"
+    assert err == "blast: request '1' has rack 5, but --racks is 5: use more racks\n"
     status, out, _ = blast(*options, "--ports", "1,2,7")
     assert (status, "Not tried: 7 ports per rack" in out, "Not tried: 2" in out) == (0, True, False)
     status, _, err = blast(*options, "--max-price", 5)
@@ -361,10 +361,10 @@ def test_text_and_json_say_the_same(blast, tmp_path):
     [
         ((), "--workload is missing"),
         (("--workload", "P-contig"), "--racks is missing"),
-        (("--workload", "nothing like it", "--racks", "9"), "neither a file nor a family"),
+        (("--workload", "nothing like it", "--racks", "9"), "neither a file nor a workload family"),
         (("--workload", "P-contig", "--racks", "9", "--prices", "/nowhere.toml"), "No such file"),
         (("--workload", "P-contig", "--racks", "9999", "--groups", "1"), "add a larger one"),
-        (("--workload", "P-contig", "--racks", "9", "--ports", "1,0"), "no whole number"),
+        (("--workload", "P-contig", "--racks", "9", "--ports", "1,0"), "not a whole number"),
     ],
 )
 def test_wrong_use_is_status_2_and_one_line(blast, arguments, sentence):

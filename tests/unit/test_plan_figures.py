@@ -182,7 +182,7 @@ def test_a_script_that_fails_leaves_nothing_behind(tmp_path, source, sentence):
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"table_one": [{"method": 1}]}', '{"table_one": []}', "[" * 100_000])
 def test_a_result_that_is_none_is_one_sentence(tmp_path, text):
     kept_in(tmp_path, SPEED_BENCHMARK).write_text(text)
-    with pytest.raises(WrongInput, match="--again measures it anew"):
+    with pytest.raises(WrongInput, match="use --again to repeat the measurement"):
         read(kept_in(tmp_path, SPEED_BENCHMARK), SPEED_BENCHMARK)
 
 

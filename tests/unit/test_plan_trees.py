@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from blast_sim.allocation.instance import Instance
 from blast_sim.base.wrong_input import WrongInput
 from blast_sim.planning.fabric_plan import Planner, Question
-from blast_sim.planning.fabric_plan_text import amplifiers_told
+from blast_sim.planning.fabric_plan_text import amplifier_summary
 from blast_sim.planning.hardware import Hardware, bill
 from blast_sim.planning.plan_trees import Offer, tree_choice
 from blast_sim.planning.prices import (
@@ -153,7 +153,7 @@ def test_where_nothing_needs_an_amplifier_none_is_bought_and_it_is_said():
     reach, found = planned(samples, EXAMPLE)
     assert (reach.widest, reach.too_wide, reach.amplified) == (11, 0.0, 0.0)
     assert found == planned(samples, replace(EXAMPLE, amplifier=None))[1]
-    told = amplifiers_told(reach, found[-1].hardware, EXAMPLE)
+    told = amplifier_summary(reach, found[-1].hardware, EXAMPLE)
     assert told == "Amplifiers: none. Every group, the widest of 11 leaves, has a passive tree within 28 dB."
 
 
@@ -168,7 +168,7 @@ def test_a_group_that_is_too_wide_for_a_transceiver_gets_an_amplifier_if_that_is
     assert [(line.what, line.count) for line in best.bill.lines][-2:] == [("1:4 splitter", 5), ("optical amplifier", 5)]
     assert best.bill.price - bill(replace(best.hardware, amplified=None), short).price == 5 * 1000
     assert best.bill.watts - bill(replace(best.hardware, amplified=None), short).watts == 5 * 20
-    told = [amplifiers_told(reach, one.hardware, short) for one in found]
+    told = [amplifier_summary(reach, one.hardware, short) for one in found]
     assert told[-1] == "Amplifiers: 5, before the 1:4 splitters: 75.0% of the volume has no passive tree within 19 dB."
     assert "none in the chosen fabric" in told[0]
     assert planned(samples, replace(short, amplifier=None))[1][-1].served == pytest.approx(0.25)
@@ -180,9 +180,11 @@ def test_an_amplifier_that_is_too_weak_is_not_bought():
     weak = replace(short, amplifier=replace(short.amplifier, gain_db=0.2))
     reach, found = planned(samples, weak)
     assert (reach.too_wide, reach.amplified, found[-1].served) == (1.0, 0.0, 0.0)
-    assert "none behind an amplifier" in amplifiers_told(reach, found[-1].hardware, weak)
-    assert "the price table has none" in amplifiers_told(reach, found[-1].hardware, replace(weak, amplifier=None))
-    assert "no tree lacks light" in amplifiers_told(reach, found[-1].hardware, replace(weak, light=None))
+    assert "no tree with an amplifier either" in amplifier_summary(reach, found[-1].hardware, weak)
+    assert "add an amplifier to the price table" in amplifier_summary(
+        reach, found[-1].hardware, replace(weak, amplifier=None)
+    )
+    assert "no tree is too wide" in amplifier_summary(reach, found[-1].hardware, replace(weak, light=None))
 
 
 def test_the_next_piece_may_be_an_amplified_splitter():

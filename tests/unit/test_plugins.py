@@ -104,7 +104,7 @@ def test_plan_in_the_order_of_a_policy_from_outside(tmp_path: Path, capsys: pyte
     assert main(["plan", "instance.json", "--policy", f"{name}:Mine", "--json"]) == 0
     assert results_of(capsys.readouterr().out)["selected"][0]["id"] == "b"
     assert main(["plan", "instance.json", "--policy", "edf"]) == 2
-    assert "--policy 'edf' says nothing about one moment" in capsys.readouterr().err
+    assert "--policy 'edf' does not apply to a single decision" in capsys.readouterr().err
 
 
 def test_example_runs_by_names_and_by_entry_points(
@@ -142,7 +142,7 @@ def test_example_runs_by_names_and_by_entry_points(
     [
         ("", "Mine", PluginAttributeMissing, "has no 'Mine'"),
         ("interface = 1\nMine = 3", "Mine", PluginWrongType, "must be a subclass of blast_sim.plugins.Policy"),
-        (METHOD.format(factor=1), "mine", PluginWrongType, "is no policy"),
+        (METHOD.format(factor=1), "mine", PluginWrongType, "is not a policy"),
         (POLICY.format(key="0").replace("interface = 1", ""), "Mine", PluginWrongVersion, "states no interface"),
         (
             POLICY.format(key="0").replace("interface = 1", "interface = 2"),
@@ -172,7 +172,7 @@ def test_plugin_that_is_nowhere(name: str) -> None:
 @pytest.mark.parametrize("text", ["mine = 3", "class mine: pass", POLICY.format(key="0") + "mine = Mine"])
 def test_method_of_the_wrong_type(tmp_path: Path, text: str) -> None:
     name = write_module(tmp_path, f"{text}\ninterface = {INTERFACE_VERSION}\n")
-    with pytest.raises(PluginWrongType, match="is no method: it must be a function"):
+    with pytest.raises(PluginWrongType, match="is not a method: it must be a function"):
         require_plugin("method", f"{name}:mine")
 
 

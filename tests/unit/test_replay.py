@@ -180,9 +180,9 @@ def test_the_command_prints_every_policy(capsys: pytest.CaptureFixture[str], tmp
     [
         (["--policy", "best"], "--policy 'best' is none: there are paper"),
         (["--policy", ","], "--policy names none"),
-        (["--racks", "39"], "the trace has 40 racks, but --racks says 39"),
+        (["--racks", "39"], "the trace has 40 racks, but --racks is 39"),
         (["--volume", "-3"], "--volume '-3'"),
-        (["--switch", "mems"], "--switch 'mems' is not known"),
+        (["--switch", "mems"], "--switch 'mems' is unknown"),
         (["--compute", "fast"], "--compute 'fast'"),
     ],
 )
@@ -209,9 +209,9 @@ def row(policy: str, mean: float, tail: float, longest: float = 30.0) -> dict[st
 def test_who_is_shortest_and_longest_is_said_by_mean_and_by_tail() -> None:
     said = seen([row("paper", 6.0, 20.0), row("srpt-lease", 2.0, 25.0, 50.0), row("edf", 2.0, 25.0)])
     assert said.splitlines() == [
-        "mean: srpt-lease and edf shortest with 2 s, paper longest with 6 s, 3.0 times as long.",
-        "99th percentile: paper shortest with 20 s, srpt-lease and edf longest with 25 s, 1.2 times as long.",
-        "longest: paper and edf shortest with 30 s, srpt-lease longest with 50 s, 1.7 times as long.",
+        "mean: srpt-lease and edf shortest with 2 s, paper longest with 6 s, ratio 3.0.",
+        "99th percentile: paper shortest with 20 s, srpt-lease and edf longest with 25 s, ratio 1.2.",
+        "longest: paper and edf shortest with 30 s, srpt-lease longest with 50 s, ratio 1.7.",
         "The default policy, srpt-lease, is not the best here: 99th percentile 25 s against 20 s of paper; "
         "longest 50 s against 30 s of paper and edf.",
     ]
@@ -222,7 +222,7 @@ def test_a_default_that_is_the_best_needs_no_word() -> None:
 
 
 def test_policies_that_took_the_same_are_told_so_with_what_to_do() -> None:
-    assert "Take fewer --splitters" in seen([row("paper", 2.0, 3.0), row("smith", 2.001, 3.0)])
+    assert "Use fewer --splitters" in seen([row("paper", 2.0, 3.0), row("smith", 2.001, 3.0)])
 
 
 def test_of_one_policy_there_is_nothing_to_compare() -> None:

@@ -39,8 +39,8 @@ PATHS = {("a", "b"): 1e6}
         (lambda: SitesPlan(("a", "b"), {("a", "c"): 1e6}), "c is not among"),
         (lambda: SitesPlan(("a", "b"), PATHS, out={"c": 1e6}), "c is not among"),
         (lambda: SitesPlan(("a", "b"), {("a", "a"): 1e6}), "to itself"),
-        (lambda: SitesPlan(("a", "b"), {("a", "b"): 10.0}), "which unit"),
-        (lambda: SitesPlan(("a", "b"), PATHS, shared=(SharedLink(("a",), ("b",), 1.0),)), "which unit"),
+        (lambda: SitesPlan(("a", "b"), {("a", "b"): 10.0}), "set the unit of the rates"),
+        (lambda: SitesPlan(("a", "b"), PATHS, shared=(SharedLink(("a",), ("b",), 1.0),)), "set the unit of the rates"),
         (lambda: SitesPlan(("a", "b"), PATHS, far=frozenset(PATHS)), "far hosts"),
         (lambda: SitesPlan(("a", "b"), PATHS, shared=(SharedLink(("a",), ("b",), 1e6),) * 2), "two detours"),
     ],
@@ -123,7 +123,7 @@ def test_a_file_in_which_not_all_receive_stays_one_that_can_be_planned_for(parse
     [
         ([], "either"),
         (["network.json", "--preset", "gridlab"], "either"),
-        (["network.json"], "which unit"),
+        (["network.json"], "set the unit of the rates"),
         (["missing.json"], "missing.json"),
     ],
 )

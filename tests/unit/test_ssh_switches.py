@@ -181,7 +181,7 @@ def broken(files: Path, what: str) -> str:
         ("key readable by others", "/key contains secrets but is accessible to every local user: run chmod o= "),
         ("no key", "/key cannot be read: No such file"),
         ("no private key", "/key has no private key that can be used."),
-        ("encrypted key", "/key is encrypted, and nobody is there to be asked for the passphrase."),
+        ("encrypted key", "/key is encrypted: store it without a passphrase."),
         ("no host key", "/host.pub cannot be read: No such file"),
         ("private host key", "/host.pub is no list of public keys, one a line as in a .pub file."),
         ("empty host key", "/host.pub has no host key."),

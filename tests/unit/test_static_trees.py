@@ -83,7 +83,7 @@ def test_static_trees_serve_no_request_twice_and_each_adds_something(drawn):
         for one in drawn
     ]
     served, price = 0.0, 0.0
-    for step in static_trees(samples, EXAMPLE, most=4):
+    for step in static_trees(samples, EXAMPLE, max_trees=4):
         assert served < step.served <= 1 + 1e-9
         assert step.bill.price > price
         served, price = step.served, step.bill.price

@@ -191,7 +191,7 @@ async def test_late_answer_does_not_disturb_the_next_command() -> None:
         with pytest.raises(TimedOut):
             await client.connect([Circuit(1, 1)])
         lab.switch.faults.answer_delay = 0.0
-        with pytest.raises(OutcomeUnknown, match="until the circuits are read"):
+        with pytest.raises(OutcomeUnknown, match="read the circuits first"):
             await client.connect([Circuit(1, 2)])
         assert [state.circuit for state in await client.circuits()] == [Circuit(1, 1)]
         with pytest.raises(Denied):
@@ -239,7 +239,7 @@ async def test_keepalive_asks_when_idle_and_gives_up_a_dead_switch() -> None:
         assert any(data.startswith(b"RTRV-HDR") for data in sent)
         lab.switch.faults.silent = True
         async with asyncio.timeout(1):
-            assert "no sign of life" in await client.wait_closed()
+            assert "does not answer keepalives" in await client.wait_closed()
 
 
 @pytest.mark.parametrize("row", ['"GGN:IPORTID=x,OPORTID=20001"', "garbage"])

@@ -1,4 +1,4 @@
-"""What differs between vendors of optical switches: one dialect a file, found here by name."""
+"""The vendor dialects of optical switches: one module per dialect, found here by name."""
 
 from __future__ import annotations
 
@@ -21,25 +21,26 @@ DIALECTS: dict[str, Dialect] = {
         Polatis(name="polatis-output-first", output_first=True, quoted_tid=True),
     )
 }
-"""Every dialect this package speaks, by the name used in configurations."""
+"""All dialects of this package, by the name used in configurations."""
 
 __all__ = ["DIALECTS", "Calient", "Dialect", "Glimmerglass", "Polatis", "configured"]
 
 
 def configured(name: str, settings: Mapping[str, object]) -> Dialect:
-    """The dialect `name` with `settings`, such as Calient's `names` and `group`.
+    """Return the dialect `name` with `settings`, such as Calient's `names` and `group`.
 
-    A list stands for a tuple. Raises `InvalidSetting` if there is no such dialect or setting, or not of that type.
+    A list is accepted for a tuple. Raises `InvalidSetting` if there is no such dialect or setting, or if a value has
+    the wrong type.
     """
     if name not in DIALECTS:
-        raise InvalidSetting(f"there is no dialect {name}: {', '.join(DIALECTS)}")
+        raise InvalidSetting(f"there is no dialect {name}: use one of {', '.join(DIALECTS)}")
     dialect = DIALECTS[name]
     known = {field.name: getattr(dialect, field.name) for field in fields(dialect) if field.name not in _FIXED}
     changes: dict[str, Any] = {}
     for setting, value in settings.items():
         value = tuple(value) if isinstance(value, list) else value  # noqa: PLW2901
         if setting not in known:
-            raise InvalidSetting(f"dialect {name} has no setting {setting}: {', '.join(sorted(known))}")
+            raise InvalidSetting(f"dialect {name} has no setting {setting}: use one of {', '.join(sorted(known))}")
         if not _fits(value, known[setting]):
             raise InvalidSetting(f"{setting} of dialect {name} is not {value!r}")
         changes[setting] = value
@@ -47,7 +48,7 @@ def configured(name: str, settings: Mapping[str, object]) -> Dialect:
 
 
 _FIXED = ("name", "port", "wire", "deadlines", "light_check")
-"""What is no setting of a configuration: it has these elsewhere, or not at all."""
+"""Fields of a dialect that are not settings: the configuration has them elsewhere, or not at all."""
 
 
 def _fits(value: object, default: object) -> bool:

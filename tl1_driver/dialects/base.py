@@ -1,4 +1,4 @@
-"""What a dialect is: how one vendor's switches name ports, write commands and list connections."""
+"""The interface of a dialect: how one vendor's switches name ports, write commands and list connections."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tl1_driver.procedure import Procedure
 from tl1_driver.session import Deadlines, Wire
 
 LightCheckTime = Literal["off", "before_grant", "under_traffic"]
-"""A switch may not measure power, measure it always, or only while data flows."""
+"""When to check for light: never, before a grant (the switch measures power at any time), or only while data flows."""
 
 _LONGEST_CTAG = "9" * 9
 
@@ -27,13 +27,11 @@ _LONGEST_CTAG = "9" * 9
 class Dialect(ABC):
     """One vendor's TL1.
 
-    `port` is the TCP port, `keepalive` the seconds of silence after which to ask for a sign of life, `settling` the
-    seconds for which the switch's list may lack a change that the switch has confirmed.
-    `light_check` is when to look for light at the leaves of a tree where nobody has said otherwise: `before_grant` with
-    switches that measure power at every port, `off` where monitors are an option that a unit may lack.
-
-    What takes commands is a procedure (`procedure.py`). A switch limits the length of commands: circuits go out in
-    as few as fit, in the order in which they were given.
+    `port` is the TCP port, `keepalive` the seconds of silence after which a keepalive is sent, `settling` the seconds
+    for which the switch's list may lack a change that the switch has confirmed. `light_check` is the default time of
+    the power check at the leaves of a tree: `before_grant` for switches that measure power at every port, `off` if
+    monitors are an option that a unit may lack. Methods that send commands are procedures (`procedure.py`). Switches
+    limit the length of commands: circuits are sent in as few commands as fit, in the given order.
     """
 
     name: str
@@ -46,58 +44,58 @@ class Dialect(ABC):
 
     @abstractmethod
     def input_name(self, number: int) -> str:
-        """The switch's name of input `number`. Raises `InvalidCommand` if there can be none."""
+        """Return the switch's name of input `number`. Raises `InvalidCommand` if there is no such input."""
 
     @abstractmethod
     def output_name(self, number: int) -> str:
-        """The switch's name of output `number`. Raises `InvalidCommand` if there can be none."""
+        """Return the switch's name of output `number`. Raises `InvalidCommand` if there is no such output."""
 
     @abstractmethod
     def connect(self, circuits: Sequence[Circuit]) -> Procedure[None]:
-        """Make `circuits`; over when the light paths are set. Raises `Denied`, of which some may be made then."""
+        """Set `circuits`; ends when the light paths are set. Raises `Denied`, after which some may be set."""
 
     @abstractmethod
     def disconnect(self, circuits: Sequence[Circuit]) -> Procedure[None]:
-        """Remove `circuits`, and no other. Raises `Denied`, of which some may be removed then."""
+        """Remove exactly `circuits`. Raises `Denied`, after which some may be removed."""
 
     @abstractmethod
     def circuits(self) -> Procedure[list[CircuitState]]:
-        """All circuits on the switch. Raises `MalformedAnswer`."""
+        """Return all circuits on the switch. Raises `MalformedAnswer`."""
 
     @abstractmethod
     def powers(self) -> Procedure[dict[Port, float]]:
-        """The power in dBm at every port where the switch measures it. Raises `MalformedAnswer`."""
+        """Return the power in dBm at every port that the switch measures. Raises `MalformedAnswer`."""
 
     @abstractmethod
     def ports_named(self, aid: str) -> list[Port]:
-        """The ports that the switch calls `aid`: none, one, or an input and an output that share a name."""
+        """Return the ports that the switch calls `aid`: none, one, or an input and an output that share a name."""
 
     def introduce(self) -> Procedure[Dialect]:
-        """Ask the switch what must be known to speak with it. Returns this dialect with that filled in."""
+        """Query the properties of the switch that the dialect needs. Returns a copy of this dialect with them."""
         yield from ()
         return self
 
     def login(self, user: str, password: str) -> Command:
-        """The command that logs `user` in."""
+        """Return the command that logs `user` in."""
         secret = quote(password)
         return Command("ACT-USER", quote(user), ("", secret), secret=secret)
 
     def logout(self, user: str) -> Command:
-        """The command that logs `user` out."""
+        """Return the command that logs `user` out."""
         return Command("CANC-USER", quote(user))
 
     def sign_of_life(self) -> Command:
-        """A command that changes nothing and is always answered."""
+        """Return a command that changes nothing and is always answered."""
         return Command("RTRV-HDR")
 
     def alarms(self, message: Autonomous) -> list[Alarm]:
-        """What `message` says about which ports."""
+        """Return the conditions that `message` reports, with their ports."""
         return [Alarm(self._place(row), row.aid, row.condition, row.notification) for row in read_rows(message.lines)]
 
     def in_as_few_as_fit(
         self, circuits: Sequence[Circuit], command: Callable[[Sequence[Circuit]], Command]
     ) -> list[Command]:
-        """`command(circuits)` if the switch accepts that length, else the commands for the halves."""
+        """Return `command(circuits)` if the switch accepts that length, otherwise the commands for the halves."""
         whole = command(circuits)
         try:
             encode_command(whole, _LONGEST_CTAG, limit=self.wire.send_limit, terminator=self.wire.terminator)
@@ -117,7 +115,7 @@ class Dialect(ABC):
 
 
 def power(text: str) -> float | None:
-    """A reading in dBm, None if the switch gives none."""
+    """Return a reading in dBm, or None if the switch reports none."""
     try:
         reading = float(text)
     except ValueError:

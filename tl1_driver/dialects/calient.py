@@ -1,11 +1,10 @@
-"""Calient DiamondWave, S160, S320 and Edge640 over raw TL1 (port 3082; 3083 is the same with a prompt).
+"""Calient DiamondWave, S160, S320 and Edge640 over raw TL1 (port 3082; port 3083 adds a prompt).
 
-A port has an input and an output fiber under one name, `1.2.3`. A connection is called `a>b`, or `a-b` if it goes
-both ways; it is entered (ENT) and switched on (ACT), switched off (CANC) and removed (DLT). Many at once go by a bulk
-command, which is confirmed when it begins; its outcome is polled. A bulk is quick only if its ports are free, and a
-switch would free them by itself: so the list is read first, and nothing is sent that would hit another connection.
-
-Command and row forms are those that public clients of these switches use.
+A port has an input and an output fiber under one name, `1.2.3`. A connection is called `a>b`, or `a-b` if it is
+bidirectional; it is entered (ENT) and switched on (ACT), switched off (CANC) and removed (DLT). A bulk command handles
+many at once; the switch confirms it when it begins, and the client polls its outcome. A bulk is fast only if its ports
+are free, and a switch frees them on its own: so the dialect reads the list first, and sends nothing that would affect
+another connection. Command and row formats are those of public clients of these switches.
 """
 
 from __future__ import annotations
@@ -37,9 +36,9 @@ ONE_WAY = ">"
 class Calient(Dialect):
     """The dialect of Calient switches.
 
-    Port n is `module.card.port` with 8 ports on a card and 8 cards in a module; a switch that counts in another way
-    has its port names in `names`, the first being port 1. Connections are entered under `group`; those of another
-    group, and all that go both ways, are somebody else's. A bulk is polled every `poll_seconds`, `polls` times.
+    Port n is `module.card.port` with 8 ports on a card and 8 cards in a module; `names` has the port names of a switch
+    with another numbering, the first being port 1. Connections are entered under `group`; connections of another group
+    and all bidirectional ones belong to other clients. A bulk is polled every `poll_seconds`, `polls` times.
     """
 
     name: str = "calient"
@@ -51,20 +50,22 @@ class Calient(Dialect):
     polls: int = 500
 
     def input_name(self, number: int) -> str:
-        """The same as that of the output."""
+        """Return the port's name, which input and output share."""
         return self._port_name(number)
 
     def output_name(self, number: int) -> str:
-        """The same as that of the input."""
+        """Return the port's name, which input and output share."""
         return self._port_name(number)
 
     def ports_named(self, aid: str) -> list[Port]:
-        """An input and an output."""
+        """Return an input and an output."""
         number = self._numbers.get(aid.lower())
         return [Port("in", number), Port("out", number)] if number is not None else []
 
     def connect(self, circuits: Sequence[Circuit]) -> Procedure[None]:
-        """One by ENT-CRS and ACT-CRS, several by `ent-crs-bulk`. Raises `Withheld` if a bulk would need busy ports."""
+        """Set one circuit by ENT-CRS and ACT-CRS, several by `ent-crs-bulk`. Raises `Withheld` if a bulk needs busy
+        ports.
+        """
         if len(circuits) == 1:
             yield from self._connect_one(circuits[0])
             return
@@ -74,7 +75,7 @@ class Calient(Dialect):
             yield from self._carry_through(command)
 
     def disconnect(self, circuits: Sequence[Circuit]) -> Procedure[None]:
-        """One by CANC-CRS and DLT-CRS, several by `dlt-crs-bulk`: all name both ends."""
+        """Remove one circuit by CANC-CRS and DLT-CRS, several by `dlt-crs-bulk`; all of them name both ends."""
         if len(circuits) == 1:
             yield from self._disconnect_one(circuits[0])
             return
@@ -82,13 +83,13 @@ class Calient(Dialect):
             yield from self._carry_through(command)
 
     def circuits(self) -> Procedure[list[CircuitState]]:
-        """`RTRV-CRS:::ctag::ALL;` for the connections, `RTRV-PORT-SUM::0:ctag;` for their light and whether active."""
+        """Read connections by `RTRV-CRS:::ctag::ALL;`, and power and state by `RTRV-PORT-SUM::0:ctag;`."""
         listed = yield from rows(Command("RTRV-CRS", blocks=("", "ALL")))
         ports = yield from self._port_rows()
         return [state for line in listed for state in self._states(line, ports)]
 
     def powers(self) -> Procedure[dict[Port, float]]:
-        """`RTRV-PORT-SUM::0:ctag;`: INPWR and OUTPWR of each port, NONE where there is no monitor."""
+        """Read `RTRV-PORT-SUM::0:ctag;`: INPWR and OUTPWR of each port, NONE where there is no monitor."""
         ports = yield from self._port_rows()
         columns = {"in": "INPWR", "out": "OUTPWR"}
         return {
@@ -104,7 +105,7 @@ class Calient(Dialect):
         try:
             yield from confirmed(Command("ACT-CRS", pair, ("", f"{name},{self.group}")))
         except Denied as refusal:
-            # What is entered would keep its ports busy without carrying light.
+            # An entered circuit would occupy its ports without passing light.
             try:
                 yield from confirmed(self._by_name("DLT-CRS", circuit))
             except Denied as stuck:
@@ -116,7 +117,7 @@ class Calient(Dialect):
         try:
             yield from confirmed(self._by_name("CANC-CRS", circuit))
         except Denied as refusal:
-            # One that is only entered cannot be switched off, but removed.
+            # A circuit that is only entered cannot be switched off, but it can be removed.
             try:
                 yield from confirmed(self._by_name("DLT-CRS", circuit))
             except Denied:
@@ -125,7 +126,7 @@ class Calient(Dialect):
         yield from confirmed(self._by_name("DLT-CRS", circuit))
 
     def _carry_through(self, command: Command) -> Procedure[None]:
-        """Send a bulk command and wait until the switch says what became of it."""
+        """Send a bulk command and wait until the switch reports its outcome."""
         yield from confirmed(command)
         for _ in range(self.polls):
             status = " ".join((yield from rows(Command("RTRV-SAVERECALL"))))
@@ -175,7 +176,7 @@ class Calient(Dialect):
         return f"{module + 1}.{slot + 1}.{place + 1}"
 
     def _port_rows(self) -> Procedure[dict[str, dict[str, str]]]:
-        """The rows of all ports by the switch's name of the port, in small letters."""
+        """Return the rows of all ports by the switch's name of the port, in lowercase."""
         found: dict[str, dict[str, str]] = {}
         for line in (yield from rows(Command("RTRV-PORT-SUM", ALL_PORTS))):
             name = _ROW_NAME.match(unquote(line))
@@ -192,8 +193,8 @@ class Calient(Dialect):
         target = row.get("DSTPORT", name[3] if name else "").lower()
         numbers = self._numbers
         if source not in numbers or target not in numbers:
-            raise MalformedAnswer(f"a connection row joins no two ports that are known: {line}")
-        both_ways = row.get("CONNTYPE", "").upper() == "2WAY" or bool(name and name[2] != ONE_WAY)
+            raise MalformedAnswer(f"a connection row does not join two known ports: {line}")
+        bidirectional = row.get("CONNTYPE", "").upper() == "2WAY" or bool(name and name[2] != ONE_WAY)
         owner = row.get("GRPNAME", "")
         entering, leaving = ports.get(source, {}), ports.get(target, {})
         forward = CircuitState(
@@ -202,10 +203,10 @@ class Calient(Dialect):
             _state(row, entering),
             power(entering.get("INPWR", "")),
             power(leaving.get("OUTPWR", "")),
-            locked=both_ways or owner.upper() != self.group.upper(),
+            locked=bidirectional or owner.upper() != self.group.upper(),
             owner=owner,
         )
-        if not both_ways or source == target:
+        if not bidirectional or source == target:
             return [forward]
         back = forward._replace(
             input=forward.output,
@@ -217,7 +218,7 @@ class Calient(Dialect):
 
 
 def _state(connection: dict[str, str], source: dict[str, str]) -> str:
-    """`entered` unless the port summary calls the connection active, else whether it works."""
+    """Return `entered` unless the port summary calls the connection active, else its operational state."""
     name = connection.get("CONNNAME", "").lower()
     for number in ("1", "2"):
         if name and source.get(f"CONNNAME{number}", "").lower() == name:

@@ -1,8 +1,8 @@
-"""HUBER+SUHNER Polatis: inputs 1..N, outputs N+1..N+M; a connection is known by its ports.
+"""HUBER+SUHNER Polatis: inputs 1..N, outputs N+1..N+M; a connection is identified by its ports.
 
 Public drivers of these switches disagree: one writes `input,output` and leaves the TID empty, another writes
-`output,input` and puts the switch's name in quotes as TID. Both are settings here. No bulk command is known: patches
-are entered one by one, and then read back, which also shows a switch that took the order for the other one.
+`output,input` and sends the switch's name in quotes as TID. Both are settings here. No bulk command is known: patches
+are entered one by one, and then read back, which also reveals a switch that swapped input and output.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _STEADY = "steady"
 
 @dataclass(frozen=True)
 class Polatis(Dialect):
-    """The dialect of Polatis switches. The size and the TID are asked for unless they are given.
+    """The dialect of Polatis switches. Size and TID are queried unless they are given.
 
     `output_first` writes a patch as `output,input`. With `quoted_tid` commands carry the switch's own name, `tid`.
     """
@@ -41,39 +41,39 @@ class Polatis(Dialect):
     tid: str = ""
 
     def input_name(self, number: int) -> str:
-        """`number` itself."""
+        """Return `number` itself."""
         return _within(number, self.inputs)
 
     def output_name(self, number: int) -> str:
-        """The number of inputs plus `number`."""
+        """Return the number of inputs plus `number`."""
         return str(self.inputs + int(_within(number, self.outputs)))
 
     def ports_named(self, aid: str) -> list[Port]:
-        """1..N are inputs, the rest outputs."""
+        """Return inputs for 1..N, outputs above."""
         number = int(aid) if aid.isascii() and aid.isdigit() and len(aid) <= 5 else 0
         return [self._port(number)] if 1 <= number <= self.inputs + self.outputs else []
 
     def introduce(self) -> Procedure[Dialect]:
-        """`RTRV-EQPT::SYSTEM:ctag:::PARAMETER=SIZE;`: the size, and in the header of its answer the name."""
+        """Read the size by `RTRV-EQPT::SYSTEM:ctag:::PARAMETER=SIZE;`, and the name from the header of its answer."""
         if self.inputs and self.outputs and (self.tid or not self.quoted_tid):
             return self
         size = yield from answer(Command("RTRV-EQPT", "SYSTEM", ("", "", "PARAMETER=SIZE")))
         found = next((_SIZE.fullmatch(parameters(line).get("SIZE", "")) for line in size.lines), None)
         if found is None or not (int(found[1]) and int(found[2])):
-            raise MalformedAnswer(f"the switch does not tell its size: {size.lines}")
+            raise MalformedAnswer(f"the switch does not report its size: {size.lines}")
         return replace(self, inputs=int(found[1]), outputs=int(found[2]), tid=self.tid or size.sid)
 
     def connect(self, circuits: Sequence[Circuit]) -> Procedure[None]:
-        """`ENT-PATCH::in,out:ctag;` for each circuit, then the list until all are in it. Raises `PartlyDone`."""
+        """Send `ENT-PATCH::in,out:ctag;` for each circuit, then read the list until it has all. Raises `PartlyDone`."""
         yield from all_confirmed([self._command("ENT-PATCH", self._patch(circuit)) for circuit in circuits])
         listed = yield from settled(self.circuits, lambda found: _missing(circuits, found) == [], self.settling)
         if missing := _missing(circuits, listed):
             raise PartlyDone("PRTL", f"the switch confirmed but does not list {_named(missing)}")
 
     def disconnect(self, circuits: Sequence[Circuit]) -> Procedure[None]:
-        """`DLT-PATCH::in&in:ctag;`, which names one end only: the list is read first.
+        """Send `DLT-PATCH::in&in:ctag;`, which names one end only: the list is read first.
 
-        Raises `Withheld`, with nothing removed, if one of `circuits` is not there.
+        Raises `Withheld`, with nothing removed, if one of `circuits` is missing.
         """
         for circuit in circuits:
             self.output_name(circuit.output)
@@ -84,11 +84,11 @@ class Polatis(Dialect):
         yield from all_confirmed(commands)
 
     def circuits(self) -> Procedure[list[CircuitState]]:
-        """`RTRV-PATCH:::ctag;`: rows of two ports, in whichever order."""
+        """Read `RTRV-PATCH:::ctag;`: rows of two ports, in either order."""
         return [self._circuit(line) for line in (yield from rows(self._command("RTRV-PATCH")))]
 
     def powers(self) -> Procedure[dict[Port, float]]:
-        """`RTRV-PORT-POWER::1&&n:ctag;`: rows of port and dBm."""
+        """Read `RTRV-PORT-POWER::1&&n:ctag;`: rows of port and dBm."""
         found = yield from rows(self._command("RTRV-PORT-POWER", f"1&&{self.inputs + self.outputs}"))
         readings = [_POWER.fullmatch(unquote(line)) for line in found]
         return {
@@ -98,7 +98,7 @@ class Polatis(Dialect):
         }
 
     def _command(self, verb: str, aid: str = "") -> Command:
-        # Always in quotes, also where the name would not need them.
+        # Always in quotes, even if the name does not need them.
         tid = quote(self.tid).strip('"') if self.quoted_tid else ""
         return Command(verb, aid, tid=f'"{tid}"' if tid else "")
 

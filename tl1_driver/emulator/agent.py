@@ -1,10 +1,10 @@
 """The TL1 agent of an emulated optical switch: a vendor's commands over TCP, with the switch's own delays.
 
-Theory of operation. Each command is a task of its own, so that reads are answered while a change is under way; changes
-take turns. A change is checked against the crossbar first and denied whole or done whole. Setting the light paths
-(`apply`) is part of the switching delay: it is begun so early that it has most likely returned when the delay is over,
-and the answer leaves at the end of the delay, or when `apply` has returned if that is later. The crossbar changes
-when `apply` has returned; if it fails, the crossbar stays as it was and the command is denied.
+Theory of operation. Each command is a separate task, so that reads are answered during a change; changes are
+serialized. A change is checked against the crossbar first and denied or executed as a whole. Setting the light paths
+(`apply`) is part of the switching delay: it starts early enough to return before the delay ends in most cases, and the
+answer leaves at the end of the delay, or when `apply` returns if that is later. The crossbar changes when `apply`
+returns; if it fails, the crossbar stays as it was and the command is denied.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ Apply = Callable[[Sequence[Circuit], Sequence[Circuit]], Awaitable[None]]
 
 
 class EmulatedSwitch:
-    """An optical circuit switch with ports 1..`inputs` and 1..`outputs`, as a TL1 agent shows it.
+    """An optical circuit switch with ports 1..`inputs` and 1..`outputs`, as a TL1 agent presents it.
 
     It speaks `dialect`, one of `LANGUAGES`. `apply` sets the light paths. A connect takes `connect_seconds` (the
-    vendor's figure by default) from when it arrived, a disconnect `disconnect_seconds`, longer only if `apply` takes
+    vendor's figure by default) from its arrival, a disconnect `disconnect_seconds`, longer only if `apply` takes
     longer. A login is needed only if `user` is given, and again after `session_seconds` of silence unless that is 0.
     `faults` can be changed while the switch runs.
     """
@@ -96,17 +96,17 @@ class EmulatedSwitch:
         return await loop.create_server(lambda: Connection(self._connections, self._accept, greeting), sock=sock)
 
     def cut(self) -> None:
-        """Cut all connections at once, as a crash or a pulled cable would; circuits stay."""
+        """Drop all connections at once, as a crash or a pulled cable would; circuits stay."""
         for connection in list(self._connections):
             connection.cut()
 
     def log_out(self) -> None:
-        """End every login, as a session time-out would; the connections stay."""
+        """End every login, as a session timeout would; the connections stay."""
         for connection in self._connections:
             connection.logged_in = False
 
     async def connect_by_hand(self, circuit: Circuit, owner: str = "noc", *, locked: bool = False) -> None:
-        """Make `circuit` as somebody else would, at the switch itself; a locked one cannot be removed over TL1."""
+        """Set `circuit` as an operator at the switch would; a locked one cannot be removed over TL1."""
         async with self._changing:
             await self._apply((), (circuit,))
             self._crossbar.change((), (circuit,))
@@ -115,16 +115,16 @@ class EmulatedSwitch:
                 self._bench.locked.add(circuit)
 
     def light_changed(self) -> None:
-        """Look at the light: report an alarm for each connected input that lost it, and one that found it again."""
-        gone, back = self._light.changes(self._crossbar.circuits)
+        """Report an alarm for each connected input that has gone dark, and for each that is lit again."""
+        darkened, relit = self._light.changes(self._crossbar.circuits)
         stamp = f"{self._clock.date():%m-%d,%H-%M-%S}"
-        for port in gone:
+        for port in darkened:
             self.report(Severity.CRITICAL, "REPT ALM EQPT", f"{self._language.name_of(port)}:CR,LOS,SA,{stamp},,RCV")
-        for port in back:
+        for port in relit:
             self.report(Severity.EVENT, "REPT ALM EQPT", f"{self._language.name_of(port)}:CL,LOS,SA,{stamp},,RCV")
 
     def report(self, severity: Severity, verb: str, text: str) -> None:
-        """Send an autonomous message, such as `REPT ALM EQPT`, to all who are connected."""
+        """Send an autonomous message, such as `REPT ALM EQPT`, to all connected clients."""
         self._atag += 1
         line = f"{severity:<2} {self._atag} {verb}"
         for connection in self._connections:
@@ -147,7 +147,7 @@ class EmulatedSwitch:
             ctag = NO_CTAG if self.faults.ctag_lost else request.ctag
             reply = [denial(self._sid, date, ctag, refusal)]
         except Exception as error:
-            # The top of the task of one command: whatever went wrong, the switch lives on and the client is told.
+            # The top level of a command's task: whatever fails, the switch keeps running and the client gets an answer.
             log.exception("the emulated switch could not carry out %s", request.verb)
             failure = Refusal(FAILED, f"the operation failed: {type(error).__name__}")
             reply = [denial(self._sid, date, request.ctag, failure)]
@@ -222,7 +222,7 @@ class EmulatedSwitch:
             setting.add_done_callback(_log_failure)
 
     async def _set(self, change: Change, began: float) -> None:
-        """Set the light paths within the switching delay. Ends the turn of this change in any case."""
+        """Set the light paths within the switching delay. Releases the lock of changes in any case."""
         try:
             deadline = began + change.seconds
             if change.removed or change.added:

@@ -1,4 +1,4 @@
-"""What every emulated switch has, whatever language it speaks: crossbar, light, owners, faults, and its speed."""
+"""The state of an emulated switch in any language: crossbar, optical power, owners, faults and speed."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ def _ignore(_refusal: Refusal | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a command asks of the crossbar. It takes `seconds`; the answer `waits` for that or leaves at once.
+    """A change of the crossbar that a command requests. It takes `seconds`; the answer `waits` for it or leaves at
+    once.
 
-    `refusal` follows once the circuits here are set. `done` is told how the change ended.
+    `refusal` follows once the circuits here are set. `done` is called with the outcome of the change.
     """
 
     removed: tuple[Circuit, ...] = ()
@@ -35,7 +36,7 @@ class Change:
 
 @dataclass
 class Bench:
-    """`owners` has the circuits that were made by hand and by whom; those in `locked` cannot be removed."""
+    """`owners` maps circuits that were set by hand to their owners; circuits in `locked` cannot be removed."""
 
     crossbar: Crossbar
     faults: Faults
@@ -47,11 +48,11 @@ class Bench:
     locked: set[Circuit] = field(default_factory=set)
 
     def powers(self) -> dict[Port, float]:
-        """The power at each lit port, in dBm."""
+        """Return the power at each lit port, in dBm."""
         return self.light.powers(self.crossbar.circuits)
 
     def connecting(self, circuits: Sequence[Circuit], removed: Sequence[Circuit] = ()) -> Change:
-        """The change that makes `circuits` in place of `removed`. Raises `Refusal`."""
+        """Return the change that sets `circuits` in place of `removed`. Raises `Refusal`."""
         seconds = self.connect_seconds + max((self.faults.slow_inputs.get(c.input, 0.0) for c in circuits), default=0.0)
         try:
             self._check(circuits, removed)
@@ -62,7 +63,7 @@ class Bench:
         return Change(tuple(removed), tuple(circuits), seconds)
 
     def disconnecting(self, circuits: Sequence[Circuit]) -> Change:
-        """The change that removes `circuits`. Raises `Refusal`."""
+        """Return the change that removes `circuits`. Raises `Refusal`."""
         self.check_unlocked(circuits)
         self.crossbar.check_disconnect(circuits)
         return Change(tuple(circuits), (), self.disconnect_seconds)
@@ -81,7 +82,7 @@ class Bench:
         self.crossbar.check_change(removed, circuits)
 
     def _possible(self, circuits: Sequence[Circuit], removed: Sequence[Circuit]) -> tuple[Circuit, ...]:
-        """The circuits before the first that cannot be made."""
+        """Return the circuits before the first that cannot be set."""
         for count in range(len(circuits), 0, -1):
             try:
                 self._check(circuits[:count], removed)

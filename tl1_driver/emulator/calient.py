@@ -50,7 +50,7 @@ class CalientLanguage(Language):
         }
 
     def name_of(self, port: Port) -> str:
-        """The same for an input and an output."""
+        """Return the port's name, which input and output share."""
         return self._name(port.number)
 
     def _enter(self, request: Request) -> Change:
@@ -119,7 +119,7 @@ class CalientLanguage(Language):
         self._bulk = f"Failed,CAUSE={refusal.text}" if refusal else "Completed"
 
     def _known(self) -> list[Circuit]:
-        """What is entered, active or not, and what was made by hand."""
+        """Return all circuits that are entered, active or not, and those set by hand."""
         return sorted({*self._entered, *self.bench.crossbar.circuits})
 
     def _forget(self, circuits: Sequence[Circuit]) -> None:
@@ -135,7 +135,7 @@ class CalientLanguage(Language):
         return circuits
 
     def _named(self, request: Request) -> Circuit:
-        """The connection in the payload: `name`, `name,group` or `,group,name`."""
+        """Return the connection in the payload: `name`, `name,group` or `,group,name`."""
         fields = (request.payload[0] if request.payload else "").split(",")
         return self._circuit(next((field for field in fields if ">" in field), ""))
 
@@ -185,7 +185,7 @@ class CalientLanguage(Language):
 
 
 class PromptingCalientLanguage(CalientLanguage):
-    """The same as a terminal sees it on port 3083."""
+    """The same language as on port 3083, with a prompt and echo."""
 
     greeting = "agent>"
     prompt = "\r\nagent>"

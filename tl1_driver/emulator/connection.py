@@ -10,7 +10,7 @@ from tl1_driver.emulator.requests import Request, RequestReader
 
 
 class Connection(asyncio.Protocol):
-    """Greets, reads requests and hands each to `accept`; keeps itself in `connections` while it lasts."""
+    """A connection that greets, reads requests and passes each to `accept`; it is in `connections` while it lasts."""
 
     def __init__(
         self, connections: set[Connection], accept: Callable[[Connection, Request], None], greeting: str
@@ -24,17 +24,17 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def write(self, text: str) -> None:
-        """Send `text`, unless the client has gone."""
+        """Send `text`, unless the client has disconnected."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(text.encode())
 
     def cut(self) -> None:
-        """End the connection at once, without sending what still waits to go out."""
+        """End the connection at once, without sending buffered data."""
         if self._transport is not None:
             self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Greet."""
+        """Send the greeting."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -42,11 +42,11 @@ class Connection(asyncio.Protocol):
         self.write(self._greeting)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the client; what it asked for is still carried out."""
+        """Forget the client; its pending commands are still executed."""
         self._transport = None
         self._connections.discard(self)
 
     def data_received(self, data: bytes) -> None:
-        """Hand over what is complete."""
+        """Pass on complete requests."""
         for request in self._reader.feed(data):
             self._accept(self, request)

@@ -1,4 +1,4 @@
-"""What an optical crossbar can do: each input to at most one output, each output from at most one input."""
+"""An optical crossbar: each input connects to at most one output, each output to at most one input."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ NO_SUCH_CIRCUIT = "SDNC"
 
 
 class Refusal(Exception):
-    """The switch will not do it: a TL1 error code and a sentence.
+    """A refused command: a TL1 error code and a sentence.
 
-    No refusal of a real switch is on record; the codes are the usual ones of TL1 for these cases. `completion` is DENY,
+    No refusal of a real switch is on record; the codes are the usual TL1 codes for these cases. `completion` is DENY,
     or PRTL if a part was done.
     """
 
@@ -40,11 +40,11 @@ class Crossbar:
         return tuple(Circuit(source, self._output_of[source]) for source in sorted(self._output_of))
 
     def output_of(self, source: int) -> int | None:
-        """Where light entering at input `source` leaves, if anywhere."""
+        """Return the output to which input `source` is connected, or None."""
         return self._output_of.get(source)
 
     def input_of(self, target: int) -> int | None:
-        """Where the light leaving at output `target` comes from, if anywhere."""
+        """Return the input to which output `target` is connected, or None."""
         return self._input_of.get(target)
 
     def check_connect(self, circuits: Sequence[Circuit]) -> None:

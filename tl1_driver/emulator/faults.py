@@ -10,9 +10,9 @@ from tl1_driver.circuits import Port
 
 @dataclass
 class Faults:
-    """Set any of these at any time; each takes effect with the next command.
+    """Injectable faults. Set any of these at any time; each takes effect with the next command.
 
-    A *change* is a command that makes or removes connections.
+    A *change* is a command that sets or removes connections.
     """
 
     refused_inputs: set[int] = field(default_factory=set)
@@ -25,7 +25,7 @@ class Faults:
     """Every command is denied and nothing is done."""
 
     silent: bool = False
-    """Every command is swallowed: nothing is done and nothing answered."""
+    """Every command is dropped: nothing is done and nothing answered."""
 
     acknowledge_only: bool = False
     """A change is acknowledged (IP) and carried out, but never answered."""
@@ -34,10 +34,10 @@ class Faults:
     """A change is carried out, then the connection is cut in place of the answer."""
 
     partial_bulk: bool = False
-    """A connect that is to be denied makes the circuits before the offending one first."""
+    """A connect that is to be denied sets the circuits before the offending one first."""
 
     partial_code: Literal["DENY", "PRTL", "COMPLD"] = "DENY"
-    """What a partial bulk is answered with; COMPLD is a lie."""
+    """Completion code of a partially executed bulk; COMPLD reports false success."""
 
     lose_answer: bool = False
     """A change is carried out, but its answer is lost."""
@@ -46,19 +46,19 @@ class Faults:
     """Refusals come under CTAG 0."""
 
     slow_inputs: dict[int, float] = field(default_factory=dict)
-    """The mirrors of these inputs take so many seconds more to settle."""
+    """Additional settling time of the mirrors of these inputs, in seconds."""
 
     dark_ports: set[Port] = field(default_factory=set)
-    """No light is measured at these ports, nor where the light of a dark input would leave."""
+    """Ports that measure no power; the outputs connected to a dark input are dark too."""
 
     drift_db_per_second: dict[Port, float] = field(default_factory=dict)
-    """The loss before these ports grows so quickly, from when it is first measured."""
+    """Rate at which the loss before these ports grows, from their first measurement."""
 
     answer_delay: float = 0.0
-    """Seconds every answer is held back after the work is done."""
+    """Seconds by which every answer is delayed after the work is done."""
 
     rows_per_part: int = 0
-    """Answers are cut into parts of so many rows, all but the last ended by `>`; 0 sends them whole."""
+    """Rows in each part of an answer, all parts but the last ended by `>`; 0 sends answers whole."""
 
     alarm_before_answer: bool = False
     """An autonomous message goes out before every answer."""

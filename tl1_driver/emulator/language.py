@@ -1,4 +1,4 @@
-"""What differs between the TL1 agents of vendors, on the switch's side."""
+"""The vendor-specific part of an emulated TL1 agent."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Plan = Callable[[Request], Change]
 
 
 class Language(ABC):
-    """One vendor's TL1 as its switch speaks it. `reads` and `changes` are what it understands, by verb.
+    """One vendor's TL1 on the switch's side. `reads` and `changes` map verbs to handlers.
 
-    `greeting` is sent to whoever connects, `prompt` after every message; `echo` says whether commands come back.
-    A read returns rows, a plan what to change; both raise `Refusal`.
+    `greeting` is sent to each new client, `prompt` after every message; `echo` makes the switch echo commands. A read
+    returns rows, a change a plan of changes; both raise `Refusal`.
     """
 
     greeting: ClassVar[str] = ""
@@ -34,7 +34,7 @@ class Language(ABC):
 
     @abstractmethod
     def name_of(self, port: Port) -> str:
-        """What the switch calls `port`."""
+        """Return the switch's name of `port`."""
 
     def check_target(self, request: Request) -> None:
         """Raise `Refusal` if `request` is addressed to another network element."""
@@ -42,7 +42,7 @@ class Language(ABC):
             raise Refusal("IITA", f"this is {self.bench.sid}, not {request.tid}")
 
     def port_called(self, number: int, side: str) -> Port:
-        """The port, if the switch has it. Raises `Refusal`."""
+        """Return the port, if the switch has it. Raises `Refusal`."""
         crossbar = self.bench.crossbar
         if side == "in" and 1 <= number <= crossbar.inputs:
             return Port("in", number)
@@ -51,7 +51,7 @@ class Language(ABC):
         raise Refusal(UNKNOWN_PORT, f"there is no {side}put {number}")
 
     def circuit_at(self, port: Port) -> Circuit:
-        """The circuit that begins or ends at `port`. Raises `Refusal`."""
+        """Return the circuit that begins or ends at `port`. Raises `Refusal`."""
         crossbar = self.bench.crossbar
         partner = crossbar.output_of(port.number) if port.side == "in" else crossbar.input_of(port.number)
         if partner is None:

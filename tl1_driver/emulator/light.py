@@ -1,4 +1,4 @@
-"""The light that the emulated switch measures: a model of the fibers, and the faults upon it."""
+"""Optical power as the emulated switch measures it: a model of the fibers, and injected faults."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from tl1_driver.circuits import DARK_BELOW_DBM, Circuit, Port
 from tl1_driver.emulator.faults import Faults
 
 DARK_DBM = -48.5
-"""What the monitor of a port without light reads."""
+"""Reading of the monitor at a dark port, in dBm."""
 
 PowerModel = Callable[[Sequence[Circuit]], Mapping[Port, float]]
 """The power at each lit port in dBm, given the circuits; ports left out are dark."""
 
 
 def no_light(_circuits: Sequence[Circuit]) -> Mapping[Port, float]:
-    """The model of a switch without any transmitter."""
+    """Return no power at any port: the model of a switch without transmitters."""
     return {}
 
 
 class Light:
-    """What the monitors read, and which connected inputs have lost or found their light since the last look."""
+    """The readings of the power monitors, and the connected inputs that have gone dark or are lit again."""
 
     def __init__(self, model: PowerModel, faults: Faults, now: Callable[[], float]) -> None:
         self._model = model
@@ -32,11 +32,11 @@ class Light:
 
     @property
     def is_modeled(self) -> bool:
-        """Whether there is any light that could change."""
+        """True if a power model is configured, so that readings can change."""
         return self._model is not no_light
 
     def powers(self, circuits: Sequence[Circuit]) -> dict[Port, float]:
-        """The power at each lit port, in dBm."""
+        """Return the power at each lit port, in dBm."""
         powers = dict(self._model(circuits))
         for port, rate in self._faults.drift_db_per_second.items():
             since = self._drifts_since.setdefault(port, self._now())
@@ -51,12 +51,12 @@ class Light:
         return powers
 
     def changes(self, circuits: Sequence[Circuit]) -> tuple[list[Port], list[Port]]:
-        """The connected inputs that have gone dark, and those that went dark before and are lit again."""
+        """Return the connected inputs that have gone dark, and the formerly dark ones that are lit again."""
         powers = self.powers(circuits)
         connected = {Port("in", circuit.input) for circuit in circuits}
         lit = {port for port in connected if powers.get(port, DARK_DBM) >= DARK_BELOW_DBM}
-        gone = sorted((self._lit & connected) - lit)
-        back = sorted(self._dark & lit)
-        self._dark = (self._dark & connected | set(gone)) - lit
+        darkened = sorted((self._lit & connected) - lit)
+        relit = sorted(self._dark & lit)
+        self._dark = (self._dark & connected | set(darkened)) - lit
         self._lit = lit
-        return gone, back
+        return darkened, relit

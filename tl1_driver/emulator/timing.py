@@ -1,4 +1,4 @@
-"""Time in the emulated switch: a clock that can be replaced, exact waiting, and how long setting light paths takes."""
+"""Time in the emulated switch: a replaceable clock, exact waiting, and an estimate of the time to set light paths."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 TIMER_GRAIN = 0.0012
-"""asyncio rounds timers up to whole milliseconds (epoll): the last bit before a deadline is spent yielding."""
+"""asyncio rounds timers up to whole milliseconds (epoll): the time just before a deadline is spent yielding."""
 
 
 def _utc() -> datetime:
@@ -31,9 +31,9 @@ class Clock:
 
 
 class Estimate:
-    """How long something takes, from the last times it was done: mean plus twice the mean deviation.
+    """An estimate of a duration from its last samples: mean plus twice the mean deviation.
 
-    The rule of TCP's retransmission timer (RFC 6298) with quicker gains.
+    The rule of TCP's retransmission timer (RFC 6298) with larger gains.
     """
 
     GAIN = 0.25
@@ -44,11 +44,11 @@ class Estimate:
 
     @property
     def seconds(self) -> float:
-        """Enough time for it, most likely."""
+        """The estimate: a time that most likely suffices."""
         return self._mean + 2 * self._deviation
 
     def add(self, seconds: float) -> None:
-        """Take into account that it took `seconds` this time."""
+        """Add a sample of `seconds`."""
         error = seconds - self._mean
         self._mean += self.GAIN * error
         self._deviation += self.GAIN * (abs(error) - self._deviation)

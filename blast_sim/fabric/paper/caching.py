@@ -1,4 +1,4 @@
-"""Figures 2(c) and 4: what the multicast cache and the synchronization of VOQs are good for (section 3)."""
+"""Figures 2(c) and 4: the effects of the multicast cache and of the synchronization of VOQs (section 3)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CACHES = (16, 32, 64, 128)
 THROUGHPUT = Axis("gbps", "throughput of a subflow, Gb/s")
 WITHOUT_CACHE, WITH_CACHE = "without the cache", "with the cache"
 NO_DROPS = {"drop": "none"}
-"""Section 3 comes before VOQs drop: what they drop brings those that are behind to the others by itself."""
+"""Section 3 precedes VOQ drops: drops would let lagging copies catch up on their own."""
 
 
 def _fanout(seed: int) -> Iterator[Case]:
@@ -92,7 +92,7 @@ PANELS = (
     ),
     Panel(
         "4c",
-        "What the cache holds: 1522 B, 4 local and 4 remote copies",
+        "Cache occupancy: 1522 B, 4 local and 4 remote copies",
         Axis("ms", "time, ms"),
         Axis("packets", "packets in the cache"),
         lambda seed: list(_occupancy(seed)),

@@ -1,4 +1,4 @@
-"""What the paper on rack-fabric multicast states, each as a predicate of what the simulator finds, with our verdict.
+"""The statements of the paper on rack-fabric multicast as predicates of simulation results, with our verdicts.
 
 `Claim.verdict` is the judgment in docs/rack-fabric.md. The predicate guards it: it must hold for a claim that is
 reproduced, calibrated or assumed, and fail for one that is not reproduced.
@@ -175,8 +175,8 @@ def _any_fanout(curves: Curves) -> tuple[str, bool]:
 
 
 def _below_thirty(curves: Curves) -> tuple[str, bool]:
-    least = min(y for points in curves["4a"].values() for x, y in points if x < 64)
-    return f"{_n(least)} Gb/s", least < 30
+    low = min(y for points in curves["4a"].values() for x, y in points if x < 64)
+    return f"{_n(low)} Gb/s", low < 30
 
 
 def _fine_from_64(curves: Curves) -> tuple[str, bool]:
@@ -188,13 +188,13 @@ def _full_with_16(curves: Curves) -> tuple[str, bool]:
 
 
 def _jumbo_exception(curves: Curves) -> tuple[str, bool]:
-    least = curves["4b"]["9022 B"][0][1]
-    return f"{_n(least)} Gb/s", least < 90
+    low = curves["4b"]["9022 B"][0][1]
+    return f"{_n(low)} Gb/s", low < 90
 
 
 def _fewer_than_40(curves: Curves) -> tuple[str, bool]:
-    most = max(_ys(curves["4c"]["cache128 + sync"]))
-    return f"{most:g} packets or fewer", most < 40
+    high = max(_ys(curves["4c"]["cache128 + sync"]))
+    return f"{high:g} packets or fewer", high < 40
 
 
 def _around_20(curves: Curves) -> tuple[str, bool]:
@@ -253,8 +253,8 @@ def _red_is_narrow(curves: Curves) -> tuple[str, bool]:
     return f"{_range(means, 0)} Gb/s", max(means) - min(means) < 0.25 * fmean(means)
 
 
-def _wide(panel: str, least: float, most: float) -> Check:
-    """As wide a spread as without RED, and in all so many times the throughput of that."""
+def _wide(panel: str, low: float, high: float) -> Check:
+    """Check for a spread as wide as without RED, and a throughput within these multiples of it."""
 
     def check(curves: Curves) -> tuple[str, bool]:
         means, without = _means(curves[panel]), _means(curves["5b"])
@@ -262,7 +262,7 @@ def _wide(panel: str, least: float, most: float) -> Check:
         wide = max(means) - min(means) > fmean(means)
         return (
             f"{_range(means, 0)} Gb/s, in all {_n(share, 2)} of the throughput without RED",
-            wide and least <= share <= most,
+            wide and low <= share <= high,
         )
 
     return check
@@ -273,18 +273,18 @@ def _remote_ack(curves: Curves) -> tuple[str, bool]:
     return f"{longest:.0f} ns", abs(longest / 3500 - 1) < 0.03
 
 
-def _fast(lines: Lines, least: float, most: float) -> list[float]:
-    """Means of the copies that are not congested. What is just changing does not count."""
-    return [between(lines[name], least + 0.3, most) for name in voq_drops.OTHERS]
+def _fast(lines: Lines, low: float, high: float) -> list[float]:
+    """Return the means of the copies that are not congested, without transients."""
+    return [between(lines[name], low + 0.3, high) for name in voq_drops.OTHERS]
 
 
-def _capped(panel: str, most: float) -> Check:
-    """In each period the others get no more than so many times the congested one's fair share."""
+def _capped(panel: str, high: float) -> Check:
+    """Check that in each period the others get at most this multiple of the congested copy's fair share."""
 
     def check(curves: Curves) -> tuple[str, bool]:
         found = [max(_fast(curves[panel], a, b)) for a, b, _ in voq_drops.PERIODS]
         shares = [voq_drops.fair_share(unicast) for _, _, unicast in voq_drops.PERIODS]
-        return _shown(found), all(0.7 * share <= one <= most * share for one, share in zip(found, shares, strict=True))
+        return _shown(found), all(0.7 * share <= one <= high * share for one, share in zip(found, shares, strict=True))
 
     return check
 
@@ -339,12 +339,12 @@ def _settled(lines: Lines, names: Sequence[str]) -> float:
     return fmean(between(lines[name], congestion.SETTLED_MS, congestion.LAST_MS) for name in names)
 
 
-def _unicast_over_multicast(panel: str, least: float, most: float) -> Check:
+def _unicast_over_multicast(panel: str, low: float, high: float) -> Check:
     def check(curves: Curves) -> tuple[str, bool]:
         lines = curves[panel]
         unicast, multicast = _settled(lines, congestion.UNICAST), _settled(lines, congestion.MULTICAST)
         ratio = unicast / multicast
-        return f"ratio {_n(ratio, 2)}", least <= ratio <= most
+        return f"ratio {_n(ratio, 2)}", low <= ratio <= high
 
     return check
 
@@ -455,8 +455,8 @@ def _linear_to_99(curves: Curves) -> tuple[str, bool]:
 
 
 def _jumbo(curves: Curves) -> tuple[str, bool]:
-    most = curves["15"]["9022 B"][-1][1]
-    return f"{_n(most)} Gb/s", abs(most - 93) < 3
+    high = curves["15"]["9022 B"][-1][1]
+    return f"{_n(high)} Gb/s", abs(high - 93) < 3
 
 
 def _no_pool_gives_93(curves: Curves) -> tuple[str, bool]:

@@ -1,4 +1,4 @@
-"""How a panel is drawn: its lines, and what the paper states beside them."""
+"""Drawing of a panel: its lines, and the paper's statements."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STYLES = ("-", "--", ":", "-.")
 
 
 def drawing(panel: Panel) -> Callable[[Figure, Sequence[Row]], None]:
-    """What draws the rows of this panel."""
+    """Return a function that draws the rows of this panel."""
 
     def draw(figure: Figure, rows: Sequence[Row]) -> None:
         lines = list(dict.fromkeys(row["line"] for row in rows))
@@ -81,10 +81,10 @@ def _finish(axes: Axes, panel: Panel, facet: str) -> None:
 
 
 def _mark(axes: Axes, mark: Mark) -> None:
-    """A dashed line where the number holds, and its words above the end of it that has more room."""
-    least, most = axes.get_xlim()
-    left, right = mark.span or (least, most)
-    begins = left + right < least + most
+    """Draw a dashed line where the number holds, and its label above the end with more room."""
+    low, high = axes.get_xlim()
+    left, right = mark.span or (low, high)
+    begins = left + right < low + high
     axes.plot([left, right], [mark.y, mark.y], zorder=3, **MARK_STYLE)
     axes.annotate(
         mark.words,
@@ -98,4 +98,4 @@ def _mark(axes: Axes, mark: Mark) -> None:
         bbox={"facecolor": "white", "alpha": 0.5, "edgecolor": "none", "pad": 0.3},
         zorder=4,
     )
-    axes.set_xlim(least, most)
+    axes.set_xlim(low, high)

@@ -1,4 +1,4 @@
-"""What the simulator makes of panels: each run once, however many panels it is part of, and kept for the next time."""
+"""Simulation of panels: each run is computed once, even if several panels use it, and stored."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EXPERIMENTS: Sequence[Panel] = (
     *whole_system.EXPERIMENTS,
     *without_curves.EXPERIMENTS,
 )
-"""What the paper says without a curve, and why some of what it says does not come out."""
+"""Statements of the paper without a curve, and experiments that explain differences."""
 
 Curves = Mapping[str, Lines]
 """The lines of each panel, by its name."""
@@ -68,5 +68,5 @@ def _result(cell: Cell, result: list[Row] | Failure) -> Row:
     if isinstance(result, Failure):
         raise NoResult(f"{cell.title} has no result: {result.reason}")
     if len(result) != 1 or not {"flows", "series", "counters"} <= set(result[0]):
-        raise NoResult(f"what was kept of {cell.title} is no result: simulate --again")
+        raise NoResult(f"the stored data of {cell.title} is not a result: simulate it with --again")
     return result[0]

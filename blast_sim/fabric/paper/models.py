@@ -1,4 +1,4 @@
-"""What the paper's experiments have in common, as scenarios of the simulator."""
+"""Common parts of the paper's experiments, as scenarios of the simulator."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from blast_sim.fabric.scenario import Model
 Terminal = Sequence[int]
 
 LINE_GBPS = 99.0
-"""What a source of the paper offers to its line of 100 Gb/s."""
+"""Rate that a source of the paper offers to its line of 100 Gb/s."""
 FRAME_BYTES = 1522
 SIZES = (512, 1022, 1522, 9022)
 SOURCE = (0, 0)
@@ -21,7 +21,7 @@ MILLISECOND = 1_000_000
 
 
 def flow(name: str, source: Terminal, to: object, **other: object) -> Model:
-    """A flow at the rate and with the frames of most experiments, unless `other` says otherwise."""
+    """Return a flow at the rate and with the frames of most experiments, with changes in `other`."""
     return {
         "name": name,
         "source": list(source),
@@ -33,7 +33,7 @@ def flow(name: str, source: Terminal, to: object, **other: object) -> Model:
 
 
 def model(title: str, seed: int, milliseconds: float, flows: Sequence[Model], **other: object) -> Model:
-    """A scenario of so many leaves as the flows name; of all leaves where one of them goes to all."""
+    """Return a scenario of the leaves that the flows name, or of all leaves if a flow goes to all."""
     found: Model = {
         "name": title,
         "seed": seed,

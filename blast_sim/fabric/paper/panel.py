@@ -1,4 +1,4 @@
-"""A panel of a figure: what is simulated for it, and which points of which lines the results are."""
+"""A panel of a figure: its simulations, and the points of its lines."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ class Panel:
 
 
 def mean_throughput(case: Case, results: Row) -> Iterator[Point]:
-    """What a destination of the first flow receives, Gb/s, as a point of the case's line."""
+    """Yield the mean rate of the first flow's destinations, Gb/s, as a point of the case's line."""
     received = [one["gbps"] for one in results["flows"][0]["destinations"]]
     yield case.line, case.x, sum(received) / len(received)
 
 
 def throughput_over_time(names: Mapping[str, Sequence[str]]) -> Callable[[Case, Row], Iterator[Point]]:
-    """What destinations receive by time in ms: a line for each destination of each named flow, in their order."""
+    """Return a function for rates of destinations by time in ms: a line for each destination of each named flow."""
 
     def points(case: Case, results: Row) -> Iterator[Point]:
         milliseconds = results["series"]["sample_ns"] / 1e6
@@ -90,7 +90,7 @@ def throughput_over_time(names: Mapping[str, Sequence[str]]) -> Callable[[Case, 
     return points
 
 
-def between(points: Sequence[tuple[float, float]], least: float, most: float) -> float:
-    """The mean y of the points whose x lies between these."""
-    chosen = [y for x, y in points if least <= x <= most]
+def between(points: Sequence[tuple[float, float]], low: float, high: float) -> float:
+    """Return the mean y of the points whose x lies between these bounds."""
+    chosen = [y for x, y in points if low <= x <= high]
     return sum(chosen) / len(chosen)

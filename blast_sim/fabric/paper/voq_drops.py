@@ -17,12 +17,12 @@ PORT_SPEED_PS = 2560
 
 
 def fair_share(unicast: int) -> float:
-    """Gb/s of one among so many unicast flows and the multicast."""
+    """Return the fair share in Gb/s of each of `unicast` unicast flows and the multicast."""
     return 100 / (unicast + 1)
 
 
 def _unicast() -> list[dict[str, object]]:
-    """Seven flows from as many leaves, all from 1 ms on."""
+    """Return seven flows from seven leaves, all from 1 ms on."""
     flows = []
     for number in range(7):
         last = max(until for _, until, flows_then in PERIODS if number < flows_then)

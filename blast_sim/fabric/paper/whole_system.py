@@ -24,7 +24,7 @@ LEVELS = range(5)
 OVERLOADED, OTHERS = "overloaded leaves", "others"
 FIVE_FRAMES, SIX_FRAMES = "5 jumbo frames", "6 jumbo frames"
 SMALL_POOLS_KB = {FIVE_FRAMES: 48, SIX_FRAMES: 54}
-"""Ingress sides of surrogates that hold so many; Table 1's 84 KB hold nine."""
+"""Sizes of a surrogate's ingress side for this number of frames; Table 1's 84 KB hold nine."""
 
 
 def demand(source_gbps: float) -> float:
@@ -199,7 +199,7 @@ EXPERIMENTS = (
     ),
     Panel(
         "13a-suspensions",
-        "60 trees: what ends the suspension of a VOQ",
+        "60 trees: causes that end the suspension of a VOQ",
         _SOURCE_LOAD,
         Axis("suspensions", "suspensions"),
         partial(_loads, (SYNC,), (27.5, 30.0, 33.3)),

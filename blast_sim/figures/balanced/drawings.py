@@ -205,7 +205,7 @@ def shares(figure: Figure, rows: Sequence[Row]) -> None:
 
 
 def _percent(share: float) -> str:
-    """Return a share in percent; what is not all is not rounded to 100."""
+    """Return a share in percent; only exactly 1 is rounded to 100."""
     return f"{100 * share:.0f}" if share == 1 or share < 0.995 else f"{100 * share:.2f}"
 
 

@@ -54,12 +54,12 @@ NODES = range(1, 9)
 """Per cluster."""
 
 MEASURED = ("planned", "measured")
-"""Columns with bit/s that every file has beside those that name a point."""
+"""Columns in bit/s that every file has in addition to the columns that name a point."""
 OF_SITES = ("root", "method")
 OF_CLUSTERS = ("clusters", "nodes")
 
 SAME_PLAN = 0.05
-"""Share by which the plan of a measurement may differ from ours: beyond, it was another network."""
+"""Maximum relative difference between the plan of a measurement and ours: beyond, the network was another one."""
 MAX_ROWS = 100_000
 
 MEGABYTES = 8e6 / 10
@@ -73,7 +73,7 @@ PAPER = tuple(
     }
     for clusters, nodes, megabytes in ((2, 1, 11.2), (2, 6, 62.0), (3, 6, 57.0))
 )
-"""What the paper's text states; its pictures have no figures to read."""
+"""Values from the paper's text; its pictures have no figures to read."""
 
 Point = tuple[str, ...]
 
@@ -143,7 +143,7 @@ def _clusters() -> Iterator[Row]:
 
 
 def supported(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of Figure 8; `line` says `planned` for clusters with a measurement, else `assumed`."""
+    """Return the rows of Figure 8; `line` is `planned` for clusters with a measurement, else `assumed`."""
     measured = {row["clusters"] for row in rows if "measured" in row}
     return [row | {"line": PLANNED if row["clusters"] in measured else ASSUMED} for row in rows]
 
@@ -183,8 +183,8 @@ def _names(path: Path, columns: Iterable[str]) -> tuple[str, ...]:
     for names in (OF_SITES, OF_CLUSTERS):
         if {*names, *MEASURED} <= set(columns):
             return names
-    wanted = " or ".join(", ".join((*names, *MEASURED)) for names in (OF_SITES, OF_CLUSTERS))
-    raise WrongInput(f"{path} lacks columns: it has to have {wanted}")
+    needed = " or ".join(", ".join((*names, *MEASURED)) for names in (OF_SITES, OF_CLUSTERS))
+    raise WrongInput(f"{path} lacks columns: add {needed}")
 
 
 def _limited(path: Path, rows: Iterable[Row]) -> Iterator[Row]:
@@ -200,13 +200,13 @@ def _measurement(where: str, row: Mapping[str, str | None], names: Sequence[str]
     }
 
 
-def _rate(what: str, text: str | None) -> float:
+def _rate(column: str, text: str | None) -> float:
     try:
         rate = float(text or "")
     except ValueError:
         rate = math.nan
     if not 0 <= rate <= MAX_RATE:
-        raise WrongInput(f"{what} is {shown(text)}, which is no number of bit/s from 0 to {MAX_RATE:g}")
+        raise WrongInput(f"{column} is {shown(text)}, which is no number of bit/s from 0 to {MAX_RATE:g}")
     return rate
 
 
@@ -237,7 +237,7 @@ def _check_plan(measurement: Row, point: Point, ours: Mapping[Point, Row]) -> No
     if abs(measurement["planned"] - mine) > SAME_PLAN * mine:
         raise WrongInput(
             f"{words} was measured on another network, with a plan of {measurement['planned']:g} bit/s instead of "
-            f"{mine:g}: measure it anew"
+            f"{mine:g}: measure it again"
         )
 
 

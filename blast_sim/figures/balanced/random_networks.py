@@ -39,7 +39,7 @@ SHARES = (
     "fpfr_below_single_at_some_root",
     "balanced_optimal",
 )
-"""Columns of `claim_shares` with a share of cases, or of networks where the name says every or some root."""
+"""Columns of `claim_shares` with a share of cases, or of networks if the name has `every` or `some` root."""
 
 
 def random_rows(networks: int, processes: int, progress: Callable[[], object] = lambda: None) -> list[Row]:

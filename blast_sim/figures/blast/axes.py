@@ -1,4 +1,4 @@
-"""What the pictures of the flow-level simulations have in common: lines, logarithmic axes, one legend for all."""
+"""Common parts of the figures of flow-level simulations: lines, logarithmic axes, one legend for all panels."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ def log_axes(axes: Axes, x: str, y: str, log_x: bool = True) -> None:
     axes.set(xlabel=x, ylabel=y)
     for axis, logarithmic in ((axes.xaxis, log_x), (axes.yaxis, True)):
         if logarithmic:
-            least, most = axis.get_view_interval()
-            # A label for each decade is enough where there are many.
-            axis.set_major_locator(LogLocator(subs=_labeled(most / least), numticks=20))
+            low, high = axis.get_view_interval()
+            # A label for each decade suffices if there are many.
+            axis.set_major_locator(LogLocator(subs=_labeled(high / low), numticks=20))
             axis.set_minor_formatter(NullFormatter())
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.grid(which="major", alpha=0.3)
 
 
 def _labeled(ratio: float) -> tuple[float, ...]:
-    """Which parts of a decade have a label, where the axis goes over so much."""
+    """Return the parts of a decade that have a label, by the ratio of the axis ends."""
     if ratio < 30:
         return (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
     return (1.0, 2.0, 5.0) if ratio < 1000 else (1.0,)

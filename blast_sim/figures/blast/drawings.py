@@ -1,4 +1,4 @@
-"""The pictures of the flow-level simulations, with what the Blast paper states marked."""
+"""Figures of the flow-level simulations, with the values of the Blast paper marked."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ NAMES = {
 }
 METHOD_COLORS = dict(zip(("naive", "hdfs", "overlay", "blast", "pipeline", "torrent"), COLORS, strict=False))
 STATED_AT = {0: BLAST_SECONDS["none"], 3: BLAST_SECONDS["light"], 40: BLAST_SECONDS["heavy"]}
-"""The paper's loads, as racks on either side, and what its text says of Blast there."""
+"""The paper's loads, as racks on either side, and the values in its text for Blast."""
 IN_THE_PAPER = "stated in the paper"
 NARROW = 5.0
-"""Inches below which the numbers on bars stand upright."""
+"""Width in inches below which the numbers on bars are vertical."""
 UNDER_LOAD = "Blast under load"
 
 
 def figure_four(figure: Figure, rows: Sequence[Row]) -> None:
-    """Bars by load as in the paper, logarithmic; beside Blast's what the text of the paper says.
+    """Draw bars by load as in the paper, logarithmic, with the values in the paper's text.
 
-    Rows with a `reading` are other readings of the paper's text, which only the ratios have. The computation is said in
-    words: on this axis milliseconds on top of a bar have no height.
+    Rows with a `reading` are other readings of the paper's text, which only the ratios have. The computation is given
+    as text, because milliseconds on top of a bar are invisible on this axis.
     """
     axes = figure.subplots()
     every, rows = rows, [row for row in rows if not row.get("reading")]
@@ -109,8 +109,8 @@ def against_load(figure: Figure, rows: Sequence[Row]) -> None:
     for load, stated in STATED_AT.items():
         if load in loads:
             axes.plot(load, stated, "X", color="black", markersize=8, label="" if load else f"Blast, {IN_THE_PAPER}")
-    what = "background: racks on either side of its own to which every server has a flow (so 3 are 6 flows a server)"
-    log_axes(axes, what, "mean completion time, s", log_x=False)
+    label = "background: racks on either side of its own to which every server has a flow (so 3 are 6 flows a server)"
+    log_axes(axes, label, "mean completion time, s", log_x=False)
     axes.set_xscale("symlog", linthresh=1)
     axes.set_xlim(-0.15, 1.25 * max(loads))
     axes.set_xticks(loads)
@@ -143,7 +143,7 @@ def against_splitters(figure: Figure, rows: Sequence[Row]) -> None:
 
 
 def against_racks(figure: Figure, rows: Sequence[Row]) -> None:
-    """Completion time against racks, and what of it the controller computes."""
+    """Draw completion time against racks, and the controller's share of it."""
     axes = figure.subplots()
     lit = sorted((row for row in rows if row["method"] == "blast"), key=lambda row: row["racks"])
     for number, method in enumerate(("naive", "hdfs", "overlay")):
@@ -158,9 +158,9 @@ def against_racks(figure: Figure, rows: Sequence[Row]) -> None:
     compute = [(r["racks"], r["compute_seconds"]) for r in lit]
     line(axes, compute, GRAY, 5, "computation: the controller's decision about all groups", ":")
     largest = max(row["racks"] for row in rows)
-    for racks, seconds, marker, what in ((1000, 0.166, "X", "computation, 1000 racks"), (120, 0.295, "P", UNDER_LOAD)):
+    for racks, seconds, marker, label in ((1000, 0.166, "X", "computation, 1000 racks"), (120, 0.295, "P", UNDER_LOAD)):
         if racks <= largest:
-            axes.plot(racks, seconds, marker, color="black", markersize=8, label=f"{what}, {IN_THE_PAPER}")
+            axes.plot(racks, seconds, marker, color="black", markersize=8, label=f"{label}, {IN_THE_PAPER}")
     log_axes(axes, f"racks of 40 servers (nine of ten in groups of three)\n{_switches(lit)}", "seconds")
     axes.set_xticks(sorted({row["racks"] for row in rows}))
     axes.minorticks_off()

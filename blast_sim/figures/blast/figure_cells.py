@@ -1,6 +1,6 @@
-"""What is simulated for each picture of `blast figures blast`: scenarios with some keys swept.
+"""Simulations for each figure of `blast figures blast`: scenarios with swept keys.
 
-`quick` takes fewer points; the shapes stay.
+`quick` uses fewer points; the shapes stay.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ RACKS, QUICK_RACKS = (120, 300, 1000, 3000, 10_000), (120, 300)
 SWITCHING_MS, QUICK_SWITCHING_MS = (1.0, 5.0, 14.172, 25.0, 60.0, 200.0), (14.172, 200.0)
 MEGABYTES, QUICK_MEGABYTES = (0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000), (0.1, 1, 10, 100, 1000)
 SAMPLED, MAX_GROUPS = ("hdfs", "overlay"), 300
-"""Methods whose flows within racks do not fit into the memory of a small machine where there are more groups. No two
-groups share a rack, so those that send nothing change the times of the others only by what the background does."""
+"""Methods whose flows within racks exceed the memory of a small machine if there are more groups. No two groups share a
+rack, so dropping groups changes the times of the others only by the background traffic.
+"""
 OTHER_READINGS = (
     ("hdfs", "hdfs.writes", "parallel"),
     ("hdfs", "hdfs.third_replica", "cluster"),
     ("hdfs", "hdfs.reads", "sequential"),
     ("overlay", "overlay.stages", "parallel"),
 )
-"""What the paper leaves open, each on its own: method, key of the scenario, and its other value."""
+"""Points that the paper leaves open, each alone: method, key of the scenario, and its other value."""
 
 LIGHT_LOAD = 3
 PACKET_RUN = {"methods": ["naive", "hdfs", "overlay"], "networks": ["10:1", "non-blocking"]}

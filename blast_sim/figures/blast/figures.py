@@ -38,7 +38,7 @@ class NoResult(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture: what is simulated for it, and how it is drawn."""
+    """A figure: its simulations, and its drawing."""
 
     name: str
     cells: Callable[[bool], list[Cell]]
@@ -57,7 +57,7 @@ PICTURES = (
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Simulate and measure what is missing, draw everything, and say what was written.
+    """Simulate and measure missing results, draw everything, and print the files.
 
     Raises WrongInput, MeasurementFailed, NoResult, OSError.
     """

@@ -46,8 +46,8 @@ def greedy_readings(figure: Figure, rows: Sequence[Row]) -> None:
         axes.set_title(title, loc="left", fontsize="medium")
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, 0))
         axes.grid(alpha=0.3)
-    least = min(row["worst"] for row in rows if row["racks"] == "apart")
-    panels[0].text(0.03, 0.85, f"worst of all seeds: {least:.2%}", transform=panels[0].transAxes, fontsize="small")
+    worst = min(row["worst"] for row in rows if row["racks"] == "apart")
+    panels[0].text(0.03, 0.85, f"worst of all seeds: {worst:.2%}", transform=panels[0].transAxes, fontsize="small")
     panels[0].set_xlabel("servers of every group, on 9 racks of 10")
     panels[0].set_ylabel("share of the optimum")
     for axes in panels[1:]:

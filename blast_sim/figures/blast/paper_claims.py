@@ -1,4 +1,4 @@
-"""What section VI-B of the Blast paper says in words and numbers, as checks of the results of a run of Figure 4."""
+"""The statements of section VI-B of the Blast paper as checks of the results of a run of Figure 4."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """How many times longer a method takes than Blast on the non-blocking core under heavy load.
+    """The ratio of a method's time to Blast's on the non-blocking core under heavy load.
 
-    `to_stated` is to what the paper's text says of Blast, `to_ours` to ours with its computation. `least` and `largest`
-    are to the paper's, over all readings of the paper's text that were simulated.
+    `to_stated` is relative to the paper's value for Blast, `to_ours` to ours with its computation. `least` and
+    `largest` are relative to the paper's, over all simulated readings of the paper's text.
     """
 
     method: str

@@ -1,4 +1,4 @@
-"""From which set-up on IP multicast is slower than Blast: what is simulated, and where the two are equal."""
+"""The set-up time from which IP multicast is slower than Blast: simulations, and the break-even points."""
 
 from __future__ import annotations
 

@@ -105,13 +105,13 @@ def _beside(axes: Axes, tool: str) -> Transform:
 
 
 def _bounds(axes: Axes, rows: Sequence[Row]) -> None:
-    """A hollow mark for each tool that was late: it stayed below."""
-    said = set[str]()
+    """Draw a hollow mark for each tool that exceeded the time limit, at its upper bound."""
+    text = set[str]()
     for row in rows:
         if row["late"]:
             name = row["title"].partition(",")[0]
-            label = "" if row["tool"] in said else f"{name}: slower than this, not done in {row['limit_seconds']:g} s"
-            said.add(row["tool"])
+            label = "" if row["tool"] in text else f"{name}: slower than this, not done in {row['limit_seconds']:g} s"
+            text.add(row["tool"])
             axes.plot(
                 row["receivers"],
                 row["bound"],
@@ -158,14 +158,14 @@ def _finish(figure: Figure, panels: Sequence[Axes], rows: Sequence[Row], title: 
 
 
 def finish(figure: Figure, axes: Axes, rows: Sequence[Row], title: str) -> None:
-    """Title, legend, and what must be said beside."""
+    """Add title, legend and notes."""
     figure.suptitle(f"{title}; means, 95 % intervals", fontsize="medium")
-    said = "\n".join(notes(rows))
-    # Tools first, then what is not one.
+    text = "\n".join(notes(rows))
+    # Tools first, then other entries.
     entries = sorted(
         zip(*axes.get_legend_handles_labels(), strict=True), key=lambda entry: isinstance(entry[0], Line2D)
     )
     handles, labels = zip(*entries, strict=True) if entries else ((), ())
     figure.legend(
-        handles, labels, loc="outside lower center", ncols=3, frameon=False, title=said, title_fontsize="small"
+        handles, labels, loc="outside lower center", ncols=3, frameon=False, title=text, title_fontsize="small"
     )

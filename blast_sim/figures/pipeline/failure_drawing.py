@@ -1,4 +1,4 @@
-"""The picture of the pipeline's evaluation in which nodes fail, the ways of failing side by side."""
+"""The figure of failing nodes in the pipeline's evaluation, with a bar per kind of failure."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from blast_sim.base.report import Row
 from blast_sim.figures.drawings import COLORS, GRAY
 
 _GROUP = 0.84
-"""Of the distance between two scenarios, what its bars take."""
+"""Share of the distance between two scenarios that the bars take."""
 _WORDS = {
-    "none": "nobody fails",
+    "none": "no failure",
     "killed": "killed: connections are reset at once",
     "frozen": "frozen: acknowledges, and is silent",
     "vanished": "vanished: link cut, no packet passes",
@@ -57,11 +57,11 @@ def of_failures(figure: Figure, rows: Sequence[Row]) -> None:
 
 
 def _place(row: Row, own: Sequence[Row], scenarios: Sequence[str]) -> tuple[float, float]:
-    """Where the middle of a row's bar is, and how wide it is: as wide as if every scenario had as many ways."""
+    """Return the center and width of a row's bar: as wide as if every scenario had the maximum number of bars."""
     beside = {scenario: [one["way"] for one in own if one["scenario"] == scenario] for scenario in scenarios}
     width = _GROUP / max(map(len, beside.values()))
-    ways = beside[row["scenario"]]
-    return scenarios.index(row["scenario"]) + width * (ways.index(row["way"]) - (len(ways) - 1) / 2), width
+    bars = beside[row["scenario"]]
+    return scenarios.index(row["scenario"]) + width * (bars.index(row["way"]) - (len(bars) - 1) / 2), width
 
 
 def _in_lines(scenario: str) -> str:

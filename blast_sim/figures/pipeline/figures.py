@@ -1,8 +1,9 @@
-"""`blast figures pipeline`: the evaluation of the Kascade paper (section IV) with our pipeline, each picture with its
-figures as CSV.
+"""`blast figures pipeline`: the evaluation of the Kascade paper (section IV) with our pipeline, each figure with its
+data as CSV.
 
-Throughput is size ÷ time, and intervals are the paper's 95 % ones. Its links had 1 Gbit/s and ours are slower, so that
-one machine can be a hundred hosts; what is compared is the share of the link's rate, start-up told beside it.
+Throughput is size ÷ time, with 95 % intervals as in the paper. The paper's links had 1 Gbit/s and ours are slower, so
+that one machine can emulate a hundred hosts; the comparison uses the share of the link's rate, and start-up is given
+separately.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ PAPER = (
     {"scenario": "disk", "megabytes_per_second": 45.0, "from": "Kascade paper, IV-D: 45 MB/s, disks of 83.5 MB/s"},
     {"scenario": "no failure", "megabytes_per_second": 80.0, "from": "Kascade paper, IV-G: 80 MB/s without failure"},
 )
-"""What the paper's text states; its pictures have no figures to read."""
+"""Values from the paper's text; its pictures have no figures to read."""
 SITES = "Each receiver but the first on a site of its own, 16 ms there and back"
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Draw everything, and say what was written. Raises WrongInput, MeasurementFailed, OSError."""
+    """Draw everything, and print the files. Raises WrongInput, MeasurementFailed, OSError."""
     recording = Recording()
     tables = measured(arguments, BENCHMARKS)
     for path in draw(tables, gallery_of(arguments, recording, Origin("figures pipeline"))):
@@ -96,6 +97,6 @@ def _of(rows: Sequence[Row], *scenarios: str) -> list[Row]:
 
 
 def _with_paper(rows: Sequence[Row], scenario: str) -> list[Row]:
-    """What the paper states beside what was measured, if anything was."""
+    """Return the paper's values with the measured ones, if there are any."""
     papers = [{**row, "share": row["megabytes_per_second"] / PAPER_LINK} for row in _of(PAPER, scenario)]
     return [*rows, *papers] if rows else []

@@ -1,4 +1,4 @@
-"""What is drawn of the rows of the pipeline's scenarios: means with halves of their 95 % confidence intervals."""
+"""The rows of pipeline figures: means with halves of their 95 % confidence intervals."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ COLUMNS = (
     "late",
     "left_out",
 )
-"""Those that a row must have; `late` counts runs that were not done within the limit."""
+"""Required columns; `late` counts runs that exceeded the time limit."""
 DISTURBED = 0.1
-"""From here on the share of the machine that others had is told in the picture."""
+"""Share of the machine used by other load from which a note is added."""
 ONE_MACHINE = (
-    "One machine is sender, receivers and network at once: who spends least processor time on a byte is fastest, "
-    "and a copy for each receiver costs no link anything."
+    "One machine is sender, receivers and network at once: the tool with the least CPU time per byte is fastest, "
+    "and a copy for each receiver loads no link."
 )
 ONE_START = (
-    "All hosts start on the processors of one machine, and what is sent to start them goes over these slow links: "
-    "what starting costs is seen better where links are not limited."
+    "All hosts start on the processors of one machine, and start-up traffic uses these slow links: "
+    "start-up costs are clearer with unlimited links."
 )
 
 _KEPT = ("scenario", "section", "tool", "title", "receivers", "rate_mbps", "bytes", "limit_seconds", "late", "left_out")
@@ -68,13 +68,13 @@ def scenario_summary(row: Row) -> Row:
 
 
 def drawn(rows: Iterable[Row]) -> list[Row]:
-    """Those that say something: measured, late, or left out with a reason."""
+    """Return the rows with information: measured, late, or left out with a reason."""
     return [row for row in rows if row["runs"] or row["late"] or row["left_out"] or row["failed"]]
 
 
 def notes(rows: Sequence[Row]) -> list[str]:
-    """What a reader must know of the machine, who was left out, or failed, and whether others used it meanwhile."""
-    # Of who was late with fewer receivers there is a mark in the picture.
+    """Return notes on the machine, on tools that were left out or failed, and on other load."""
+    # A late tool with fewer receivers has a mark in the figure.
     late = {(row["scenario"], row["tool"]) for row in rows if row["late"]}
     sentences = [ONE_START if all(row["rate_mbps"] for row in rows) else ONE_MACHINE]
     sentences += [

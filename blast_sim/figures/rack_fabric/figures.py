@@ -26,7 +26,7 @@ CLAIM_EXPERIMENTS = "fabric-experiments.csv"
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Simulate what is missing, draw everything, and say what was written.
+    """Simulate missing results, draw everything, and print the files.
 
     Raises WrongInput, NoSimulator, NoResult, RunFailed, OSError.
     """

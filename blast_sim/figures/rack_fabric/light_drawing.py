@@ -1,4 +1,4 @@
-"""The picture of the rack fabric beside light: what a multicast in each of three ways takes, and what others suffer."""
+"""The figure that compares the rack fabric with optical multicast: completion, and the effect on unicast."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PALE = 0.35
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How a way is drawn and called. Hollow markers leave those of another way visible that lie at the same place."""
+    """The style of a method. Hollow markers leave markers of other methods at the same place visible."""
 
     color: str
     marker: str
@@ -110,9 +110,9 @@ def _racks(axes: Axes, rows: Sequence[Row]) -> None:
 
 
 def _goodput(rows: Sequence[Row]) -> str:
-    """In words: a line at all or nearly all would show nothing."""
-    least = min(row["unicast_share"] for row in rows)
-    return "all of that arrives" if least > 0.995 else f"at least {least:.0%} of that arrives"
+    """Return the goodput as text: a line at or near 100 percent would show nothing."""
+    minimum = min(row["unicast_share"] for row in rows)
+    return "all of that arrives" if minimum > 0.995 else f"at least {minimum:.0%} of that arrives"
 
 
 def _legend(figure: Figure) -> None:

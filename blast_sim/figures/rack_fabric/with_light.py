@@ -1,9 +1,9 @@
-"""The rack fabric beside light: one source sends 300 MB to all servers of some racks, in three ways.
+"""Comparison of rack fabric and optical multicast: one source sends 300 MB to all servers of some racks, in three ways.
 
-What the paper on rack-fabric multicast could not ask: its fabric copies, light is split, and light may end at the racks
-with the fabric copying inside each of them. Beside the multicast one server of every leaf sends unicast in the same
-lossy class to a server of the next leaf of its rack. Packets are simulated; times of light are those of the flow
-simulator's scenario `fig4`.
+The paper on rack-fabric multicast does not cover this comparison: its fabric copies, optical multicast splits light,
+and optical paths may end at the racks with the fabric copying inside each of them. In addition to the multicast, one
+server of every leaf sends unicast in the same lossy class to a server of the next leaf of its rack. Packets are
+simulated; optical times are those of the flow simulator's scenario `fig4`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from blast_sim.fabric.simulator import Simulator
 from blast_sim.scenarios.loading import find, load
 
 FABRIC, LIGHT, BOTH = "fabric", "light", "light and fabric"
-WAYS = (FABRIC, LIGHT, BOTH)
+METHODS = (FABRIC, LIGHT, BOTH)
 LIGHT_GBPS = (10.0, 100.0)
 
 SERVERS_PER_LEAF = 5
@@ -51,13 +51,13 @@ class Light:
     bytes: float
 
     def seconds(self, gbps: float) -> float:
-        """How long the data takes at this rate."""
+        """Return the transfer time of the data at this rate."""
         return 8.0 * self.bytes / (gbps * 1e9)
 
 
 @dataclass(frozen=True, slots=True)
 class Fabric:
-    """One fabric that joins so many racks, and the seed of what is drawn in it."""
+    """A fabric that joins `racks` racks, and the seed of its random numbers."""
 
     racks: int
     seed: int = 1
@@ -70,7 +70,7 @@ class Fabric:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A fabric with a multicast of so many Gb/s (0: none), with unicast or without."""
+    """A fabric with a multicast at a rate in Gb/s (0: none), with or without unicast."""
 
     fabric: Fabric
     multicast_gbps: float
@@ -99,38 +99,38 @@ class Trial:
 
     @property
     def copied_gbps(self) -> float:
-        """What comes into each fabric to be copied."""
+        """The rate at which each fabric receives data to copy."""
         if self.way == FABRIC:
             return LINE_GBPS
         return self.light_gbps or 0.0 if self.way == BOTH else 0.0
 
     def runs(self, copied: bool, unicast: bool) -> Sequence[Run]:
-        """What is simulated for it: with the multicast or without, with unicast or without."""
+        """Return the simulations of a trial: with or without the multicast, with or without unicast."""
         return [Run(fabric, self.copied_gbps if copied else 0.0, unicast) for fabric in self.fabrics]
 
 
 Results = Mapping[Run, Row]
-"""What the simulator has found for each run."""
+"""The simulation result of each run."""
 
 
 def rows(simulator: Simulator, workers: Workers, kept: Kept) -> list[Row]:
-    """A row for every way, rate of light and number of racks. Raises WrongInput, NoResult, RunFailed, OSError."""
-    wanted = list(trials(RACKS))
-    return rows_of(wanted, simulated(runs_of(wanted), simulator, workers, kept), light_of_figure_four())
+    """Return a row per method, optical rate and number of racks. Raises WrongInput, NoResult, RunFailed, OSError."""
+    selected = list(trials(RACKS))
+    return rows_of(selected, simulated(runs_of(selected), simulator, workers, kept), light_of_figure_four())
 
 
 def trials(racks: Sequence[int]) -> Iterator[Trial]:
     """All three ways, light at each of its rates, to each of these numbers of racks."""
-    for way in WAYS:
+    for way in METHODS:
         for gbps, count in product((None,) if way == FABRIC else LIGHT_GBPS, racks):
             yield Trial(way, gbps, count)
 
 
-def runs_of(wanted: Iterable[Trial]) -> list[Run]:
-    """What has to be simulated, each once. Where nothing is sent nothing is."""
+def runs_of(selected: Iterable[Trial]) -> list[Run]:
+    """Return the simulations without duplicates, and without runs that have no traffic."""
     runs = [
         run
-        for trial in wanted
+        for trial in selected
         for copied, unicast in ((True, True), (True, False), (False, True))
         for run in trial.runs(copied, unicast)
     ]
@@ -147,17 +147,17 @@ def light_of_figure_four() -> Light:
 
     Raises WrongInput, OSError.
     """
-    told = load(find("fig4"))
-    assert told.multicasts is not None, "Figure 4 is about multicasts"
-    set_up = told.light.switching_seconds + recorded(told.network.racks, 1)
-    return Light(set_up, told.multicasts.megabytes * MEGABYTE)
+    figure_four = load(find("fig4"))
+    assert figure_four.multicasts is not None, "Figure 4 is about multicasts"
+    set_up = figure_four.light.switching_seconds + recorded(figure_four.network.racks, 1)
+    return Light(set_up, figure_four.multicasts.megabytes * MEGABYTE)
 
 
 # -------------------------------------------------------------------------------------------------- scenarios
 
 
 def scenario(run: Run) -> Model:
-    """What the simulator takes. Frames of slow light come at its rate over a port of the line's."""
+    """Return the simulator's input. Frames of a slow optical path arrive at its rate over a port of line rate."""
     flows = [*_multicast(run), *(_unicast(run.fabric) if run.unicast else ())]
     title = f"beside light: {run.fabric.racks} racks, {run.multicast_gbps:g} Gb/s, unicast {run.unicast}"
     settings: dict[str, object] = {"warmup_ns": round(WARM_UP_MS * MILLISECOND), "sample_ns": SAMPLE_NS}
@@ -183,11 +183,13 @@ def _unicast(fabric: Fabric) -> Iterator[Model]:
 # ------------------------------------------------------------------------------------------------ measurement
 
 
-def rows_of(wanted: Iterable[Trial], found: Results, light: Light) -> list[Row]:
-    """A row for each trial. `alone` is without what is beside it otherwise: a multicast without unicast, and unicast
-    without a multicast; of light alone there is then nothing in the buffers. `worst` is of the slowest unicast flow.
+def rows_of(selected: Iterable[Trial], found: Results, light: Light) -> list[Row]:
+    """Return a row for each trial.
+
+    `alone` is without other traffic: a multicast without unicast, or unicast without a multicast; an optical multicast
+    alone then leaves the buffers empty. `worst` is the slowest unicast flow.
     """
-    return [_row(trial, found, light) for trial in wanted]
+    return [_row(trial, found, light) for trial in selected]
 
 
 def _row(trial: Trial, found: Results, light: Light) -> Row:
@@ -223,16 +225,16 @@ def _completion(trial: Trial, results: Sequence[Row], light: Light) -> float:
 
 
 def slowest_share(results: Row) -> float:
-    """Frames of the multicast that the slowest server receives, of those that are sent."""
+    """Return the share of multicast frames that the slowest server receives."""
     multicast = results["flows"][0]
     fewest: int = min(one["copies"] for one in multicast["destinations"])
     sent: int = multicast["offered_frames"]
-    # A frame that is on its way at the end of what is counted is not lost.
+    # A frame in transit at the end of the measurement is not lost.
     return min(1.0, (fewest + 1) / sent)
 
 
 def frame_seconds(results: Row) -> float:
-    """How long a frame of the multicast is on its way, on average, to the server for which that is longest."""
+    """Return the longest mean delay of a multicast frame to any server."""
     longest: float = max(one["mean_delay_ns"] for one in results["flows"][0]["destinations"])
     return longest * 1e-9
 
@@ -245,11 +247,11 @@ def fullest_kb(results: Sequence[Row]) -> float:
 
 
 def unicast_share(results: Sequence[Row]) -> float:
-    """Frames of unicast that arrive, of those that are sent."""
+    """Return the share of unicast frames that arrive."""
     flows = list(_unicast_flows(results))
     arrived: int = sum(one["destinations"][0]["copies"] for one in flows)
     sent: int = sum(one["offered_frames"] for one in flows)
-    # Some that arrive at the beginning of what is counted were sent before it.
+    # Some frames that arrive at the beginning of the measurement were sent before it.
     return min(1.0, arrived / sent)
 
 
