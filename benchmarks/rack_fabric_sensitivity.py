@@ -1,6 +1,6 @@
 """Claim: no single parameter that the rack-fabric paper states, over its plausible range, explains the 83 Gb/s of
 Figure 13(a) at 30 Gb/s with synchronization; a sync CAM of at most 8 entries instead of 24 does, and so does a fabric
-whose surrogates do not synchronize. The script prints the table of docs/rack-fabric.md.
+whose surrogates do not synchronize. The script prints the table of docs/explanation/rack-fabric.md.
 
 The results do not depend on the machine. Exit status 1 if the values that explain it differ from those in
 blast_sim/fabric/paper/sensitivity.py:

@@ -47,7 +47,7 @@ from blast_controller.recording.recorder import Recorder
 from blast_controller.recording.retention import Keep
 from blast_controller.rpc.clients.gate import Gate
 from blast_controller.rpc.clients.rates import Rate
-from blast_controller.rpc.condition import no_standby, not_holding
+from blast_controller.rpc.condition import no_standby, not_in_safe_mode
 from blast_controller.rpc.connections.framed_server import FramedServer, Security
 from blast_controller.rpc.connections.server_state import LEVELS, ServerLimits
 from blast_controller.rpc.convert import REFUSALS
@@ -314,7 +314,7 @@ class Daemon:
         """Decide again after holding, as a new start would. Raises Rejected if it does not hold; from a worker."""
         with self._resuming:
             if self.runtime.holding is None:
-                raise not_holding()
+                raise not_in_safe_mode()
             assert self._openflow is not None
             core, forwarding = _core(self._config), self._openflow
             self.runtime.call(

@@ -11,8 +11,8 @@ Neither paper defines which path a search tries first, and results depend on it.
 - `widest`: the path with the most bandwidth left, the lowest index among equals.
 
 `widest` is the default, since it needs no seed and depends on the numbering of hosts only between equal paths; the
-exact search starts from its trees. It is the weakest of the three for FPFR on the random networks of `docs/balanced.md`
-and so flatters whatever is compared with FPFR: a comparison shows all three.
+exact search starts from its trees. It is the weakest of the three for FPFR on the random networks of
+`docs/explanation/balanced-multicast.md` and so flatters whatever is compared with FPFR: a comparison shows all three.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ def request_value(facts: RequestFacts) -> Value:
         "bytes": current.bytes,
         "receivedAt": _seconds(facts.received_at),
         "arrival": facts.arrival,
-        "latestSequence": facts.told,
+        "latestSequence": facts.latest_event,
         **{name: value for name, value in optional.items() if value},
         "parts": [_part(part, facts) for part in facts.parts],
     }

@@ -29,16 +29,16 @@ class Healthy:
 
     def resume(self) -> None:
         """Refuse: it decides. Raises Rejected."""
-        raise not_holding()
+        raise not_in_safe_mode()
 
     def step_down(self) -> None:
         """Refuse: it is alone. Raises Rejected."""
         raise no_standby()
 
 
-def not_holding() -> Rejected:
+def not_in_safe_mode() -> Rejected:
     """Return the rejection of `resume` outside safe mode."""
-    return Rejected("not_holding", "The controller is not in safe mode.")
+    return Rejected("not_in_safe_mode", "The controller is not in safe mode.")
 
 
 def no_standby() -> Rejected:

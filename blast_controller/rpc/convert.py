@@ -178,7 +178,7 @@ def status(request: RequestFacts, look: Look, reasons: Reasons, max_margins: int
         bytes=current.bytes,
         ageMs=round((now - request.received_at) * 1000),
         parts=[_part(request.current.key, part, reasons(part), now, max_margins) for part in request.parts],
-        latestSequence=request.told,
+        latestSequence=request.latest_event,
         staleMs=stale(look),
         journalSequence=look.sequence,
     )

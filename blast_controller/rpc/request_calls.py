@@ -129,7 +129,7 @@ def extend(
     def work(context: CoreContext) -> Future[ttypes.RequestStatus]:
         context.check_leader()
         request = found(context, client, key)
-        name, before = request.current.id, request.told
+        name, before = request.current.id, request.latest_event
         if progress is not None:
             context.take(ProgressReported(name, *progress))
             return context.when_decided(lambda: status_of(context, name))

@@ -41,7 +41,7 @@ def as_json(answer: Answer) -> dict[str, object]:
         "fabrics": [_fabric(candidate) for candidate in answer.fabrics],
         "chosen": _fabric(answer.chosen) | {"bill": _bill(answer.chosen.bill)},
         "next": [
-            {"what": piece.what, "price": piece.price, "watts": piece.watts, "served_gain": piece.gain}
+            {"item": piece.what, "price": piece.price, "watts": piece.watts, "served_gain": piece.gain}
             for piece in answer.next_pieces
         ],
         "light": {
@@ -66,7 +66,7 @@ def as_json(answer: Answer) -> dict[str, object]:
 
 
 def _bill(bought: Bill) -> list[dict[str, object]]:
-    return [{"what": one.what, "count": one.count, "price": one.price, "watts": one.watts} for one in bought.lines]
+    return [{"item": one.what, "count": one.count, "price": one.price, "watts": one.watts} for one in bought.lines]
 
 
 def _fabric(candidate: Candidate) -> dict[str, object]:

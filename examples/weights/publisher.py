@@ -7,8 +7,8 @@ To release version 17, move its file to releases/17.safetensors. Each line of ho
 the same host: `r2h1=10.0.0.2:9095 10.0.0.2:8080`. The publisher reads the file in every round and requests from each
 worker its newest version. It therefore keeps no state about workers that restarted empty, failed or were added. One
 broadcast goes to all workers without the newest version; a worker that failed last time gets a broadcast of its own,
-after a pause, so that it delays no other. The publisher prints each broadcast as a JSON line. docs/application.md
-describes $BLAST_CONTROLLER, $BLAST_SECRET_FILE and the other variables.
+after a pause, so that it delays no other. The publisher prints each broadcast as a JSON line.
+docs/tutorials/first-application.md describes $BLAST_CONTROLLER, $BLAST_SECRET_FILE and the other variables.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""docs/quickstart.md, "By hand", typed word for word: in two terminals, but for where files lie in /tmp."""
+"""docs/tutorials/quickstart.md, "By hand", typed word for word: in two terminals, but for where files lie in /tmp."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.integration.test_lab_prompt import PROMPT, Terminal, ended_with_its_l
 pytestmark = pytest.mark.lab
 
 ROOT = Path(__file__).resolve().parents[2]
-GUIDE = (ROOT / "docs" / "quickstart.md").read_text()
+GUIDE = (ROOT / "docs" / "tutorials" / "quickstart.md").read_text()
 BLAST = Path(sys.executable).with_name("blast")
 
 

@@ -2,7 +2,7 @@
 
 In the paper a rack's uplink carries a tenth of what its servers do (10:1), or all of it (non-blocking), and every
 server talks to 6 or 80 of 120 racks; here the networks are the same, and there are 2 or 4 of 6 racks. Readings of what
-the paper leaves open are those of docs/researcher.md.
+the paper leaves open are those of docs/how-to/sweeps.md.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,8 @@
 """A pipeline hop by hop, from section III of the Kascade paper: a node passes a chunk on when it has the whole of it.
 
 A chunk is over hop h one chunk's time after it is over hop h - 1 and the chunk before it is over hop h; chunks are the
-blocks of our transport (docs/protocol.md). Where nothing changes with time, a hop has the fair rate of its own flow.
+blocks of our transport (docs/reference/wire-protocol.md). Where nothing changes with time, a hop has the fair rate of
+its own flow.
 """
 
 from collections.abc import Sequence

@@ -225,11 +225,11 @@ def by_the_guides() -> None:
         run("userdel", user)
     # The guides are for people with a home directory that they can write to.
     os.environ["HOME"] = "/srv"
-    script = ["set -e", *without_packages("operator.md")]
+    script = ["set -e", *without_packages("how-to/operate.md")]
     script += ["/opt/blast/bin/blast controller example-config > /etc/blast/blast.toml"]
     script += ["runuser -u blast -- /opt/blast/bin/blast controller check --config /etc/blast/blast.toml"]
     run("bash", "-c", "\n".join(script))
-    run("bash", "-c", "\n".join(["set -e", *without_packages("agent.md")]))
+    run("bash", "-c", "\n".join(["set -e", *without_packages("how-to/agents.md")]))
     run("runuser", "-u", "blast", "--", "/opt/blast/bin/blast", "controller", "check", "--config", str(CONTROLLER))
     held("controller and agent installed on one machine by the two guides, and both checks pass as written")
 

@@ -187,8 +187,10 @@ def image(core: Core) -> str:
 
 def check_history(request: Request) -> None:
     """Granted, changed, revoked, granted again, … and in the end ended."""
-    assert [e.sequence for e in request.events] == list(range(request.told - len(request.events) + 1, request.told + 1))
-    if len(request.events) == request.told:
+    assert [e.sequence for e in request.events] == list(
+        range(request.latest_event - len(request.events) + 1, request.latest_event + 1)
+    )
+    if len(request.events) == request.latest_event:
         for part in request.parts:
             check_part_history(part, [e for e in request.events if e.part == part.index])
 

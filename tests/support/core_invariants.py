@@ -319,7 +319,7 @@ class Invariants:
             request = self.core.requests.get(key)
             for sequence, event in told.items() if request else ():
                 assert request is not None
-                kept = request.events[0].sequence if request.events else request.told + 1
+                kept = request.events[0].sequence if request.events else request.latest_event + 1
                 assert sequence < kept or request.events[sequence - kept : sequence - kept + 1] == [event]
                 assert sequence >= kept or len(request.events) == self.core.settings.max_events
         for key in [key for key in self.accepted if key not in self.core.requests]:

@@ -1,4 +1,4 @@
-"""docs/agent.md: what it lists is what there is; test_operator_guide.py tries its commands."""
+"""docs/how-to/agents.md: what it lists is what there is; test_operator_guide.py tries its commands."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from blast_transport.agent.settings import Settings, parse
 from blast_transport.store.file_names import DEEPEST, LONGEST_NAME, PARTIAL_PREFIX
 
 ROOT = Path(__file__).resolve().parents[2]
-GUIDE = (ROOT / "docs" / "agent.md").read_text()
+GUIDE = (ROOT / "docs" / "how-to" / "agents.md").read_text()
 
 
 def test_every_reason_of_a_refusal_is_explained():

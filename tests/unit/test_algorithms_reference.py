@@ -76,7 +76,7 @@ def reached() -> set[str]:
 
 
 def test_what_only_tests_use_is_in_the_tests() -> None:
-    """But for what researchers are told of: `docs/balanced.md` names the graphs of NetworkX."""
+    """But for what researchers are told of: `docs/explanation/balanced-multicast.md` names the graphs of NetworkX."""
     packages = {name for name in modules() if hasattr(importlib.import_module(name), "__path__")}
     assert set(modules()) - packages - reached() == {"algorithms.balanced.graphs"}
 

@@ -26,7 +26,7 @@ def test_every_benchmark_has_a_row_with_all_columns():
     assert all(len(cells) == 7 and all(cells) for cells in rows())
 
 
-@pytest.mark.parametrize("page", [*sorted((ROOT / "docs").glob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
+@pytest.mark.parametrize("page", [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
 def test_scripts_that_a_document_names_exist(page):
     for name in re.findall(r"benchmarks/([\w/]+\.py)", page.read_text()):
         assert (BENCHMARKS / name).exists(), name

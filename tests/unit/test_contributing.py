@@ -11,7 +11,10 @@ from blast_client.version import VERSION
 from blast_transport.wire import codec
 
 ROOT = Path(__file__).resolve().parents[2]
-GUIDES = [ROOT / name for name in ("CONTRIBUTING.md", "docs/architecture.md", "CHANGELOG.md", "docs/glossary.md")]
+GUIDES = [
+    ROOT / name
+    for name in ("CONTRIBUTING.md", "docs/explanation/architecture.md", "CHANGELOG.md", "docs/reference/glossary.md")
+]
 PLACEHOLDERS = ("NAME", "SEED", "…")
 BELOW = [
     ROOT,
@@ -46,7 +49,12 @@ def test_every_file_that_is_named_is_there(guide: Path) -> None:
     for path in sorted(named):
         pattern = path.replace("../", "").removeprefix("core/")
         folders = [*BELOW, *(folder for folder in (ROOT / "blast_controller" / "core").iterdir() if folder.is_dir())]
-        folders += [ROOT / "docs", ROOT / "blast_transport" / "store", ROOT / "blast_controller" / "openflow"]
+        folders += [
+            ROOT / "docs",
+            *(ROOT / "docs").iterdir(),
+            ROOT / "blast_transport" / "store",
+            ROOT / "blast_controller" / "openflow",
+        ]
         folders += [ROOT / "requirements", ROOT / "thrift", ROOT / "blast_transport" / "session"]
         if not any(list(folder.glob(pattern)) for folder in folders):
             missing.append(path)
@@ -67,10 +75,12 @@ def test_the_changelog_and_the_citation_name_the_version() -> None:
 
 
 def test_the_architecture_is_one_page() -> None:
-    assert len((ROOT / "docs" / "architecture.md").read_text().splitlines()) <= 100
+    assert len((ROOT / "docs" / "explanation" / "architecture.md").read_text().splitlines()) <= 100
 
 
 def test_the_glossary_has_one_line_for_each_word_in_order() -> None:
-    rows = re.findall(r"^\| ([^|]+) \|.*\|.*\|.*\|$", (ROOT / "docs" / "glossary.md").read_text(), re.MULTILINE)[2:]
+    rows = re.findall(
+        r"^\| ([^|]+) \|.*\|.*\|.*\|$", (ROOT / "docs" / "reference" / "glossary.md").read_text(), re.MULTILINE
+    )[2:]
     words = [row.lower() for row in rows]
     assert len(words) > 75 and words == sorted(set(words))

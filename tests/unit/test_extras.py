@@ -54,7 +54,7 @@ def sources() -> Iterator[Path]:
 
 
 def guides() -> list[Path]:
-    return [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    return [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def calls_of(file: Path, *names: str) -> Iterator[ast.Call]:

@@ -164,7 +164,7 @@ def test_a_panel_is_a_picture_and_a_table(tmp_path: Path) -> None:
     assert len(read) == len(rows)
 
 
-GUIDE = (Path(__file__).parents[2] / "docs" / "rack-fabric.md").read_text().splitlines()
+GUIDE = (Path(__file__).parents[2] / "docs" / "explanation" / "rack-fabric.md").read_text().splitlines()
 
 
 def cells_below(head: str) -> list[list[str]]:

@@ -496,7 +496,7 @@ def test_the_fabric_tells_what_to_know_of_the_controller(lab):
     assert now(lab.handler.fabric(CLIENT)).warnings is None
     with pytest.raises(ttypes.Rejected) as refusal:
         lab.handler.resume(CLIENT)
-    assert refusal.value.code == "not_holding"
+    assert refusal.value.code == "not_in_safe_mode"
 
 
 def test_elements_and_quarantine(lab):

@@ -110,7 +110,7 @@ REQUESTS = st.builds(
     current=CONTENTS,
     received_at=st.just(NOW),
     parts=st.lists(PARTS, min_size=1, max_size=3),
-    told=st.integers(0, 10**6),
+    latest_event=st.integers(0, 10**6),
     attached=st.booleans(),
 )
 

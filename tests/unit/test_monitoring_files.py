@@ -72,12 +72,12 @@ def test_the_dashboard_is_what_its_rows_say():
 
 
 def test_every_alert_links_a_section_of_the_operators_guide():
-    titles = re.findall(r"^#+ (.+)$", (ROOT / "docs" / "operator.md").read_text(), re.MULTILINE)
+    titles = re.findall(r"^#+ (.+)$", (ROOT / "docs" / "how-to" / "operate.md").read_text(), re.MULTILINE)
     anchors = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
     alerts = yaml.safe_load((MONITORING / "alerts.yml").read_text())["groups"][0]["rules"]
     for alert in alerts:
         file, _, anchor = alert["annotations"]["runbook_url"].partition("#")
-        assert file == "docs/operator.md" and anchor in anchors, alert["alert"]
+        assert file == "docs/how-to/operate.md" and anchor in anchors, alert["alert"]
         assert alert["labels"]["severity"] in ("page", "ticket")
 
 

@@ -1,4 +1,4 @@
-"""Every command in docs/operator.md and docs/agent.md is one that `blast` takes; every key and field is there."""
+"""Every command in the guides of operators and agents is one that `blast` takes; every key and field is there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from blast_controller.ops.activity import request_line
 from tests.support.declared_commands import declared_commands
 
 ROOT = Path(__file__).resolve().parents[2]
-GUIDE = (ROOT / "docs" / "operator.md").read_text()
+GUIDE = (ROOT / "docs" / "how-to" / "operate.md").read_text()
 NAMED_ONLY = {"blast request", "blast quarantine", "blast release", "blast element quarantine", "blast element release"}
 """Commands that a sentence names without their operands."""
 SHELL = re.compile(r"\s(>>?|\|)\s.*$")
@@ -30,7 +30,8 @@ def commands(guide: str, pattern: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("guide", "pattern", "fewest"), [("operator.md", r"blast ", 20), ("agent.md", r"blast [a-z]+ [a-z]", 3)]
+    ("guide", "pattern", "fewest"),
+    [("how-to/operate.md", r"blast ", 20), ("how-to/agents.md", r"blast [a-z]+ [a-z]", 3)],
 )
 def test_every_command_is_taken(guide, pattern, fewest):
     parser, found = build_parser(declared_commands()), commands(guide, pattern)

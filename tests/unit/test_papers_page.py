@@ -1,5 +1,5 @@
-"""docs/papers.md: every claim has a verdict and whatever shows it is there: tests by name, benchmarks and commands with
-their options, files of figures.
+"""docs/explanation/papers.md: every claim has a verdict and whatever shows it is there: tests by name, benchmarks and
+commands with their options, files of figures.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.support.declared_commands import declared_commands
 from tests.support.named_tests import missing_tests
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = ROOT / "docs" / "papers.md"
+PAGE = ROOT / "docs" / "explanation" / "papers.md"
 HEAD = ["§", "claim", "verdict", "evidence", "result"]
 VERDICTS = {"reproduced", "not reproduced", "calibrated", "assumed", "out of scope", "refuted"}
 PAPERS = ("Blast", "Kascade", "Balanced multicasting", "Rack fabric")

@@ -1,4 +1,4 @@
-"""Pipeline messages: each decodes to what was encoded, and matches its row in docs/protocol.md."""
+"""Pipeline messages: each decodes to what was encoded, and matches its row in docs/reference/wire-protocol.md."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_texts_are_cut_between_characters() -> None:
     assert Decoder().feed(b"") is None
 
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "protocol.md").read_text()
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "wire-protocol.md").read_text()
 SECTION = PAGE[PAGE.index("## The pipeline") : PAGE.index("## Trees")]
 ROWS = {
     int(number): (name, re.findall(r"\b(u8|u16|u32|u64|\d+ bytes)\b", body.partition(":")[0]))

@@ -300,7 +300,7 @@ def test_a_plan_for_a_family_repeats(blast):
     assert results_of(again[1]) == answer
     assert answer["chosen"]["served"] >= 0.95 * max(fabric["served"] for fabric in answer["fabrics"])
     assert answer["chosen"]["price"] == sum(line["price"] for line in answer["chosen"]["bill"])
-    assert {piece["what"] for piece in answer["next"]} >= {"a 1:4 splitter", "an optical port at every rack"}
+    assert {piece["item"] for piece in answer["next"]} >= {"a 1:4 splitter", "an optical port at every rack"}
     told = blast(*arguments[:-1])[1]
     assert "none: no rack repeats a multicast that the listed splitters can serve." in told
     assert "none is proposed" in told

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.support.named_tests import ROOT, missing_tests
 
-DOCUMENTS = {"operator", "agent", "protocol"}
+DOCUMENTS = {"how-to/operate", "how-to/agents", "reference/wire-protocol"}
 MAX_PROMISES = 80
 PROMISES: list[dict[str, Any]] = tomllib.loads((ROOT / "tests" / "promises.toml").read_text())["promise"]
 

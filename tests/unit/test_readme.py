@@ -22,7 +22,7 @@ from tests.support.runtime import Running, running
 from tests.support.transport_hosts import agent
 
 README = Path(__file__).parents[2] / "README.md"
-GUIDE = README.parent / "docs" / "application.md"
+GUIDE = README.parent / "docs" / "tutorials" / "first-application.md"
 
 
 def programs(text: Path) -> list[str]:

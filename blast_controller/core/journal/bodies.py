@@ -57,7 +57,7 @@ def request_body(request: Request) -> Body:
         "current": _fields_of(request.current),
         "attached": request.attached,
         "parts": [_part_body(part) for part in request.parts],
-        "told": request.told,
+        "latest_event": request.latest_event,
     }
 
 
@@ -66,7 +66,7 @@ def load_request(body: Body, now: float) -> Request:
     parts = [_load_part(part) for part in body["parts"]]
     request = Request(_load_content(body["content"]), _load_content(body["current"]), now, parts)
     request.attached = bool(body["attached"])
-    request.told = body["told"]
+    request.latest_event = body["latest_event"]
     request.ended_at = now if request.state.final else None
     return request
 

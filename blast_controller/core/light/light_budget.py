@@ -155,7 +155,7 @@ class LightBudget:
         return tuple(sorted(found, key=lambda margin: margin.smaller))
 
 
-def told(refusal: Refusal) -> str:
+def described(refusal: Refusal) -> str:
     """Return a refusal as a clause that names the receiver, the element and both margins."""
     if refusal.binding is None:
         return refusal.sentence

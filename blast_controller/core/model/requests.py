@@ -167,7 +167,7 @@ class Part:
 class Request:
     """A request with its state. `content` is the client's original request, to recognize a repetition.
 
-    `told` counts all events, of which `events` are the latest; `arrival` numbers the requests of this process.
+    `latest_event` counts all events, of which `events` are the latest; `arrival` numbers the requests of this process.
     """
 
     content: MulticastRequest
@@ -175,7 +175,7 @@ class Request:
     received_at: float
     parts: list[Part]
     events: list[RequestEvent] = field(default_factory=list)
-    told: int = 0
+    latest_event: int = 0
     attached: bool = False
     vanished_at: float | None = None
     ended_at: float | None = None

@@ -9,7 +9,7 @@ from algorithms.scheduling.job import PartName
 from algorithms.scheduling.selection import Start
 from blast_controller.core.lifecycle.endings import Endings
 from blast_controller.core.lifecycle.grants import Grants
-from blast_controller.core.light.light_budget import told
+from blast_controller.core.light.light_budget import described
 from blast_controller.core.model.errors import Rejected
 from blast_controller.core.model.part_states import PartEvent, PartState
 from blast_controller.core.model.requests import Part, Request
@@ -76,7 +76,7 @@ class Refusals:
         except Rejected as never:
             self._endings.end(request, part, PartEvent.GIVEN_UP, never.sentence, now)
             return True
-        self._table.explain(request, part, f"with the free resources {told(refusal)}")
+        self._table.explain(request, part, f"with the free resources {described(refusal)}")
         return False
 
 

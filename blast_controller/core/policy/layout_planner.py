@@ -9,7 +9,7 @@ from algorithms.leaf_assignment import Refusal
 from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.light.forwarding import forwards_for
 from blast_controller.core.light.layout import Layout
-from blast_controller.core.light.light_budget import told
+from blast_controller.core.light.light_budget import described
 from blast_controller.core.light.light_tree import LightTree, prune
 from blast_controller.core.light.static_tree import StaticLight, covers, light_of
 from blast_controller.core.model.errors import Rejected
@@ -53,7 +53,8 @@ class LayoutPlanner:
         refusal = self._planner.refusal(root, racks, most) if racks else None
         if refusal is not None:
             raise Rejected(
-                "power_budget", f"No tree of this fabric meets the power budget of every receiver: {told(refusal)}."
+                "power_budget",
+                f"No tree of this fabric meets the power budget of each receiver: {described(refusal)}.",
             )
 
     def mended(self, tree: LightTree, outputs: Collection[int]) -> LightTree | None:
@@ -125,7 +126,8 @@ class LayoutPlanner:
         if isinstance(found, Refusal):
             self.check_light(request, request.receivers, None)
             raise Rejected(
-                "no_resources", f"No tree of free resources meets the power budget of every receiver: {told(found)}."
+                "no_resources",
+                f"No free tree meets the power budget of every receiver: {described(found)}.",
             )
         if found is None:
             raise Rejected(

@@ -17,7 +17,7 @@ from algorithms.power_budget import Certificate
 from algorithms.splitter_tree import choose_splitters
 from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.light.budgeted_tree import TreeEnds
-from blast_controller.core.light.light_budget import LightBudget, told
+from blast_controller.core.light.light_budget import LightBudget, described
 from blast_controller.core.light.light_tree import LightTree, build, good_outputs, grow, rehang
 from blast_controller.core.model.errors import Rejected
 from blast_controller.core.model.fabric import Fabric, OpticalPort, Splitter, rack_of
@@ -169,7 +169,7 @@ class TreePlanner:
                 return found
             short += [found] if found is not None else []
         if short:
-            clause = told(Refusal(short[0].sentence, short[0]))
+            clause = described(Refusal(short[0].sentence, short[0]))
             raise Rejected(
                 "power_budget", f"No free output of the light tree meets the power budget of the new racks: {clause}."
             )

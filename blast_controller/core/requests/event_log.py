@@ -27,8 +27,8 @@ class EventLog:
         self._dropped: dict[_Name, None] = {}
 
     def append(self, request: Request, event: RequestEvent) -> None:
-        """Append an event, which has the number `told` + 1."""
-        request.told = event.sequence
+        """Append an event, which has the number `latest_event` + 1."""
+        request.latest_event = event.sequence
         request.events.append(event)
         self._new[request.current.id, event.sequence] = event
         self._trim(request)

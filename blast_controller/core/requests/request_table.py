@@ -143,7 +143,7 @@ class RequestTable:
 
     def publish(self, request: Request, part: Part, kind: EventKind, **more: Any) -> None:
         """Append an event to a request and notify clients that wait for it."""
-        event = RequestEvent(request.told + 1, kind, part.index, **more)
+        event = RequestEvent(request.latest_event + 1, kind, part.index, **more)
         self.log.append(request, event)
         self.touched[request.current.id] = kind.value
         self._outbox.publish(Publish(request.current.id, event, last=request.state.final))

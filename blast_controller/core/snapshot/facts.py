@@ -35,12 +35,12 @@ class PartFacts(NamedTuple):
 
 
 class RequestFacts(NamedTuple):
-    """A request; times on the core's clock; `told` counts its events, `arrival` is its number in order of arrival."""
+    """A request; times on the core's clock; `latest_event` counts events, `arrival` numbers requests as they arrive."""
 
     current: MulticastRequest
     received_at: float
     arrival: int
-    told: int
+    latest_event: int
     state: PartState
     parts: tuple[PartFacts, ...]
 
@@ -53,7 +53,9 @@ class RequestFacts(NamedTuple):
 def request_facts(request: Request) -> RequestFacts:
     """Return a request as it is now."""
     parts = tuple(_part_facts(part) for part in request.parts)
-    return RequestFacts(request.current, request.received_at, request.arrival, request.told, request.state, parts)
+    return RequestFacts(
+        request.current, request.received_at, request.arrival, request.latest_event, request.state, parts
+    )
 
 
 def _part_facts(part: Part) -> PartFacts:

@@ -1,7 +1,7 @@
 """The statements of the paper on rack-fabric multicast as predicates of simulation results, with our verdicts.
 
-`Claim.verdict` is the judgment in docs/rack-fabric.md. The predicate guards it: it must hold for a claim that is
-reproduced, calibrated or assumed, and fail for one that is not reproduced.
+`Claim.verdict` is the judgment in docs/explanation/rack-fabric.md. The predicate guards it: it must hold for a claim
+that is reproduced, calibrated or assumed, and fail for one that is not reproduced.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ MISSING = "missing"
 
 
 def claim_rows(checked: Sequence[CheckedClaim]) -> list[Row]:
-    """Return a row for each claim, as in fabric-claims.csv and in the table of docs/rack-fabric.md."""
+    """Return a row for each claim, as in fabric-claims.csv and in the table of docs/explanation/rack-fabric.md."""
     names = _names([one.claim.figure for one in checked])
     return [
         {

@@ -27,7 +27,7 @@ _LABELS = {
     "exact": "exact: the theoretical maximum",
 }
 _SHARE_LABELS = {
-    "balanced_at_least_all": "balanced ≥ all\nothers (cases)",
+    "balanced_not_below_others": "balanced ≥ all\nothers (cases)",
     "balanced_above_all": "balanced > all\nothers (cases)",
     "balanced_above_all_at_every_root": "… at every root\n(networks)",
     "fpfr_below_single": "FPFR < a single\ntree (cases)",

@@ -32,7 +32,7 @@ EQUAL = 1e-6
 
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 SHARES = (
-    "balanced_at_least_all",
+    "balanced_not_below_others",
     "balanced_above_all",
     "balanced_above_all_at_every_root",
     "fpfr_below_single",
@@ -88,7 +88,7 @@ def _claim_shares(rows: Sequence[Row], order: str) -> Row:
     gains = balanced / fpfrs - 1
     row: Row = {"order": order, "networks": len(balanced), "cases": balanced.size}
     row |= {
-        "balanced_at_least_all": float((balanced >= others * (1 - EQUAL)).mean()),
+        "balanced_not_below_others": float((balanced >= others * (1 - EQUAL)).mean()),
         "balanced_above_all": float(above.mean()),
         "balanced_above_all_at_every_root": float(above.all(axis=1).mean()),
         "fpfr_below_single": float(below.mean()),

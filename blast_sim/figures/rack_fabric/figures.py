@@ -55,4 +55,6 @@ def run(arguments: argparse.Namespace) -> None:
     sys.stdout.write("".join(f"{path}\n" for path in written))
     other = sum(not claim.expected for claim in claims) + sum(not one.expected for one in experiments)
     if other:
-        raise NoResult(f"{other} rows differ from their verdict in docs/rack-fabric.md: see as_expected in {folder}")
+        raise NoResult(
+            f"{other} rows differ from their verdict in docs/explanation/rack-fabric.md: see as_expected in {folder}"
+        )

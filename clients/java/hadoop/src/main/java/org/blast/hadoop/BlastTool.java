@@ -23,7 +23,7 @@ public final class BlastTool extends Configured implements Tool {
   static final int PARTLY = 3;
 
   private static final String USE =
-      "push [-D NAME=VALUE]… [--to HOST,…] [--json] FILE…, or remove [the same] URI…; see docs/hadoop.md";
+      "push [-D NAME=VALUE]… [--to HOST,…] [--json] FILE…, or remove [the same] URI…; see docs/how-to/hadoop.md";
   private static final Gson GSON = new GsonBuilder().disableHtmlEscaping().create();
 
   private final String verb;

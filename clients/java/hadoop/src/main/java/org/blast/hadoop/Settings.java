@@ -8,7 +8,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import org.apache.hadoop.conf.Configuration;
 
-/** What Hadoop's configuration says of Blast: docs/hadoop.md has all of it. */
+/** What Hadoop's configuration says of Blast: docs/how-to/hadoop.md has all of it. */
 final class Settings {
   static final String COMMAND = "blast.command";
   static final String FOLDER_NAME = "blast.folder.name";

@@ -85,7 +85,7 @@ record PluginSettings(
     for (String setting : new TreeSet<>(conf.keySet())) {
       String name = setting.startsWith(PREFIX) ? setting.substring(PREFIX.length()) : "enabled";
       if (!PASSED_ON.containsKey(name) && !OTHERS.contains(name)) {
-        throw new SwitchedOff("there is no setting " + setting + ": see docs/spark.md for those that there are");
+        throw new SwitchedOff("there is no setting " + setting + ": see docs/how-to/spark.md for those that there are");
       }
     }
   }
