@@ -1,4 +1,4 @@
-"""What reaches an agent from outside: whatever it is, nothing is opened outside the folders, and errors are typed."""
+"""Fuzz tests of an agent's input: nothing is opened outside the folders, and every error is typed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ KINDS = st.sampled_from(["file", "command", "memory"])
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with links up, out and in circles, and beside it something that must stay as it is."""
+    """Create a folder with links up, out and in circles, and a file beside it that must not change."""
     top = tmp_path_factory.mktemp("agent")
     inside = top / "in"
     (inside / "a" / "b").mkdir(parents=True)
@@ -71,7 +71,7 @@ def permissions(tree: Path) -> Permissions:
 
 
 def allowed(permissions: Permissions, kind: str, name: str, **more: str) -> Allowed | None:
-    """What is allowed, or None where it is refused in one line."""
+    """Return the permission, or None if it is refused in one line."""
     try:
         return permissions.allow(kind, name, **more)
     except (NotAllowedError, UnsafeNameError) as error:
@@ -117,7 +117,7 @@ def test_anything_is_allowed_or_refused(
     found = allowed(permissions, kind, name, folder=folder, file=file)
     if isinstance(found, AllowedFile):
         found.close()
-    # Whoever measures the tests' folders opens one for a moment.
+    # A coverage tool may open a file in the tests' folders for a moment.
     eventually(lambda: not any(link.startswith(str(tree)) for link in open_descriptors()), "nothing of it left open")
 
 
@@ -147,7 +147,7 @@ VALUES = ["true", "-1", "0", "1e400", "nan", "'x'", "''", "'/'", "[]", "[1]", "{
 
 
 def mutation(rng: random.Random, text: str) -> str:
-    """A configuration with a few lines or characters changed."""
+    """Return a configuration with a few lines or characters changed."""
     lines = text.splitlines() or [""]
     for _ in range(rng.choice([1, 1, 2, 4])):
         at = rng.randrange(len(lines))
@@ -167,12 +167,12 @@ def mutation(rng: random.Random, text: str) -> str:
 
 
 def garbage(rng: random.Random) -> str:
-    """Lines of configurations in any order."""
+    """Return lines of configurations in any order."""
     return "\n".join(rng.choice(LINES) for _ in range(rng.randint(0, 9)))
 
 
 def check(_: random.Random, text: str) -> str:
-    """Settings, or one sentence."""
+    """Check that the text yields settings, or one sentence."""
     try:
         found = parse(text)
     except SettingsError as error:
@@ -190,7 +190,7 @@ def test_settings_are_understood_or_refused_in_a_sentence() -> None:
         assert run.outcomes[outcome] > run.inputs // 100, run.outcomes
 
 
-# ------------------------------------------------------------------------------------- what strangers say first
+# ---------------------------------------------------------------------------------- first messages of unknown peers
 
 HELLO = Hello(session=7, size=None, segment_size=1456, block_segments=44, suite="sha256", kind="file", name="a/b")
 FIRST = [
@@ -202,7 +202,7 @@ FIRST = [
 
 
 def bytes_changed(rng: random.Random, data: bytes) -> bytes:
-    """Changed as anything is, or in a digit; most often the frame still says its own length."""
+    """Return the data mutated at random or in a digit; the frame usually keeps its own length."""
     changed = bytearray(mutated(rng, data, (0, 1, 34, 125, 0x7F, 0xFF)) if rng.random() < 0.7 else data)
     if digits := [place for place, byte in enumerate(changed) if 48 <= byte < 58]:
         changed[rng.choice(digits)] = rng.choice(b"0123456789-")
@@ -212,12 +212,12 @@ def bytes_changed(rng: random.Random, data: bytes) -> bytes:
 
 
 def noise(rng: random.Random) -> bytes:
-    """A frame's head with anything behind it."""
+    """Return a frame's head with random bytes behind it."""
     return rng.choice(FIRST)[: FRAME.size] + rng.randbytes(rng.randrange(80))
 
 
 def check_first(_: random.Random, data: bytes) -> str:
-    """A first message, nothing, or one error; and nothing is read of what follows it."""
+    """Check that data yields a first message, nothing, or one error, and that later bytes are not read."""
     near, far = socket.socketpair()
     with near, far:
         near.sendall(data + b"FOLLOWS")
@@ -247,7 +247,7 @@ def test_first_messages_are_understood_or_refused_and_not_a_byte_more_is_read() 
 
 
 def told(handshake: AgentHandshake | ClientHandshake, data: bytes, step: int) -> str:
-    """How a handshake ends that is told this, `step` bytes at a time."""
+    """Return the result of a handshake that receives `data`, `step` bytes at a time."""
     try:
         while data and handshake.expected_bytes:
             count = min(step, handshake.expected_bytes)

@@ -147,7 +147,7 @@ LINES = [line for text in WHOLE for line in text.splitlines()]
 
 
 def mutation(rng: random.Random, text: str) -> str:
-    """A configuration with a few characters, words or lines changed."""
+    """Return a configuration with a few characters, words or lines changed."""
     lines = text.splitlines() or [""]
     for _ in range(rng.choice([1, 1, 1, 2, 2, 4])):
         at = rng.randrange(len(lines))
@@ -177,7 +177,7 @@ def mutation(rng: random.Random, text: str) -> str:
 
 
 def garbage(rng: random.Random) -> str:
-    """Pieces of TOML in any order, or any characters."""
+    """Return pieces of TOML in any order, or any characters."""
     if rng.random() < 0.01:
         return "x = " + rng.choice(["[", "{ y = ", "1"]) * rng.choice([10, 5000])
     if rng.random() < 0.1:
@@ -188,7 +188,7 @@ def garbage(rng: random.Random) -> str:
 
 
 def check(rng: random.Random, text: str) -> str:
-    """A configuration that can be used, or one sentence."""
+    """Check that the text yields a usable configuration, or one sentence."""
     try:
         config = parse(text) if rng.random() > 0.01 else from_file(rng, text)
     except ConfigError as error:
@@ -203,7 +203,7 @@ def check(rng: random.Random, text: str) -> str:
 
 
 def from_file(rng: random.Random, text: str) -> Config:
-    """The same from a file, which may be none, or no text."""
+    """Check the same with a file, which may be missing or binary."""
     with TemporaryDirectory() as directory:
         path = Path(directory) / "blast.toml"
         if rng.random() < 0.9:

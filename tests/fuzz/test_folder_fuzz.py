@@ -1,4 +1,4 @@
-"""Whatever comes as a folder's table: one that is safe and means what was sent, or a typed refusal."""
+"""Fuzz tests of folder tables: the result is a safe table with the sent content, or a typed refusal."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NAMES = [b"a", b"d", b"d/f", b"..", b"../x", b"/etc/passwd", b"d/../..", b"\xff"
 
 
 def changed(rng: random.Random, data: bytes) -> bytes:
-    """Some bytes changed, with a head that tells the new length more often than not."""
+    """Return the data with some bytes changed, usually with a head that has the new length."""
     stream = bytearray(mutated(rng, data, (0, 1, 2, 0x2E, 0x2F, 0xFF), NAMES))
     if len(stream) >= HEAD_BYTES and rng.random() < 0.7:
         struct.pack_into("<I", stream, HEAD_BYTES - 4, len(stream) - HEAD_BYTES)
@@ -48,7 +48,7 @@ def changed(rng: random.Random, data: bytes) -> bytes:
 
 
 def invented(rng: random.Random) -> bytes:
-    """Entries of the right form with nonsense in them."""
+    """Return entries of the right form with random content."""
     body, count = b"", rng.randrange(5)
     for _ in range(count):
         path, target = rng.choice(NAMES), rng.choice([b"", b"", rng.choice(NAMES)])

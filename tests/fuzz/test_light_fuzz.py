@@ -1,4 +1,4 @@
-"""Whatever comes as a datagram of light, by either engine: the same is taken, the same refused, and nothing fails."""
+"""Fuzz tests of optical datagrams: both engines accept the same, refuse the same, and never fail."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OF_ONE_SESSION = 2000
 
 
 def sample(chance: random.Random) -> bytes:
-    """A row of segments as a sender sends it."""
+    """Return a sequence of segments of a sender."""
     first = chance.randrange(SEGMENTS)
     count = chance.randint(1, 4)
     return b"".join(HEADER.pack(SESSION, 0, first + n) + chance.randbytes(10) for n in range(count))
@@ -63,14 +63,14 @@ def changed(chance: random.Random, data: bytes) -> bytes:
 
 
 class Receiver(NamedTuple):
-    """One session's light by one engine."""
+    """The optical phase of one session with one engine."""
 
     ear: socket.socket
     light: Light
     assembly: BlockAssembly
 
     def heard(self, stop: int) -> object:
-        """What has come of all that is there."""
+        """Return the results of everything that has arrived."""
         self.light.stop = stop
         while select.select([self.ear], [], [], 0)[0]:
             self.light.read()
@@ -81,7 +81,7 @@ class Receiver(NamedTuple):
 
 
 def receiver(engine: str, source: tuple[str, int], undo: ExitStack) -> Receiver:
-    """Digests of half of the blocks are known, and are not those of what comes."""
+    """Return a receiver with wrong digests for half of the blocks."""
     store = file_store(engine, Path(undo.enter_context(tempfile.TemporaryDirectory())), LAYOUT)
     undo.callback(store.discard)
     store.expect(0, bytes(16) * (LAYOUT.blocks // 2))

@@ -1,4 +1,4 @@
-"""What is said to measure the network: a message, or one typed error. Network files, as the simulator reads them."""
+"""Fuzz tests of measurement messages and network files: the result is a message, or one typed error."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def check(rng: random.Random, stream: bytes) -> str:
         if isinstance(message, Measure):
             assert message.max_bytes > 0 and 0 < message.max_seconds < 1000
             assert 0 < message.streams * max(1, len(message.targets)) <= MAX_STREAMS
-    # What was understood can be said again, and is understood to be the same.
+    # Encoding a decoded message and decoding it again yields the same message.
     assert decoded(b"".join(map(encode_measuring, found)), 0) == found
     return "understood" if found else "too short"
 
@@ -122,7 +122,7 @@ def test_control_characters_of_a_reason_are_replaced() -> None:
 
 
 def as_the_simulator_reads_it(_: random.Random, text: str) -> str:
-    """The client and the simulator take the same files, and read the same out of them."""
+    """Check that the client and the simulator accept the same files, with the same content."""
     data = text.encode(errors="surrogatepass")
     try:
         network = parse_network(data)

@@ -54,7 +54,7 @@ NETWORKS = [
 
 
 def structured_network(rng: random.Random) -> str:
-    """JSON in the right form, with values that are often wrong."""
+    """Return JSON in the right form, with values that are often wrong."""
     hosts = [f"h{number}" for number in range(rng.randrange(1, 6))]
     names = [*hosts, "x"] if rng.random() < 0.1 else hosts
     rates = [0, 1, 2.5, 7, 1e6] + ([-1, None, "1", True, 1e300, 1e-30, []] if rng.random() < 0.2 else [])
@@ -77,7 +77,7 @@ def structured_network(rng: random.Random) -> str:
 
 
 def check_network(_: random.Random, text: str) -> str:
-    """A network over which a tree reaches every receiver, or one line."""
+    """Check that the text yields a network with a tree to every receiver, or one line."""
     try:
         network = parse_network(text.encode(errors="surrogatepass"))
     except WrongInput as error:
@@ -150,7 +150,7 @@ def structured_instance(rng: random.Random) -> str:
 
 
 def check_instance(_: random.Random, text: str) -> str:
-    """An instance whose groups the matching can take, or one line."""
+    """Check that the text yields an instance that the matching accepts, or one line."""
     try:
         instance = parse_instance(text.encode(errors="surrogatepass"))
     except WrongInput as error:
@@ -168,7 +168,7 @@ def check_instance(_: random.Random, text: str) -> str:
 
 
 def check_prices(_: random.Random, text: str) -> str:
-    """A price table in which everything has a price, or one line."""
+    """Check that the text yields a complete price table, or one line."""
     try:
         prices = parse_prices(text)
     except WrongInput as error:
@@ -179,7 +179,7 @@ def check_prices(_: random.Random, text: str) -> str:
 
 
 def lines_shuffled(rng: random.Random) -> str:
-    """Lines of the example, some left out, some twice."""
+    """Return lines of the example, some left out, some twice."""
     lines = example_text().splitlines()
     return "\n".join(line for line in lines for _ in range(rng.choice([0] + [1] * 40 + [2])))
 

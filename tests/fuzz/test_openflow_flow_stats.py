@@ -1,4 +1,4 @@
-"""Flow statistics from chance are rules, strays or typed errors, and reading messages of every type ends."""
+"""Fuzz tests of flow statistics: random ones yield rules, foreign entries or typed errors, and reading always ends."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_every_rule_is_read_back(rule: Rule) -> None:
 
 
 def seeds() -> list[bytes]:
-    """Rules with and without each part."""
+    """Return rules with and without each part."""
     matches = [
         Match(3, IPv4Address("10.0.0.1"), IPv4Network("239.77.0.1/32")),
         Match(None, None, IPv4Network("239.77.0.0/16")),
@@ -62,7 +62,7 @@ def seeds() -> list[bytes]:
 
 
 def changed(rng: random.Random, data: bytes) -> bytes:
-    """One to four bytes changed, and sometimes the end missing."""
+    """Return the data with one to four bytes changed, and sometimes truncated."""
     entry_ = bytearray(data)
     for _ in range(rng.randint(1, 4)):
         entry_[rng.randrange(len(entry_))] = rng.choice([0, 1, 4, 8, 0xFF, rng.randrange(256)])
@@ -116,7 +116,7 @@ class _Datapath:
 
 
 def message(dice: random.Random) -> bytes:
-    """Zeros with some random bytes in them: what lists without an end are made of."""
+    """Return zeros with some random bytes, which decode to lists without an end."""
     kind = dice.choice([0, 0, 4, 6, 10, 10, 11, 12, 19, 19, 19, dice.randrange(256)])
     body = bytearray(dice.randrange(LONGEST))
     for _ in range(dice.randrange(1 + len(body) // 4)):

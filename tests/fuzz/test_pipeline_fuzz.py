@@ -1,4 +1,4 @@
-"""Whatever comes over a pipeline connection: a message or the one typed error, and nothing that a core cannot bear."""
+"""Fuzz tests of pipeline connections: the result is a message that a core can handle, or the one typed error."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ ODD_BYTES = (0, 1, 2, 0x24, 0x7F, 0x80, 0xFF)
 
 
 def heard(stream: bytes, step: int) -> list[Message | str]:
-    """The messages in a stream that comes `step` bytes at a time; an error is the last word."""
+    """Return the messages of a stream that arrives `step` bytes at a time, with an error as the last entry."""
     decoder, found = Decoder(), list[Message | str]()
     try:
         while stream:

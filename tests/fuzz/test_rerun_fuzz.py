@@ -1,4 +1,4 @@
-"""Files that are no results, or not as they were written: `blast sim rerun` refuses or compares, and never fails."""
+"""Fuzz tests of `blast sim rerun`: it refuses or compares damaged files of results, and never fails."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WORDS = {
 
 @cache
 def written(kind: str) -> str:
-    """A result as its command prints it."""
+    """Return a result as its command prints it."""
     with TemporaryDirectory() as folder, chdir(folder), redirect_stdout(io.StringIO()) as out:
         Path("mine.toml").write_text(SMALL)
         assert main(["sim", *WORDS[kind], "--processes", "1", "--json"]) == 0
@@ -48,7 +48,7 @@ def written(kind: str) -> str:
 
 
 def places(value: Any, place: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Where in a JSON value there is one."""
+    """Yield the places in a JSON value."""
     inside = (
         list(value.items()) if isinstance(value, dict) else list(enumerate(value)) if isinstance(value, list) else []
     )

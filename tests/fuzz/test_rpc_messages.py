@@ -1,6 +1,6 @@
-"""Frames and message bodies from chance: half random bytes, half valid messages damaged. Nothing but typed errors.
+"""Fuzz tests of frames and message bodies: half random bytes, half damaged valid messages. All errors are typed.
 
-Driven directly, without sockets, with a fixed seed: a failure names the input and can be repeated.
+The tests call the decoders directly, without sockets, with a fixed seed: a failure names the input and is repeatable.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def body_of(protocol, method: str, *arguments: object) -> bytes:
 
 
 def empty_bodies() -> list[bytes]:
-    """Calls that leave out every argument."""
+    """Return calls without arguments."""
     return [empty_body(protocol, name) for protocol in PROTOCOLS for name, *_ in CALLS]
 
 
@@ -143,7 +143,7 @@ CODEC = ServiceCodec(BlastOperator)
 
 
 def check_body(chance: random.Random, body: bytes) -> str:
-    """A call, whose arguments the handler can take over or refuse, or an error that says whose fault it is."""
+    """Check that a body is a call that the handler can accept or refuse, or an error that names the party at fault."""
     try:
         call = CODEC.read_call(CODEC.read_header(body), body)
     except (MalformedMessage, CallRefused) as error:
@@ -177,7 +177,7 @@ def valid_streams() -> list[bytes]:
 
 
 def check_stream(chance: random.Random, stream: bytes) -> str:
-    """However it is cut, the same frames, then none, more to come, or a typed error that stays."""
+    """Check that, however it is cut, a stream yields the same frames, then none, more to come, or a lasting error."""
     whole = frames_of(chance, stream, len(stream))
     assert whole == frames_of(chance, stream, 40)
     frames, refused = whole
@@ -202,7 +202,7 @@ def frames_of(chance: random.Random, stream: bytes, most: int) -> tuple[list[byt
 
 
 class Desk:
-    """The real handler over a small fabric; begun anew now and then, so that it does not fill up."""
+    """The real handler over a small fabric. It restarts now and then, so that it does not fill up."""
 
     PERIOD = 400
 
@@ -210,7 +210,7 @@ class Desk:
         self.calls = 0
 
     def answered(self, chance: random.Random, body: bytes) -> str:
-        """A reply, now or later, or a message that cannot be answered."""
+        """Return the kind of the answer to a message: a reply, now or later, or an error."""
         if self.calls % self.PERIOD == 0:
             world = World(make_fabric(4, [4, 2]), CoreSettings(tenants={"default": TenantLimits(max_pending=20)}))
             self.handler = BlastHandler(
@@ -251,14 +251,14 @@ STREAM = Decoder("thrift frames", valid_streams(), damaged, random_stream, check
 def test_bodies_from_chance_give_calls_or_typed_errors():
     run = fuzz(BODY, BODIES)
     # The inputs are worth something only if they reach every way out.
-    ways = ("call", "call, Rejected", "CallRefused", "MalformedMessage")
-    assert min(run.outcomes[name] for name in ways) > 30, run.outcomes
+    kinds = ("call", "call, Rejected", "CallRefused", "MalformedMessage")
+    assert min(run.outcomes[name] for name in kinds) > 30, run.outcomes
 
 
 def test_streams_from_chance_give_frames_or_a_typed_error():
     run = fuzz(STREAM, STREAMS)
-    ways = ("whole frames", "more to come", "FrameTooLarge", "FrameLengthInvalid")
-    assert min(run.outcomes[name] for name in ways) > STREAMS // 100, run.outcomes
+    kinds = ("whole frames", "more to come", "FrameTooLarge", "FrameLengthInvalid")
+    assert min(run.outcomes[name] for name in kinds) > STREAMS // 100, run.outcomes
 
 
 def test_damaged_calls_with_the_handler_behind_them_are_answered_or_refused(caplog):
@@ -268,7 +268,7 @@ def test_damaged_calls_with_the_handler_behind_them_are_answered_or_refused(capl
 
 
 def test_what_a_handler_must_not_return_is_its_own_fault():
-    """Whatever it gives back becomes a reply that can be read, or a fault that says so."""
+    """Any result of a handler becomes a readable reply, or a fault that states the problem."""
     chance, calls = random.Random(11), [CODEC.read_call(CODEC.read_header(body), body) for body in valid_bodies()]
     small = ServiceCodec(BlastOperator, frame_bytes=200)
     values = [None, 5, "text", b"\xff", True, 1 << 80, [], [5], RequestStatus(), Grant(), "x" * 1000, object()]

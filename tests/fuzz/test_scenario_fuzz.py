@@ -1,4 +1,4 @@
-"""Whatever a scenario of the flow or the rack-fabric simulator says: it is read, or refused in a line with a place."""
+"""Fuzz tests of scenarios of the flow and rack-fabric simulators: a scenario is read, or refused with a place."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def read(kind: str, text: str, settings: dict[str, object]) -> None:
             json.dumps(fabric.load(source, settings).model, allow_nan=False)
         return
     except WrongInput as wrong:
-        told = str(wrong)
+        reported = str(wrong)
     except SchemaFault as fault:
-        told = str(refusal(source, {key: f"--set {key}" for key in settings}, fault))
-    assert "\n" not in told and re.match(r"(mine\.toml:\d+|--set [^:]*): ", told), told
+        reported = str(refusal(source, {key: f"--set {key}" for key in settings}, fault))
+    assert "\n" not in reported and re.match(r"(mine\.toml:\d+|--set [^:]*): ", reported), reported
 
 
 @both

@@ -1,7 +1,7 @@
-"""Random bytes and mutated transcripts, whole and in pieces: the same messages, and no untyped exception.
+"""Fuzz tests of TL1: random bytes and mutated transcripts yield the same messages whole and in pieces, or typed errors.
 
-Half of the inputs are mutations of valid messages. Beside the decoder itself: the session above it, the rows that
-dialects read, and the emulated switch's reader of commands.
+Half of the inputs are mutations of valid messages. Besides the decoder, the tests cover the session above it, the rows
+that dialects read, and the emulated switch's reader of commands.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ SPOKEN = [
 
 
 def transcripts() -> list[bytes]:
-    """Pieces of golden transcripts, short enough to be fed byte by byte many times."""
+    """Return pieces of golden transcripts, short enough for many runs byte by byte."""
     texts = [path.read_bytes().replace(b"\n", b"\r\n") for path in sorted(DATA.glob("*.txt"))]
     pieces = [piece for text in texts for piece in UNFINISHED.split(text)]
     return [piece for piece in (*pieces, *texts) if 20 < len(piece) < LONGEST]
@@ -82,7 +82,7 @@ def mutated(rng: random.Random, seed: bytes) -> bytes:
 
 
 def unfinished(rng: random.Random) -> bytes:
-    """Many messages of which the last part never comes, some of them with an open quote."""
+    """Return many messages without their last part, some of them with an open quote."""
     rows = [b'   "row"', b'   "open', b"   /* open", b"   row"]
     header = b"\r\n\n   sw1 26-11-20 10:00:00\r\nM  %d COMPLD\r\n%s\r\n>"
     return b"".join(header % (number, rng.choice(rows)) for number in range(rng.randint(60, 80)))
@@ -100,8 +100,8 @@ def check_decoder(rng: random.Random, data: bytes, limit: int) -> list[Message]:
     whole = Decoder(limit)
     messages = whole.feed(data)
     decoder = Decoder(limit)
-    most = 1 if rng.random() < 0.1 else 60
-    pieces = [message for piece in cut(rng, data, most) for message in decoder.feed(piece)]
+    maximum = 1 if rng.random() < 0.1 else 60
+    pieces = [message for piece in cut(rng, data, maximum) for message in decoder.feed(piece)]
     messages, pieces = messages + whole.finish(), pieces + decoder.finish()
     assert [described(m) for m in messages] == [described(m) for m in pieces]
     return messages
@@ -116,7 +116,7 @@ def cut(rng: random.Random, data: bytes, most: int) -> Iterator[bytes]:
 
 
 def check_session(data: bytes) -> None:
-    """Each command ends exactly once, whatever is received."""
+    """Check that each command ends exactly once, whatever is received."""
     session = Session()
     awaited = {session.send(Command("RTRV-HDR"), 0.0) for _ in range(3)}
     events = session.receive(data, 0.5)
@@ -144,7 +144,7 @@ def check_rows(rng: random.Random, messages: list[Message]) -> None:
 
 
 def check_reading(procedure: Procedure, answers: list[Response]) -> None:
-    """A reading procedure that gets these answers to whatever it asks ends with a value, or with a typed error."""
+    """Check that a reading procedure with these answers returns a value, or raises a typed error."""
     try:
         next(procedure)
         for answer in islice(cycle(answers), 50):
@@ -185,7 +185,7 @@ def check_requests(rng: random.Random, data: bytes) -> bool:
 
 
 def check_encoding(rng: random.Random) -> None:
-    """What can be encoded is read as it was meant; the rest is refused, never sent in part."""
+    """Check that encodable input decodes to the same value, and that other input is refused and never sent in part."""
     fields = [noise(rng).decode("latin-1")[: rng.randint(0, 6)] for _ in range(3)]
     try:
         fields = [quote(field) if rng.random() < 0.7 else field for field in fields]

@@ -48,7 +48,7 @@ def mutation(rng: random.Random, text: str) -> str:
 
 
 def invented_coflows(rng: random.Random) -> str:
-    """Lines in the right form, with numbers that are often wrong."""
+    """Return lines in the right form, with numbers that are often wrong."""
 
     def number(usual: int) -> str:
         return str(usual) if rng.random() < 0.95 else rng.choice(["-1", "12", "x", "1e3", ""])
@@ -63,7 +63,7 @@ def invented_coflows(rng: random.Random) -> str:
 
 
 def invented_philly(rng: random.Random) -> str:
-    """JSON in the right form, with values that are often wrong."""
+    """Return JSON in the right form, with values that are often wrong."""
 
     def value(usual: object) -> object:
         return usual if rng.random() < 0.9 else rng.choice([None, 3, "", "None", [], {}, [3], "2017-13-01 00:00:00"])
@@ -80,7 +80,7 @@ def invented_philly(rng: random.Random) -> str:
 
 
 def invented_alibaba(rng: random.Random) -> str:
-    """Rows of the table, with fields that are often wrong."""
+    """Return rows of the table, with fields that are often wrong."""
     rows = [",".join(rng.sample(COLUMNS, len(COLUMNS)))] if rng.random() < 0.5 else []
     for _ in range(rng.randrange(5)):
         fields = [rng.choice(["j1", "j2", "7", "8.5", "m1", "", "m2"]) for _ in COLUMNS]
@@ -89,7 +89,7 @@ def invented_alibaba(rng: random.Random) -> str:
 
 
 def check_coflows(_: random.Random, text: str) -> str:
-    """A trace whose multicasts and shuffles make sense, or one line with a place."""
+    """Check that the text yields a trace with valid multicasts and shuffles, or one line with a place."""
     try:
         trace = parse_coflows(text.encode(errors="surrogatepass"), "file")
     except WrongInput as error:

@@ -1,4 +1,4 @@
-"""Whatever the wire brings: a message that was said, or a typed error; in any pieces, and in little memory."""
+"""Fuzz tests of the wire format: input in any pieces yields a message or a typed error, and takes little memory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def changed(rng: random.Random, data: bytes) -> bytes:
 
 
 def invented(rng: random.Random) -> bytes:
-    """A frame of the right form with nonsense in it, or nonsense."""
+    """Return a frame of the right form with random content, or random bytes."""
     if rng.random() < 0.2:
         return rng.randbytes(rng.randrange(60))
     number = rng.randint(1, 14)
@@ -49,7 +49,7 @@ def invented(rng: random.Random) -> bytes:
 
 
 def decoded(stream: bytes, pieces: list[int]) -> list[Message] | None:
-    """The messages, or None where the stream is refused."""
+    """Return the messages, or None if the stream is refused."""
     decoder, found = Frames(), list[Message]()
     try:
         for piece in pieces:
@@ -66,7 +66,7 @@ def check(rng: random.Random, stream: bytes) -> str:
     assert found == decoded(stream, [rng.randint(1, 20) for _ in range(rng.randrange(12))])
     if found is None:
         return "refused"
-    # What was understood can be said again, and is understood to be the same.
+    # Encoding a decoded message and decoding it again yields the same message.
     assert Frames().feed(b"".join(map(encode, found))) == found
     return "understood" if found else "too short"
 

@@ -1,4 +1,4 @@
-"""Whatever comes over an edge of a tree: a message or the one typed error, cut in any way, and nothing that grows."""
+"""Fuzz tests of tree edges: input in any pieces yields a message or the one typed error, and memory stays bounded."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def check(number: int, size: int) -> None:
 
 
 def heard(stream: bytes, chance: random.Random, most: int) -> list[Message | str]:
-    """The messages in a stream that comes in pieces of at most so many bytes; an error is the last word."""
+    """Return the messages of a stream that arrives in pieces of up to `most` bytes, with an error as the last entry."""
     reader, found = Reader(check), list[Message | str]()
     try:
         while stream:
@@ -69,8 +69,8 @@ def test_every_message_comes_as_it_was_sent_however_it_is_cut() -> None:
     for _ in range(INPUTS // 20):
         sent = chance.choices(SAMPLES, k=chance.randint(1, 12))
         stream = b"".join(map(encode, sent))
-        for most in (1, 3, 100, 10_000):
-            assert heard(stream, chance, most) == sent
+        for maximum in (1, 3, 100, 10_000):
+            assert heard(stream, chance, maximum) == sent
 
 
 def test_streams_of_messages() -> None:
@@ -81,7 +81,7 @@ def test_streams_of_messages() -> None:
         stream = chance.randbytes(chance.randrange(60)) if number % 5 == 0 else mutated(chance, valid, ODD_BYTES)
         found = heard(stream, chance, 10_000)
         again = heard(stream, chance, 3)
-        # What is refused may come together with what is not.
+        # Refused input may arrive together with valid input.
         assert found == again or (found[-1] == again[-1] == "refused" and found[:-1] == again[: len(found) - 1])
         refused += found[-1:] == ["refused"]
         accepted += len(found) > 0 and found[0] != "refused"

@@ -199,7 +199,7 @@ def test_what_was_pushed_is_read_on_the_nodes_and_not_from_hdfs(world: World) ->
     digests, read = world.digests(told["uri"], "/with-copy")
     assert digests == [content(world, "brought")] * TASKS
     assert read < SIZE
-    assert f"{told['uri']} is read from this host's copy" in world.cluster.log()
+    assert f"reading {told['uri']} from this host's copy" in world.cluster.log()
 
     removed = world.blast("remove", told["uri"])
     assert removed.returncode == DONE, removed.stderr
@@ -213,7 +213,7 @@ def test_without_a_copy_the_job_reads_the_original(world: World) -> None:
     digests, read = world.digests(pushed.stdout.strip(), "/without-copy")
     assert digests == [content(world, "left")] * TASKS
     assert read >= SIZE
-    assert f"{pushed.stdout.strip()} is read from hdfs:" in world.cluster.log()
+    assert f"reading {pushed.stdout.strip()} from hdfs:" in world.cluster.log()
 
 
 def test_what_is_not_for_everybody_stays_where_it_is(world: World) -> None:
@@ -221,5 +221,5 @@ def test_what_is_not_for_everybody_stays_where_it_is(world: World) -> None:
     world.files("-chmod", "600", "/private")
     before = sorted(world.copies.iterdir())
     pushed = world.blast("push", "/lines", "/private")
-    assert pushed.returncode == WRONG_USE and "/private is not for everybody to read" in pushed.stderr
+    assert pushed.returncode == WRONG_USE and "/private is not readable by all users" in pushed.stderr
     assert pushed.stdout == "" and sorted(world.copies.iterdir()) == before

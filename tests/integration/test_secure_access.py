@@ -242,7 +242,7 @@ def test_a_client_that_never_says_who_it_is_is_sent_away(papers):
         stranger = stack.enter_context(Client(served.address, tls=trusting(papers)))
         known.ping()
         stranger.ping()
-        eventually(lambda: served.server.counters.strangers == 1)
+        eventually(lambda: served.server.counters.unauthenticated == 1)
         eventually(lambda: served.server.counters.connections == 1)
         assert list(known.list_requests()) == []
 

@@ -188,7 +188,7 @@ def test_controller_agent_and_sender_are_lost_one_after_the_other(tmp_path: Path
         made.job.until(JOINED, 2)
         made.controllers.close()
         sent, taken = made.broadcast()
-        assert sent["way"] == "pipeline" and sent["reason"].startswith("no light: ")
+        assert sent["way"] == "pipeline" and sent["reason"].startswith("not optical: ")
         assert [(one["pieces"], one["late"]) for one in taken] == [(PIECES, 0)] * 2
         made.agents.close()
         sent, taken = made.broadcast()

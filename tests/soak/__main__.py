@@ -31,7 +31,7 @@ _HAS_A_DECODER = ("config_fuzz", "rpc_messages", "tl1_fuzz")
 
 
 def readers(effort: Effort) -> int:
-    """Run the other fuzz tests, with so many inputs in all."""
+    """Run the other fuzz tests with the total number of inputs in `effort`."""
     ignored = [f"--ignore=tests/fuzz/test_{name}.py" for name in _HAS_A_DECODER]
     words = ["-m", "pytest", "-q", "-n", str(effort.jobs), "--override-ini=timeout=0", *ignored, "tests/fuzz"]
     inputs = {"BLAST_FUZZ_INPUTS": str(max(1, effort.units // _READERS))}
@@ -48,7 +48,7 @@ def engine(effort: Effort) -> int:
 
 @dataclass(frozen=True)
 class Soak:
-    """One soak: how much it does, whole and as a slice; `run` returns 0 if nothing failed."""
+    """One soak and its sizes, whole and as a slice; `run` returns 0 if nothing failed."""
 
     run: Callable[[Effort], int]
     whole: int

@@ -17,7 +17,7 @@ ROUNDS = 4
 
 @dataclass(frozen=True)
 class Played:
-    """One episode's counts, how many grants its clients had, and how it failed if it did."""
+    """The counts of one episode, the number of its clients' grants, and its failure, if any."""
 
     seed: int
     counts: Counts
@@ -29,12 +29,12 @@ class Played:
 def play(
     seed: int,
     rounds: int = ROUNDS,
-    say: Callable[[str], None] = lambda line: None,
+    log: Callable[[str], None] = lambda line: None,
     faults: Sequence[Fault] = FAULTS,
 ) -> Played:
-    """An episode whose failure is kept for the report."""
+    """Run an episode, whose failure is kept for the report."""
     counts: Counts = Counter()
-    simulation = Simulation(seed, counts, say, faults)
+    simulation = Simulation(seed, counts, log, faults)
     failure = None
     try:
         simulation.play(rounds)
@@ -45,14 +45,14 @@ def play(
 
 
 def course(seed: int) -> list[str]:
-    """All that happens in an episode, a line each."""
+    """Return the log of an episode."""
     lines: list[str] = []
-    play(seed, say=lines.append)
+    play(seed, log=lines.append)
     return lines
 
 
 def run(effort: Effort) -> int:
-    """Play episodes until so many rounds are done, print what met what, and return the number of failures."""
+    """Play episodes up to the number of rounds, print the faults and phases that met, and count the failures."""
     counts, rounds, granted, calls, failures = Counts(), 0, 0, 0, 0
     episodes = -(-effort.units // ROUNDS)
     for one in played(play, range(effort.seed, effort.seed + episodes), effort):
@@ -65,6 +65,6 @@ def run(effort: Effort) -> int:
 
 def trace(seed: int) -> int:
     """Play one episode, print all that happens, and return 1 if it fails."""
-    traced = play(seed, say=lambda line: print(line, flush=True))
+    traced = play(seed, log=lambda line: print(line, flush=True))
     print(traced.failure or "no failure")
     return 1 if traced.failure else 0

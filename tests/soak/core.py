@@ -49,7 +49,7 @@ def episode(
 
 @dataclass(frozen=True)
 class Played:
-    """One episode's counts, and how it failed if it did."""
+    """The counts of one episode, and its failure, if any."""
 
     seed: int
     counts: Counts
@@ -57,7 +57,7 @@ class Played:
 
 
 def play(seed: int) -> Played:
-    """An episode whose failure is kept for the report."""
+    """Run an episode, whose failure is kept for the report."""
     counts: Counts = Counter()
     signal.alarm(MAX_SECONDS)
     try:
@@ -70,7 +70,7 @@ def play(seed: int) -> Played:
 
 
 def run(effort: Effort) -> int:
-    """Play episodes until so many steps are done, print what met what, and return the number of failures."""
+    """Play episodes up to the number of steps, print the faults and phases that met, and count the failures."""
     counts, done, failures = Counts(), 0, 0
     episodes = -(-effort.units // STEPS)
     for one in played(play, range(effort.seed, effort.seed + episodes), effort):

@@ -1,7 +1,7 @@
-"""Decoders of everything that comes from outside, on inputs half of which are mutations of valid ones.
+"""Fuzzing of the decoders of external input; half of the inputs are mutations of valid ones.
 
-Seeds are fixed: a failure names its input and comes again. Once per run the branches that inputs reach are counted, on
-fewer inputs, because counting makes each of them several times slower.
+Seeds are fixed: a failure names its input and is repeatable. Once per run, the soak counts the branches that inputs
+reach. It uses fewer inputs for that, because counting makes each of them several times slower.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ DECODING = {
 
 
 def run(effort: Effort) -> int:
-    """Give each decoder so many inputs, then count the branches reached; return how many modules are below the bar."""
+    """Run each decoder on inputs, then count the branches reached; return the number of modules below the bar."""
     logging.disable(logging.WARNING)
     run_all(effort.units, effort)
     if effort.units < _COUNTED:
@@ -139,7 +139,7 @@ def run_all(count: int, effort: Effort | None = None) -> None:
 
 
 def print_coverage(report: dict[str, Any]) -> list[str]:
-    """Print a line for each module; those that are below what is wanted."""
+    """Print a line for each module, and mark modules below the required coverage."""
     lacking = []
     out = io.StringIO()
     for name, statements, branches, percent, missing in rows(report):
@@ -154,17 +154,17 @@ def print_coverage(report: dict[str, Any]) -> list[str]:
 
 
 def rows(report: dict[str, Any]) -> Iterator[tuple[str, int, int, float, str]]:
-    """Name, statements, branches, percent of both reached, and what was not, of every module."""
+    """Return name, statements, branches, percentage covered, and uncovered parts of every module."""
     for file, found in sorted(report["files"].items()):
         name = str(Path(file).resolve().relative_to(ROOT))
-        wanted = DECODING.get(name)
-        parts = [found] if wanted is None else [found["functions"][one] for one in wanted]
+        functions = DECODING.get(name)
+        parts = [found] if functions is None else [found["functions"][one] for one in functions]
         sums = {key: sum(p["summary"][key] for p in parts) for key in KEYS}
         total = sums["num_statements"] + sums["num_branches"]
         reached = sums["covered_lines"] + sums["covered_branches"]
         missing = sorted(line for part in parts for line in part["missing_lines"])
         yield (
-            name + (" (decoding)" if wanted else ""),
+            name + (" (decoding)" if functions else ""),
             sums["num_statements"],
             sums["num_branches"],
             100.0 * reached / total if total else 100.0,

@@ -20,9 +20,9 @@ Counts = Counter[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Effort:
-    """How much one soak does: so many units (steps, rounds, inputs) from a seed on, in so many processes.
+    """The size of one soak: the number of units (steps, rounds, inputs) from a seed on, and the number of processes.
 
-    It ends at `deadline` (of the monotonic clock) at the latest. `command` runs this soak again.
+    It ends at `deadline` (monotonic clock) at the latest. `command` runs this soak again.
     """
 
     units: int
@@ -76,7 +76,7 @@ def _ring(_number: int, _frame: object) -> None:
 
 
 def table(counts: Counts) -> str:
-    """The counts as faults by phases."""
+    """Return the counts as a table of faults by phases."""
     phases = sorted({phase for phase, _ in counts})
     faults = sorted({fault for _, fault in counts})
     width = max(map(len, faults), default=0)

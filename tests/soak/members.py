@@ -1,4 +1,4 @@
-"""Every message field that a hostile receiver can send, in every way, on every transport; one or two among seven."""
+"""Hostile receivers: every message field, changed in every way, on every transport; one or two among seven."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LIMIT_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Case:
-    """Two lies on one transport, or one twice: then one receiver tells it."""
+    """Two lies on one transport, or the same one twice, in which case one receiver tries it."""
 
     transport: str
     lies: tuple[Lie, ...]
@@ -29,7 +29,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Played:
-    """How a case went; `seconds` is None where an honest receiver lacked the file."""
+    """The result of a case; `seconds` is None if an honest receiver lacks the file."""
 
     seed: int
     case: Case
@@ -38,7 +38,7 @@ class Played:
 
 
 def cases() -> list[Case]:
-    """Each lie once, alone or with the one before it, in an order without meaning."""
+    """Return each lie once, alone or with the previous one, in random order."""
     every = [(transport, lie) for transport, kinds in KINDS.items() for lie in lies(kinds)]
     random.Random("order").shuffle(every)
     found = []
@@ -49,7 +49,7 @@ def cases() -> list[Case]:
 
 
 def play(number: int) -> Played:
-    """Try the case with this number, counted round."""
+    """Run the case with this number, modulo their count."""
     every = cases()
     case = every[number % len(every)]
     places = random.Random(str(case)).sample(range(MEMBERS), len(case.lies))
@@ -63,7 +63,7 @@ def play(number: int) -> Played:
 
 
 def honest(transport: str) -> float:
-    """Seconds that seven honest receivers need, two of them behind relays."""
+    """Return the seconds that seven honest receivers need, two of them behind relays."""
     folder = Path(tempfile.mkdtemp(prefix="blast-members-"))
     try:
         found = session(folder, CONTENT, transport, {1: None, 4: None}, LIMIT_SECONDS)

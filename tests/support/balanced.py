@@ -1,4 +1,4 @@
-"""Balanced multicast: networks drawn at random, all trees there are, and what every plan must keep."""
+"""Balanced multicast: random networks, all their trees, and the constraints of every plan."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROUNDING = 1e-9
 
 
 def make(rates, out=math.inf, into=math.inf, receivers=None) -> Network:
-    """A network from rows of rates; a capacity is one number for all, or a list."""
+    """Return a network from rows of rates; a capacity is one number for all, or a list."""
     size = len(rates)
     return Network(
         tuple(f"h{host}" for host in range(size)),
@@ -29,13 +29,13 @@ def make(rates, out=math.inf, into=math.inf, receivers=None) -> Network:
 
 
 def figure_2() -> Network:
-    """The paper's example: root, 1 and 2; links 10, 8 and 4 both ways; every access link 10."""
+    """Return the paper's example: root, 1 and 2; links 10, 8 and 4 in both directions; every access link 10."""
     return make([[0, 10, 8], [10, 0, 4], [8, 4, 0]], 10, 10)
 
 
 @st.composite
 def networks(draw, least: int = 2, most: int = 6, to_all: bool = True) -> Network:
-    """Networks with dead links and ties, of numbers large and small, with and without limits at the hosts."""
+    """Draw networks with dead links and ties, of numbers large and small, with and without limits at the hosts."""
     size = draw(st.integers(least, most))
     scale = draw(st.sampled_from([1.0, 1e-6, 1e9]))
     rate = st.one_of(st.just(0.0), st.integers(1, 4), st.floats(0.01, 100)).map(lambda value: value * scale)
@@ -53,7 +53,7 @@ def networks(draw, least: int = 2, most: int = 6, to_all: bool = True) -> Networ
 
 
 def check(network: Network, plan: Plan) -> None:
-    """Trees from the root to every receiver and over living links only, within every limit, below the bound."""
+    """Check that a plan's trees reach every receiver over working links, within every limit, below the bound."""
     assert len(plan.trees) == len(plan.rates) == len(set(plan.trees))
     for tree, rate in zip(plan.trees, plan.rates, strict=True):
         assert rate > 0
@@ -96,7 +96,7 @@ def all_trees(size: int, root: int = 0) -> np.ndarray:
 
 
 def brute_force(network: Network) -> float:
-    """The highest rate over all trees, by the paper's linear program with one variable for each of them."""
+    """Return the maximum rate over all trees, by the paper's linear program with one variable for each of them."""
     rows = resources(network)
     solver = highspy.Highs()
     solver.setOptionValue("output_flag", False)

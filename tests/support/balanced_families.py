@@ -1,7 +1,7 @@
-"""Networks to measure and to test with: families that come back bit for bit from a name and a seed.
+"""Networks for measurements and tests: families that a name and a seed reproduce bit for bit.
 
 Host 0 is the root and all others receive. Every family draws from a `random.Random` named after it, in a fixed order:
-rates row by row, then what hosts can send, then what they can receive.
+rates row by row, then sending capacities of hosts, then receiving capacities.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Rows = list[list[float]]
 
 
 def uniform(size: int, seed: int, kappa: float, dead: float = 0.1, sigma: float = 0.8) -> Network:
-    """Log-normal rates, a share `dead` of them 0; access links `kappa` times the median path, less uneven."""
+    """Return log-normal rates, a share `dead` of them 0; access links `kappa` times the median path, less uneven."""
     rng = random.Random(f"bm/{size}/{seed}/{kappa}/{dead}/{sigma}")
 
     def rate() -> float:
@@ -32,14 +32,14 @@ def uniform(size: int, seed: int, kappa: float, dead: float = 0.1, sigma: float 
 
 
 def tight(size: int, seed: int) -> Network:
-    """What hosts can send is uneven and scarce."""
+    """Return a problem with scarce and uneven sending capacities of the hosts."""
     rng = _rng(size, seed, "Otight")
     rates = [[0.0 if i == j else 10 * _log_normal(rng, 0.8) for j in range(size)] for i in range(size)]
     return _network(rates, [8 * _log_normal(rng, 0.8) for _ in range(size)], [1000.0] * size)
 
 
 def sparse(size: int, seed: int) -> Network:
-    """A ring and three more paths from every host."""
+    """Return a ring with three more paths from every host."""
     rng = _rng(size, seed, "sparse")
     rates = [[0.0] * size for _ in range(size)]
     for i in range(size):
@@ -51,7 +51,7 @@ def sparse(size: int, seed: int) -> Network:
 
 
 def clustered(size: int, seed: int) -> Network:
-    """Four clusters with wide paths inside and narrow ones across."""
+    """Return four clusters with wide paths inside and narrow ones across."""
     rng = _rng(size, seed, "clustered")
 
     def rate(one: int, other: int) -> float:
@@ -71,7 +71,7 @@ FAMILIES: dict[str, Callable[[int, int], Network]] = {
 
 
 def to_half(network: Network, seed: int) -> Network:
-    """The same network with half of the hosts for receivers, drawn by the seed; the rest may relay."""
+    """Return the network with half of the hosts as receivers, drawn by the seed; the rest may relay."""
     size = network.size
     return replace(network, receivers=tuple(random.Random(seed).sample(range(1, size), size // 2)))
 

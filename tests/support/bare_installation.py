@@ -1,9 +1,9 @@
-"""What an administrator does with Blast's packages and guides, on a bare Debian 12 of which nothing else is asked.
+"""The steps of an administrator with Blast's packages and guides, on a bare Debian 12.
 
 A program for that system's own Python and for root, run by `scripts/bare-debian` in a clone of the project, as
-`python3 -m tests.support.bare_installation`. It prints a line for each thing that held, and ends at the first that does
-not. Services run under systemd, which is the first process of namespaces of its own over the same files, on a network
-that nobody shares.
+`python3 -m tests.support.bare_installation`. It prints a line for each passed check, and ends at the first failure.
+Services run under systemd, which is the first process of its own namespaces over the same files, on an isolated
+network.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NEXT = "\n# This line is the next release's.\n"
 
 
 def run(*words: str, status: int = 0) -> str:
-    """Standard output of a command that must end with `status`."""
+    """Run a command that must end with `status`, and return its standard output."""
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode != status:
         raise SystemExit(f"{' '.join(words)}: status {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
@@ -50,39 +50,39 @@ def run(*words: str, status: int = 0) -> str:
 
 
 def held(what: str) -> None:
-    """Tell that something was looked at and is so."""
+    """Report a passed check."""
     print(f"held: {what}", flush=True)
 
 
 def packages(folder: Path) -> list[str]:
-    """The packages in a folder, as apt takes them."""
+    """Return the packages in a folder, as arguments of apt."""
     found = sorted(f"{folder.resolve()}/{path.name}" for path in folder.glob("blast-*.deb"))
     assert len(found) == len(PACKAGES), found
     return found
 
 
 class System:
-    """What an administrator types where systemd runs."""
+    """The administrator's commands on the system with systemd."""
 
     def __init__(self, pid: str) -> None:
         self._into = ("nsenter", "--target", pid, *SPACES)
 
     def run(self, *words: str) -> str:
-        """Standard output of a command that must end well."""
+        """Run a command that must succeed, and return its standard output."""
         return run(*self._into, *words)
 
     def is_booted(self) -> bool:
-        """Whether all is started that is started by itself."""
+        """Return True once all enabled services have started."""
         words = [*self._into, "systemctl", "is-system-running"]
-        told = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
-        return told in ("running", "degraded")
+        reported = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+        return reported in ("running", "degraded")
 
     def shown(self, service: str, name: str) -> str:
-        """What systemd tells of a service."""
+        """Return a property of a service, as systemd prints it."""
         return self.run("systemctl", "show", "--value", f"--property={name}", service).strip()
 
     def check_active(self) -> None:
-        """Both services are; their own words are told where one is not."""
+        """Check that both services are active. On failure, print their own messages."""
         for service in SERVICES:
             if self.shown(service, "ActiveState") != "active":
                 raise SystemExit(self.run("journalctl", "--no-pager", "--lines=40", f"--unit={service}"))
@@ -90,7 +90,7 @@ class System:
 
 @contextmanager
 def booted() -> Iterator[System]:
-    """systemd over this system's files, while the block runs."""
+    """Run systemd over this system's files during the block."""
     with Path("/var/log/boot.log").open("w") as log:
         words = ["unshare", *SPACES, "--fork", "--kill-child", "--mount-proc", "bash", "-ec", BOOT]
         boot = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -106,20 +106,20 @@ def booted() -> Iterator[System]:
 
 
 def services_work(system: System) -> None:
-    """Both are active, and a file comes through the agent, by the compiled engine at both ends."""
+    """Check that both services are active, and that the agent receives a file with the compiled engine at both ends."""
     system.check_active()
     sent = Path("/srv/sent")
     sent.write_bytes(f"light {time.time()}".encode() * 100_000)
-    told = system.run("blast", "send", str(sent), "--to", "here=127.0.0.1:9095", "--via", "pipeline", "--json")
-    (transfer,) = json.loads(told.splitlines()[-1])["transfers"]
+    reported = system.run("blast", "send", str(sent), "--to", "here=127.0.0.1:9095", "--via", "pipeline", "--json")
+    (transfer,) = json.loads(reported.splitlines()[-1])["transfers"]
     assert [transfer["engine"], *(receiver["engine"] for receiver in transfer["receivers"])] == ["compiled"] * 2
-    came = STATE["blast-agent"] / "incoming" / "sent"
-    assert came.read_bytes() == sent.read_bytes()
-    assert came.owner() == "blast-agent"
+    arrived = STATE["blast-agent"] / "incoming" / "sent"
+    assert arrived.read_bytes() == sent.read_bytes()
+    assert arrived.owner() == "blast-agent"
 
 
 def live_and_die(system: System) -> None:
-    """Enabled, reloaded, killed, stopped: what systemd makes of the units."""
+    """Check how systemd handles the units when they are enabled, reloaded, killed and stopped."""
     system.run("systemctl", "enable", "--now", *SERVICES)
     services_work(system)
     system.run("systemctl", "reload", *SERVICES)
@@ -143,7 +143,7 @@ def live_and_die(system: System) -> None:
 
 
 def install_packages(built: list[str]) -> None:
-    """The first installation."""
+    """Check the first installation."""
     run("apt-get", "install", "-y", "--no-install-recommends", *built)
     for user, folder in STATE.items():
         assert pwd.getpwnam(user).pw_shell == "/usr/sbin/nologin"
@@ -155,7 +155,7 @@ def install_packages(built: list[str]) -> None:
 
 
 def next_release(built: list[str], folder: Path) -> list[str]:
-    """The same packages with a higher version, whose examples of a configuration have changed."""
+    """Return the same packages with a higher version, whose examples of a configuration have changed."""
     folder.mkdir()
     for package in built:
         tree = folder / "tree"
@@ -170,7 +170,7 @@ def next_release(built: list[str], folder: Path) -> list[str]:
 
 
 def upgrade(system: System, later: list[str]) -> None:
-    """What the administrator wrote stays, what he left alone is renewed, services run the new release on what was."""
+    """Check an upgrade: modified files stay, others are replaced, services run the new release on the old state."""
     before = {system.shown(service, "MainPID") for service in SERVICES}
     CONTROLLER.write_text(CONTROLLER.read_text() + MINE)
     journal = STATE["blast"] / "journal.sqlite"
@@ -189,7 +189,7 @@ def upgrade(system: System, later: list[str]) -> None:
 
 
 def remove_and_return(system: System, later: list[str]) -> None:
-    """Removal leaves what is the administrator's, and nothing of the program."""
+    """Check that removal keeps the administrator's files, and deletes those of the program."""
     system.run("apt-get", "remove", "-y", *PACKAGES)
     assert [system.shown(service, "ActiveState") for service in SERVICES] == ["inactive"] * 2
     assert not LIBRARIES.exists(), sorted(LIBRARIES.rglob("*"))[:20]
@@ -204,7 +204,7 @@ def remove_and_return(system: System, later: list[str]) -> None:
 
 
 def purge() -> None:
-    """Only a purge takes configuration and state."""
+    """Check that only a purge deletes configuration and state."""
     CONTROLLER.with_suffix(".toml.dpkg-dist").unlink(missing_ok=True)
     run("apt-get", "purge", "-y", *PACKAGES)
     left = [path for path in (CONTROLLER.parent, LIBRARIES, *STATE.values()) if path.exists()]
@@ -220,7 +220,7 @@ def without_packages(guide: str) -> list[str]:
 
 
 def by_the_guides() -> None:
-    """The operator's guide and then the agent's, on one machine, as they are written."""
+    """Follow the operator's guide and then the agent's on one machine."""
     for user in STATE:
         run("userdel", user)
     # The guides are for people with a home directory that they can write to.
@@ -235,7 +235,7 @@ def by_the_guides() -> None:
 
 
 def main() -> int:
-    """All of it, in the order of an installation's life."""
+    """Run all steps, in the order of an installation's life."""
     run("apt-get", "update")
     run("apt-get", "install", "-y", "--no-install-recommends", "python3-venv", "systemd", "dbus", *COMPILER)
     run("make", "deb")

@@ -28,7 +28,7 @@ _MB = 1_000_000
 
 @dataclass(frozen=True)
 class Budget:
-    """Bounds of one run: totals over its tests, and peaks at any moment of it."""
+    """The bounds of one run: totals over its tests, and peaks at any moment of it."""
 
     processes: int
     labs: int
@@ -63,7 +63,7 @@ BUDGETS = {
 
 @dataclass
 class Peak:
-    """The highest reading so far, and the tests that ran then."""
+    """The maximum reading, with the tests that ran at that time."""
 
     value: int = 0
     tests: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ class Peak:
 
 @dataclass
 class Usage:
-    """What a run has used so far."""
+    """The resources that a run has used."""
 
     totals: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     highest: dict[str, list[tuple[float, str]]] = field(default_factory=dict)
@@ -92,10 +92,10 @@ class Usage:
         }
         for name, value in counts.items():
             self.totals[name] += value
-            highest = self.highest.setdefault(name, [])
-            highest.append((value, test))
-            highest.sort(reverse=True)
-            del highest[_NAMED:]
+            maximum = self.highest.setdefault(name, [])
+            maximum.append((value, test))
+            maximum.sort(reverse=True)
+            del maximum[_NAMED:]
 
     def record(self, readings: dict[str, int], running: tuple[str, ...]) -> None:
         """Keep the peaks of these readings."""
@@ -106,10 +106,10 @@ class Usage:
 def excesses(usage: Usage, budget: Budget) -> list[str]:
     """Return a sentence for each bound that the run exceeded, with the tests that used most."""
     found = []
-    for name, highest in usage.highest.items():
+    for name, maximum in usage.highest.items():
         limit, used = getattr(budget, name), usage.totals[name]
         if used > limit:
-            tests = ", ".join(f"{test} ({value:,.0f})" for value, test in highest)
+            tests = ", ".join(f"{test} ({value:,.0f})" for value, test in maximum)
             found.append(f"{_label(name)}: {used:,.0f}, budget {limit:,}; most by {tests}")
     for name, peak in usage.peaks.items():
         limit = getattr(budget, name)
@@ -193,7 +193,7 @@ class BudgetKeeper:
 
 
 def descendants(root: int) -> Iterator[int]:
-    """Yield the live processes below one, those that a daemon has left behind not among them."""
+    """Yield the live processes below one, without processes that a daemon has left behind."""
     children: dict[int, list[int]] = {}
     for entry in os.scandir("/proc"):
         if entry.name.isdecimal():
@@ -208,7 +208,7 @@ def descendants(root: int) -> Iterator[int]:
 
 
 def private_memory(process: int) -> int:
-    """Return the bytes of a process that no file backs: what it adds to a machine where others run the same program."""
+    """Return the bytes of a process without a file behind them: its cost where others run the same program."""
     try:
         _, resident, shared = Path(f"/proc/{process}/statm").read_text().split()[:3]
     except OSError:

@@ -31,7 +31,7 @@ class Authority:
         return self.pair.cert
 
     def issue(self, subject: str, alternatives: str = "", days: int = 2) -> Pair:
-        """A certificate for `subject` ("/OU=x/CN=y"); a negative number of days makes one that has expired."""
+        """Issue a certificate for `subject` ("/OU=x/CN=y"); a negative number of days makes an expired one."""
         stem = self._folder / f"{self._name}-{len(list(self._folder.iterdir()))}"
         pair, request = Pair(stem.with_suffix(".pem"), stem.with_suffix(".key")), stem.with_suffix(".csr")
         extension = ("-addext", f"subjectAltName={alternatives}") if alternatives else ()

@@ -1,6 +1,6 @@
 """Builders and a fake world for tests of the core: fabrics, a journal in memory, and fake devices.
 
-The oracles here (who gets a packet) know nothing of the core's own bookkeeping.
+The oracles here (the hosts that a packet reaches) do not use the core's own bookkeeping.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ T = TypeVar("T")
 LIGHT_RATE = 10e9
 TENANT = "default"
 MAX_ROUNDS = 300
-"""How often devices and controller may take turns, with time standing still."""
+"""Maximum number of alternating turns of devices and controller without any time passing."""
 
 
 # ------------------------------------------------------------------------------------------------- builders
@@ -104,7 +104,7 @@ def make_fabric(
 
 
 def by_sides(fabric: Fabric) -> Fabric:
-    """The same fabric with each port's fibers on their own."""
+    """Return the fabric with the transmit and receive side of each port as separate ports."""
     racks = {
         name: replace(rack, optical_ports=tuple(side for port in rack.optical_ports for side in port.sides()))
         for name, rack in fabric.racks.items()
@@ -120,7 +120,7 @@ def multicast(
     pending_timeout: float | None = None,
     max_rate: float | None = None,
 ) -> MulticastRequest:
-    """A request of the default tenant."""
+    """Return a request of the default tenant."""
     return MulticastRequest(key, TENANT, sender, tuple(receivers), size, max_rate, pending_timeout)
 
 
@@ -128,12 +128,12 @@ def multicast(
 
 
 class World:
-    """A core, its journal and its devices. Commands wait at the devices until `work`, events to the core until
+    """A core, its journal and its devices. Commands wait at the devices until `work`, events wait for the core until
     `deliver`.
 
-    `after_operation` is called after every single cross-connect and rule that a device changes, `on_deed` with whatever
-    the core was asked to do and what it said, but for what it has refused. `crash_after` is how
-    many deeds more (a commit, a command to a device, a message to a client) the controller lives for.
+    The world calls `after_operation` after every single cross-connect and rule that a device changes, and `on_deed`
+    with each call of the core and its answer, unless the core refused the call. `crash_after` is the number of further
+    deeds (a commit, a command to a device, a message to a client) before the controller dies.
     """
 
     def __init__(self, fabric: Fabric, settings: CoreSettings | None = None, core: Core | None = None) -> None:
@@ -170,7 +170,7 @@ class World:
 
     @property
     def quiet(self) -> bool:
-        """Whether nobody has anything to do."""
+        """Return True if the core and all devices are idle."""
         busy = self.inbox or self.questions
         return not busy and not any(self.device(name).queue for name in self.devices)
 
@@ -194,7 +194,7 @@ class World:
             self.handle(Tick())
 
     def conclude(self) -> list[Command]:
-        """Let the core decide on all that it was told of; its commands go to the devices."""
+        """Let the core decide on all delivered events, and send its commands to the devices."""
         self.undecided = False
         commands = self.core.conclude(self.now)
         self.on_deed("conclude", (self.now,), commands)
@@ -212,7 +212,7 @@ class World:
         return [c for c in commands if not isinstance(c, Record)]
 
     def _dies(self) -> bool:
-        """Whether the controller's process ends before its next deed."""
+        """Return True if the controller's process ends before its next deed."""
         if self.crash_after is None:
             return False
         self.crash_after -= 1
@@ -241,7 +241,7 @@ class World:
                 self.announced[deed.topic] = deed.content
 
     def _send(self, name: Device, command: SetCircuits | SetForwarding | ReadDevice) -> None:
-        """A device answers a reading after the work it has already been given, and none while it is away."""
+        """Queue a command after the device's earlier work. A disconnected device does not answer a reading."""
         if self.device(name).up:
             self.device(name).queue.append(command)
         elif not isinstance(command, ReadDevice):
@@ -256,7 +256,7 @@ class World:
             self.post(TableObserved(device.datapath, device.held, device.foreign_rules))
 
     def crash(self) -> None:
-        """The controller's process dies; devices keep what they hold, and what is on the wire may still arrive."""
+        """Kill the controller's process; devices keep their state, and commands in transit may still arrive."""
         self.running = self.undecided = False
         self.crash_after = None
         self.inbox.clear()
@@ -268,7 +268,7 @@ class World:
         self.on_crash()
 
     def start(self, now: float | None = None) -> None:
-        """A new process starts from what is on disk, with a steady clock of its own."""
+        """Start a new process from the journal, with a steady clock of its own."""
         loaded = self.store.open()
         self.epoch = loaded.epoch
         self.now = self.now if now is None else now
@@ -280,7 +280,7 @@ class World:
         self._carry_out(commands)
 
     def restart(self) -> None:
-        """The controller's process dies and a new one starts at once."""
+        """Kill the controller's process and start a new one at once."""
         if self.running:
             self.crash()
         self.start()
@@ -290,7 +290,7 @@ class World:
             self.post(StepFailed(name, change.reservation, change.step, reason))
 
     def post(self, event: DeviceEvent | Optimized) -> None:
-        """A device, or the optimizer, tells the core something; it hears of it at `deliver`."""
+        """Queue an event of a device or the optimizer. The core gets it at `deliver`."""
         if not self.running:
             return
 
@@ -306,13 +306,13 @@ class World:
         self.inbox.append(tell)
 
     def deliver(self, count: int | None = None) -> None:
-        """Let the core hear of the next events (all of them, and those that they cause, without a count)."""
+        """Deliver the next events to the core (without a count: all, and the events that they cause)."""
         while self.inbox and count != 0:
             self.inbox.popleft()()
             count = None if count is None else count - 1
 
     def deliver_together(self, count: int) -> None:
-        """Let the core hear of the next events before it decides on those of devices, as if all had come at once."""
+        """Deliver the next events before the core decides on those of devices, as if all had arrived at once."""
         self.together = True
         self.deliver(count)
         if self.undecided:
@@ -352,7 +352,7 @@ class World:
             self.late += answers
 
     def _verdict(self, name: Device, change: CircuitChange | ForwardingChange, refusal: str | None) -> DeviceEvent:
-        """What a device says of one reservation's share of a command that it has done."""
+        """Return a device's answer for one reservation's share of an executed command."""
         if refusal:
             return StepFailed(name, change.reservation, change.step, f"denied: {refusal}")
         return StepConfirmed(name, change.reservation, change.step, 0.01)
@@ -398,7 +398,7 @@ class World:
         return refusals
 
     def lose(self, name: Device) -> None:
-        """The session to a device ends; what it holds stays. Everything outstanding fails."""
+        """End the session of a device, which keeps its state. All outstanding commands fail."""
         device = self.device(name)
         outstanding = [command for command in device.queue if not isinstance(command, ReadDevice)]
         device.hang_up(self.epoch)
@@ -407,7 +407,7 @@ class World:
             self._fail(name, command, "connection lost")
 
     def come_back(self, name: Device, forgets: Callable[[object], bool] = lambda item: False) -> None:
-        """A device (re)connects; `forgets` says which circuits (inputs) or rules (matches) it has lost."""
+        """Connect a device (again); `forgets` names the circuits (inputs) or rules (matches) that it has lost."""
         device = self.device(name)
         device.take_over(self.epoch)
         if isinstance(device, FakeSwitch):
@@ -419,7 +419,7 @@ class World:
             self.post(DeviceUp(name, rules=device.held))
 
     def connect_all(self) -> None:
-        """Bring every device up."""
+        """Connect every device."""
         for name in self.devices:
             if not self.device(name).up:
                 self.come_back(name)
@@ -447,11 +447,11 @@ class World:
     # ------------------------------------------------------------------------------------------- oracles
 
     def reached(self, source: OpticalPort) -> set[tuple[str, int]]:
-        """The (rack, port) pairs that see light from `source` with what the switches hold now."""
+        """Return the (rack, port) pairs that light from `source` reaches over the switches' current circuits."""
         return set(reached_by(self.fabric, frozenset(c for s in self.switches.values() for c in s.held), source))
 
     def receivers_of(self, sender: Host, group: str) -> set[str]:
-        """The hosts that a packet from `sender` to `group` arrives at, with what devices hold now."""
+        """Return the hosts that a packet from `sender` to `group` reaches with the devices' current state."""
         arrived: set[str] = set()
         rack = self.fabric.racks[sender.rack]
         for port in self._outputs(rack.datapath, sender.port, sender.ip, group):
@@ -460,12 +460,12 @@ class World:
         return arrived
 
     def arrived_by(self, places: Iterable[tuple[int, int]], sender: Host, group: str) -> set[str]:
-        """The hosts that get a packet that has come in by these ports of ToRs."""
+        """Return the hosts that get a packet that has arrived at these ports of ToRs."""
         found = ((datapath, self._outputs(datapath, port, sender.ip, group)) for datapath, port in places)
         return {host for datapath, outputs in found for port in outputs for host in self._behind(datapath, port)}
 
     def _beyond(self, datapath: int, port: int) -> list[tuple[int, int]]:
-        """The ports of ToRs, as (datapath, port), that light from a port of a ToR comes in by."""
+        """Return the ports of ToRs, as (datapath, port), at which light from a port of a ToR arrives."""
         reached = [place for optical in self._optical(datapath, port) for place in self.reached(optical)]
         return [(self.fabric.racks[rack].datapath, far) for rack, far in reached]
 
@@ -504,12 +504,12 @@ class World:
         return self.core.request(request.id)
 
     def disconnect(self, name: Device) -> None:
-        """End the session to a device; the core hears of it."""
+        """End the session of a device, and let the core process that."""
         self.lose(name)
         self.deliver()
 
     def reconnect(self, name: Device, forgets: Callable[[object], bool] = lambda item: False) -> None:
-        """End the session to a device and begin another one before the core hears of anything."""
+        """End the session of a device and begin another one before the core processes either event."""
         self.lose(name)
         self.come_back(name, forgets)
 
@@ -563,21 +563,21 @@ class World:
         return self.receivers_of(self.fabric.hosts[sender], grant.group_address)
 
     def kinds(self, key: str) -> list[str]:
-        """Return the kinds of all events of a request so far."""
+        """Return the kinds of all events of a request, in order."""
         return [event.kind.value for event in self.core.request(key_of(key)).events]
 
     def device_commands(self) -> list[SetCircuits | SetForwarding]:
-        """Return what devices have been told to do."""
+        """Return all commands that devices have received."""
         return [command for command in self.commands if isinstance(command, SetCircuits | SetForwarding)]
 
 
 def key_of(key: str) -> RequestKey:
-    """The id of a request of the default tenant."""
+    """Return the id of a request of the default tenant."""
     return (TENANT, key)
 
 
 def ready_world(fabric: Fabric, settings: CoreSettings | None = None) -> World:
-    """A world with every device connected and nothing on any."""
+    """Return a world with every device connected and empty."""
     world = World(fabric, settings)
     world.connect_all()
     world.commands.clear()
@@ -585,7 +585,7 @@ def ready_world(fabric: Fabric, settings: CoreSettings | None = None) -> World:
 
 
 def check_rounds(commands: list[Command]) -> None:
-    """A device gets a second command only where the first one already names the same reservation."""
+    """Check that a device gets a second command only if the first one names one of its reservations."""
     named: dict[Device, set[int]] = {}
     for command in commands:
         if isinstance(command, SetCircuits | SetForwarding):
@@ -600,7 +600,7 @@ def _target(command: SetCircuits | SetForwarding) -> Device:
 
 
 def remembered(function: Callable[..., T]) -> Callable[..., T]:
-    """Remember what a function of a fabric, which cannot be hashed, and of other arguments gives."""
+    """Cache a function of a fabric, which cannot be hashed, and of other arguments."""
     fabrics: dict[int, Fabric] = {}
 
     @lru_cache(maxsize=20_000)
@@ -617,13 +617,13 @@ def remembered(function: Callable[..., T]) -> Callable[..., T]:
 
 @remembered
 def reached_by(fabric: Fabric, circuits: frozenset[CrossConnect], source: OpticalPort) -> frozenset[tuple[str, int]]:
-    """The (rack, port) pairs that see light from `source` with these circuits."""
+    """Return the (rack, port) pairs that light from `source` reaches over these circuits."""
     return frozenset(reached_ports(fabric, circuits, source))
 
 
 @contextmanager
 def rejected(code: str, match: str | None = None) -> Iterator[None]:
-    """Expect the core to reject what is asked, with this code and a sentence that matches."""
+    """Expect the core to reject a call with this code, and with a message that matches."""
     with pytest.raises(Rejected, match=match) as refusal:
         yield
     assert refusal.value.code == code

@@ -1,7 +1,7 @@
-"""Checks of a whole core: who could have light now, what devices hold, the reserve, and its life lived again.
+"""Checks of a whole core: which groups could be granted now, what devices hold, the reserve, and a replay of its life.
 
-Nothing here asks the core whom it would serve. Where losses are known every tree is hung by hand; elsewhere splitter
-outputs count.
+The checks do not use the core's own decisions. If losses are known, they build every tree by hand; otherwise they count
+splitter outputs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tests.support.journal import Journal
 
 
 def splitters_of(reservations: Sequence[Reservation]) -> Counter[str]:
-    """How many splitters each tenant holds; what serves nobody any longer is anybody's."""
+    """Return the number of splitters that each tenant uses."""
     held: Counter[str] = Counter()
     for reservation in reservations:
         if reservation.state is not ReservationState.IDLE and not reservation.left_behind:
@@ -40,7 +40,7 @@ def splitters_of(reservations: Sequence[Reservation]) -> Counter[str]:
 
 @dataclass(frozen=True)
 class Group:
-    """Whose light it is, who sends, and who receives."""
+    """The owner, the sender and the receivers of a group."""
 
     tenant: str
     sender: Host
@@ -48,12 +48,12 @@ class Group:
 
     @property
     def others(self) -> list[str]:
-        """The racks of the receivers, but for the sender's own."""
+        """Return the racks of the receivers, without the sender's own."""
         return sorted({host.rack for host in self.receivers} - {self.sender.rack})
 
 
 class Free:
-    """What nobody uses of a world in which all is quiet. What is kept warm is free: whoever needs it takes it."""
+    """The unused resources of a quiet world. Warm trees count as unused, since a request can evict them."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -74,7 +74,7 @@ class Free:
         return self._world.device(device).up
 
     def ports(self, end: str, switch: str) -> list[OpticalPort]:
-        """The ports of a switch that nobody uses and that can be this end of a tree."""
+        """Return the unused ports of a switch that can be this end of a tree."""
         ports = [port for port in self._fabric.ports_on(switch) if port.end == end]
         return [
             port
@@ -83,7 +83,7 @@ class Free:
         ]
 
     def splitters(self, switch: str) -> list[Splitter]:
-        """The splitters of a switch that nobody uses, with the outputs that can be used."""
+        """Return the unused splitters of a switch, with their usable outputs."""
         found = [s for s in self._fabric.splitters.values() if s.switch == switch and s.element not in self._not_free]
         good = [splitter.without(self._bad.__contains__) for splitter in found]
         return [splitter for splitter in good if splitter.fan_out > 1]
@@ -94,34 +94,34 @@ class Free:
     # ---------------------------------------------------------------------------------------- who could start
 
     def group(self, request: MulticastRequest, receivers: Sequence[str]) -> Group:
-        """These receivers of a request."""
+        """Return the group of these receivers of a request."""
         hosts = self._fabric.hosts
         return Group(request.tenant, hosts[request.sender], tuple(hosts[name] for name in receivers))
 
     def could_be_served_aside(self, group: Group) -> bool:
-        """Whether a group could start that costs nobody else any light: within one rack, or over a static tree."""
+        """Return True if a group could start without an optical switch: within one rack, or over a static tree."""
         if not self._can_begin(group):
             return False
         static = not self._light_is_used_up(group.tenant) and any(reaches(t, group) for t in self._static_trees())
         return static or not group.others
 
     def could_have_a_tree(self, group: Group) -> bool:
-        """Whether a group could start over an optical switch."""
+        """Return True if a group could start over an optical switch."""
         if not self._can_begin(group) or self._light_is_used_up(group.tenant):
             return False
-        most = self._max_splitters_of(group.tenant)
-        return any(self._has_tree(s, group, most) for s in self._fabric.switches if self._is_there(s))
+        maximum = self._max_splitters_of(group.tenant)
+        return any(self._has_tree(s, group, maximum) for s in self._fabric.switches if self._is_there(s))
 
     def _can_begin(self, group: Group) -> bool:
         racks = (self._fabric.racks[rack] for rack in {group.sender.rack, *group.others})
         return self._addresses_left > 0 and all(self._is_there(rack.datapath) for rack in racks)
 
     def _light_is_used_up(self, tenant: str) -> bool:
-        most = self._settings.limits(tenant).max_light_seconds
-        return most is not None and self._world.core.view.light_used(tenant, self._world.now) >= most
+        maximum = self._settings.limits(tenant).max_light_seconds
+        return maximum is not None and self._world.core.view.light_used(tenant, self._world.now) >= maximum
 
     def _max_splitters_of(self, tenant: str) -> int:
-        """How many splitters a tree of this tenant may have."""
+        """Return the maximum number of splitters in a tree of this tenant."""
         of_tenant = self._settings.limits(tenant).max_splitters
         limits = [
             self._settings.max_splitters_per_tree,
@@ -153,19 +153,19 @@ class Free:
 
 
 def reaches(tree: StaticTree, group: Group) -> bool:
-    """Whether a static tree goes from the sender to all receivers; those of a rack that sends need no light."""
+    """Return True if a static tree reaches all receivers; receivers in the sender's rack need none."""
     at_root = tree.root_host == group.sender.name if tree.root_host else tree.root_rack == group.sender.rack
     racks = {*tree.leaf_ports, *([] if tree.root_host else [group.sender.rack])}
     return at_root and all(host.name in tree.leaf_hosts or host.rack in racks for host in group.receivers)
 
 
 def max_outputs(splitters: Sequence[Splitter], most: int) -> int:
-    """How many outputs a tree of at most so many of these splitters can have."""
+    """Return the maximum number of outputs of a tree of up to `most` of these splitters."""
     return 1 + sum(sorted((splitter.fan_out - 1 for splitter in splitters), reverse=True)[:most])
 
 
 def image(core: Core) -> str:
-    """All that can be seen of a core, and that an event may change."""
+    """Return all observable state of a core that an event may change."""
     view = core.view
     return repr(
         (
@@ -175,7 +175,7 @@ def image(core: Core) -> str:
             *map(sorted, (view.holders.items(), view.group_addresses, view.quarantined.items(), view.leases_over)),
             (dict(view.occupied), dict(view.without_link), dict(view.away)),
             (view.waiting, view.kept_free_for, core.draining, core.settings),
-            # To ask for the next deadline makes the core forget those that no longer count.
+            # Reading the next deadline makes the core forget requests that no longer count.
             (core.next_timer(), view.deadlines),
             (view.is_auditing, core.audit_number, core.audit_waits_for),
             (view.fiber_check, view.is_checking_fibers, core.fiber_topic, sorted(view.probe_circuits.items())),
@@ -186,7 +186,7 @@ def image(core: Core) -> str:
 
 
 def check_history(request: Request) -> None:
-    """Granted, changed, revoked, granted again, … and in the end ended."""
+    """Check the order of events: granted, changed, revoked, granted again, …, and ended last."""
     assert [e.sequence for e in request.events] == list(
         range(request.latest_event - len(request.events) + 1, request.latest_event + 1)
     )
@@ -196,7 +196,7 @@ def check_history(request: Request) -> None:
 
 
 def check_part_history(part: Part, events: Sequence[RequestEvent]) -> None:
-    """Granted, and paused or revoked before it is granted again, and ended last if at all."""
+    """Check the order of a part's events: granted, paused or revoked before a further grant, and ended last."""
     ends = [e for e in events if e.kind is EventKind.ENDED]
     assert ends == (list(events[-1:]) if part.state.final else [])
     granted = False
@@ -212,20 +212,20 @@ def check_part_history(part: Part, events: Sequence[RequestEvent]) -> None:
 
 
 def check_desired(world: World) -> None:
-    """Devices hold what is wanted of them, no less and, but for what is foreign, no more."""
+    """Check that devices hold all required state, and otherwise foreign state only."""
     live = list(world.core.reservations)
     at_rest = (ReservationState.LIT, ReservationState.IDLE)
     assert all(r.state in at_rest and not r.at_work for r in live), live
-    wanted = everything(r.wanted for r in live)
+    expected = everything(r.wanted for r in live)
     for switch in world.switches.values():
-        assert switch.held - switch.foreign == {c for c in wanted.circuits if c.switch == switch.name}
+        assert switch.held - switch.foreign == {c for c in expected.circuits if c.switch == switch.name}
     for tor in world.tors.values():
         rules = {(r.id, f) for r in live for f in r.wanted.forwards.get(tor.datapath, ())}
         assert tor.held == rules, (tor.held, rules)
 
 
 def audited(world: World, dry_run: bool) -> AuditReport:
-    """The report of a whole audit without further faults."""
+    """Return the report of a whole audit without further faults."""
     world.handle(AuditAsked(dry_run))
     number = world.core.audit_number
     world.settle()
@@ -235,7 +235,7 @@ def audited(world: World, dry_run: bool) -> AuditReport:
 
 
 def check_nobody_waits_needlessly(world: World) -> None:
-    """When all is quiet, no part waits although it could have light."""
+    """Check that, in a quiet world, no part waits that could be granted."""
     requests = world.core.requests.values()
     waiting = [(request, part) for request in requests for part in request.parts if part.state is PartState.PENDING]
     if not waiting:
@@ -253,7 +253,7 @@ Kind = tuple[str, str]
 
 
 def pieces(core: Core) -> Iterator[tuple[str, Kind]]:
-    """Every port and splitter in service, with its kind; a splitter counts with the outputs that are good."""
+    """Return every port and splitter in service, with its kind; of a splitter, only working outputs count."""
     for rack in core.fabric.racks.values():
         for port in rack.optical_ports:
             yield port.element, (port.switch, port.end)
@@ -263,7 +263,7 @@ def pieces(core: Core) -> Iterator[tuple[str, Kind]]:
 
 
 def recounted(core: Core) -> tuple[Counter[Kind], Counter[Kind]]:
-    """How many pieces of each kind no transfer uses, and how many of these are dark or about to be."""
+    """Return the number of pieces of each kind that no transfer uses, and how many of these are dark or about to be."""
     idle: Counter[Kind] = Counter()
     dark: Counter[Kind] = Counter()
     states = {reservation.id: reservation.state for reservation in core.reservations}
@@ -278,7 +278,7 @@ def recounted(core: Core) -> tuple[Counter[Kind], Counter[Kind]]:
 
 
 def counted(core: Core) -> tuple[Counter[Kind], Counter[Kind]]:
-    """The same as the core counts it."""
+    """Return the counts of the core itself."""
 
     def named(counts: Mapping) -> Counter[Kind]:
         return Counter({(k.switch, k.end or f"1:{k.fan_out}"): number for k, number in counts.items()})
@@ -287,25 +287,25 @@ def counted(core: Core) -> tuple[Counter[Kind], Counter[Kind]]:
 
 
 def kept_lit(core: Core, kind: Kind, trusted: bool) -> list[Reservation]:
-    """The trees that are kept lit and hold a piece of this kind, of groups that are trusted or are not."""
+    """Return the warm trees with a piece of this kind, of trusted groups or of others."""
     of_kind = {element for element, its_kind in pieces(core) if its_kind == kind}
     idle = [r for r in core.reservations if r.state is ReservationState.IDLE and of_kind & r.elements]
     return [r for r in idle if (r.id in core.view.trusted) == trusted]
 
 
 def is_left_alone(core: Core, switch: str) -> bool:
-    """Whether nothing may give way on a switch now: it is away, or connects light for somebody."""
+    """Return True if nothing on a switch can be evicted now: it is disconnected, or is setting circuits."""
     lighting = (r for r in core.reservations if r.adding and r.rollout.waits_for(switch))
     return switch in core.view.away or any(lighting)
 
 
 def has_fabric_to_itself(core: Core, now: float) -> bool:
-    """Whether only one group was heard of for as long as trees are kept."""
+    """Return True if only one group has been active for as long as trees are kept."""
     return now - core.view.alone_since > core.settings.keep_warm
 
 
 def check_reserve(core: Core, now: float) -> None:
-    """What the core counts is true, and the reserve is dark unless nothing is kept lit that could give way."""
+    """Check that the core's counts are right, and that the reserve is dark unless no warm tree could be evicted."""
     idle, dark = recounted(core)
     assert (idle, dark) == counted(core)
     share = core.settings.warm_reserve
@@ -320,26 +320,26 @@ def check_reserve(core: Core, now: float) -> None:
 
 
 class Life:
-    """From the moment that a core is made: `note` everything that it is asked to do, by the name of its method."""
+    """The record of a core's life since its creation: `note` takes every call, by the name of its method."""
 
     def __init__(self, core: Core) -> None:
         self._fabric, self._settings = core.fabric, core.settings
         self._deeds: list[tuple[str, tuple, Sequence[object]]] = []
 
     def note(self, deed: str, arguments: tuple, said: Sequence[Command]) -> None:
-        """It was asked to do this, with what came of it."""
+        """Record a call of the core and its result."""
         self._deeds.append((deed, arguments, [_plain(command) for command in said]))
 
     def live_again(self) -> None:
-        """The same again, by another core."""
+        """Replay all calls with another core, and compare the results."""
         core = Core(self._fabric, self._settings)
-        for deed, arguments, said in self._deeds:
+        for deed, arguments, answered in self._deeds:
             again = [_plain(command) for command in getattr(core, deed)(*arguments) or ()]
-            assert again == said, f"{deed}{arguments} comes to something else without what was refused before"
+            assert again == answered, f"{deed}{arguments} comes to something else without what was refused before"
 
 
 def _plain(command: Command) -> object:
-    """A command as it can be compared."""
+    """Return a command in a comparable form."""
     if not isinstance(command, Optimize):
         return command
     asked = command.contention

@@ -1,4 +1,4 @@
-"""What devices, fibers, links and power cuts do to the core's world, at random; see `core_machine.py`."""
+"""Random faults of devices, fibers, links and power in the core's world; see `core_machine.py`."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ class Faults(Invariants):
             self.counts["check " + bench.phase, fault] += 1
 
     def bench(self) -> CheckStage | None:
-        """The switch whose fibers are being checked, with the phase of that."""
+        """Return the switch whose fibers are being checked, with the phase of the check."""
         return self.core.view.fiber_check if self.world.running else None
 
     def on(self, name: Device) -> list[Reservation]:
-        """The reservations that have a share on a device."""
+        """Return the reservations with a share on a device."""
         return [r for r in self.reservations() if any(name in x.holding.devices for x in r.layouts)]
 
     def of(self, command: object) -> list[Reservation]:
-        """The reservations that a command names."""
+        """Return the reservations in a command."""
         numbers = {change.reservation for change in getattr(command, "changes", ())}
         return [r for r in self.reservations() if r.id in numbers]
 
@@ -86,7 +86,7 @@ class Faults(Invariants):
                 self.world.deliver(1)
 
     def go_on(self, dice: Dice) -> None:
-        """Everyone does all that there is to do, or some of it with trouble, or nothing yet."""
+        """Let all parts do their pending work, some of it with faults, or none."""
         how = dice.pick(["well", "with trouble", "with trouble", "not yet"])
         if how == "well":
             self.world.settle()
@@ -111,12 +111,12 @@ class Faults(Invariants):
             self.world.work(name, reply=trouble)
 
     def late_answers(self, dice: Dice) -> None:
-        """What was answered too late, or comes a second time, reaches the core."""
+        """Deliver answers to the core late, or a second time."""
         for _ in range(min(dice.number(1, 3), len(self.world.late))):
             self.world.post(self.world.late.popleft())
 
     def late_writes(self, dice: Dice) -> None:
-        """What an ended session, maybe of a controller of an older epoch, had sent arrives at a device."""
+        """Apply commands to a device that an ended session, maybe of an older epoch, had sent."""
         names = [name for name in self.world.devices if self.world.device(name).in_flight]
         passing = [n for n in names if any(map(is_passing, self.of(self.world.device(n).in_flight[0][1])))]
         if not passing and dice.number(0, 2):
@@ -139,7 +139,7 @@ class Faults(Invariants):
         self.bring_back(dice.pick(self.devices(up=False)), dice)
 
     def reboot(self, dice: Dice) -> None:
-        """A device is away for so short a time that it is back before the core hears of anything."""
+        """Reboot a device that reconnects before the core notices."""
         up = self.devices(up=True)
         if up:
             concerned = [name for name in up if self.in_transition_on(name)]
@@ -149,16 +149,16 @@ class Faults(Invariants):
             self.bring_back(name, dice)
 
     def devices(self, up: bool) -> list[Device]:
-        """Those that are connected, or those that are not."""
+        """Return the connected or the disconnected devices."""
         return [name for name in self.world.devices if self.world.device(name).up == up]
 
     def in_transition_on(self, name: Device) -> bool:
-        """Whether anything on a device is in a phase that soon passes."""
+        """Return True if anything on a device is in a transient phase."""
         bench = self.bench()
         return any(map(is_passing, self.on(name))) or (bench is not None and bench.switch == name)
 
     def bring_back(self, name: Device, dice: Dice) -> None:
-        """A device connects, with all, some or none of what it held."""
+        """Connect a device with all, some or none of its previous state."""
         memory = dice.pick(["everything", "everything", "nothing", "a part", "its past"])
         if memory != "everything":
             self.note_device(f"back with {memory}", name)
@@ -174,18 +174,18 @@ class Faults(Invariants):
             self.world.come_back(name, forgets.get(memory, lambda _: False))
 
         self.silent.discard(name)
-        self.unheard[name] += 1
+        self.unprocessed[name] += 1
         self.disturb(name, change)
 
     def connect_all(self, dice: Dice) -> None:
-        """The network is well again."""
+        """End all network faults."""
         self.reconnect()
         self.go_on(dice)
 
     def reconnect(self) -> None:
         for name in self.devices(up=False):
             self.silent.discard(name)
-            self.unheard[name] += 1
+            self.unprocessed[name] += 1
             self.disturb(name, lambda name=name: self.world.come_back(name))
 
     def disturb(self, name: Device, change: Callable[[], None]) -> None:
@@ -200,18 +200,18 @@ class Faults(Invariants):
                 self.harmed.setdefault(reservation.id, set()).add(name)
 
     def share(self, reservation: Reservation, name: Device) -> set[object]:
-        """What a device holds for a reservation."""
+        """Return the share of a reservation that a device holds."""
         device = self.world.device(name)
         if isinstance(device, FakeSwitch):
             return {c for x in reservation.layouts for c in x.circuits} & (device.held - device.foreign)
         return {item for item in device.held if item[0] == reservation.id}
 
     def save(self) -> None:
-        """ToRs save their rules, to find them again after a reboot."""
+        """Save the rules of the ToRs, which a reboot restores."""
         self.saved = {name: dict(tor.rules) for name, tor in self.world.tors.items()}
 
     def go_back_in_time(self, name: Device) -> None:
-        """A ToR comes back with the rules that it saved once; a switch with whatever it has."""
+        """Reconnect a ToR with its saved rules, or a switch with any state."""
         if isinstance(name, str) or name not in self.saved:
             return
         tor = self.world.tors[name]
@@ -226,7 +226,7 @@ class Faults(Invariants):
                 self.disturbed.add((number, name))
 
     def tamper(self, dice: Dice) -> None:
-        """Somebody works on a device by hand, behind the controller's back."""
+        """Change a device by hand, without the controller."""
         concerned = [name for name in self.world.devices if self.in_transition_on(name)]
         name = dice.pick(self.world.devices if dice.rarely() else concerned or self.world.devices)
         device = self.world.device(name)
@@ -290,7 +290,7 @@ class Faults(Invariants):
     # -------------------------------------------------------------------------------------------- crashes
 
     def arm(self, dice: Dice) -> None:
-        """The controller will die before one of its next deeds: a commit, a command, a message."""
+        """Let the controller die before one of its next deeds: a commit, a command, a message."""
         self.world.crash_after = dice.number(0, 15)
 
     def crash(self, dice: Dice) -> None:
@@ -308,14 +308,14 @@ class Faults(Invariants):
             if request_key(key) not in known:
                 self.accepted.discard(key)
                 self.told.pop(key, None)
-        self.unheard.clear()
+        self.unprocessed.clear()
         self.silent.clear()
         self.leases.clear()
         self.ended_at.clear()
         self.ticked_at = float("-inf")
 
     def start(self, dice: Dice) -> None:
-        """A new process: a later epoch, a steady clock that begins anew."""
+        """Start a new process, with a later epoch and a steady clock from zero."""
         self.note("restart", self.journal.reservations())
         self.start_over(dice.pick([0.0, self.world.now, 1e6]))
 
@@ -331,11 +331,11 @@ class Faults(Invariants):
     # ------------------------------------------------------------------------------------- fibers and links
 
     def dark_leaf(self, change: CircuitChange) -> None:
-        """A switch tells that it has seen no light."""
+        """Let a switch report a dark output."""
         self.note("dark leaf", [r for r in self.reservations() if r.id == change.reservation])
 
     def break_fiber(self, dice: Dice) -> None:
-        """A transmit fiber or a splitter's output goes dead, mostly one that is in use; or all are mended."""
+        """Break a transmit fiber or a splitter's output, usually one in use; or mend all."""
         wiring = self.world.wirings[dice.pick(sorted(self.world.wirings))]
         if dice.rarely():
             self.world.mend(wiring)
@@ -355,14 +355,14 @@ class Faults(Invariants):
         self.go_on(dice)
 
     def fed_by(self, wiring: Wiring, number: int) -> list[Reservation]:
-        """The reservations that have a circuit from this input."""
+        """Return the reservations that have a circuit from this input."""
         mine = (wiring.switch, number)
         return [
             r for r in self.reservations() if any((c.switch, c.input) == mine for x in r.layouts for c in x.circuits)
         ]
 
     def links(self, dice: Dice) -> None:
-        """A ToR's port loses its link, for good or for a moment, or has it back."""
+        """Take a ToR port's link down, for long or for a moment, or bring it up."""
         how = dice.pick(["link lost", "link lost", "link flaps", "link back", "link back"])
         if how == "link back":
             for place in dice.some(sorted(self.world.unplugged), 3):
@@ -374,13 +374,13 @@ class Faults(Invariants):
         self.note(how, self.ending_at(place))
         if how == "link lost":
             self.world.unplugged.add(place)
-        elif self.world.tors[place[0]].up and self.world.told.get(place):
+        elif self.world.tors[place[0]].up and self.world.reported.get(place):
             self.world.tell_link(place, up=False)
         self.world.look_at_links()
         self.go_on(dice)
 
     def alarm(self, dice: Dice) -> None:
-        """A switch reports an output without light, rightly or not."""
+        """Let a switch raise an alarm for a dark output, true or false."""
         if not self.world.measures:
             return
         ports = [port for rack in self.world.fabric.racks.values() for port in rack.optical_ports]
@@ -392,16 +392,16 @@ class Faults(Invariants):
         self.go_on(dice)
 
     def some_place(self, dice: Dice) -> Place:
-        """Mostly a port that a light tree ends at."""
+        """Return a port, usually one at which a light tree ends."""
         used = sorted({self.place_of(port) for _, port in self.leaves()})
         return dice.pick(used if used and not dice.rarely() else sorted(self.world.places))
 
     def ending_at(self, place: Place) -> list[Reservation]:
-        """The reservations that have a leaf at this port."""
+        """Return the reservations that have a leaf at this port."""
         return list({r.id: r for r, port in self.leaves() if self.place_of(port) == place}.values())
 
     def leaves(self) -> list[tuple[Reservation, OpticalPort]]:
-        """The leaves of all light trees, with their reservations."""
+        """Return the leaves of all light trees, with their reservations."""
         return [(r, leaf.port) for r in self.reservations() for x in r.layouts if x.tree for leaf in x.tree.leaves]
 
     def place_of(self, port: OpticalPort) -> Place:
@@ -410,7 +410,7 @@ class Faults(Invariants):
     # ----------------------------------------------------------------------------------- checks of the map
 
     def verify(self, dice: Dice) -> None:
-        """An operator asks for a check of the fibers, and waits for its report or does not."""
+        """Request a check of the fibers, and maybe wait for its report."""
         self.note("fiber check", self.reservations(), self.part_states())
         self.world.losing = dice.pick([0, 0, 1, 5])
         patience = dice.pick([0.0, 3.0])
@@ -423,7 +423,7 @@ class Faults(Invariants):
             self.pass_time(0.25)
 
     def pass_time(self, seconds: float) -> None:
-        """Time goes on, and the core looks what is due."""
+        """Let time pass, and let the core handle due events."""
         if self.world.running:
             self.world.now += seconds
             self.world.handle(Tick())
@@ -432,7 +432,7 @@ class Faults(Invariants):
             self.note_ended()
 
     def checked_fibers(self) -> None:
-        """With everything mended and nobody else about, a check of the fibers finds no fault, and leaves nothing."""
+        """Check that in a quiet, repaired world, a fiber check finds no fault and leaves nothing behind."""
         self.mend_everything()
         self.finish_check()
         self.world.handle(VerifyAsked(NONCE))
@@ -444,7 +444,7 @@ class Faults(Invariants):
         assert not self.journal.rows("probe")
 
     def mend_everything(self) -> None:
-        """All fibers are as configured, and all ports have what arrives."""
+        """Restore all fibers and links."""
         self.world.losing = 0
         self.world.unplugged.clear()
         for wiring in self.world.wirings.values():
@@ -461,12 +461,12 @@ class Faults(Invariants):
 
 
 def is_passing(reservation: Reservation) -> bool:
-    """Whether it is in a phase that soon passes."""
+    """Return True if the reservation is in a transient phase."""
     return reservation.state in (ReservationState.CONFIGURING, ReservationState.CHANGING)
 
 
 def phase_of(reservation: Reservation) -> str:
-    """Its state, or how far a change of it is; leading a dark leaf to another output is a phase of its own."""
+    """Return its state, or the phase of its change, which includes the move of a dark leaf to another output."""
     change = reservation.change
     if change is None:
         return reservation.state.value

@@ -1,6 +1,6 @@
-"""What must hold after every step of the machine, whatever has happened: I1 to I13, each a method with its number.
+"""The invariants I1 to I13 that hold after every step of the machine, each a method with its number.
 
-The oracles look at devices, at the journal and at what clients were told, and only then at the core.
+The oracles look at the devices, the journal and the messages to clients first, and only then at the core.
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ Rule = tuple[int, Forward]
 
 
 class Invariants:
-    """The world, and what a bystander remembers of it.
+    """The world, and an observer's record of it.
 
-    `harmed` are the devices that have lost a part of a reservation by themselves, `unheard` how many of a device's
-    returns the core has not heard of, `silent` the devices that were tampered with behind the core's back, `stale` the
-    rules that a ToR has brought back from its past, and `disturbed` every share that anything has happened to since
-    it was last known to be right. `submitted` are the requests that somebody has asked for by `submit`.
+    `harmed` are the devices that have lost a part of a reservation by themselves, `unprocessed` counts the
+    reconnections of a device that the core has not processed, `silent` are the devices that were changed behind the
+    core's back, `stale` are the rules that a ToR has restored from its past, and `disturbed` is every share that was
+    changed since it was last known to be right. `submitted` are the requests of `submit`.
     """
 
     world: LightWorld
@@ -73,7 +73,7 @@ class Invariants:
         self.encoder = Encoder()
         self.encoded: Core | None = None
         self.harmed: dict[int, set[Device]] = {}
-        self.unheard: Counter[Device] = Counter()
+        self.unprocessed: Counter[Device] = Counter()
         self.silent: set[Device] = set()
         self.stale: dict[Device, frozenset[Rule]] = {}
         self.disturbed: set[tuple[int, Device]] = set()
@@ -87,7 +87,7 @@ class Invariants:
         return self.world.core
 
     def check(self) -> None:
-        """All of them."""
+        """Check all invariants."""
         self.own_what_is_journalled()
         if self.world.quiet and self.world.running:
             self.forget_what_is_over()
@@ -108,7 +108,7 @@ class Invariants:
         self.i3_converges()
 
     def own_what_is_journalled(self) -> None:
-        """A switch knows no owners: a stranger's circuit between the very ports of a journalled one is ours by that."""
+        """Switches store no owners: a foreign circuit between the ports of a journaled one counts as the latter."""
         ours = self.journal.circuits()
         for switch in self.world.switches.values():
             switch.foreign -= ours
@@ -120,21 +120,21 @@ class Invariants:
         return Journal(self.world.store, self.world.fabric)
 
     def reservations(self) -> list[Reservation]:
-        """Those of the core while it runs, else those of the journal."""
+        """Return the reservations of the core while it runs, otherwise of the journal."""
         return list(self.core.reservations) if self.world.running else self.journal.reservations()
 
     def has_heard(self, name: Device) -> bool:
-        return self.world.device(name).up and not self.unheard[name] and name not in self.silent
+        return self.world.device(name).up and not self.unprocessed[name] and name not in self.silent
 
     def holds_all(self, reservation: Reservation, name: Device) -> bool:
-        wanted = reservation.wanted.on(name)
+        share = reservation.wanted.on(name)
         device = self.world.device(name)
         if isinstance(device, FakeSwitch):
-            return set(wanted.circuits) <= device.held - device.foreign
-        return all(device.rules.get(f.key) == (f.outputs, reservation.id) for x in wanted.forwards.values() for f in x)
+            return set(share.circuits) <= device.held - device.foreign
+        return all(device.rules.get(f.key) == (f.outputs, reservation.id) for x in share.forwards.values() for f in x)
 
     def is_harmed(self, reservation: Reservation) -> bool:
-        """Whether nothing can be promised for it until the core hears of a device and has repaired it."""
+        """Return True if it may be broken until the core has processed a device's events and repaired it."""
         for name in list(self.harmed.get(reservation.id, ())):
             if self.holds_all(reservation, name) or (self.has_heard(name) and not reservation.busy):
                 self.harmed[reservation.id].remove(name)
@@ -143,7 +143,7 @@ class Invariants:
         )
 
     def forget_what_is_over(self) -> None:
-        """In a quiet moment: shares that have nothing to do are undisturbed."""
+        """In a quiet world, forget disturbances of shares that have no pending work."""
         live = {reservation.id: reservation for reservation in self.core.reservations}
         self.disturbed = {
             (number, name)
@@ -154,13 +154,13 @@ class Invariants:
     # ------------------------------------------------------------------------------------------ invariants
 
     def decisions_are_bounded(self) -> None:
-        """A part is tried once as it is, and once more where its lease is over and it does not go on."""
+        """Check that a part is tried once as it is, and once more after its lease if it does not continue."""
         if self.world.running:
             before, self.parts = self.parts, sum(len(request.parts) for request in self.core.requests.values())
             assert self.core.view.tried <= 2 * max(before, self.parts), "a decision went on and on"
 
     def readings_are_whole(self) -> None:
-        """What the fabric is told to be is put together where it has changed, and is as if it were from scratch."""
+        """Check that the incrementally updated view of the fabric equals one that is built from scratch."""
         if self.world.running:
             shown = self.core.snapshot
             assert self.reading.read(shown, None) == FabricReading().read(shown, None)
@@ -176,16 +176,16 @@ class Invariants:
         return EVERYTHING
 
     def i1_one_holder(self) -> None:
-        """No splitter and no port in two live reservations, in the journal nor in the core."""
+        """No splitter and no port is in two live reservations, in the journal or in the core."""
         found = self.journal.reservations()
         holders = Counter(element for reservation in found for element in reservation.elements)
         assert all(count == 1 for count in holders.values()), holders
         addresses = [reservation.group_address for reservation in found]
         assert len(addresses) == len(set(addresses))
-        # Whom it serves may change while it is idle.
+        # The owner of an idle tree may change.
         meaning = {r.id: (r.request[0], r.group_address) for r in found}
-        for number, what in meaning.items():
-            assert self.meaning.setdefault(number, what) == what, f"the number {number} is used again"
+        for number, value in meaning.items():
+            assert self.meaning.setdefault(number, value) == value, f"the number {number} is used again"
         assert not self.gone & set(meaning), "a reservation is back from the dead"
         self.gone = set(self.meaning) - set(meaning)
         if self.world.running:
@@ -194,7 +194,7 @@ class Invariants:
             self.check_shares_of_tenants(found)
 
     def check_holders(self, found: list[Reservation]) -> None:
-        """What is held is held by the reservation that needs it, or by a check of the fibers on its own switch."""
+        """Check that the reservation that needs it, or a fiber check on its own switch, holds each resource."""
         expected = {element: reservation.id for reservation in found for element in reservation.elements}
         holders = self.core.view.holders
         assert {element: holder for element, holder in holders.items() if holder != PROBER} == expected
@@ -206,15 +206,15 @@ class Invariants:
             assert touched <= holders.keys(), f"{touched - holders.keys()} are free and may have a circuit of a check"
 
     def check_shares_of_tenants(self, found: list[Reservation]) -> None:
-        """No tenant gets more splitters while it has as many as it may."""
+        """Check that no tenant gets more splitters than its limit."""
         now = splitters_of(found)
         for tenant, count in now.items():
-            most = self.core.settings.limits(tenant).max_splitters
-            assert most is None or count <= max(most, self.splitters[tenant]), f"{tenant} holds {count} splitters"
+            maximum = self.core.settings.limits(tenant).max_splitters
+            assert maximum is None or count <= max(maximum, self.splitters[tenant]), f"{tenant} holds {count} splitters"
         self.splitters = now
 
     def i2_marks_are_journalled(self) -> None:
-        """Every circuit and rule with our mark belongs to a live reservation of the journal."""
+        """Every circuit and rule with Blast's mark belongs to a live reservation of the journal."""
         live = {reservation.id: reservation for reservation in self.journal.reservations()}
         for name, rules in list(self.stale.items()):
             self.stale[name] = rules & self.world.tors[int(name)].held
@@ -228,7 +228,7 @@ class Invariants:
             assert switch.held - switch.foreign <= ours, f"{switch.held - switch.foreign - ours} is nobody's"
 
     def i3_converges(self) -> None:
-        """From here, after a crash and without further faults: observed is desired, and a second audit is empty."""
+        """After a crash without further faults, the observed state becomes the desired one; a second audit is empty."""
         state = hash((tuple(self.journal.content.items()), self.device_states()))
         if state not in self._converged:
             self._converged.add(state)
@@ -239,7 +239,7 @@ class Invariants:
         return (*switches, *((t.held, t.foreign_rules) for t in self.world.tors.values()))
 
     def copy_of_world(self) -> World:
-        """The journal and the devices as they are; controller, sessions and what is on the wire are gone."""
+        """Return a copy of the journal and the devices, without controller, sessions and data in transit."""
         # Its own core comes with its start.
         copy = World(self.world.fabric, core=self.core)
         copy.store.close()
@@ -277,7 +277,7 @@ class Invariants:
         check_nobody_waits_needlessly(copy)
 
     def i4_one_end(self) -> None:
-        """Every request has one history: granted at most once at a time, and ended once and for all."""
+        """Every request has one history: one grant at a time, and one end."""
         if not self.world.running:
             return
         for request in self.core.requests.values():
@@ -312,12 +312,12 @@ class Invariants:
             assert str(self.core.reason(request.current, part, self.world.now)).startswith("Waiting")
 
     def i5_answers_stay(self) -> None:
-        """What a client was told once holds for as long as the request is remembered, across restarts too."""
+        """An answer to a client stays valid as long as the request is remembered, also across restarts."""
         if not self.world.running:
             return
-        for key, told in self.told.items():
+        for key, reported in self.told.items():
             request = self.core.requests.get(key)
-            for sequence, event in told.items() if request else ():
+            for sequence, event in reported.items() if request else ():
                 assert request is not None
                 kept = request.events[0].sequence if request.events else request.latest_event + 1
                 assert sequence < kept or request.events[sequence - kept : sequence - kept + 1] == [event]
@@ -332,35 +332,35 @@ class Invariants:
         self.note_ended()
 
     def note_ended(self) -> None:
-        """Remember since when requests are over; an action in which time passes calls it as it does."""
+        """Note the end times of requests; actions in which time passes call this method as well."""
         for key in self.accepted & self.core.requests.keys():
             if self.core.requests[key].state.final:
                 self.ended_at.setdefault(key, self.world.now)
 
     def i6_who_stays_is_served(self) -> None:
-        """After every operation of a device: a granted group has its light and packets, and nobody else has any.
+        """After every device operation, light and packets reach each granted group, and no other group.
 
-        That a grant leaves only when every device holds all of it is checked at the grant.
+        The check at the grant ensures that a grant is sent only when every device holds all of it.
         """
         for reservation in self.reservations():
             tree = reservation.layout.tree
             if tree is not None and not isinstance(tree, StaticLight):
                 held = set().union(*(r.elements | r.handed_over for r in self.sharing_with(reservation)))
                 seen = {f"port:{rack}/{port}" for rack, port in self.lit_by(tree.root)}
-                # A port that only transmits may see anybody's light by its other fiber, but not this one's.
+                # A port that only transmits may receive foreign light on its other fiber, but not on this one.
                 held = {element.removesuffix("/rx") for element in held if not element.endswith("/tx")}
                 assert seen <= held, f"light of {reservation.id} reaches {seen - held}"
             if reservation.state in HELD and not self.is_harmed(reservation):
                 self.check_served(reservation)
 
     def sharing_with(self, reservation: Reservation) -> list[Reservation]:
-        """It and, while pieces change hands, from whom it has them and to whom it gives them."""
+        """Return a reservation and the ones with which it exchanges pieces."""
         others = (r for r in self.reservations() if r.handed_over & reservation.elements)
         takers = (r for r in self.reservations() if r.elements & reservation.handed_over)
         return [reservation, *others, *takers]
 
     def lit_by(self, root: OpticalPort) -> set[tuple[str, int]]:
-        """Who sees light from `root` by our circuits."""
+        """Return the ports that receive light from `root` over Blast's circuits."""
         circuits: set[CrossConnect] = set()
         for switch in self.world.switches.values():
             circuits |= switch.held - switch.foreign
@@ -382,13 +382,13 @@ class Invariants:
             if tree is not None and not isinstance(tree, StaticLight):
                 leaves = {(leaf.port.rack, leaf.port.port) for leaf in tree.leaves}
                 root = (tree.root.rack, tree.root.port)
-                # A two-way circuit: the root's own receiver sees the light of the other end.
-                two_way = root in leaves and not tree.splitters
-                assert self.lit_by(tree.root) == leaves - ({root} if two_way else set())
-                assert not two_way or self.lit_by(tree.leaves[0].port) == {root}
+                # A duplex circuit: the root's own receiver is lit by the other end.
+                is_duplex = root in leaves and not tree.splitters
+                assert self.lit_by(tree.root) == leaves - ({root} if is_duplex else set())
+                assert not is_duplex or self.lit_by(tree.leaves[0].port) == {root}
 
     def served(self, reservation: Reservation, sender: Host, members: set[str]) -> set[str]:
-        """The hosts that the sender's packets arrive at; one on a splitter drops what it has not joined."""
+        """Return the hosts that the sender's packets reach; hosts on a splitter drop packets of other groups."""
         served = self.world.receivers_of(sender, reservation.group_address)
         tree = reservation.layout.tree
         if isinstance(tree, StaticLight):
@@ -400,7 +400,7 @@ class Invariants:
         return served
 
     def i7_foreign_untouched(self) -> None:
-        """What somebody else has made is there for as long as they leave it there."""
+        """Foreign circuits and rules stay until their owners remove them."""
         for switch in self.world.switches.values():
             assert switch.foreign <= switch.held, f"{switch.foreign - switch.held} was not ours to delete"
 
@@ -409,7 +409,7 @@ class Invariants:
         return [switch.foreign & switch.held for switch in world.switches.values()]
 
     def i8_journal_is_the_state(self) -> None:
-        """The journal has all that the core knows and would need after a crash; steps begin anew with a restart."""
+        """The journal has all state that the core needs after a crash; step numbers restart with the process."""
         if not self.world.running:
             return
         requests = {request_key(key): encode(request_body(r)) for key, r in self.core.requests.items()}
@@ -430,26 +430,26 @@ class Invariants:
             assert circuits <= journalled, "a fiber check uses circuits that a crash would forget"
 
     def i8_replay_is_deterministic(self, copy: World) -> None:
-        """The same journal gives the same core: no clock and no chance has a part in it."""
+        """A replay of the journal gives the same core, independent of clock and chance."""
         again = Core(copy.fabric, copy.core.settings)
         again.restore(self.journal.records(), copy.now)
         assert image(again) == image(copy.core)
 
     def i9_bounded(self) -> None:
-        """Memory is bounded by what is known; that nothing untyped is ever raised is checked at every event."""
+        """Memory is bounded; every event checks that no untyped exception is raised."""
         if self.world.running:
             known = len(self.core.requests) + len(list(self.core.reservations)) + 1
             assert self.core.view.deadlines <= 20 * known + len(self.core.view.elements)
 
     def i10_fenced(self) -> None:
-        """No device obeys an epoch older than the one that has taken it over; checked at every late write, too."""
+        """No device obeys an epoch older than that of its current controller; every late write checks this, too."""
         for name in self.world.devices:
             device = self.world.device(name)
             assert device.fence <= self.world.epoch
             assert not device.up or device.fence == self.world.epoch
 
     def i11_leaves_get_their_light(self) -> None:
-        """By the circuits that switches hold, every leaf of a lit tree gets neither too little light nor too much."""
+        """The circuits of the switches give every leaf of a lit tree a power within its budget."""
         if not self.world.fabric.optics.passes:
             return
         for reservation in self.reservations():
@@ -460,12 +460,12 @@ class Invariants:
                     assert is_lit_well(self.world.fabric, held, leaf.port), f"{leaf} of {reservation.id}"
 
     def i12_the_reserve_is_dark(self) -> None:
-        """Of each kind of pieces the reserve is dark, or nothing is kept lit that could give way."""
+        """The reserve of each kind of pieces is dark, unless no warm tree could be evicted."""
         if self.world.running and not self.world.undecided:
             check_reserve(self.core, self.world.now)
 
     def i13_devices_are_as_it_says(self) -> None:
-        """When all is quiet, the core knows who is there, and what strangers have connected where it has looked."""
+        """In a quiet world, the core knows the connected devices, and the foreign circuits where it has looked."""
         if not self.world.running or not self.world.quiet:
             return
         devices = {name: self.world.device(name) for name in self.world.devices}
@@ -478,7 +478,7 @@ class Invariants:
     # --------------------------------------------------------------------------------------------- moments
 
     def check_command(self, command: SetCircuits | SetForwarding) -> None:
-        """A controller touches nothing of a lit reservation that nothing has happened to."""
+        """Check that a command changes nothing of an undisturbed lit reservation."""
         self.own_what_is_journalled()
         name = command.switch if isinstance(command, SetCircuits) else command.datapath
         for change in command.changes:
@@ -488,7 +488,7 @@ class Invariants:
                 assert is_known or not self.has_effect(name, change), f"{change} touches what is lit and right"
 
     def has_effect(self, name: Device, change: CircuitChange | ForwardingChange) -> bool:
-        """Whether a command changes anything: what several events at once have overtaken is sent and does nothing."""
+        """Return True if a command changes anything: concurrent events may have made it obsolete."""
         held = self.world.device(name).held
         if isinstance(change, CircuitChange):
             return bool(held.intersection(change.disconnect)) or not held.issuperset(change.connect)
@@ -504,13 +504,13 @@ def racks_being_moved(reservation: Reservation) -> set[str]:
 
 
 def pieces_on(fabric: Fabric, switch: str) -> set[str]:
-    """The ports and splitters of an optical switch, by name."""
+    """Return the ports and splitters of an optical switch, by name."""
     splitters = {splitter.element for splitter in fabric.splitters.values() if splitter.switch == switch}
     return splitters | {port.element for port in fabric.ports_on(switch)}
 
 
 def touched_by(fabric: Fabric, circuits: Collection[CrossConnect]) -> set[str]:
-    """Those at which any of these circuits begins or ends."""
+    """Return the pieces at which any of these circuits begins or ends."""
     inputs, outputs = {(c.switch, c.input) for c in circuits}, {(c.switch, c.output) for c in circuits}
     ports = [port for rack in fabric.racks.values() for port in rack.optical_ports]
     touched = {p.element for p in ports if (p.switch, p.input) in inputs or (p.switch, p.output) in outputs}
@@ -523,5 +523,5 @@ def touched_by(fabric: Fabric, circuits: Collection[CrossConnect]) -> set[str]:
 
 @lru_cache(maxsize=10_000)
 def without_step(text: str) -> str:
-    """A journalled reservation, but for the number of its latest step."""
+    """Return a journaled reservation without the number of its latest step."""
     return encode({**json.loads(text), "step": 0})

@@ -1,7 +1,7 @@
-"""The core's world with fibers and light: what is really plugged in where, probes, measured power, links.
+"""The core's world with fibers and light: the real wiring, probes, measured power, links.
 
-Light is followed fiber by fiber from the circuits that the switches hold; the core has no part in it, and nothing here
-knows how a survey of the fibers works or what it concludes.
+The world traces light fiber by fiber from the circuits of the switches. It uses no code of the core, and does not know
+how a survey of the fibers works or what it concludes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ End = OpticalPort | str | None
 
 
 class Wiring:
-    """What is plugged in at each input and output of one of the fabric's switches."""
+    """The wiring of each input and output of one of the fabric's switches."""
 
     def __init__(self, fabric: Fabric, switch: str = "ocs1") -> None:
         self.switch = switch
@@ -51,7 +51,7 @@ class Wiring:
         self.at_output[one], self.at_output[other] = self.at_output[other], self.at_output[one]
 
     def seen(self, circuits: tuple[CrossConnect, ...], senders: tuple[OpticalPort, ...]) -> set[Pair]:
-        """Who sees a probe of whom with these circuits."""
+        """Return the pairs of sender and receiver whose probes arrive with these circuits."""
         joined = {c.input: c.output for c in circuits}
         inputs: defaultdict[End, list[int]] = defaultdict(list)
         for number, end in self.at_input.items():
@@ -60,7 +60,7 @@ class Wiring:
         return {(sender, end) for sender, end in ends if isinstance(end, OpticalPort)}
 
     def lit(self, inputs: list[int], joined: dict[int, int]) -> set[int]:
-        """The outputs at which light that enters by these inputs comes out; splitters may be joined in a loop."""
+        """Return the outputs that light from these inputs reaches; splitters may be joined in a loop."""
         lit: set[int] = set()
         waiting = list(inputs)
         while waiting:
@@ -73,7 +73,7 @@ class Wiring:
 
 
 class Played:
-    """A survey that was played on a wiring: its rounds, what came, how many had to wait the whole time, the faults."""
+    """A survey on a wiring: its rounds, its result, the number of rounds that waited the whole time, and the faults."""
 
     def __init__(self, wiring: Wiring, ports=None, splitters=None) -> None:
         self.rounds: list[Round] = []
@@ -86,7 +86,7 @@ class Played:
             while True:
                 self._check(round_)
                 seen: set[Pair] = set()
-                # Probes come one after the other, and a round that is complete hears no more.
+                # Probes run one after the other, and a complete round accepts no more.
                 coming = sorted(wiring.seen(round_.circuits, round_.senders), key=str)
                 while coming and not round_.complete(seen):
                     seen.add(coming.pop())
@@ -99,7 +99,7 @@ class Played:
         assert len(self.said) == len(self.faults), "an element is named twice"
 
     def _check(self, round_: Round) -> None:
-        """A crossbar joins an input to one output only; what was given back is not touched any more."""
+        """A crossbar joins an input to one output only; released circuits are not changed again."""
         assert round_.circuits
         assert round_.senders
         assert (
@@ -113,7 +113,7 @@ LONG = 10_000.0
 
 
 class FiberWorld(World):
-    """`losing` is how many of the next probes are lost; while `on_their_way` is a list, they arrive later."""
+    """A world with fibers: the next `losing` probes are lost; while `on_their_way` is a list, they arrive later."""
 
     def __init__(self, fabric: Fabric, settings: CoreSettings | None = None) -> None:
         super().__init__(fabric, settings)
@@ -129,7 +129,7 @@ class FiberWorld(World):
 
     @property
     def wiring(self) -> Wiring:
-        """That of the first switch."""
+        """Return the wiring of the first switch."""
         return self.wirings[self.fabric.switches[0]]
 
     def _do_deed(self, deed) -> None:
@@ -155,21 +155,21 @@ class FiberWorld(World):
             self.post(seen)
 
     def let_arrive(self) -> None:
-        """What is on its way arrives, and from now on everything does at once."""
+        """Deliver everything in transit; from now on, everything takes effect at once."""
         late, self.on_their_way = self.on_their_way or [], None
         for seen in late:
             self.post(seen)
 
     def arrives(self, sender: OpticalPort) -> set[OpticalPort]:
-        """Where light from a port comes out now."""
+        """Return the current destinations of light from a port."""
         circuits = tuple(self.switches[sender.switch].held)
         return {receiver for _, receiver in self.wirings[sender.switch].seen(circuits, (sender,))}
 
     def tick(self) -> None:
         """Let time pass until the core wants to look."""
-        wanted = self.core.next_timer()
-        assert wanted is not None, "the core waits for nothing"
-        self.now = max(self.now, wanted)
+        due = self.core.next_timer()
+        assert due is not None, "the core waits for nothing"
+        self.now = max(self.now, due)
         self.handle(Tick())
 
     def ask(self, seconds: float = 0.0, nonce: bytes = NONCE) -> str:
@@ -190,13 +190,13 @@ class FiberWorld(World):
         return found
 
     def verified(self) -> FiberReport:
-        """The report of a check from beginning to end."""
+        """Run a complete check and return its report."""
         return self.report(self.ask())
 
     def steps_until(self, probes: int) -> None:
-        """Let everyone work until so many probes more have been sent."""
-        wanted = len(self.probes) + probes
-        while len(self.probes) < wanted:
+        """Run all parts until `probes` more probes have been sent."""
+        total = len(self.probes) + probes
+        while len(self.probes) < total:
             if self.inbox:
                 self.deliver(1)
             elif not self.work_once():
@@ -211,21 +211,21 @@ class FiberWorld(World):
         return False
 
     def assert_nothing_left(self, but: Collection[object] = ()) -> None:
-        """No circuit but these, nothing held, nothing in the journal."""
+        """Check that no other circuits, reservations and journal rows are left."""
         assert {c for switch in self.switches.values() for c in switch.held} == set(but)
         assert PROBER not in self.core.view.holders.values()
         assert not [key for kind, key in self.store._state if kind == "probe"]
 
 
 def ready_fibers(fabric: Fabric, settings: CoreSettings | None = None) -> FiberWorld:
-    """A world with every device connected and nothing on any."""
+    """Return a world with every device connected and empty."""
     world = FiberWorld(fabric, settings)
     world.connect_all()
     return world
 
 
 def said(report: FiberReport) -> dict[str, str]:
-    """The faults of a report by element."""
+    """Return the faults of a report by element."""
     return {fault.element: fault.sentence for fault in report.faults}
 
 
@@ -234,11 +234,11 @@ Place = tuple[int, int]
 
 
 class LightWorld(FiberWorld):
-    """`measures`: its switches tell where no light comes out. `sees_links`: a ToR's port has its link only while light
-    arrives at it; else it always has. `unplugged` are ports that have no link whatever comes; `told` is what each ToR
-    has told of its ports in this session. `dark_answers` are the outputs that an answer to a (reservation, step) has
-    called dark. `dead` are inputs and outputs of the first switch, as ("in" or "out", number), without light whatever
-    is plugged in.
+    """The world with light. With `measures`, its switches report dark outputs. With `sees_links`, a ToR's port has its
+    link only while light arrives at it; otherwise it always has one. `unplugged` are ports that never have a link;
+    `reported` has the port states that each ToR has reported in this session. `dark_answers` are the outputs that an
+    answer to a (reservation, step) has called dark. `dead` are inputs and outputs of the first switch, as
+    ("in" or "out", number), that are dark whatever the wiring.
     """
 
     def __init__(self, fabric: Fabric, settings: CoreSettings, measures: bool, sees_links: bool) -> None:
@@ -247,7 +247,7 @@ class LightWorld(FiberWorld):
         self.sees_links = sees_links
         self.dead: set[tuple[str, int]] = set()
         self.unplugged: set[Place] = set()
-        self.told: dict[Place, bool] = {}
+        self.reported: dict[Place, bool] = {}
         self.dark_answers: dict[tuple[int, int], frozenset[int]] = {}
         self.on_dark: Callable[[CircuitChange], None] = lambda change: None
         self.places = _places(fabric)
@@ -255,13 +255,13 @@ class LightWorld(FiberWorld):
     # --------------------------------------------------------------------------------------------- fibers
 
     def break_fiber(self, wiring: Wiring, number: int) -> None:
-        """What was plugged in at a switch's input is so no more; what goes dark by that is seen."""
+        """Unplug the fiber at a switch's input; devices report what goes dark."""
         lit = self._lit_outputs(wiring.switch)
         wiring.at_input[number] = None
         self._notice(wiring.switch, lit)
 
     def mend(self, wiring: Wiring) -> None:
-        """Every fiber of a switch is plugged in as the config says."""
+        """Plug in every fiber of a switch as configured."""
         wiring.at_input = dict(Wiring(self.fabric, wiring.switch).at_input)
         self.look_at_links()
 
@@ -272,7 +272,7 @@ class LightWorld(FiberWorld):
         self.look_at_links()
 
     def _lit_outputs(self, switch: str) -> set[int]:
-        """The outputs of a switch at which any transmitter's light comes out."""
+        """Return the outputs of a switch at which light of any transmitter leaves."""
         wiring, held = self.wirings[switch], self.switches[switch].circuits
         joined = {i: o for i, o in held.items() if not {("in", i), ("out", o)} & self.dead}
         return wiring.lit([number for number, end in wiring.at_input.items() if isinstance(end, OpticalPort)], joined)
@@ -280,12 +280,12 @@ class LightWorld(FiberWorld):
     # ---------------------------------------------------------------------------------------------- links
 
     def look_at_links(self) -> None:
-        """Every ToR that is there tells which of its ports have got or lost their link."""
+        """Let every connected ToR report the ports whose link has changed."""
         lit = {(p.rack, p.port) for switch in self.switches for p in self._lit_ports(switch)}
         for place, rack in self.places.items():
-            # Static trees are never dark: nobody switches them.
+            # Static trees are never dark: no switch is on their path.
             up = (rack is None or not self.sees_links or (rack, place[1]) in lit) and place not in self.unplugged
-            if self.tors[place[0]].up and self.told.get(place) != up:
+            if self.tors[place[0]].up and self.reported.get(place) != up:
                 self.tell_link(place, up)
 
     def _lit_ports(self, switch: str) -> list:
@@ -295,29 +295,29 @@ class LightWorld(FiberWorld):
         return [end for end in ends if isinstance(end, OpticalPort)]
 
     def tell_link(self, place: Place, up: bool) -> None:
-        """A ToR tells that a port has, or has lost, its link."""
-        self.told[place] = up
+        """Let a ToR report that the link of a port is up or down."""
+        self.reported[place] = up
         self.post(PortChanged(*place, up, "" if up else "link down"))
 
     # -------------------------------------------------------------------------------------------- devices
 
     def work(self, name: Device, *args, **more) -> None:
-        """Let a device do its next command; links follow the light."""
+        """Let a device execute its next command, and update the links."""
         super().work(name, *args, **more)
         if isinstance(name, str):
             self.look_at_links()
 
     def write_late(self, name: Device) -> bool:
-        """What an ended session has left on the wire may move light, too."""
+        """Apply a command of an ended session, which may move light, too."""
         obeyed = super().write_late(name)
         self.look_at_links()
         return obeyed
 
     def come_back(self, name: Device, forgets: Callable[[object], bool] = lambda item: False) -> None:
-        """A ToR that is there anew tells of every port."""
+        """Connect a ToR again, which reports the state of every port."""
         super().come_back(name, forgets)
-        for place in [place for place in self.told if place[0] == name]:
-            del self.told[place]
+        for place in [place for place in self.reported if place[0] == name]:
+            del self.reported[place]
         self.look_at_links()
 
     def _verdict(self, name: Device, change: CircuitChange | ForwardingChange, refusal: str | None) -> DeviceEvent:
@@ -341,12 +341,12 @@ class LightWorld(FiberWorld):
         return far
 
     def static_places(self, tree: StaticTree) -> list[Place]:
-        """The ToR ports that a static tree ends at."""
+        """Return the ToR ports at which a static tree ends."""
         return [(self.fabric.racks[rack].datapath, port) for rack, port in tree.leaf_ports.items()]
 
 
 def _places(fabric: Fabric) -> dict[Place, str | None]:
-    """Every optical port of a ToR, with its rack; those that a static tree ends at without."""
+    """Return every optical port of a ToR with its rack, without ports at which a static tree ends."""
     places: dict[Place, str | None] = {
         (rack.datapath, port.port): rack.name for rack in fabric.racks.values() for port in rack.optical_ports
     }
@@ -387,16 +387,16 @@ def output_name(world: World, number: int, splitter: str = "s1") -> str:
 
 
 def output_of(world: World, rack: str) -> int:
-    """Return the switch output that leads to a rack's first optical port."""
+    """Return the switch output that reaches the first optical port of a rack."""
     return world.fabric.racks[rack].optical_ports[0].output
 
 
 def circuits_told(world: World) -> tuple[set[CrossConnect], set[CrossConnect]]:
-    """Return what switches were told: (disconnected, connected)."""
+    """Return the commands of the switches: (disconnected, connected)."""
     changes = [change for c in world.commands if isinstance(c, SetCircuits) for change in c.changes]
     return {c for x in changes for c in x.disconnect}, {c for x in changes for c in x.connect}
 
 
 def rules_reported(world: World) -> list[SetForwarding]:
-    """Return what ToRs were told."""
+    """Return the commands of the ToRs."""
     return [c for c in world.commands if isinstance(c, SetForwarding)]

@@ -1,7 +1,7 @@
-"""The core, its journal and its devices at random: what applications, operators, devices and power cuts can do.
+"""The core, its journal and its devices under random actions of applications, operators, devices and power cuts.
 
-Every action takes its choices from dice, so that the same machine runs under Hypothesis and, fast, for a long time.
-Events reach the core late; the controller may die before any of its deeds; devices keep what they hold, or do not.
+Every action draws its choices from dice, so that the same machine runs under Hypothesis and, fast, for a long time.
+Events reach the core late; the controller may die before any of its deeds; devices may keep or lose their state.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ SCENES: dict[str, tuple[Fabric, CoreSettings]] = {
         replace(make_fabric(4, [2, 2]), static_trees={tree.name: tree for tree in FIXED}),
         CoreSettings(link_wait=2.0),
     ),
-    # Nobody gets light over a 1:2 below a 1:4; r4 and r5 over one 1:2 at most, r2 over a 1:4 or two 1:2 at least.
+    # No path through a 1:2 below a 1:4 has enough power; r4 and r5 bear one 1:2, r2 a 1:4 or two 1:2.
     "power budget": (
         with_optics(make_fabric(6, [4, 2, 2, 2]), {"r4": 5.0, "r5": 5.0, "r6": 3.0}, overload={"r2": -5.0}),
         CoreSettings(keep_warm=15.0),
@@ -98,7 +98,7 @@ CLIENT_GONE = "The client disconnected before the grant and did not reconnect in
 
 
 class CoreMachine(Faults):
-    """One world and what happens to it. `counts` collects how often each fault met each phase."""
+    """A world and its random actions. `counts` collects how often each fault met each phase."""
 
     def __init__(self, dice: Dice, counts: Counter[tuple[str, str]] | None = None) -> None:
         super().__init__()
@@ -121,7 +121,7 @@ class CoreMachine(Faults):
             self.world.settle()
 
     def enabled(self, action: str) -> bool:
-        """Whether an action has any meaning now."""
+        """Return True if an action is possible now."""
         devices = [self.world.device(name) for name in self.world.devices]
         match action:
             case "start":
@@ -143,31 +143,31 @@ class CoreMachine(Faults):
 
     @property
     def in_transition(self) -> bool:
-        """Whether anything is in a phase that soon passes."""
+        """Return True if anything is in a transient phase."""
         return self.bench() is not None or any(map(is_passing, self.reservations()))
 
     @property
     def is_repairing(self) -> bool:
-        """Whether a dark leaf is being led elsewhere, which is rarest."""
+        """Return True while a dark leaf moves to another splitter output, the rarest phase."""
         return any(phase_of(r) == "repairing" for r in self.reservations())
 
     # -------------------------------------------------------------------------------------- applications
 
     def ask(self, event: Event, hurry: bool = False) -> None:
-        """An application's or operator's event joins the queue, maybe before others; a refusal must change nothing."""
+        """Queue an event of an application or operator, maybe before others. A refusal must change nothing."""
 
         def tell() -> None:
             if isinstance(event, SettingsChanged):
-                # Who was forgotten, or given splitters, until now was so by the old settings.
+                # Until now, the old settings decided which requests were forgotten or got splitters.
                 self.i5_answers_stay()
                 self.check_shares_of_tenants(self.journal.reservations())
             before = "" if isinstance(event, Tick) else image(self.core)
-            # What came just before may not have been decided on yet.
+            # The core may not have decided on the previous event yet.
             alone = not self.world.undecided
             known = self.core.requests.get(event.request.id) if isinstance(event, RequestSubmitted) else None
             pending = self.core.pending_count_of(event.request.tenant) if isinstance(event, RequestSubmitted) else 0
             if isinstance(event, RequestSubmitted) and known is None:
-                # Forgotten, or never heard of: what is told now is another request's.
+                # The request is forgotten or unknown: later answers concern another one.
                 self.told.pop(event.request.id, None)
             try:
                 commands = self.world.handle(event)
@@ -195,13 +195,13 @@ class CoreMachine(Faults):
             self.world.inbox.append(tell)
 
     def admitted(self, wanted: MulticastRequest, known: MulticastRequest | None, commands: list, pending: int) -> None:
-        """An application has its answer; the same key and content again must have changed nothing."""
+        """Check the answer to an application: a repeated key with the same content must change nothing."""
         if known is not None:
             assert known == wanted, "a key was accepted with other content"
             assert not commands
         else:
-            most = self.core.settings.limits(wanted.tenant).max_pending
-            assert most is None or pending < most
+            maximum = self.core.settings.limits(wanted.tenant).max_pending
+            assert maximum is None or pending < maximum
         self.accepted.add(wanted.id)
 
     def ask_for_light(self, dice: Dice) -> None:
@@ -211,7 +211,7 @@ class CoreMachine(Faults):
         sender = dice.pick(self.hosts)
         others = [host for host in self.hosts if host != sender]
         receivers = (dice.some(others, size) or [dice.pick(others)])[:size]
-        wanted = MulticastRequest(
+        request = MulticastRequest(
             key,
             tenant,
             sender,
@@ -221,23 +221,23 @@ class CoreMachine(Faults):
             may_split=dice.rarely(),
             may_pause=dice.rarely(),
         )
-        self.contents[wanted.id] = wanted
-        self.ask(RequestSubmitted(wanted, attached=dice.pick([False, True])))
+        self.contents[request.id] = request
+        self.ask(RequestSubmitted(request, attached=dice.pick([False, True])))
 
     def submit(self, dice: Dice) -> None:
         self.ask_for_light(dice)
         self.go_on(dice)
 
     def repeat(self, dice: Dice) -> None:
-        """A call comes again, early or late; or with other content; or makes no sense."""
+        """Repeat a call, early or late, with other content, or with invalid content."""
         known = self.contents[self.some_key(dice)]
         how = dice.pick(["again", "again", "other content", "nonsense"])
         anything = tuple(dice.some([*self.hosts, "nobody"], 9))
         nonsense = MulticastRequest("x" * dice.number(0, 70), "default", self.hosts[0], anything, dice.number(-1, 1))
-        wanted = {"again": known, "other content": replace(known, receivers=anything), "nonsense": nonsense}[how]
-        self.contents.setdefault(wanted.id, wanted)
+        request = {"again": known, "other content": replace(known, receivers=anything), "nonsense": nonsense}[how]
+        self.contents.setdefault(request.id, request)
         self.note_request("RPC " + ("duplicated" if how == "again" else how), known.id)
-        self.ask(RequestSubmitted(wanted, attached=dice.rarely()), hurry=dice.rarely())
+        self.ask(RequestSubmitted(request, attached=dice.rarely()), hurry=dice.rarely())
 
     def note_request(self, fault: str, key: RequestKey) -> None:
         request = self.core.requests.get(key) if self.world.running else None
@@ -246,12 +246,12 @@ class CoreMachine(Faults):
             self.note(fault, [r for r in found if r is not None], [part.state for part in request.parts])
 
     def some_key(self, dice: Dice) -> RequestKey:
-        """Mostly of a request that is not over."""
+        """Return a key, usually of a request that has not ended."""
         alive = [key for key, request in self.core.requests.items() if not request.state.final]
         return dice.pick(sorted(self.contents) if dice.rarely() else sorted(alive or self.contents))
 
     def progress(self, dice: Dice) -> None:
-        """A sender says how far it is; often more than it has, or less than before."""
+        """Report a sender's progress, often too high or lower than before."""
         key = self.some_key(dice)
         part = dice.number(0, 1)
         size = self.contents[key].bytes
@@ -290,7 +290,7 @@ class CoreMachine(Faults):
         self.go_on(dice)
 
     def think(self, dice: Dice) -> None:
-        """The optimizer answers: well, with nobody, or with what nobody could do."""
+        """Answer for the optimizer: with a good solution, with an empty one, or with an impossible one."""
         how = dice.pick(["well", "well", "nobody", "nonsense"])
         if how == "well":
             self.world.think()
@@ -313,7 +313,7 @@ class CoreMachine(Faults):
     # ------------------------------------------------------------------------------------------ operator
 
     def operate(self, dice: Dice) -> None:
-        """Quarantine, drain, new settings, an audit of devices; the operator asks through the same queue."""
+        """Run an operation: quarantine, drain, new settings, an audit of devices."""
         how = dice.pick(["quarantine", "release", "audit", "audit", "dry run", "settings", "drain", "drain over"])
         settings = self.core.settings
         events: dict[str, Callable[[], Event]] = {
@@ -340,7 +340,7 @@ class CoreMachine(Faults):
         self.go_on(dice)
 
     def audit_twice(self, dice: Dice) -> None:
-        """With nothing else going on, an audit repairs everything, and the next one finds nothing to do."""
+        """Run two audits in a quiet world: the first one repairs everything, the second one finds nothing."""
         if not self.world.running or not all(self.world.device(name).up for name in self.world.devices):
             return
         self.world.settle()
@@ -362,7 +362,7 @@ class CoreMachine(Faults):
     # -------------------------------------------------------------------------------------------- moments
 
     def remember(self, deed: str, arguments: tuple, said: list[Command]) -> None:
-        """The core has done what it was asked to; with a journal to take over a life begins."""
+        """Record an executed call of the core; a takeover of a journal starts a new life."""
         if deed == "restore":
             self.life = Life(self.core)
         self.life.note(deed, arguments, said)
@@ -373,14 +373,14 @@ class CoreMachine(Faults):
 
     def heard(self, event: DeviceEvent | Optimized) -> None:
         if isinstance(event, DeviceUp):
-            self.unheard[event.device] -= 1
+            self.unprocessed[event.device] -= 1
 
     def check_publish(self, publish: Publish) -> None:
-        """A grant leaves only when the devices hold all of it; what was said once is not said differently."""
+        """Check that a grant is sent only when the devices hold all of it, and that repeated messages agree."""
         event, key = publish.event, publish.request
         assert event.reason != CLIENT_GONE or key not in self.submitted, f"{key} was submitted and is given up"
-        told = self.told.setdefault(key, {})
-        assert told.setdefault(event.sequence, event) == event
+        reported = self.told.setdefault(key, {})
+        assert reported.setdefault(event.sequence, event) == event
         if event.kind is EventKind.GRANTED and event.grant:
             self.leases[key] = self.world.now + event.grant.lease
             if event.grant.reservation % 2:
@@ -390,7 +390,7 @@ class CoreMachine(Faults):
             if before:
                 self.lengthen(key, before[-1].lease, event.grant.lease)
             else:
-                # The controller died before it could tell of the grant, and how long the lease was nobody knows.
+                # The controller died before it could send the grant, so that the lease is unknown.
                 self.leases.pop(key, None)
         elif event.kind in (EventKind.REVOKED, EventKind.ENDED):
             end = self.leases.pop(key, None)
@@ -400,7 +400,7 @@ class CoreMachine(Faults):
             self.check_granted(publish)
 
     def lengthen(self, key: RequestKey, before: float, after: float) -> None:
-        """A lease that was so long is now of another length."""
+        """Check the change of a lease's length."""
         end_before = self.leases.get(key, self.world.now + before)
         self.leases[key] = end_before + max(0.0, after - before)
         if self.contents[key].may_pause:
@@ -414,12 +414,12 @@ class CoreMachine(Faults):
             return
         assert publish.event.grant is not None
         if part.grant != publish.event.grant:
-            # What came of the next event is there already.
+            # The state already includes the effect of the next event.
             return
         assert set(reservation.layout.receivers) == set(publish.event.grant.receivers)
         if any(not self.has_heard(name) for name in self.harmed.get(reservation.id, ())):
             return
-        # What the client has asked for is there, also where a leaf that has gone dark meanwhile is being moved already.
+        # The client's change is in effect, also where a leaf that has gone dark is being moved already.
         if publish.event.kind is EventKind.CHANGED and (self.is_harmed(reservation) or reservation.change is not None):
             return
         for name in reservation.layout.holding.devices:
@@ -432,7 +432,7 @@ class CoreMachine(Faults):
             self.check_lit(reservation)
 
     def check_lit(self, reservation: Reservation) -> None:
-        """No leaf is known to be dark when a grant leaves."""
+        """Check that no leaf is known to be dark when the grant is sent."""
         tree = reservation.layout.tree
         target = reservation.rollout.targets.get(tree.switch) if tree else None
         dark = self.world.dark_answers.get((reservation.id, target.number)) if target else None
@@ -440,7 +440,7 @@ class CoreMachine(Faults):
         for leaf in tree.leaves if tree else ():
             place = (self.world.fabric.racks[leaf.port.rack].datapath, leaf.port.port)
             if place in self.core.view.without_link:
-                # The fibers of a static tree are fixed: to wait would help nobody, but it is said.
+                # The fibers of a static tree are fixed: waiting cannot help, and the answer states so.
                 assert isinstance(tree, StaticLight), f"granted, and {place} has no link"
                 reason = self.core.requests[reservation.request].parts[reservation.part].reason
                 assert reason is not None and reason.startswith("no light"), reason
@@ -448,7 +448,7 @@ class CoreMachine(Faults):
     # ------------------------------------------------------------------------------------------------ end
 
     def finish(self) -> None:
-        """When all is given up and every device answers, nothing is left anywhere."""
+        """End all requests and connect all devices; check that nothing is left anywhere."""
         self.world.crash_after = None
         if not self.world.running:
             self.start_over(self.world.now)
@@ -472,7 +472,7 @@ class CoreMachine(Faults):
         self.life.live_again()
 
     def nothing_is_left_on_devices(self) -> None:
-        """They hold what strangers have made, and no more."""
+        """Check that the devices hold foreign state only."""
         assert all(tor.rules == {} for tor in self.world.tors.values())
         assert all(switch.held == switch.foreign for switch in self.world.switches.values())
         self.world.handle(SettingsChanged(replace(self.core.settings, reconcile_every=None)))
@@ -486,7 +486,7 @@ class CoreMachine(Faults):
         assert self.core.next_timer() is None
 
     def ask_once_more(self) -> None:
-        """Whoever comes next shows what is left of all that was refused."""
+        """A further request reveals state that refused requests have left behind."""
         sender, *others = self.hosts
         receivers = [host for host in others if self.world.fabric.hosts[host].rack in ("r2", "r3")]
         with suppress(RequestError):
@@ -520,10 +520,10 @@ ACTIONS = (
     "crash",
     "start",
 )
-"""What can happen next, by the names of the methods."""
+"""The actions, by the names of the methods."""
 
 OFTEN = ("submit", "extend", "extend", "extend", "connect_all", "start", "alarm", "alarm", "links", "verify")
-"""What brings reservations into the rarer phases: more of it makes a long run meet more pairs."""
+"""Actions that bring reservations into the rarer phases, so that a long run covers more pairs."""
 
 TROUBLES = (
     "repeat",
@@ -549,4 +549,4 @@ TROUBLES = (
     "verify",
     "work",
 )
-"""What can go wrong while something is being changed."""
+"""Faults that can occur during a change."""

@@ -18,7 +18,7 @@ OUTPUT_LOSS = {2: Loss(3.2, 3.5, 3.7), 4: Loss(6.1, 6.9, 7.4), 8: Loss(9.2, 10.2
 PASS_LOSS = Loss(0.5, 1.0, 1.5)
 LAUNCH = Light(0.0, 1.0, 2.0)
 Supply = tuple[tuple[Piece, int], ...]
-"""How many pieces of each kind there are."""
+"""The number of pieces of each kind."""
 
 
 def with_optics(
@@ -35,8 +35,8 @@ def with_optics(
     ports = [port for rack in fabric.racks.values() for port in rack.optical_ports]
 
     def transceiver(port: OpticalPort) -> Transceiver:
-        most, fiber = weak.get(port.rack, 10.0), exactly(lossy.get(port.rack, 0.0))
-        return Transceiver(port.element, LAUNCH, sensitivity, most, exactly(0.3), fiber)
+        maximum, fiber = weak.get(port.rack, 10.0), exactly(lossy.get(port.rack, 0.0))
+        return Transceiver(port.element, LAUNCH, sensitivity, maximum, exactly(0.3), fiber)
 
     pieces = (
         Piece(s.element, s.fan_out, OUTPUT_LOSS[s.fan_out], price=10.0 * s.fan_out**0.5)
@@ -48,47 +48,47 @@ def with_optics(
 
 
 def received(fabric: Fabric, circuits: Collection[CrossConnect], port: OpticalPort) -> tuple[float, float]:
-    """The least and the most power (dBm) that a port receives by these circuits."""
+    """Return the minimum and maximum power (dBm) that a port receives over these circuits."""
     feeds = {(c.switch, c.output): c.input for c in circuits}
     source = feeds[port.switch, port.output]
     fiber = fabric.optics.ports[port.element].from_switch
-    least, most = -PASS_LOSS.worst - fiber.worst, -PASS_LOSS.best - fiber.best
+    minimum, maximum = -PASS_LOSS.worst - fiber.worst, -PASS_LOSS.best - fiber.best
     while True:
         splitter = next((s for s in fabric.splitters.values() if s.switch == port.switch and source in s.outputs), None)
         if splitter is None:
             break
         loss = fabric.optics.splitters[splitter.element].loss
-        least, most = least - loss.worst - PASS_LOSS.worst, most - loss.best - PASS_LOSS.best
+        minimum, maximum = minimum - loss.worst - PASS_LOSS.worst, maximum - loss.best - PASS_LOSS.best
         source = feeds[port.switch, splitter.input]
     (sender,) = [p for p in fabric.ports_on(port.switch) if p.input == source]
     of_sender = fabric.optics.ports[sender.element]
     launch, fiber = of_sender.launch, of_sender.to_switch
-    return least + launch.worst - fiber.worst, most + launch.best - fiber.best
+    return minimum + launch.worst - fiber.worst, maximum + launch.best - fiber.best
 
 
 def is_lit_well(fabric: Fabric, circuits: Collection[CrossConnect], port: OpticalPort) -> bool:
-    """Whether what a port receives is within what its transceiver works with."""
-    least, most = received(fabric, circuits, port)
+    """Return True if the power at a port is between its transceiver's sensitivity and overload."""
+    minimum, maximum = received(fabric, circuits, port)
     needs = fabric.optics.ports[port.element]
-    return least >= needs.sensitivity - 1e-5 and most <= needs.overload + 1e-5
+    return minimum >= needs.sensitivity - 1e-5 and maximum <= needs.overload + 1e-5
 
 
 # ------------------------------------------------------------------------------------------------ any tree at all
 
 
 def supply_of(fabric: Fabric, splitters: Iterable[Splitter]) -> Supply:
-    """These splitters, with the outputs that they have, by kind."""
+    """Return these splitters by kind, with their outputs."""
     pieces = Counter(replace(fabric.optics.splitters[s.element], fan_out=s.fan_out).kind for s in splitters)
     return tuple(sorted(pieces.items(), key=repr))
 
 
 def sorts_of(fabric: Fabric, ports: Iterable[OpticalPort]) -> list[Transceiver]:
-    """The transceivers of these ports, without names: those that are alike only once."""
+    """Return the transceivers of these ports without names, identical ones once."""
     return list(dict.fromkeys(replace(fabric.optics.ports[port.element], name="") for port in ports))
 
 
 def can_light_each_other(one: Transceiver, other: Transceiver, switch: Passive) -> bool:
-    """Whether two ports get the right light over a circuit each way."""
+    """Return True if two ports receive enough power from each other over a circuit in each direction."""
     pairs = ((one, other), (other, one))
     return all(receiver.needed.fits(switch.after(sender.entering)) for sender, receiver in pairs)
 
@@ -97,7 +97,7 @@ def can_light_each_other(one: Transceiver, other: Transceiver, switch: Passive) 
 def can_be_lit(
     sender: Transceiver, receivers: tuple[Transceiver, ...], supply: Supply, switch: Passive, most: int
 ) -> bool:
-    """Whether any tree of at most so many pieces gives every receiver its light."""
+    """Return True if a tree of up to `most` pieces gives every receiver enough power."""
     windows = [receiver.needed for receiver in receivers]
     lights = (_beyond(switch, slots) for count, slots in _trees(sender.entering, switch, supply) if count <= most)
     return any(len(found) >= len(windows) and matched(found, windows) for found in lights)
@@ -105,12 +105,12 @@ def can_be_lit(
 
 @lru_cache(maxsize=1000)
 def _trees(root: Light, switch: Passive, supply: Supply) -> Sequence[tuple[int, Slots]]:
-    """All trees that can be hung: of how many pieces each is, and the light at its open slots."""
+    """Return all possible trees: the total number of pieces of each, and the power at its open outputs."""
     return [(sum(counts), tuple(slots)) for counts, slots in tiny_trees(root, switch, dict(supply))]
 
 
 def _beyond(switch: Passive, slots: Slots) -> list[Light]:
-    """The light of these slots after one more pass through the switch, as far as it bears that."""
+    """Return the power of these outputs after one more pass through the switch, if that is enough."""
     return [switch.after(slot) for slot in slots if slot.best <= switch.max_input + ROUNDING_DB]
 
 
@@ -120,7 +120,7 @@ Slots = tuple[Light, ...]
 def tiny_trees(
     root: Light, switch: Passive, supply: Mapping[Piece, int]
 ) -> Iterable[tuple[tuple[int, ...], list[Light]]]:
-    """Every tree that can be hung by hand: (how many of each kind, the light at every open slot)."""
+    """Yield every small tree that can be built by hand: (pieces of each kind, power at every open output)."""
     kinds = list(supply)
     start = ((0,) * len(kinds), (root.rounded,))
     seen, waiting = {start}, [start]
@@ -144,7 +144,7 @@ def tiny_trees(
 
 
 def matched(lights: Sequence[Light], windows: Sequence[Window]) -> bool:
-    """Whether every receiver can have a slot of its own that suits it (augmenting paths)."""
+    """Return True if every receiver can have its own suitable output (augmenting paths)."""
     holder: dict[int, int] = {}
 
     def place(receiver: int, tried: set[int]) -> bool:

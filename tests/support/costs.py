@@ -1,4 +1,4 @@
-"""Counts of what each test uses: processes, labs, Hypothesis examples, bytes that it leaves; and its times.
+"""Counts of the resources of each test: processes, labs, Hypothesis examples, bytes left on disk; and its times.
 
 The counts reach the process that collects the reports as an attribute of each test's last report. `budgets.py` decides
 by them; times decide nothing.

@@ -1,4 +1,4 @@
-"""Datagrams on the loopback interface, which are there when they have been sent."""
+"""Datagrams on the loopback interface that have arrived when the call that sends them returns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TIMEOUT = 60.0
 
 @contextmanager
 def on_one_processor() -> Iterator[None]:
-    """This thread stays where it is: what it sends is then delivered in order, whoever it is for."""
+    """Pin this thread to one processor, so that its datagrams arrive in order at all destinations."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(before)})
     try:
@@ -24,16 +24,16 @@ def on_one_processor() -> Iterator[None]:
 
 @contextmanager
 def bound_socket() -> Iterator[socket.socket]:
-    """At a port of its own."""
+    """Return a socket bound to a free port."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind((LOOPBACK, 0))
         yield sock
 
 
 def delivered(mouth: socket.socket) -> None:
-    """Wait until all that this thread has sent is in the sockets that it was sent to. `on_one_processor`.
+    """Wait until all datagrams of this thread are in the destination sockets. Requires `on_one_processor`.
 
-    A busy kernel delivers later than it sends; what is sent last comes last.
+    A busy kernel delivers later than it sends; the last datagram sent arrives last.
     """
     with bound_socket() as last:
         last.settimeout(_TIMEOUT)

@@ -12,6 +12,6 @@ _PROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
 
 
 def declared_commands() -> list[EntryPoint]:
-    """One for each command."""
+    """Return one entry for each command."""
     declared: dict[str, str] = tomllib.loads(_PROJECT.read_text())["project"]["entry-points"][GROUP]
     return [EntryPoint(name, value, GROUP) for name, value in declared.items()]

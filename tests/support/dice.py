@@ -1,4 +1,4 @@
-"""Where a random test takes its choices from: Hypothesis, which shrinks them, or a seeded generator, which is fast."""
+"""The source of a random test's choices: Hypothesis, which shrinks them, or a seeded generator, which is fast."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ T = TypeVar("T")
 
 
 class Dice(Protocol):
-    """Choices."""
+    """A source of choices."""
 
     def pick(self, options: Sequence[T]) -> T:
-        """One of the options, of which there must be some; the first are the simplest."""
+        """Return one of the options; the first ones are the simplest."""
 
     def number(self, least: int, most: int) -> int:
-        """A number within bounds, both included."""
+        """Return a number within bounds, both included."""
 
     def some(self, options: Sequence[T], most: int) -> list[T]:
-        """At most so many different options, maybe none."""
+        """Return up to `most` different options, maybe none."""
 
     def rarely(self) -> bool:
-        """True one time in six."""
+        """Return True in one of six cases."""
 
 
 class HypothesisDice:
-    """Choices of a running Hypothesis test."""
+    """The choices of a running Hypothesis test."""
 
     def __init__(self, data: Any) -> None:
         self._data = data
@@ -49,7 +49,7 @@ class HypothesisDice:
 
 
 class SeededDice:
-    """Choices of a generator: the same seed, the same choices."""
+    """The choices of a generator, which its seed determines."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)

@@ -1,4 +1,4 @@
-"""A runtime without a thread: every call runs at once on a core whose devices then do all they were told."""
+"""A runtime without a thread: every call runs at once on a core whose devices execute all commands immediately."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.core import World
 
 
 class DirectRuntime:
-    """What a handler needs of `Runtime`; safe to use from any thread. Waits have no end of their own."""
+    """The interface of `Runtime` that a handler needs; thread-safe. Waits have no timeout of their own."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -34,7 +34,7 @@ class DirectRuntime:
         return self.core.snapshot
 
     def check_leader(self) -> None:
-        """It is alone."""
+        """Do nothing: a direct runtime is always the leader."""
 
     check_leader_now = check_leader
 
@@ -50,7 +50,7 @@ class DirectRuntime:
     take = handle
 
     def when_decided(self, answer) -> Future:
-        """At once: here every event is decided on, and published, when it comes."""
+        """Answer at once: every event is decided and published on arrival."""
         future = Future()
         try:
             future.set_result(answer())

@@ -24,13 +24,13 @@ class _Asked:
 
 
 def asked_engine() -> str:
-    """By which the hosts of a test work, unless it says so itself: see the fixture `every_engine`."""
+    """Return the engine for the hosts of a test, unless the test chooses one: see the fixture `every_engine`."""
     return _Asked.engine
 
 
 @contextmanager
 def asking_for(engine: str) -> Iterator[None]:
-    """All hosts that are made meanwhile work by this one."""
+    """Use this engine for all hosts that are created in the block."""
     before, _Asked.engine = _Asked.engine, engine
     try:
         yield
@@ -39,14 +39,14 @@ def asking_for(engine: str) -> Iterator[None]:
 
 
 def file_store(engine: str, directory: Path, layout: Layout, rules: FileRules = ANY_PRIVATE) -> BlockStore:
-    """A store of the file `file`; it is of that engine, and of no other."""
+    """Return a store of the file `file` with this engine."""
     return checked_store(
         engine, layout, FileTarget(open_directory(directory), directory, "file", layout.size, "id", rules)
     )
 
 
 def checked_store(engine: str, layout: Layout, target: FileTarget) -> BlockStore:
-    """A store of that file, by this engine and no other."""
+    """Return a store of that file, and check that it uses this engine."""
     store = open_store(engine, layout, SUITE, target)
     assert engine in (AUTO, store.engine)
     return store

@@ -31,7 +31,7 @@ from tests.support.waiting import eventually
 
 C = TypeVar("C", bound=Connection)
 PREFIX = "/blast-test/"
-"""What the user `blast` may read and write: each test has a prefix of its own below it."""
+"""The prefix that the user `blast` may read and write; each test has its own prefix below it."""
 PATIENCE = Patience(in_all=30.0, at_one=10.0)
 """For calls that succeed, on a busy machine too."""
 SHORT = Patience(in_all=0.4, at_one=0.4)
@@ -41,7 +41,7 @@ TIMES = ("--heartbeat-interval", "20", "--election-timeout", "200", "--bcrypt-co
 
 
 class EtcdServer:
-    """etcd in `folder`, whose database may grow to `quota` bytes (0: etcd's default) from the next start on."""
+    """An etcd server in `folder`, whose next start limits its database to `quota` bytes (0: etcd's default)."""
 
     quota = 0
 
@@ -95,16 +95,16 @@ class EtcdServer:
         self._processes[member].send_signal(signal.SIGCONT)
 
     def leader(self) -> int:
-        """Wait for a member that leads the others."""
+        """Wait for the leader of the members and return it."""
         return eventually(self._leaders, "a leader among the members")[0]
 
     @property
     def port(self) -> int:
-        """The first member's."""
+        """Return the port of the first member."""
         return self.ports[0]
 
     def access(self, port: int = 0, **changes: object) -> Access:
-        """How the controller reaches it; by another port if a proxy stands there."""
+        """Return the controller's access to etcd; with another port if a proxy is in between."""
         tls = TlsFiles(self.authority.cert, self.client.cert, self.client.key)
         endpoints = tuple(f"127.0.0.1:{one}" for one in ([port] if port else self.ports))
         user = User("blast", self.password_file)
@@ -206,9 +206,9 @@ class EtcdServer:
 
 
 class Mortal(Connection):
-    """A connection of a controller that dies before its next write when none are `left` (None: it lives).
+    """A controller's connection that dies before its next write when none are `left` (None: it lives).
 
-    With `hears_the_last` off it dies before the answer to its last write. Only its lease ends then.
+    With `hears_the_last` off, it dies before the answer to its last write. Then only its lease ends.
     """
 
     left: int | None = None
@@ -230,7 +230,7 @@ class Mortal(Connection):
 
 
 class Controllers:
-    """Makes stores on one prefix, each of a controller of its own, and closes them all."""
+    """A factory of stores on one prefix, each of a controller of its own, which it closes."""
 
     def __init__(self, server: EtcdServer, keys: Keys | None = None) -> None:
         self.server = server
@@ -238,31 +238,31 @@ class Controllers:
         self._undo = ExitStack()
 
     def connection(self, port: int = 0, kind: type[C] = Connection, **changes: object) -> C:
-        """A connection of its own, by another port if a proxy stands there."""
+        """Return a new connection; with another port if a proxy is in between."""
         connection = kind(self.server.access(port, **changes))
         self._undo.callback(connection.close)
         return connection
 
     def leadership(self, connection: Connection | None = None, address: str = "here:9090", ttl: int = 5) -> Leadership:
-        """Not leading yet."""
+        """Return a candidacy that has not begun."""
         leadership = Leadership(connection or self.connection(), self.keys, address, ttl)
         self._undo.callback(leadership.resign)
         return leadership
 
     def store(self, policy: Policy = AT_ONCE, leadership: Leadership | None = None) -> EtcdStore:
-        """Not open yet."""
+        """Return a store that is not open."""
         store = EtcdStore(leadership or self.leadership(), policy)
         self._undo.callback(store.close)
         return store
 
     def opened_store(self, policy: Policy = AT_ONCE, leadership: Leadership | None = None) -> EtcdStore:
-        """As `store`, and open."""
+        """Return an open `store`."""
         store = self.store(policy, leadership)
         store.open()
         return store
 
     def leader_key(self) -> api.KeyValue | None:
-        """The key of the controller that leads, if one does."""
+        """Return the key of the current leader, if there is one."""
         found = self.connection().call(RANGE, get(self.keys.leader)).kvs
         return found[0] if found else None
 
@@ -273,7 +273,7 @@ class Controllers:
         self.connection().call(REVOKE, api.LeaseRevokeRequest(ID=leader.lease))
 
     def options(self, **changes: object) -> list[str]:
-        """Options of a command that reads or writes the journal; those that are None are left out."""
+        """Return the options of a command that reads or writes the journal, without options that are None."""
         server = self.server
         options = {
             "etcd": f"127.0.0.1:{server.port}",
@@ -288,7 +288,7 @@ class Controllers:
         return [f"--{name}={value}" for name, value in options.items() if value is not None]
 
     def on_close(self, act: Callable[[], object]) -> None:
-        """What else is to be undone."""
+        """Register a clean-up action."""
         self._undo.callback(act)
 
     def close(self) -> None:

@@ -61,7 +61,7 @@ class _Job:
     ended: Fraction | None = None
 
     def proceed(self, now: Fraction) -> None:
-        """Go on to the next stage where the current one has ended, and begin what is due."""
+        """Start the next stage if the current one has ended, and begin due flows."""
         while self.ended is None and not self.left:
             if self.waiting and self.begins > now:
                 return

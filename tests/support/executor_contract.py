@@ -28,7 +28,7 @@ TCP = Tcp()
 
 
 class NotingSwitch(EmulatedSwitch):
-    """One that writes down every change that it is sent, in `commands`."""
+    """A switch that records every change that it receives, in `commands`."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -101,7 +101,7 @@ class Bench:
         self.executor.apply(SetCircuits("ocs1", changes))
 
     def answers(self, count: int) -> dict[tuple[int, int], StepConfirmed | StepFailed]:
-        """The next answers, by step; there must be one of each and no more."""
+        """Return the next answers by step; check that there is exactly one for each."""
         found = [self.next(StepConfirmed | StepFailed) for _ in range(count)]
         steps = {(event.reservation, event.step): event for event in found}
         assert len(steps) == count

@@ -1,4 +1,4 @@
-"""What devices really hold, read from them and not from the controller, and what the controller says they should."""
+"""The real state of the devices, read from them, and the state that the controller reports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COOKIE = re.compile(r"cookie=0xb1a5([0-9a-f]{4})([0-9a-f]{8})")
 
 @dataclass(frozen=True, order=True)
 class SteeringRule:
-    """One of our rules for a group: where it is, whose it is, and what it matches."""
+    """One of Blast's rules for a group: its place, its reservation, and its match."""
 
     bridge: str
     reservation: int
@@ -38,12 +38,12 @@ def tl1(lab: Lab, what: str, *circuits: tuple[int, int]) -> None:
 
 
 def held_circuits(lab: Lab) -> set[tuple[int, int]]:
-    """The cross-connects that the optical switch lists."""
+    """Return the cross-connects that the optical switch lists."""
     return {(state.input, state.output) for state in _by_session(lab, SwitchClient.circuits)}
 
 
 def powers(lab: Lab) -> dict[tuple[str, int], float]:
-    """What the monitors of the optical switch show in dBm, by side ("in" or "out") and number."""
+    """Return the monitor readings of the optical switch in dBm, by side ("in" or "out") and number."""
     return {(port.side, port.number): power for port, power in _by_session(lab, SwitchClient.powers).items()}
 
 
@@ -61,19 +61,19 @@ def _by_session(lab: Lab, ask: Callable[[SwitchClient], Awaitable[T]]) -> T:
 
 
 def dump_flows(lab: Lab, datapath: int, match: str = OURS) -> list[str]:
-    """Rules on a ToR, as Open vSwitch prints them, without counters and ages."""
+    """Return the rules of a ToR, as Open vSwitch prints them, without counters and ages."""
     dump = ofctl(lab, "dump-flows", datapath, match)
     return sorted(_COUNTERS.sub("", line).strip() for line in dump.splitlines() if "cookie=" in line)
 
 
 def ofctl(lab: Lab, command: str, datapath: int, *arguments: str) -> str:
-    """`ovs-ofctl` on a ToR's bridge."""
+    """Run `ovs-ofctl` on a ToR's bridge."""
     words = ["ovs-ofctl", "-O", "OpenFlow13", command, lab.names.bridge(datapath), *arguments]
     return subprocess.run(words, check=True, capture_output=True, text=True).stdout
 
 
 def held_rules(lab: Lab) -> set[SteeringRule]:
-    """Our rules for groups on all ToRs; the guards, which belong to no reservation, are left out."""
+    """Return Blast's rules for groups on all ToRs, without guards, which belong to no reservation."""
     found = set()
     for datapath in lab.plan.datapaths:
         for line in dump_flows(lab, datapath):
@@ -87,7 +87,7 @@ def held_rules(lab: Lab) -> set[SteeringRule]:
 
 
 def guards(lab: Lab) -> dict[int, list[str]]:
-    """The rules of ours on each ToR that belong to no reservation, whatever the epoch that wrote them."""
+    """Return Blast's rules on each ToR that belong to no reservation, of any epoch."""
     found = {}
     for datapath in lab.plan.datapaths:
         lines = dump_flows(lab, datapath, "cookie=0xb1a5000000000000/0xffff0000ffffffff")
@@ -96,7 +96,7 @@ def guards(lab: Lab) -> dict[int, list[str]]:
 
 
 def rule_ages(lab: Lab) -> dict[str, float]:
-    """Every rule of ours, with its age in seconds: one that is written again is young again."""
+    """Return every rule of Blast with its age in seconds; writing a rule again resets its age."""
     ages = {}
     for datapath in lab.plan.datapaths:
         for line in ofctl(lab, "dump-flows", datapath, OURS).splitlines():
@@ -106,12 +106,12 @@ def rule_ages(lab: Lab) -> dict[str, float]:
 
 
 def wanted_circuits(client: Client) -> set[tuple[int, int]]:
-    """What the optical switch should hold, as the controller says."""
+    """Return the circuits of the optical switch according to the controller."""
     return {(c.switchInput, c.switchOutput) for tree in client.fabric().lightTrees for c in tree.crossConnects}
 
 
 def wanted_rules(lab: Lab, client: Client) -> set[SteeringRule]:
-    """What the ToRs should hold, as the controller says: one rule where a group enters light, one where it leaves."""
+    """Return the rules of the ToRs according to the controller: one at each end of a group's optical path."""
     racks = {rack.name: rack for rack in lab.plan.rack_plans}
     hosts = {host.name: host for rack in lab.plan.rack_plans for host in rack.hosts}
     found = set()
@@ -130,7 +130,7 @@ def wanted_rules(lab: Lab, client: Client) -> set[SteeringRule]:
 
 
 def assert_converged(lab: Lab, client: Client, foreign: set[tuple[int, int]] = frozenset()) -> None:
-    """Devices come to hold exactly what is wanted and what is foreign, and then nobody has anything to do."""
+    """Wait until the devices hold exactly the required and the foreign state, and the controller is idle."""
     look_until(lambda: _difference(lab, client, foreign), lambda difference: not difference, "devices to converge")
     assert client.reconcile(dry_run=True).commands == []
 

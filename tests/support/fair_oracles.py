@@ -1,4 +1,4 @@
-"""What max-min fair rates are, without any solver: the bottleneck property, and a row of linear programs."""
+"""Max-min fair rates without any solver: the bottleneck property, and a sequence of linear programs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from blast_sim.fair import Paths, Solver
 
 SOLVERS: tuple[Solver, ...] = ("numba", "numpy") if find_spec("numba") else ("numpy",)
-"""Those that this environment has."""
+"""The solvers that are installed."""
 EACH_SOLVER = (pytest.param("numba", marks=pytest.mark.numba), pytest.param("numpy"))
 
 Numbers = np.ndarray[Any, np.dtype[np.float64]]
@@ -33,17 +33,17 @@ class FairProblem:
 
     @property
     def demands(self) -> dict[str, Any]:
-        """As the solvers take them."""
+        """Return the demands in the format of the solvers."""
         return {"multiplicity": self.multiplicity, "weights": self.weights, "rate_caps": self.caps}
 
     @property
     def csr(self) -> Paths:
-        """The paths as one array."""
+        """Return the paths as one array."""
         return Paths.of(self.paths)
 
 
 def fair_problems(flows: int, links: int, longest: int) -> st.SearchStrategy[FairProblem]:
-    """Problems up to this size, with dead links, equal capacities, caps and paths without links."""
+    """Draw problems up to this size, with dead links, equal capacities, caps and paths without links."""
 
     @st.composite
     def problems(draw: st.DrawFn) -> FairProblem:
@@ -80,14 +80,14 @@ def check_bottlenecks(problem: FairProblem, rates: Numbers) -> None:
     assert (rates >= 0).all()
     assert (on_links <= capacities + scale).all()
     levels = rates / np.array(problem.weights)
-    highest = np.zeros(len(capacities))
+    maximum = np.zeros(len(capacities))
     for path, level in zip(problem.paths, levels, strict=True):
         for link in path:
-            highest[link] = max(highest[link], level)
+            maximum[link] = max(maximum[link], level)
     for path, rate, level, cap in zip(problem.paths, rates, levels, problem.caps, strict=True):
         assert rate <= cap * (1 + 1e-12)
         has_bottleneck = any(
-            on_links[link] >= capacities[link] - scale and level >= highest[link] - scale for link in path
+            on_links[link] >= capacities[link] - scale and level >= maximum[link] - scale for link in path
         )
         assert has_bottleneck or rate >= cap * (1 - 1e-12)
 
@@ -106,7 +106,7 @@ def lexicographic(problem: FairProblem) -> Numbers:
 
 
 def _highest(problem: FairProblem, held: dict[int, float], objective: str, common_least: float = 0.0) -> float:
-    """Return the highest value of a variable: the level of a flow, or the common one of those that are not held."""
+    """Return the maximum of a variable: the level of a flow, or the common one of flows that are not fixed."""
     # Values of earlier programs are rounded, and several such may need more than there is: hence the slack.
     slack = 1e-6
     program = pulp.LpProblem("levels", pulp.LpMaximize)
@@ -114,8 +114,8 @@ def _highest(problem: FairProblem, held: dict[int, float], objective: str, commo
     levels = []
     for flow, (cap, weight) in enumerate(zip(problem.caps, problem.weights, strict=True)):
         limit = min(held.get(flow, np.inf), cap / weight)
-        least = max(0.0, held[flow] - slack) if flow in held else 0.0
-        levels.append(program.add_variable(f"level{flow}", least, None if limit == np.inf else limit))
+        minimum = max(0.0, held[flow] - slack) if flow in held else 0.0
+        levels.append(program.add_variable(f"level{flow}", minimum, None if limit == np.inf else limit))
         if flow not in held:
             program += levels[flow] >= common
     for link, capacity in enumerate(problem.capacities):

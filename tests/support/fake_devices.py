@@ -1,7 +1,7 @@
-"""Optical switches and ToRs that are dictionaries, and enforce what real ones do.
+"""Fake optical switches and ToRs, made of dictionaries, that enforce the constraints of real ones.
 
-A switch joins an input to one output only; a ToR holds one rule per match and deletes only what has the cookie named.
-Both do their commands in order, and neither listens to a controller of an older epoch than the last that it met.
+A switch joins an input to one output only; a ToR holds one rule per match and deletes only rules with the given cookie.
+Both execute their commands in order, and both refuse a controller of an epoch older than the latest that they met.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Cut(Exception):
 
 @dataclass
 class FakeDevice:
-    """`queue` is what it has not done yet; `in_flight` what sessions that are over have left on the wire, each with
-    the epoch of its controller; `fence` is the latest epoch whose controller has taken the device over."""
+    """A device: `queue` has pending commands; `in_flight` has commands that ended sessions have left on the wire, each
+    with the epoch of its controller; `fence` is the latest epoch whose controller has taken the device over."""
 
     queue: deque[Change | ReadDevice] = field(default_factory=deque, kw_only=True)
     in_flight: deque[tuple[int, Change]] = field(default_factory=deque, kw_only=True)
@@ -33,17 +33,17 @@ class FakeDevice:
     up: bool = field(default=False, kw_only=True)
 
     def accepts(self, epoch: int) -> bool:
-        """Whether it obeys the controller of this epoch: a ToR by its generation, a switch by its session's owner."""
+        """Return True if it accepts this epoch: a ToR by its generation, a switch by its session's owner."""
         return epoch >= self.fence
 
     def hang_up(self, epoch: int) -> None:
-        """The session of `epoch` is over; what it has sent may still arrive."""
+        """End the session of `epoch`; commands in transit may still arrive."""
         self.up = False
         self.in_flight += [(epoch, command) for command in self.queue if not isinstance(command, ReadDevice)]
         self.queue.clear()
 
     def take_over(self, epoch: int) -> None:
-        """A controller opens a session; its own earlier session is closed for good."""
+        """Start the session of a controller, which ends its earlier session."""
         self.up = True
         self.fence = max(self.fence, epoch)
         self.in_flight = deque(item for item in self.in_flight if item[0] != epoch)
@@ -51,7 +51,7 @@ class FakeDevice:
 
 @dataclass
 class FakeSwitch(FakeDevice):
-    """An optical switch: circuits by input; `foreign` are those that somebody else made."""
+    """An optical switch: circuits by input; `foreign` are circuits that Blast did not make."""
 
     name: str
     circuits: dict[int, int] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class FakeSwitch(FakeDevice):
             del self.circuits[circuit.input]
 
     def connect(self, circuit: CrossConnect) -> str | None:
-        """A refusal, where the input or the output is in use; what is there already counts as done."""
+        """Connect a circuit. Return a refusal if the input or output is in use; an existing circuit counts as done."""
         if circuit in self.foreign:
             return "already connected"
         if self.circuits.get(circuit.input) == circuit.output:
@@ -82,7 +82,7 @@ class FakeSwitch(FakeDevice):
 
 @dataclass
 class FakeTor(FakeDevice):
-    """A ToR: outputs and reservation by match, and how many rules of somebody else it has."""
+    """A ToR: outputs and reservation by match, and the number of its foreign rules."""
 
     datapath: int
     rules: dict[RuleKey, tuple[tuple[int, ...], int]] = field(default_factory=dict)
@@ -104,7 +104,7 @@ Operations = list[tuple[int, Callable[[], str | None]]]
 
 
 def operations(device: FakeSwitch | FakeTor, command: Change) -> Operations:
-    """What a device does for a command, as (position of the change, deed).
+    """Return the operations of a command at a device, as (position of the change, deed).
 
     A switch gets one delete and one connect for all changes, a ToR the changes one after the other.
     """

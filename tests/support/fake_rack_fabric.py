@@ -1,4 +1,4 @@
-"""A program that speaks as `rack-fabric` does and simulates nothing; the scenario's table `fake` says what it does."""
+"""A program with the protocol of `rack-fabric`, but no simulation; the scenario's table `fake` controls it."""
 
 from __future__ import annotations
 

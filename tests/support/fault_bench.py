@@ -1,4 +1,4 @@
-"""A lab whose controller and devices are broken on purpose, with a transfer under way that nothing may disturb."""
+"""A lab with faults of its controller and devices, during a transfer that they must not disturb."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EIGHT_RACKS = LabPlan(racks=8, hosts_per_rack=1, splitters={4: 2})
 
 
 class FaultBench:
-    """A running lab and a client of its controller, which is made anew whenever the controller is."""
+    """A running lab and a client of its controller, which is replaced whenever the controller restarts."""
 
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
@@ -35,7 +35,7 @@ class FaultBench:
         self._keys = itertools.count(1)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self.client.close()
 
     def reconnect(self) -> None:
@@ -50,7 +50,7 @@ class FaultBench:
         self.wait_devices()
 
     def new_request(self, sender: str, *receivers: str, size: int = 10**6) -> MulticastRequest:
-        """A request with a key of its own."""
+        """Return a request with a key of its own."""
         return MulticastRequest(f"fault-{os.getpid()}-{next(self._keys)}", sender, list(receivers), size)
 
     def grant(self, request: MulticastRequest) -> Grant:
@@ -58,7 +58,7 @@ class FaultBench:
         return self.client.request(request, GRANT_SECONDS)
 
     def tree(self, request: MulticastRequest) -> LightTreeStatus | None:
-        """The light tree of a request, if devices have or are getting one."""
+        """Return the light tree of a request, if it is lit or being set up."""
         return next((tree for tree in self.client.fabric().lightTrees if tree.key == request.key), None)
 
     def wait_state(self, request: MulticastRequest, state: str | None) -> None:
@@ -87,7 +87,7 @@ class FaultBench:
 
     @contextmanager
     def bystander(self) -> Iterator[LiveTransfer]:
-        """A transfer from rack 1 to racks 2 and 3 that must not lose a packet while the block runs."""
+        """Run a transfer from rack 1 to racks 2 and 3 during the block; it must not lose a packet."""
         request = self.new_request("r1h1", "r2h1", "r3h1")
         with LiveTransfer(self.lab, "r1h1", self.grant(request)) as transfer:
             yield transfer
@@ -97,7 +97,7 @@ class FaultBench:
 
 @contextmanager
 def fault_bench(plan: LabPlan = EIGHT_RACKS, **options: object) -> Iterator[FaultBench]:
-    """A lab of its own, with leases that outlive any test."""
+    """Start a lab, with leases longer than any test."""
     with Lab(plan, min_lease_ms=LEASE_MS, **options) as lab:
         bench = FaultBench(lab)
         try:

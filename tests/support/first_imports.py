@@ -1,6 +1,6 @@
-"""Who compiles what in a fresh clone: every worker begins with files of its own, and finds the others' bytecode after.
+"""The distribution of compilation in a fresh clone: every worker starts with different files.
 
-All workers collect all files, in one order, so that each would compile, and rewrite the assertions of, all of them.
+All workers collect all files. In the same order, each worker would compile all files and rewrite their assertions.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ T = TypeVar("T")
 
 
 def share_of(worker: int, workers: int, everything: Sequence[T]) -> Sequence[T]:
-    """Those of one worker; together they have all, and nothing twice."""
+    """Return the files of one worker; the shares are disjoint and cover all files."""
     return everything[worker::workers]
 
 
 def import_share(config: pytest.Config) -> None:
-    """Import what falls to this worker, where it is one and all tests are asked for."""
+    """Import this worker's share, if the run has workers and selects all tests."""
     known = getattr(config, "workerinput", None)
     if known is None or config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
         return
     folders = [config.rootpath / folder for folder in config.getini("testpaths")]
     files = sorted(file for folder in folders for file in folder.rglob("test_*.py"))
     for file in share_of(int(known["workerid"].removeprefix("gw")), known["workercount"], files):
-        # What is wrong with a file, or why it is left out, is told when it is collected.
+        # The collection reports errors of a file, and why it is skipped.
         with suppress(Exception, pytest.skip.Exception):
             importlib.import_module(_name(file, config.rootpath))
 

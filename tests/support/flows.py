@@ -1,4 +1,4 @@
-"""Worlds for tests of the flow-level simulator, and answers by other means than the simulator's."""
+"""Worlds for tests of the flow-level simulator, and independently computed answers."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ GIGABIT = 1e9
 
 
 def small_network(racks: int = 6, servers: int = 4, uplink: float = 16.0, light_ports: int = 1) -> Network:
-    """Server links of 10 Gbit/s, light of 10 Gbit/s."""
+    """Return a network with server links and optical ports of 10 Gbit/s."""
     return Network(racks, servers, 10 * GIGABIT, uplink * GIGABIT, 10 * GIGABIT, light_ports)
 
 
 def world(network: Network, each_way: int = 0, seed: int = 0, stepping: Stepping = EXACT) -> World:
-    """An otherwise idle network with so much background."""
+    """Return a network with `each_way` background flows in each direction, otherwise idle."""
     simulation = Simulation(network.capacities, Rounds(network, each_way), stepping)
     return World(network, simulation, random.Random(seed))
 
 
 def group(network: Network, racks: Iterable[int], size: int = 300_000_000, name: str = "m") -> Multicast:
-    """From the first server of the first rack to all others of these racks."""
+    """Return a multicast from the first server of the first rack to all other servers of these racks."""
     sender, *receivers = (server for rack in racks for server in network.servers_of(rack))
     return Multicast(name, sender, tuple(receivers), size)
 
 
 def times_of(where: World, method: Method, multicasts: Sequence[Multicast]) -> dict[str, float]:
-    """When each of these, all sent at the start, is complete."""
+    """Return the completion times of multicasts that all start at 0."""
     taken: dict[str, float] = {}
     for one in multicasts:
         method.send(one, lambda one=one: taken.update({one.name: where.simulation.clock.now}))
@@ -44,7 +44,7 @@ def times_of(where: World, method: Method, multicasts: Sequence[Multicast]) -> d
 
 
 def played_plainly(capacities: np.ndarray, paths: Sequence[Sequence[int]], bits: Sequence[float]) -> list[float]:
-    """When each of these flows ends that begin together: all rates computed anew after every end, one by one."""
+    """Return the end of each of these flows, which begin together, with all rates recomputed after every end."""
     ends = [math.inf] * len(paths)
     left = dict(enumerate(bits))
     now = 0.0

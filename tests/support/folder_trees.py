@@ -1,4 +1,4 @@
-"""Folders for tests: made from tables, and looked at in all that is kept of them."""
+"""Folders for tests: created from tables, and read with all their attributes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Seen = dict[str, tuple[object, ...]]
 
 
 def seen(folder: Path) -> Seen:
-    """Of everything below: what it is, its mode, its time and what is in it (of a link: where it leads)."""
+    """Return the type, mode, time and content (of a link: the target) of everything below a folder."""
     found: Seen = {"": (stat.S_IMODE(folder.stat().st_mode),)}
     for above, folders, files in os.walk(folder):
         for name in [*folders, *files]:
@@ -18,17 +18,17 @@ def seen(folder: Path) -> Seen:
             status = path.lstat()
             kind = stat.S_IFMT(status.st_mode)
             if kind == stat.S_IFLNK:
-                what: tuple[object, ...] = ("link", str(path.readlink()))
+                value: tuple[object, ...] = ("link", str(path.readlink()))
             elif kind == stat.S_IFDIR:
-                what = ("folder", stat.S_IMODE(status.st_mode), status.st_mtime_ns)
+                value = ("folder", stat.S_IMODE(status.st_mode), status.st_mtime_ns)
             else:
-                what = ("file", stat.S_IMODE(status.st_mode), status.st_mtime_ns, path.read_bytes())
-            found[str(path.relative_to(folder))] = what
+                value = ("file", stat.S_IMODE(status.st_mode), status.st_mtime_ns, path.read_bytes())
+            found[str(path.relative_to(folder))] = value
     return found
 
 
 def varied(folder: Path) -> Path:
-    """Files, folders and links of every kind that can be sent."""
+    """Create files, folders and links of every kind that can be sent."""
     (folder / "sub" / "deep").mkdir(parents=True)
     (folder / "列 車").mkdir()
     (folder / "a").write_bytes(b"hello\n" * 1000)
@@ -46,5 +46,5 @@ def varied(folder: Path) -> Path:
 
 
 def names_in(folder: Path) -> list[str]:
-    """What is there."""
+    """Return the names in a folder."""
     return sorted(path.name for path in folder.iterdir())

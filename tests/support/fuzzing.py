@@ -20,20 +20,20 @@ Input = TypeVar("Input", bytes, str)
 Step = tuple[str, int, int]
 
 WATCHED = 32
-"""One pair of inputs in so many is watched."""
+"""One input in `WATCHED` is traced."""
 MAX_SEEDS = 3000
 
 
 def inputs(usual: int) -> int:
-    """How many inputs a decoder gets: `usual`, or what BLAST_FUZZ_INPUTS says."""
+    """Return the number of inputs of a decoder: BLAST_FUZZ_INPUTS, or `usual`."""
     return int(os.environ.get("BLAST_FUZZ_INPUTS") or usual)
 
 
 @dataclass(frozen=True)
 class Decoder(Generic[Input]):
-    """What is fuzzed: `check` decodes an input and names the outcome; whatever it raises is a failure.
+    """A decoder under test: `check` decodes an input and names the outcome; any exception is a failure.
 
-    `mutate` changes one of the seeds, `invent` makes an input from nothing; `files` are ends of the names of the
+    `mutate` changes one of the seeds, `invent` makes an input from nothing; `files` are suffixes of the names of the
     modules whose branches count.
     """
 
@@ -46,7 +46,7 @@ class Decoder(Generic[Input]):
 
 
 class Watch:
-    """The steps from line to line that any watched input has taken so far."""
+    """The line transitions that any traced input has taken."""
 
     def __init__(self, files: tuple[str, ...]) -> None:
         self._files = files
@@ -55,7 +55,7 @@ class Watch:
         self._fresh = False
 
     def is_new(self, call: Callable[[], str]) -> tuple[str, bool]:
-        """The outcome of a call, and whether it has taken a step for the first time."""
+        """Return the outcome of a call, and whether it has taken a new line transition."""
         before, self._fresh = sys.gettrace(), False
         sys.settrace(self._enter)
         try:
@@ -89,7 +89,7 @@ class Watch:
 
 @dataclass
 class Run:
-    """What has come of a number of inputs."""
+    """The result of a number of inputs."""
 
     inputs: int = 0
     mutated: int = 0
@@ -99,16 +99,16 @@ class Run:
 
 
 def fuzz(decoder: Decoder[Input], count: int, seed: int = 0) -> Run:
-    """Give a decoder so many inputs, every other one a mutation. Raises AssertionError that names the input."""
+    """Run a decoder with `count` inputs, every other one a mutation. Raises AssertionError that names the input."""
     rng, watch, run = random.Random(f"{decoder.name}/{seed}"), Watch(decoder.files), Run()
     seeds, began = list(decoder.seeds), time.process_time()
     for known in decoder.seeds:
         watch.is_new(lambda known=known: _checked(decoder, rng, known))
-        # Once more for whoever else measures what is reached.
+        # Run the input again for other coverage tools.
         _checked(decoder, rng, known)
     for number in range(count):
         from_seed = number % 2 == 0
-        # What was found last has been tried least.
+        # The most recent seeds have been tried least often.
         parent = rng.choice(seeds[-50:] if rng.random() < 0.2 else seeds) if from_seed else None
         data = decoder.invent(rng) if parent is None else decoder.mutate(rng, parent)
         if number // 2 % WATCHED == 0 and len(seeds) < MAX_SEEDS:

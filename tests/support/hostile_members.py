@@ -1,8 +1,7 @@
 """Receivers whose messages are false, extreme, late, repeated or missing, among honest ones.
 
-A hostile member is an agent behind a relay that parses and changes the frames that it sends, on connections that it
-accepts and on those that it makes. The relay need not know the transport: control, pipeline and tree messages have type
-numbers of their own.
+A hostile member is an agent behind a relay that parses and changes the frames that it sends, on connections in both
+directions. The relay does not depend on the transport: control, pipeline and tree messages have different type numbers.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ KINDS = {
 
 
 class Lie(NamedTuple):
-    """What a hostile member does with messages of one type: `field` is empty where the whole message is concerned."""
+    """A change of a hostile member's messages of one type; `field` is empty if it changes the whole message."""
 
     kind: int
     field: str
@@ -71,7 +70,7 @@ class Lie(NamedTuple):
 
 
 def lies(kinds: Iterable[int]) -> list[Lie]:
-    """Every field of messages of these types, in every way."""
+    """Return lies about every field of messages of these types, in every form."""
     found = []
     for kind in sorted(kinds):
         names = ["data"] if kind in (_DATA, _BLOCK) else [one.name for one in fields(_FORMS[kind].message)]
@@ -81,7 +80,7 @@ def lies(kinds: Iterable[int]) -> list[Lie]:
 
 
 class Rewriter:
-    """Changes the frames of one direction of a connection. `seen` collects their types."""
+    """A relay's direction that changes frames. `seen` collects their types."""
 
     def __init__(self, lie: Lie | None, seen: set[int]) -> None:
         self._lie, self._seen = lie, seen
@@ -113,7 +112,7 @@ class Rewriter:
 
 
 def lied(frame: bytes, lie: Lie) -> bytes:
-    """The frame with this field changed; as it is, where no other value can be written."""
+    """Return the frame with this field changed; unchanged, if no other value can be encoded."""
     if lie.kind in (_DATA, _BLOCK):
         return frame[:-1] + bytes([frame[-1] ^ 1])
     form = _FORMS[lie.kind]
@@ -127,7 +126,7 @@ def lied(frame: bytes, lie: Lie) -> bytes:
 
 
 def _others(value: Any, how: str) -> Iterator[Any]:
-    """Values of the same type, the first ones first."""
+    """Return other values of the same type, the first ones first."""
     match value:
         case bool():
             yield not value
@@ -155,7 +154,7 @@ Change = Callable[[bytes], Iterable[tuple[float, bytes]]]
 
 
 class Relay:
-    """Stands before an agent and between it and whom it connects to."""
+    """A relay between an agent and its peers."""
 
     def __init__(self, lie: Lie | None, seen: set[int]) -> None:
         self._lie, self._seen = lie, seen
@@ -164,11 +163,11 @@ class Relay:
         self._open: set[socket.socket] = set()
 
     def serve(self, port: int) -> None:
-        """Pass on what connects to us to the agent at this port."""
+        """Relay connections to the agent at this port."""
         threading.Thread(target=self._accept, args=(port,), daemon=True).start()
 
     def dialer(self, dial: Dialer) -> Dialer:
-        """Connections that the agent makes go through us."""
+        """Return a dialer that relays the agent's connections."""
 
         def relayed(address: Address, seconds: float) -> socket.socket:
             far = dial(address, seconds)
@@ -203,7 +202,7 @@ class Relay:
             while data := one.recv(1 << 16):
                 for seconds, piece in change(data):
                     if seconds:
-                        time.sleep(seconds)  # what comes late
+                        time.sleep(seconds)  # late messages
                     other.sendall(piece)
         for end in (one, other):
             with suppress(OSError):
@@ -212,7 +211,7 @@ class Relay:
 
 @dataclass
 class Outcome:
-    """How a session went: seconds until all honest members had the file, None if some had not in time."""
+    """The result of a session: seconds until all honest members have the file, None if some lack it in time."""
 
     seconds: float | None
     lacking: list[str]
@@ -221,7 +220,7 @@ class Outcome:
 
 
 def choice_of(transport: str) -> TransportChoice:
-    """The way, for members r0, r1, …"""
+    """Return the route for members r0, r1, …"""
     names = [f"r{number}" for number in range(MEMBERS)]
     orders = (names, names[::-1], names[3:] + names[:3])
     return {
@@ -234,7 +233,7 @@ def choice_of(transport: str) -> TransportChoice:
 
 @contextmanager
 def member(directory: Path, lie: Lie | None, seen: set[int]) -> Iterator[tuple[Agent, Address]]:
-    """A hostile agent, and where others find it."""
+    """Run a hostile agent, and yield its address."""
     relay = Relay(lie, seen)
     try:
         # Some light is lost, so that it asks for repairs.

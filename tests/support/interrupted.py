@@ -17,8 +17,8 @@ PATIENCE = 60.0
 
 @contextmanager
 def started(*words: str, environment: Mapping[str, str] | None = None) -> Iterator[subprocess.Popen[str]]:
-    """`blast` with these arguments in a session of its own, which is killed at the end if it is still there."""
-    # Who runs the tests in the background may have told them to ignore SIGINT, which is inherited.
+    """Run `blast` with these arguments in a session of its own, which is killed at the end if it still runs."""
+    # A process that runs the tests in the background may ignore SIGINT, which children inherit.
     command = ["env", "--default-signal=INT", str(Path(sys.executable).with_name("blast")), *words]
     process = subprocess.Popen(
         command,
@@ -42,7 +42,7 @@ def ended(process: subprocess.Popen[str], number: int = signal.SIGINT) -> tuple[
 
 
 def members(group: int, group_of: Callable[[int], int] = os.getpgid) -> list[int]:
-    """The processes of a group, or with `os.getsid` of a session, that are not over."""
+    """Return the live processes of a group, or with `os.getsid` of a session."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

@@ -1,4 +1,4 @@
-"""What a world's journal says: its rows as text, and the reservations, quarantines and probes that they stand for."""
+"""The contents of a world's journal: its rows as text, and its reservations, quarantines and probes."""
 
 from __future__ import annotations
 
@@ -21,39 +21,39 @@ class Journal:
 
     @property
     def content(self) -> dict[tuple[str, str], str]:
-        """The text of every row, by kind and key."""
+        """Return the text of every row, by kind and key."""
         return self._store._state
 
     def rows(self, kind: str) -> dict[str, str]:
-        """The rows of one kind, as text."""
+        """Return the rows of one kind, as text."""
         return {key: text for (found, key), text in self.content.items() if found == kind}
 
     def records(self) -> list[Record]:
-        """All of it, as a controller would be given it."""
+        """Return all records, as a controller loads them."""
         return [Record(kind, key, json.loads(text)) for (kind, key), text in self.content.items()]
 
     def reservations(self) -> list[Reservation]:
-        """The live reservations."""
+        """Return the live reservations."""
         return [_reservation(self._fabric, text) for text in self.rows("reservation").values()]
 
     def quarantined(self) -> dict[str, str]:
-        """The elements that are out of use, and why."""
+        """Return the quarantined elements, with the reasons."""
         return {key: json.loads(text)["reason"] for key, text in self.rows("element").items()}
 
     def probe_circuits(self) -> set[CrossConnect]:
-        """What a check of the fibers may have made."""
+        """Return the circuits that a check of the fibers may have made."""
         return self._circuits("probe")
 
     def late_circuits(self) -> set[CrossConnect]:
-        """What may still come late to a switch, and is then taken away."""
+        """Return the circuits that may still arrive late at a switch, which are then removed."""
         return self._circuits("late")
 
     def unreserved_circuits(self) -> set[CrossConnect]:
-        """What is ours and belongs to no reservation."""
+        """Return Blast's circuits without a reservation."""
         return self.probe_circuits() | self.late_circuits()
 
     def circuits(self) -> set[CrossConnect]:
-        """All that may be ours on switches."""
+        """Return all circuits on switches that may be Blast's."""
         return {c for r in self.reservations() for x in r.layouts for c in x.circuits} | self.unreserved_circuits()
 
     def _circuits(self, kind: str) -> set[CrossConnect]:

@@ -16,7 +16,7 @@ GROUP = "239.77.0.1"
 
 
 def layout(tree: LightTree | None, receivers: list[str]) -> Layout:
-    """What these receivers need of a tree."""
+    """Return the layout of a tree for these receivers."""
     hosts = FABRIC.hosts
     forwards = forwards_for(FABRIC, hosts[SENDER], [hosts[name] for name in receivers], tree, GROUP)
     return Layout(tuple(receivers), tree, forwards)
@@ -24,14 +24,14 @@ def layout(tree: LightTree | None, receivers: list[str]) -> Layout:
 
 @st.composite
 def members(draw: st.DrawFn, racks: list[str]) -> list[str]:
-    """At least one host of each of these racks, maybe neighbors of the sender, in any order."""
+    """Draw one or more hosts of each of these racks, maybe neighbors of the sender, in any order."""
     found = [f"{rack}h{n}" for rack in racks for n in draw(st.sampled_from([(1,), (2,), (1, 2)]))]
     return draw(st.permutations(found + draw(st.sampled_from([[], ["r1h2"]]))))
 
 
 @st.composite
 def trees(draw: st.DrawFn) -> LightTree:
-    """A tree from r1 to at least one other rack."""
+    """Draw a tree from r1 to one or more other racks."""
     racks = draw(st.lists(st.sampled_from([f"r{n}" for n in range(2, 9)]), min_size=1, max_size=6, unique=True))
     ports = [FABRIC.racks[rack].optical_ports[0] for rack in racks]
     splitters, outputs = [], 1
@@ -44,7 +44,7 @@ def trees(draw: st.DrawFn) -> LightTree:
 
 @st.composite
 def changes(draw: st.DrawFn) -> tuple[Layout, Layout]:
-    """A lit layout and what it becomes: grown, pruned, with leaves on other outputs, or with other members."""
+    """Draw a lit layout and its successor: grown, pruned, with leaves on other outputs, or with other members."""
     old = draw(trees())
     before = layout(old, draw(members([leaf.port.rack for leaf in old.leaves])))
     new = old

@@ -1,8 +1,8 @@
-"""The levels of tests: `test` for every contributor, `all` for everything that gives a verdict in minutes.
+"""The levels of tests: `test` for every contributor, `all` for every test with a verdict in minutes.
 
 Unit, property and fuzz tests belong to `test` unless they are marked `test_all`; integration tests belong to `all`
-unless they are marked `component`, one per promise of a real component. What needs more than the set-up of `make test`
-belongs to `all` in any case. The level `all` contains `test`. What gains by time is no test: `make soak`.
+unless they are marked `component`, one per promise of a real component. Tests that need more than the set-up of `make
+test` always belong to `all`. The level `all` contains `test`. Tests that gain from time belong to `make soak`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EXAMPLES_SHARE, EXAMPLES_AT_LEAST = 0.3, 10
 
 
 class Level(Enum):
-    """What is asked for by `--level`."""
+    """A value of `--level`."""
 
     TEST = "test"
     ALL = "all"

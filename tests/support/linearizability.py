@@ -1,9 +1,9 @@
-"""Whether a history of calls can be put into an order in which each took effect at once, between its call and answer.
+"""A check of linearizability: an order of a history in which each call takes effect at once, before its answer.
 
-Wing & Gong, "Testing and Verifying Concurrent Objects" (1993), with what was tried before remembered (Lowe, "Testing
-for linearizability", 2017): two ways to the same calls done and the same state go on alike.
+Wing & Gong, "Testing and Verifying Concurrent Objects" (1993), with a memory of tried states (Lowe, "Testing for
+linearizability", 2017): two orders of the same calls that reach the same state continue alike.
 
-A call without an answer may have taken effect at any time since, or never.
+A call without an answer may take effect at any later time, or never.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_STEPS = 2_000_000
 
 @dataclass(frozen=True)
 class Operation(Generic[Call]):
-    """What was asked and answered, from when to when; `end` is infinite where no answer came."""
+    """A call and its answer with their times; `end` is infinite without an answer."""
 
     call: Call
     begin: float
@@ -28,21 +28,21 @@ class Operation(Generic[Call]):
 
     @property
     def is_answered(self) -> bool:
-        """Whether it must have taken effect."""
+        """Return True if the call must have taken effect."""
         return self.end < math.inf
 
 
 class TooLong(Exception):
-    """There are too many orders to be tried."""
+    """The number of orders exceeds the limit of the search."""
 
 
 Next = Callable[[State, Call], Iterable[State]]
-"""What a state may become by a call with its answer; nothing where it could not have had that answer."""
+"""The states after a call with its answer; none if the answer is impossible in this state."""
 
 
 @dataclass
 class Verdict(Generic[Call]):
-    """`order` is one that explains the history; where there is none, the longest found, and who are `stuck`."""
+    """The result: `order` explains the history, or is the longest order found, and then `stuck` has the next calls."""
 
     is_linearizable: bool
     order: Sequence[Operation[Call]] = ()
@@ -64,20 +64,20 @@ def check(
     step: Next[State, Call],
     is_settled: Callable[[Call], bool] = lambda call: False,
 ) -> Verdict[Call]:
-    """Whether there is such an order, from `start` on. Raises TooLong.
+    """Search such an order, from `start` on. Raises TooLong.
 
-    `is_settled` is for calls that, once they change nothing, would change nothing later either, as all that only reads:
-    they are done as soon as they can be, which saves most of the search.
+    `is_settled` is for calls that, once they change nothing, change nothing later either, as all that only read: the
+    search executes them as soon as possible, which saves most of its time.
     """
     operations = sorted(history, key=lambda one: one.begin)
-    wanted = sum(1 << number for number, one in enumerate(operations) if one.is_answered)
+    required = sum(1 << number for number, one in enumerate(operations) if one.is_answered)
     seen: set[tuple[int, State]] = set()
     best: tuple[int, ...] = ()
     stack: list[tuple[int, State, tuple[int, ...]]] = [(0, start, ())]
     steps = 0
     while stack:
         done, state, order = stack.pop()
-        if done & wanted == wanted:
+        if done & required == required:
             return Verdict(True, [operations[number] for number in order])
         best = max(best, order, key=len)
         possible = [(number, list(step(state, operations[number].call))) for number in _possible(operations, done)]
@@ -100,7 +100,7 @@ def _choices(
     state: State,
     is_settled: Callable[[Call], bool],
 ) -> Sequence[tuple[int, list[State]]]:
-    """What is to be tried: what is settled is done at once if it must be done, and left out if not."""
+    """Return the choices: settled calls only, executed if they must take effect, and left out if not."""
     settled = {number for number, states in possible if states == [state] and is_settled(operations[number].call)}
     for number, states in possible:
         if number in settled and operations[number].is_answered:
@@ -109,7 +109,7 @@ def _choices(
 
 
 def _possible(operations: Sequence[Operation[Call]], done: int) -> list[int]:
-    """What may come next: whatever was called before any other that is left was answered."""
+    """Return the calls that may be next: calls that began before the answer to any other remaining call."""
     first_end = math.inf
     found = []
     for number, one in enumerate(operations):

@@ -1,4 +1,4 @@
-"""The controller's HTTP side as it is served, on a runtime whose devices do at once what they are told."""
+"""The controller's HTTP server on a runtime whose devices execute commands at once."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ class LiveServer:
         self.lab, self.watchers, self.recorder, self.gate = lab, watchers, recorder, gate
         self.handler = lab.make_handler(self.gate)
         self.epoch = 7
-        told = Told(lambda: self.epoch, lambda: {"rpc_calls": 3}, lambda: {"rpc_connections": 2})
-        self.side = HttpSide(lab.runtime, self.gate, self.handler, watchers, told, more.recording)
+        reported = Told(lambda: self.epoch, lambda: {"rpc_calls": 3}, lambda: {"rpc_connections": 2})
+        self.side = HttpSide(lab.runtime, self.gate, self.handler, watchers, reported, more.recording)
         self.server = self.side.server(more.tls)
         host, self.port = self.server.start("127.0.0.1", more.port)
         self.url = f"http{'s' if more.tls else ''}://{host}:{self.port}"

@@ -24,7 +24,7 @@ _BUFFER_BYTES = 4 << 20
 
 
 class LiveTransfer:
-    """Sends from a host, a datagram every 2 ms, until the `with` block ends; then says who missed which numbers."""
+    """A sender of a datagram every 2 ms until the `with` block ends, which then lists the losses of receivers."""
 
     def __init__(self, lab: Lab, sender: str, grant: Grant) -> None:
         self._lab, self._sender, self._grant = lab, sender, grant
@@ -59,22 +59,22 @@ class LiveTransfer:
 
     @property
     def missed(self) -> dict[str, int]:
-        """How many datagrams each receiver missed, of those who missed any; true once the block has ended."""
-        return {host: self.sent - len(heard) for host, heard in self._heard.items() if len(heard) < self.sent}
+        """Return the number of lost datagrams of each receiver with losses, final once the block has ended."""
+        return {host: self.sent - len(received) for host, received in self._heard.items() if len(received) < self.sent}
 
     def missed_by(self, host: str) -> int:
-        """How many datagrams one receiver missed."""
+        """Return the number of lost datagrams of one receiver."""
         return self.missed.get(host, 0)
 
     def hears(self, host: str, seconds: float) -> bool:
-        """Whether a datagram that is sent from now on reaches `host` in time."""
+        """Return True if a datagram that is sent from now on reaches `host` in time."""
         start = self.sent
         return _is_soon(lambda: max(self._heard[host], default=-1) > start, seconds)
 
     def hears_again(self, host: str, start: int, seconds: float) -> bool:
-        """Whether `host` misses something that is sent from `start` on, and hears what is sent after that, in time.
+        """Return True if `host` misses a datagram sent from `start` on, and receives a later one in time.
 
-        `start` is what was `sent` before the fault: who is kept from the processor may see it only when it is over.
+        `start` is the value of `sent` before the fault: a host without processor time may notice a fault after its end.
         """
 
         def heard_more() -> bool:
@@ -84,7 +84,7 @@ class LiveTransfer:
         return _is_soon(heard_more, seconds)
 
     def goes_on(self, datagrams: int = 100) -> None:
-        """Wait until so many more have been sent."""
+        """Wait until `datagrams` more have been sent."""
         start = self.sent
         eventually(lambda: self.sent >= start + datagrams, f"{datagrams} more datagrams")
 
@@ -97,14 +97,14 @@ class LiveTransfer:
             time.sleep(max(0.0, following - time.monotonic()))  # the rate of the stream
 
     def _listen(self) -> None:
-        wanted = socket.inet_aton(self._grant.groupAddress)
+        expected = socket.inet_aton(self._grant.groupAddress)
         while True:
             ready = select.select(list(self._ears), [], [], _QUIET_SECONDS)[0]
             if not ready and self._ended.is_set():
                 return
             for ear in ready:
                 frame, source = ear.recvfrom(2048)
-                if source[2] != _OUTGOING and frame[_DESTINATION] == wanted:
+                if source[2] != _OUTGOING and frame[_DESTINATION] == expected:
                     self._heard[self._ears[ear]].add(struct.unpack("!I", frame[_NUMBER])[0])
 
 

@@ -1,4 +1,4 @@
-"""Small random matchings, and plain answers to compare with: the paper's greedy, and trying everything."""
+"""Small random matchings, with reference solutions: the paper's greedy algorithm, and exhaustive search."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from algorithms.b_matching.group import Group, directional_ports, members, share
 
 
 def matching(rng, racks=8, groups=9, sizes=(4,), most=None, directional=False, budget=2):
-    """(groups, feasibility) drawn from `rng`."""
+    """Draw (groups, feasibility) from `rng`."""
     vertices = directional_ports(racks) if directional else shared_ports
     found = []
     for number in range(groups):
@@ -25,7 +25,7 @@ def matching(rng, racks=8, groups=9, sizes=(4,), most=None, directional=False, b
 
 
 def faults(selection, feasibility, most=None):
-    """What is wrong with a selection, counted from scratch: one sentence each."""
+    """Return the faults of a selection, counted from scratch: one sentence each."""
     wrong = []
     names = [group.name for group, _ in selection]
     if len(set(names)) < len(names):
@@ -43,7 +43,7 @@ def faults(selection, feasibility, most=None):
 
 
 def heaviest(groups, feasibility, most=None):
-    """The weight of the best selection, by trying every set of groups with every set of splitters."""
+    """Return the weight of the best selection, by trying every set of groups with every set of splitters."""
     trees = {}
     supply = [fan_out for fan_out, count in feasibility.pool.items() for _ in range(count)]
     for group in groups:
@@ -61,9 +61,9 @@ def heaviest(groups, feasibility, most=None):
             return 0.0
         group = groups[number]
         found = best(number + 1, ports, pool)
-        wanted = members(group.ports)
-        if all(ports[v] for v in wanted):
-            left = ports | {v: ports[v] - 1 for v in wanted}
+        used = members(group.ports)
+        if all(ports[v] for v in used):
+            left = ports | {v: ports[v] - 1 for v in used}
             for pieces in trees[group.name]:
                 rest = pool - Counter(pieces)
                 if rest + Counter(pieces) == pool:
@@ -74,12 +74,12 @@ def heaviest(groups, feasibility, most=None):
 
 
 def seeded(seed):
-    """A generator of its own for a test."""
+    """Return a random generator for a test."""
     return random.Random(f"matching/{seed}")
 
 
 def papers_text(groups, budgets, splitters, fan_out, most):
-    """Blast, section III-C.2, for splitters of one size; `groups` are (name, set of vertices, racks, weight)."""
+    """Apply Blast, section III-C.2, for splitters of one size; `groups` are (name, vertices, racks, weight)."""
     ordered = sorted(groups, key=lambda g: g[3] / g[2], reverse=True)
     cascade = splitters if most is None else most
     feasible = [g for g in ordered if g[2] <= 2 or g[2] <= cascade * (fan_out + 1) - 2 * (cascade - 1)]
@@ -93,7 +93,7 @@ def papers_text(groups, budgets, splitters, fan_out, most):
 
 
 def plain_pieces(leaves, sizes, most, outputs=1):
-    """One splitter after the other: the smallest left that covers the rest alone, else the largest left."""
+    """Choose splitters one after the other: the smallest that covers the rest alone, otherwise the largest."""
     left, taken = sorted(sizes), []
     while outputs < leaves:
         if not left or outputs < 1 or (most is not None and len(taken) == most):
@@ -106,7 +106,7 @@ def plain_pieces(leaves, sizes, most, outputs=1):
 
 
 class NaiveGreedy:
-    """Pending and running groups; every event is followed by a look at every pending group, best score first."""
+    """Pending and running groups; every event leads to a scan of all pending groups, best score first."""
 
     def __init__(self, budgets, pool, most, allowance):
         self.ports = dict(enumerate(budgets))
@@ -117,7 +117,7 @@ class NaiveGreedy:
         self.running = {}
 
     def pieces(self, group):
-        """The splitters that serve `group` now, or None."""
+        """Return the splitters that serve `group` now, or None."""
         if any(self.ports[v] <= 0 for v in vertices(group)):
             return None
         free = [fan_out for fan_out, number in self.sizes.items() for _ in range(number)]
@@ -127,7 +127,7 @@ class NaiveGreedy:
         return pieces
 
     def serve(self):
-        """Rescan all."""
+        """Scan all groups again."""
         found = []
         for group in sorted(self.pending, key=lambda g: g.weight / g.racks, reverse=True):
             pieces = self.pieces(group)
@@ -162,5 +162,5 @@ class NaiveGreedy:
 
 
 def vertices(group):
-    """The set of a group's vertices."""
+    """Return the set of a group's vertices."""
     return {v for v in range(group.ports.bit_length()) if group.ports >> v & 1}

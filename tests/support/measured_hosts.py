@@ -1,4 +1,4 @@
-"""Agents in threads that measure, as the command would run them, and agents that freeze, in processes."""
+"""Agents in threads that measure as the command runs them, and agents in processes that freeze."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Host:
         return (self.name, *self.server.endpoint)
 
     def at_rest(self) -> None:
-        """Wait until nobody has anything measured here any more."""
+        """Wait until all measurements on these hosts have ended."""
         eventually(lambda: self.server._measurements._running is None, f"{self.name} to be at rest")
         eventually(lambda: not self.server.busy, f"nobody to be connected to {self.name}")
 
     def received(self) -> int:
-        """Bytes of the measurement that is at work here."""
+        """Return the bytes received in the current measurement."""
         running = self.server._measurements._running
         return running[1]._arrivals.bytes if running is not None and isinstance(running[1], Sink) else 0
 
@@ -51,7 +51,7 @@ def host(
     clients: Sequence[ClientSection] = (),
     limits: LimitsSection | None = None,
 ) -> Iterator[Host]:
-    """One that listens on loopback until the end of the block."""
+    """Run a host that listens on loopback during the block."""
     settings = Settings(
         AgentSection(Endpoint("127.0.0.1", 0)),
         limits=limits or LimitsSection(memory_bytes=1),
@@ -63,7 +63,7 @@ def host(
 
 
 def host_process(folder: Path, name: str, more: str = "", limits: str = "") -> AbstractContextManager[Process]:
-    """`blast agent run`, killed at the end; `more` and `limits` go into its configuration."""
+    """Run `blast agent run` during the block; `more` and `limits` are added to its configuration."""
     config = folder / f"{name}.toml"
     config.write_text(f'[agent]\nlisten = "127.0.0.1:0"\n{more}\n[limits]\nmemory_bytes = 1\n{limits}\n')
     return agent_process(config)

@@ -107,10 +107,10 @@ class MemoryController:
     def listRequests(self, connection, filter, limit, cursor):  # noqa: A002 - Thrift's name
         with self._lock:
             self.calls.append("listRequests")
-            wanted = [r for r in self.requests.values() if not (filter and filter.states) or r.state in filter.states]
+            matching = [r for r in self.requests.values() if not (filter and filter.states) or r.state in filter.states]
             start = int(cursor or 0)
             end = start + limit
-            return RequestPage([r.status() for r in wanted[start:end]], str(end) if end < len(wanted) else None)
+            return RequestPage([r.status() for r in matching[start:end]], str(end) if end < len(matching) else None)
 
     def explain(self, connection, key):
         with self._lock:
@@ -218,7 +218,7 @@ class _Request:
             settle(future, read(next(e for e in self.events if e.sequence > after)))
 
     def wait(self, after, seconds, read=lambda event: event):
-        """What `read` finds in the first event after this one, now or in future."""
+        """Return `read` of the first event after this one: at once, or as a future with a timeout."""
         ready = next((event for event in self.events if event.sequence > after), None)
         if ready:
             return read(ready)
@@ -269,7 +269,7 @@ class _Request:
 
 @contextmanager
 def serving(handler, service=BlastOperator, limits: ServerLimits | None = None, **options):
-    """A server on a free port of the loopback; yields (server, host, port)."""
+    """Run a server on a free port of the loopback; yield (server, host, port)."""
     server = FramedServer(service, handler, limits, **options)
     try:
         yield server, *server.start(port=0)

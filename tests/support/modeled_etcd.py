@@ -1,4 +1,4 @@
-"""etcd as far as Blast uses it, in memory and on any clock: in place of a server, a network and a `Connection`."""
+"""A model of etcd as Blast uses it, in memory and on any clock, with server, network and `Connection`."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _PATIENT = Patience()
 
 
 class Keys:
-    """`lease_of` knows which leases there are, and which keys go with each.
+    """Keys and leases: `lease_of` has the leases, and the keys of each.
 
-    `_past` is what each key was, from each of these revisions on.
+    `_past` has the values of each key, by first revision.
     """
 
     def __init__(self, revision: int = 1) -> None:
@@ -44,13 +44,13 @@ class Keys:
         self._is_changed = False
 
     def last_change(self, key: bytes) -> int:
-        """The latest revision at which a key was written or went; 0: never."""
+        """Return the latest revision at which a key was written or deleted; 0: never."""
         return max(self._past.get(key, ()), default=0)
 
     # ------------------------------------------------------------------------------------------------------ reading
 
     def range(self, request: api.RangeRequest) -> api.RangeResponse:
-        """Raises RevisionCompactedError."""
+        """Return the keys of a range. Raises RevisionCompactedError."""
         if 0 < request.revision < self.compacted:
             raise RevisionCompactedError
         found = list(self._found(request))
@@ -81,7 +81,7 @@ class Keys:
     # ------------------------------------------------------------------------------------------------------ writing
 
     def transaction(self, request: api.TxnRequest) -> api.TxnResponse:
-        """All of it or, where it raises, nothing. Raises RequestRefused, LeaseLostError, RevisionCompactedError."""
+        """Apply a transaction, wholly or not at all. Raises RequestRefused, LeaseLostError, RevisionCompactedError."""
         _check(request)
         self._check_leases(request)
         self._is_changed = False
@@ -103,24 +103,24 @@ class Keys:
                 self._put(operation.request_put, revision)
                 return api.ResponseOp(response_put=api.PutResponse())
             case "request_delete_range":
-                wanted = operation.request_delete_range
-                gone = self._within(wanted.key, wanted.range_end)
-                for key in gone:
+                deletion = operation.request_delete_range
+                removed = self._within(deletion.key, deletion.range_end)
+                for key in removed:
                     self._write(key, None, revision)
-                return api.ResponseOp(response_delete_range=api.DeleteRangeResponse(deleted=len(gone)))
+                return api.ResponseOp(response_delete_range=api.DeleteRangeResponse(deleted=len(removed)))
             case _:
                 return api.ResponseOp(response_txn=self._carry_out(operation.request_txn, revision))
 
     def drop(self, keys: Iterable[bytes]) -> None:
-        """The keys of a lease that is over go, all at one revision."""
-        gone = [key for key in keys if key in self._now]
-        if gone:
-            for key in gone:
+        """Delete the keys of a lease that is over, all at one revision."""
+        removed = [key for key in keys if key in self._now]
+        if removed:
+            for key in removed:
                 self._write(key, None, self.revision + 1)
             self.revision += 1
 
     def compact(self, revision: int) -> None:
-        """Forget how keys were before `revision`. Raises RevisionCompactedError."""
+        """Forget the values of keys before `revision`. Raises RevisionCompactedError."""
         if revision <= self.compacted:
             raise RevisionCompactedError
         self.compacted = revision
@@ -132,7 +132,7 @@ class Keys:
                 del self._past[key]
 
     def _check_leases(self, request: api.TxnRequest) -> None:
-        # What a branch that is not taken names is not looked at.
+        # etcd does not check names in a branch that is not taken.
         for operation in _operations(self.branch(request)):
             if operation.HasField("request_put"):
                 lease = operation.request_put.lease
@@ -140,7 +140,7 @@ class Keys:
                     raise LeaseLostError
 
     def branch(self, request: api.TxnRequest) -> Sequence[api.RequestOp]:
-        """What is to be done as things stand."""
+        """Return the operations of the branch that is taken."""
         return request.success if all(map(self._holds, request.compare)) else request.failure
 
     def _holds(self, compare: api.Compare) -> bool:
@@ -184,7 +184,7 @@ def _operations(branch: Iterable[api.RequestOp]) -> Iterator[api.RequestOp]:
 
 
 def puts_something(request: api.TxnRequest) -> bool:
-    """Whether a transaction may take space."""
+    """Return True if a transaction may take space."""
     branches = (request.success, request.failure)
     return any(one.HasField("request_put") for branch in branches for one in _operations(branch))
 
@@ -203,16 +203,16 @@ def _changed_by(branch: Iterable[api.RequestOp]) -> tuple[set[bytes], list[api.D
     """
     operations = list(branch)
     puts: set[bytes] = set()
-    gone = [one.request_delete_range for one in operations if one.HasField("request_delete_range")]
+    removed = [one.request_delete_range for one in operations if one.HasField("request_delete_range")]
     for one in operations:
         if one.HasField("request_txn"):
             more, ranges = _changed_by(one.request_txn.success)
-            _note_puts(puts, more, gone)
-            gone += ranges
+            _note_puts(puts, more, removed)
+            removed += ranges
     for one in operations:
         if one.HasField("request_put"):
-            _note_puts(puts, {one.request_put.key}, gone)
-    return puts, gone
+            _note_puts(puts, {one.request_put.key}, removed)
+    return puts, removed
 
 
 def _note_puts(puts: set[bytes], more: set[bytes], gone: Iterable[api.DeleteRangeRequest]) -> None:
@@ -230,7 +230,7 @@ def _contains(first: bytes, end: bytes, key: bytes) -> bool:
 
 @dataclass(slots=True)
 class _Lease:
-    """Whoever has it may keep it until `deadline`; it is over at `ends`: etcd looks only every half second."""
+    """A lease that its holder may extend until `deadline`; it ends at `ends`, as etcd checks every half second."""
 
     ttl: int
     deadline: float
@@ -238,10 +238,10 @@ class _Lease:
 
 
 class ModeledEtcd:
-    """Answers as all members of an etcd together do. `clock` is in seconds; `lag` is how late a lease is seen to end.
+    """A model of all members of an etcd together. `clock` is in seconds; `lag` delays the expiry of a lease.
 
-    While it `is_full` (alarm NOSPACE) it refuses what needs space. `on_change` is called after what may have changed
-    a key; who waits for a lease to run out looks again by `run_out` at `next_end`.
+    While it `is_full` (alarm NOSPACE), it refuses requests that need space. It calls `on_change` after a possible
+    change of a key; a caller that waits for the expiry of a lease calls `run_out` at `next_end`.
     """
 
     def __init__(self, clock: Callable[[], float], lag: Callable[[], float] = lambda: 0.0, revision: int = 1) -> None:
@@ -254,7 +254,7 @@ class ModeledEtcd:
         self._numbers = itertools.count(7_000_000)
 
     def answer(self, method: Method[Any, Any], request: Any) -> Any:
-        """Carry out a call. Raises the StoreFault that etcd's refusal means."""
+        """Execute a call. Raises the StoreFault that corresponds to etcd's refusal."""
         self.run_out()
         if self.is_full and (method is GRANT or (method is TXN and puts_something(request))):
             raise SpaceUsedUp(NAME)
@@ -265,7 +265,7 @@ class ModeledEtcd:
         return found
 
     def next_end(self) -> float | None:
-        """When the next lease is over, as things stand."""
+        """Return the time at which the next lease ends."""
         return min((lease.ends for lease in self._leases.values()), default=None)
 
     def run_out(self) -> None:
@@ -276,7 +276,7 @@ class ModeledEtcd:
                 self._end(number)
 
     def elect(self) -> None:
-        """Another member leads: it gives all leases their whole time anew, and does not know how long they had left."""
+        """Elect another member, which restarts all leases with their whole time: it does not know the rest."""
         self.run_out()
         for number, lease in list(self._leases.items()):
             self._leases[number] = self._lease(lease.ttl)
@@ -344,7 +344,7 @@ _ANSWERS: dict[str, Callable[[ModeledEtcd, Any], Any]] = {
 
 
 class Unanswered(Exception):
-    """No answer to one try; `is_surely_not_done` where the other side cannot have got it, nor will."""
+    """No answer to one attempt; `is_surely_not_done` if the other side cannot have received it, and never will."""
 
     def __init__(self, reason: str, is_surely_not_done: bool = False) -> None:
         super().__init__(reason)
@@ -352,13 +352,13 @@ class Unanswered(Exception):
 
 
 class InstantNetwork:
-    """What lies between a client and etcd, and the time that passes there: here none, so there is nothing to wait for.
+    """The network between a client and etcd, and its delays: none here, so that nothing waits.
 
-    Others override all of it.
+    Subclasses override all methods.
     """
 
     def now(self) -> float:
-        """Seconds of the clock that the client waits by."""
+        """Return the seconds of the clock of the client."""
         return 0.0
 
     def carry(self, act: Callable[[], Any], seconds: float) -> Any:
@@ -373,12 +373,12 @@ class InstantNetwork:
         raise AssertionError("there is nothing to wait for")
 
     def wait_for_change(self, until: float) -> None:
-        """Until something at the server may have changed, or until then."""
+        """Wait until something at the server may have changed, or until a time."""
         self.pause(until)
 
 
 class ModeledConnection:
-    """As `Connection`. Answers cannot be told from those of the other kind, but for the words of faults."""
+    """An implementation of `Connection` whose answers equal those of a real one, except the messages of faults."""
 
     def __init__(self, etcd: ModeledEtcd, network: InstantNetwork, patience: Patience = _PATIENT) -> None:
         self.patience = patience
@@ -390,7 +390,7 @@ class ModeledConnection:
         return NAME
 
     def call(self, method: Method[Any, Any], request: Any, seconds: float | None = None) -> Any:
-        """As `Connection.call`."""
+        """Implement `Connection.call`."""
         network, may_be_done, reason = self._network, False, "no answer in time"
         end = network.now() + (self.patience.in_all if seconds is None else seconds)
         while (left := end - network.now()) > 0 and not self.is_closed:
@@ -407,7 +407,7 @@ class ModeledConnection:
     first = call
 
     def stream(self, _: Method[Any, Any], request: api.WatchRequest, seconds: float) -> ModeledStream:
-        """A watch of one key, as `Watching` makes it."""
+        """Return a watch of one key, as `Watching` requests it."""
         create = request.create_request
         return ModeledStream(self, create.key, create.start_revision, self._network.now() + seconds)
 
@@ -416,7 +416,7 @@ class ModeledConnection:
         self.is_closed = True
 
     def changed_since(self, key: bytes, revision: int) -> bool:
-        """Whether a key was written, or went, at that revision or later; False where nobody says."""
+        """Return True if a key was written or deleted at that revision or later; False without an answer."""
         network = self._network
         try:
             return bool(network.carry(lambda: self._changed(key, revision), self.patience.at_one))

@@ -1,4 +1,4 @@
-"""What tests need of the machine, one marker each: when it is missing, which set-up brings it, how many run at once.
+"""The requirements of tests, one marker each: a reason if missing, the set-up that installs it, a limit of concurrency.
 
 A module declares its needs by these markers; the scheduler (`scheduler.py`) and the levels (`levels.py`) follow them.
 """
@@ -19,9 +19,9 @@ ROOT = Path(__file__).parents[2]
 
 @dataclass(frozen=True)
 class Need:
-    """One need: its marker and help, why a machine cannot satisfy it (None if it can), and its place among levels.
+    """A need: its marker and help, why a machine cannot satisfy it (None if it can), and its place among levels.
 
-    `with_test` says that the set-up of `make test` installs it; everything else belongs to `make test-all`. At most
+    `with_test` means that the set-up of `make test` installs it; all other needs belong to `make test-all`. Up to
     `at_once` modules with this need run at the same time.
     """
 

@@ -1,4 +1,4 @@
-"""Objects through files, as an agent would leave them: written beside, and put in place by their name."""
+"""Objects from files, as an agent creates them: written beside, and then renamed into place."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from blast_client.objects.receiving import receive
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """A folder for one example: those of a test's fixtures serve all examples."""
+    """Create a folder for one example: a fixture's folder is shared by all examples."""
     with TemporaryDirectory() as folder:
         yield Path(folder)
 
 
 def file_of(data: object) -> tuple[bytes, str]:
-    """What is sent, and the suffix of its file."""
+    """Return the file content, and the suffix of its file."""
     with opened(data) as (source, suffix):
         content = bytearray(source.size or 0)
         assert source.read(0, memoryview(content)) == len(content)
@@ -29,17 +29,17 @@ def file_of(data: object) -> tuple[bytes, str]:
 
 
 def put(folder: Path, name: str, content: bytes) -> Path:
-    """A file, as it comes into place."""
+    """Write a file, and move it into place."""
     partial = folder / ".blast-partial"
     partial.write_bytes(content)
     return partial.rename(folder / name)
 
 
 def there(folder: Path, data: object, name: str = "it", **how: Any) -> Any:
-    """What a receiver gets."""
+    """Return the file that a receiver gets."""
     content, suffix = file_of(data)
     path = put(folder, f"{name}{suffix}", content)
-    # What came in the same instant would be as new.
+    # Files of the same instant would count as new.
     os.utime(path, ns=(path.stat().st_atime_ns, max(_times(folder), default=0) + 1))
     return receive(name, folder, timeout=0, **how)
 

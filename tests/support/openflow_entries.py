@@ -1,4 +1,4 @@
-"""Flow statistics entries laid out by hand (OpenFlow 1.3.5, section A.3.5.2), for tests of what reads them."""
+"""Flow statistics entries built by hand (OpenFlow 1.3.5, section A.3.5.2), for tests of their decoder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from blast_controller.openflow.rules import Match, Rule
 
 
 def entry(rule: Rule, idle: int = 0, hard: int = 0, flags: int = 0, instructions: bytes | None = None) -> bytes:
-    """The ofp_flow_stats of a rule that has been there for some time."""
+    """Return the ofp_flow_stats of a rule that has existed for some time."""
     body = treatment(rule) if instructions is None else instructions
     return raw_entry(rule.table, rule.priority, rule.cookie, match_bytes(rule.match), body, (idle, hard, flags))
 
@@ -16,7 +16,7 @@ def entry(rule: Rule, idle: int = 0, hard: int = 0, flags: int = 0, instructions
 def raw_entry(
     table: int, priority: int, cookie: int, match: bytes, instructions: bytes, timing: tuple[int, int, int] = (0, 0, 0)
 ) -> bytes:
-    """An ofp_flow_stats of these parts; `timing` is idle time-out, hard time-out, flags."""
+    """Return an ofp_flow_stats of these parts; `timing` is idle time-out, hard time-out, flags."""
     padded = match + bytes(-len(match) % 8)
     length = 48 + len(padded) + len(instructions)
     head = struct.pack("!HBxIIHHHH4xQQQ", length, table, 12, 345, priority, *timing, cookie, 1000, 2000)
@@ -24,7 +24,7 @@ def raw_entry(
 
 
 def match_bytes(match: Match) -> bytes:
-    """Its ofp_match, without padding."""
+    """Return the ofp_match without padding."""
     fields = b""
     if match.in_port is not None:
         fields += struct.pack("!II", 0x80000004, match.in_port)
@@ -41,7 +41,7 @@ def match_bytes(match: Match) -> bytes:
 
 
 def treatment(rule: Rule) -> bytes:
-    """Its instructions."""
+    """Return the instructions of a rule."""
     actions = b""
     if rule.dscp is not None:
         actions += struct.pack("!HHIB7x", 25, 16, 0x80001001, rule.dscp)

@@ -40,7 +40,7 @@ def digests_of(content: bytes) -> bytes:
 
 
 def finish(store: Store, content: bytes) -> bool:
-    """What a session does at the end: check the digests and make the whole good."""
+    """Finish a session as the store does: check the digests and complete the file."""
     digests = digests_of(content)
     store.finish_size(len(content))
     if digests:
@@ -53,7 +53,7 @@ def finish(store: Store, content: bytes) -> bool:
 
 
 def open_descriptors() -> set[str]:
-    """What is open, each socket and pipe by its own number."""
+    """Return the open descriptors, each socket and pipe with its own number."""
     found = set()
     for entry in Path("/proc/self/fd").iterdir():
         with suppress(FileNotFoundError):

@@ -1,4 +1,4 @@
-"""Modules of policies and methods of one's own, written by a test: unique by name, so that none is imported twice."""
+"""Plug-in modules with policies and methods, written by a test; unique names prevent repeated imports."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ policies = ["paper"]
 
 
 def new_name(stem: str = "plugged") -> str:
-    """A module's name that no other test has."""
+    """Return a module name that no other test uses."""
     return f"{stem}_{next(_NUMBERS)}"
 
 
 def write_module(folder: Path, text: str, name: str | None = None) -> str:
-    """The name of a new module in this folder."""
+    """Write a module into this folder, and return its new name."""
     name = name or new_name()
     (folder / f"{name}.py").write_text(text)
     importlib.invalidate_caches()
@@ -77,7 +77,7 @@ def write_module(folder: Path, text: str, name: str | None = None) -> str:
 
 
 def imported(monkeypatch: pytest.MonkeyPatch, folder: Path, name: str) -> ModuleType:
-    """The module as it is in its file now, whatever was imported before."""
+    """Import the current content of a module, whatever was imported before."""
     monkeypatch.syspath_prepend(str(folder))
     sys.modules.pop(name, None)
     # A file of the same size and second would be taken from its compiled copy.

@@ -1,6 +1,6 @@
-"""`blast` with a core that cannot handle one request: one whose key is "poison". Nothing else differs.
+"""`blast` with a core that fails on one request, whose key is "poison". Nothing else differs.
 
-Run as a program with the arguments of `blast`; stands for whatever fault of ours a client may find.
+Run as a program with the arguments of `blast`; it represents any internal error that a client may meet.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What readers should be shown of a core: put together from its view alone, as if nothing had ever been shown."""
+"""The expected view of a core for readers, built from its state alone, without earlier views."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results as commands print them, without their provenance: the part that repeats bit for bit."""
+"""Results as commands print them, without their provenance: the part that is reproducible bit for bit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def results_of(printed: str) -> dict[str, Any]:
-    """What a JSON result holds beside its provenance."""
+    """Return a JSON result without its provenance."""
     record: dict[str, Any] = json.loads(printed)
     assert record.pop("provenance")["format"] == 1
     return record

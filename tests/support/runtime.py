@@ -1,4 +1,4 @@
-"""A runtime with devices that confirm at once (or when told), for tests of the shells around the core."""
+"""A runtime with devices that confirm at once (or on demand), for tests of the shells around the core."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ PATIENCE = 60.0
 
 
 class InstantDevices:
-    """Both drivers: confirms every step at once; while `held`, keeps commands until `release`.
+    """Both drivers: they confirm every step at once; while `held`, they keep commands until `release`.
 
-    What devices hold is not asked for in these tests: a call of `look` or `read` fails.
+    These tests do not read the state of devices: a call of `look` or `read` fails.
     """
 
     def __init__(self, runtime: Runtime) -> None:
@@ -73,20 +73,20 @@ class Running:
         self.settle()
 
     def make_handler(self, gate: Gate | None = None) -> BlastHandler:
-        """Return the controller's interface; everybody may use it unless a gate says otherwise."""
+        """Return the controller's interface; all clients may use it unless a gate restricts it."""
         gate = gate or Gate(OPEN_POLICY, ROLES)
         return BlastHandler(self.runtime, "os-ken", partial(read_page, self.store.journal), gate)
 
     def settle(self) -> None:
-        """Wait until everything posted so far, and what it caused twice over, is handled."""
+        """Wait until everything posted, and its consequences of two levels, is handled."""
         for _ in range(6):
             handled: Future[None] = Future()
-            # Calls of accounts take turns, and those of nobody overtake them.
+            # Calls of accounts alternate, and calls without an account overtake them.
             self.runtime._inbox.put_last(partial(self.runtime._work_into, handled, lambda turn: None))
             handled.result(PATIENCE)
 
     def look(self) -> Core:
-        """The core, with nothing on its way."""
+        """Return the core once nothing is in transit."""
         self.settle()
         return self.runtime.call(lambda turn: turn.core).result(PATIENCE)
 
@@ -95,7 +95,7 @@ class Running:
 def running(
     fabric: Fabric, settings: CoreSettings | None = None, observers: Iterable[Observer] = ()
 ) -> Iterator[Running]:
-    """A runtime that must end without having failed."""
+    """Run a runtime during the block, and check that it ends without a failure."""
     lab = Running(fabric, settings or CoreSettings(), observers)
     try:
         yield lab

@@ -1,8 +1,8 @@
-"""Which file of tests a free worker runs next.
+"""The choice of the next file of tests for a free worker.
 
-A file stays on one worker, so that its fixtures are made once. Files with scarce needs go first, never more of them at
-a time than the machine can bear (`needs.py`). Integration tests mostly wait and the others mostly compute: half of the
-workers run the one kind and half the other, so that what waits leaves its processor to what computes.
+A file stays on one worker, so that its fixtures are created once. Files with scarce needs run first, within the limits
+of concurrency of the machine (`needs.py`). Integration tests mostly wait and the others mostly compute: half of the
+workers prefer one kind and half the other, so that waiting tests leave their processor to computing ones.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def next_file(waiting: Iterable[str], running: Sequence[str], workers: int) -> s
 
 
 class NeedsScheduling(LoadScopeScheduling):
-    """xdist's scheduler by file, which takes `next_file` instead of the next one."""
+    """The scheduler of xdist by file, with `next_file` as the order."""
 
     def _split_scope(self, nodeid: str) -> str:
         return file_of(nodeid)

@@ -26,13 +26,13 @@ def job(
     vertices: Vertices = shared_ports,
     **more: object,
 ) -> Job:
-    """A job from the first rack to the others."""
+    """Return a job from the first rack to the others."""
     group = multicast(request, racks, seconds, vertices, str(more.pop("tenant", "")))
     return replace(Job(request, group, vertices(racks[0], ()), seconds, at), **more)  # type: ignore[arg-type]
 
 
 class Clock:
-    """Carries out what the scheduler selects. `budgets` and `pools` by switch are what there is in all."""
+    """A clock that executes the decisions of the scheduler. `budgets` and `pools` by switch are the total resources."""
 
     def __init__(
         self, policy: Policy, budgets: dict[str, list[int]], pools: dict[str, dict[int, int]], **more: object
@@ -64,7 +64,7 @@ class Clock:
         return self.ends[0][0] if self.ends else math.inf
 
     def step(self) -> PartName:
-        """The next lease ends."""
+        """Advance to the end of the next lease."""
         self.now, _, name, last = heapq.heappop(self.ends)
         start = self.lit.pop(name)
         self.sent[name] += start.seconds
@@ -102,7 +102,7 @@ class Clock:
     # ------------------------------------------------------------------------------------ invariants
 
     def left(self, switch: str) -> tuple[list[int], dict[int, int]]:
-        """Ports and splitters that are free, counted from what is lit."""
+        """Return the unused ports and splitters, counted from the lit trees."""
         ports, pool = self.budgets[switch][:], dict(self.pools[switch])
         for start in self.lit.values():
             if start.switch == switch:
@@ -113,7 +113,7 @@ class Clock:
         return ports, pool
 
     def check(self) -> None:
-        """Nothing is used twice, trees are large enough, and nobody waits who could be served."""
+        """Check that no resource is used twice, trees are large enough, and no group waits that could be served."""
         assert {start.job.name for start in self.scheduler.running} == set(self.lit)
         for start in self.lit.values():
             assert 1 + sum(fan_out - 1 for fan_out in start.pieces) >= start.job.group.leaves
@@ -126,7 +126,7 @@ class Clock:
                     assert not self.could_start(waiting, ports, pool), (waiting, ports, pool)
 
     def could_start(self, waiting: Job, ports: list[int], pool: dict[int, int]) -> bool:
-        """By counting, and with the fewest receivers that the policy allows."""
+        """Return True if a group could start, by counting, with the minimum number of receivers of the policy."""
         if not all(ports[vertex] for vertex in members(waiting.sender)):
             return False
         free = sum(1 for vertex in members(waiting.receivers) if ports[vertex])
@@ -136,7 +136,7 @@ class Clock:
 
 
 class Plain:
-    """The same decisions by trying all who wait, best first, at every event: the oracle. One switch, nothing ages."""
+    """The oracle: the same decisions by trying all pending groups, best first, at every event. One switch, no aging."""
 
     def __init__(self, policy: Policy, free: Feasibility) -> None:
         self.policy, self.free, self.state = policy, free, State(SET_UP)

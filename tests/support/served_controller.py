@@ -31,12 +31,12 @@ from tests.support.runtime import running
 
 
 def serve_with_papers(serve: Callable[..., str], folder: Path) -> dict[str, str]:
-    """Servers that want to know who their clients are, and what proves it."""
-    ca, client_ca, stranger = (Authority(folder / name, name) for name in ("servers", "clients", "strangers"))
+    """Start servers that authenticate their clients, and return their addresses and the credentials."""
+    ca, client_ca, untrusted = (Authority(folder / name, name) for name in ("servers", "clients", "others"))
     server = ca.issue("/CN=controller", "IP:127.0.0.1,DNS:controller.test")
     elsewhere = ca.issue("/CN=elsewhere", "DNS:elsewhere.test")
     own = client_ca.issue("/OU=physics/CN=spark-1")
-    forged = stranger.issue("/OU=physics/CN=spark-1")
+    forged = untrusted.issue("/OU=physics/CN=spark-1")
     encrypted = folder / "encrypted.key"
     words = ("openssl", "pkcs8", "-topk8", "-in", own.key, "-out", encrypted, "-passout", "pass:secret")
     subprocess.run([*map(str, words)], capture_output=True, check=True, timeout=60)
@@ -54,7 +54,7 @@ def serve_with_papers(serve: Callable[..., str], folder: Path) -> dict[str, str]
         "elsewhere": serve(policy, tls.TlsSettings(elsewhere.cert, elsewhere.key)),
         "token": token,
         "ca": str(ca.cert),
-        "strangerCa": str(stranger.cert),
+        "untrustedCa": str(untrusted.cert),
         "cert": str(own.cert),
         "key": str(own.key),
         "forgedCert": str(forged.cert),
@@ -64,20 +64,20 @@ def serve_with_papers(serve: Callable[..., str], folder: Path) -> dict[str, str]
 
 
 def main() -> None:
-    """Serve until nobody listens any more."""
+    """Serve until standard input ends."""
     with ExitStack() as stack:
         lab = stack.enter_context(running(make_fabric(6, [4, 4])))
 
         def serve(policy: AccessPolicy, tls_settings: tls.TlsSettings | None = None) -> str:
-            """Serve the core to clients of whom this is asked; return the address."""
+            """Serve the core with an access policy, and return the address."""
             gate = Gate(policy, ROLES)
             options = {"refusals": REFUSALS, "security": Security(gate, tls_settings)}
             _, host, port = stack.enter_context(serving(lab.make_handler(gate), **options))
             return f"{host}:{port}"
 
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="blast-papers-"))
-        told = {"open": serve(OPEN_POLICY), **serve_with_papers(serve, Path(folder))}
-        print(json.dumps(told), flush=True)
+        printed = {"open": serve(OPEN_POLICY), **serve_with_papers(serve, Path(folder))}
+        print(json.dumps(printed), flush=True)
         sys.stdin.read()
 
 

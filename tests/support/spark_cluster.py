@@ -1,4 +1,4 @@
-"""Real processes around a test in Spark: the driver's program, masters, workers, agents; all of them end with it."""
+"""Real processes around a test in Spark: the driver's program, masters, workers, agents; all end with the test."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BLAST = str(Path(sys.executable).with_name("blast"))
 
 @contextmanager
 def agent_process(folder: Path) -> Iterator[str]:
-    """A running agent, whose folder is called spark: its address."""
+    """Run an agent with a folder named spark, and yield its address."""
     folder.mkdir()
     config = folder.with_suffix(".toml")
     config.write_text(
@@ -62,7 +62,7 @@ def in_spark(
             yield process
         finally:
             process.kill()
-            # The JVMs of executors are in the session of whoever started them.
+            # The JVMs of executors are in the session of the process that started them.
             for number in members(process.pid, os.getsid):
                 with suppress(ProcessLookupError):
                     os.kill(number, signal.SIGKILL)
@@ -70,7 +70,7 @@ def in_spark(
 
 
 def make_spark_home(folder: Path, environment: Path) -> None:
-    """Spark as it is installed, but that what executors write, its `work`, lies in this folder."""
+    """Link Spark's installation into this folder, in which executors then write their `work`."""
     folder.mkdir()
     (installed,) = (environment / "lib").glob("python3*/site-packages/pyspark")
     for path in installed.iterdir():

@@ -1,4 +1,4 @@
-"""A Spark job for tests: it broadcasts what it is told to by lines of JSON, and knows nothing of Blast."""
+"""A Spark job for tests, without any code of Blast: it executes commands, lines of JSON, that create broadcasts."""
 
 import hashlib
 import json
@@ -9,7 +9,7 @@ from pyspark import SparkConf, SparkContext
 
 
 def digest(_):
-    """Of the value, and the process that has it."""
+    """Return the digest of the value, with the process."""
     yield hashlib.sha256(values[-1].value).hexdigest(), os.getppid()
 
 
@@ -18,12 +18,12 @@ values = []
 
 
 def executors():
-    """How many there are; the list has the driver too."""
+    """Return the number of executors; the list also contains the driver."""
     return len(context._jsc.sc().statusTracker().getExecutorInfos()) - 1
 
 
 def broadcast(megabytes):
-    """Broadcast so much that cannot be compressed, have it read everywhere, and compare."""
+    """Broadcast incompressible data, read it on all executors, and compare the digests."""
     data = os.urandom(int(megabytes * 1e6))
     values.append(context.broadcast(data))
     tasks = 2 * max(1, executors())
@@ -32,13 +32,13 @@ def broadcast(megabytes):
 
 
 def unpersist():
-    """The last one."""
+    """Unpersist the last broadcast."""
     values.pop().unpersist(blocking=True)
     return {}
 
 
 def destroy():
-    """The last one."""
+    """Destroy the last broadcast."""
     values.pop().destroy()
     return {}
 

@@ -33,7 +33,7 @@ _MOST = 60.0
 
 
 def digest(value: Any) -> str:
-    """Of the value, whatever way it came."""
+    """Return the digest of the value."""
     if isinstance(value, np.ndarray):
         data = f"{value.dtype} {value.shape}".encode() + value.tobytes()
     elif isinstance(value, dict) and all(isinstance(one, np.ndarray) for one in value.values()):
@@ -44,7 +44,7 @@ def digest(value: Any) -> str:
 
 
 def seen(broadcast: Any) -> Callable[[Iterable[int]], list[tuple[str, str, int]]]:
-    """What a task says: the digest, the file that an array is mapped from, and its executor."""
+    """Return the report of a task: the digest, the file that an array is mapped from, and its executor."""
 
     def look(_: Iterable[int]) -> list[tuple[str, str, int]]:
         value = broadcast.value
@@ -55,17 +55,17 @@ def seen(broadcast: Any) -> Callable[[Iterable[int]], list[tuple[str, str, int]]
 
 
 def executor_pid() -> int:
-    """The JVM above pyspark's daemon above this worker."""
+    """Return the process id of the JVM above pyspark's daemon above this worker."""
     return int(Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def tell(scene: str, **what: Any) -> None:
-    """One line for the test."""
+    """Print one line for the test."""
     print(json.dumps({"scene": scene} | what), flush=True)
 
 
 class Scenes:
-    """Each is a job, or some, on the same cluster."""
+    """The scenes of the test, each of one or more jobs on the same cluster."""
 
     def __init__(self, sc: SparkContext, given: dict[str, str]) -> None:
         self.sc, self.given = sc, given
@@ -82,8 +82,8 @@ class Scenes:
         return int(self.sc._jsc.sc().getExecutorMemoryStatus().size()) - 1
 
     def job(self, broadcast: Any) -> dict[str, Any]:
-        said = self.sc.parallelize(range(TASKS), TASKS).mapPartitions(seen(broadcast)).collect()
-        return self.said(said) | {"reason": getattr(broadcast, "reason", None)}
+        answered = self.sc.parallelize(range(TASKS), TASKS).mapPartitions(seen(broadcast)).collect()
+        return self.said(answered) | {"reason": getattr(broadcast, "reason", None)}
 
     def said(self, said: list[tuple[str, str, int]]) -> dict[str, Any]:
         digests, mapped, executors = map(set, zip(*said, strict=True))
@@ -111,7 +111,7 @@ class Scenes:
         before = tasks.collect()
         tell("before", **self.said(before))
         os.kill(before[0][2], signal.SIGKILL)
-        # Its workers live a little longer: whoever is new, and finds nothing, must ask.
+        # Its workers live a little longer: a new one finds nothing and has to ask.
         for path in self.folder.glob("[0-9]*"):
             path.unlink()
         tell("while one is lost", **self.said(tasks.collect()))
@@ -142,7 +142,7 @@ def main(given: dict[str, str]) -> None:
     scenes.every_value()
     scenes.folder_not_seen()
     scenes.an_executor_dies()
-    # What is left, or about to go, is freed by the end of the process.
+    # The end of the process frees the rest.
     blast_broadcast(sc, VALUES["array"], settings=scenes.settings()).destroy()
     tell("over", files=scenes.files(), folder=str(scenes.folder))
     sc.stop()

@@ -15,7 +15,7 @@ SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
 
 
 def lacks() -> str | None:
-    """Why no sshd can be run here."""
+    """Return the reason why no sshd can run here, or None."""
     if not Path(SSHD).exists() or shutil.which("ssh") is None:
         return "needs OpenSSH: scripts/setup test"
     if os.geteuid() != 0:
@@ -24,7 +24,7 @@ def lacks() -> str | None:
 
 
 class Sshd:
-    """sshd in `folder`, listening on `hosts`; its configuration has `lines` besides, and the folder its keys."""
+    """An sshd in `folder`, listening on `hosts`; `lines` extend its configuration, and the folder has its keys."""
 
     def __init__(self, folder: Path, hosts: list[str], *lines: str) -> None:
         self.folder, self.hosts = folder, hosts

@@ -1,7 +1,7 @@
-"""What the sshd of test_tl1_ssh.py runs for who logs in; the asked-for command, or what its subsystem is, says what.
+"""The program that the sshd of test_tl1_ssh.py runs for a login; the command, or that of its subsystem, selects a mode.
 
 `bridge [PORT]` joins standard input and output to TCP, `flood` and `errors` fill standard output or standard error with
-nonsense, `deaf` takes nothing and says nothing, `leave STATUS` ends. Without a PORT it is the one in the file `port`.
+garbage, `deaf` reads and writes nothing, `leave STATUS` exits. Without a PORT it is the one in the file `port`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What happens before a receiver's file is written, by whichever engine: for tests of slow, stuck and broken disks."""
+"""Delays and failures before a receiver's file is written, by any engine, for tests of slow, stuck and broken disks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Before = Callable[[str, int, int], None]
 
 
 def before_writes(monkeypatch: pytest.MonkeyPatch, happens: Before) -> None:
-    """This happens before every write into a receiver's file in this process, also within a call that is compiled."""
+    """Call a function before every write to a receiver's file in this process, also in compiled code."""
     write, begin = FileTarget.write, CompiledStore.__init__
 
     def by_python(target: FileTarget, offset: int, *pieces: Any) -> None:

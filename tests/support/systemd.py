@@ -1,4 +1,4 @@
-"""What systemd itself says of our unit files."""
+"""Checks of the unit files by systemd itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ UNITS = Path(__file__).resolve().parents[2] / "packaging" / "systemd"
 
 
 class _Sections(configparser.RawConfigParser):
-    """Of a directive that is given twice the last one counts; names keep their case."""
+    """A parser in which the last of repeated directives counts, and names keep their case."""
 
     def __init__(self) -> None:
         super().__init__(strict=False, interpolation=None, delimiters=("=",))
@@ -20,12 +20,12 @@ class _Sections(configparser.RawConfigParser):
 
 
 def unit_of(path: Path) -> configparser.RawConfigParser:
-    """The sections of a unit file."""
+    """Return the sections of a unit file."""
     unit = _Sections()
     unit.read(path)
     return unit
 
 
 def analyze(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """systemd-analyze with these arguments."""
+    """Run systemd-analyze with these arguments."""
     return subprocess.run(["systemd-analyze", *arguments], capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Switches for tests of the TL1 driver: an emulated one, and one that says what it is told to; over loopback TCP."""
+"""Switches for tests of the TL1 driver over loopback TCP: an emulated one, and a scripted one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tl1_driver.procedure import Pause, Procedure
 
 
 class LightPaths:
-    """Stands for the real light paths; fails or dawdles on demand."""
+    """A replacement of the real light paths that fails or delays on demand."""
 
     def __init__(self) -> None:
         self.lit: set[Circuit] = set()
@@ -51,13 +51,13 @@ class Lab:
 
 
 def loop_clock() -> Clock:
-    """The time of the running loop, virtual or not; to yield without a pause would move no virtual time."""
+    """Return the time of the running loop, virtual or not."""
     return Clock(asyncio.get_running_loop().time, lambda seconds: asyncio.sleep(max(seconds, 0.0001)))
 
 
 @contextlib.asynccontextmanager
 async def emulated(spoken: Dialect, **options) -> AsyncIterator[Lab]:
-    """A switch of 8 x 8 on an ephemeral port; all clients made by `Lab.client` are closed in the end."""
+    """Run a switch of 8 x 8 on an ephemeral port; close all clients of `Lab.client` at the end."""
     paths = LightPaths()
     options = {"connect_seconds": 0.0, "clock": loop_clock(), **options}
     switch = EmulatedSwitch(8, 8, apply=paths.apply, **options)
@@ -84,7 +84,7 @@ async def emulated(spoken: Dialect, **options) -> AsyncIterator[Lab]:
 async def scripted(
     behave: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]],
 ) -> AsyncIterator[int]:
-    """A server that does what `behave` says with each connection."""
+    """Serve connections with the function `behave`."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError):
@@ -100,7 +100,7 @@ async def scripted(
 
 
 def drive(procedure: Procedure, answers: Sequence[Sequence[str] | SwitchFault]) -> tuple[object, list[Command | Pause]]:
-    """What `procedure` returns, and what it does, when each of its commands is answered with these rows or errors."""
+    """Run `procedure` with these rows or errors as answers to its commands; return its result and its commands."""
     steps: list[Command | Pause] = []
     left = iter(answers)
     move = lambda: next(procedure)  # noqa: E731

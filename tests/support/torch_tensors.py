@@ -1,6 +1,6 @@
-"""Played by an interpreter that has PyTorch, which ours need not have: `python3 -m tests.support.torch_tensors`.
+"""Checks for an interpreter with PyTorch, which the tests' own may lack: `python3 -m tests.support.torch_tensors`.
 
-Prints the names of the checks that held, as one JSON list.
+It prints the names of the passed checks, as one JSON list.
 """
 
 # Nothing else of the tests may be needed here: pytest itself is not there.

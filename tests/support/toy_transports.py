@@ -1,9 +1,9 @@
 """Two transports from outside the package, added to this process; as a program, `blast_transport` with them.
 
-`relay` is a tree in which every receiver passes on what it gets, planned anew at will: blocking sockets, a thread at
-every node, and a lost node takes its branch with it; the session brings them the rest. `outside` is a star that reads,
-digests and writes files by itself, past the session's own reader and store. A block goes as {number u64, length u32}
-and its bytes; the number `END` ends.
+`relay` is a tree in which every receiver forwards the blocks, planned again on demand: blocking sockets, a thread at
+every node, and a lost node takes its branch with it; the session repairs the rest. `outside` is a star that reads,
+digests and writes files by itself, without the session's reader and store. A block is {number u64, length u32} and its
+bytes; the number `END` ends the stream.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _BLOCKS_PER_STEP = 32
 
 @dataclass(frozen=True, slots=True)
 class Relay(TransportChoice):
-    """A tree in which everybody has `width` children."""
+    """A tree in which every node has `width` children."""
 
     transport: ClassVar[str] = "relay"
     width: int = 2
@@ -58,7 +58,7 @@ class Relay(TransportChoice):
 
 @dataclass(frozen=True, slots=True)
 class Outside(Relay):
-    """A tree in which the sender serves everybody."""
+    """A tree in which the sender serves all receivers."""
 
     transport: ClassVar[str] = "outside"
     width: int = 1000
@@ -73,19 +73,19 @@ class RelayParameters:
     place: int
 
     def branch(self, place: int) -> list[str]:
-        """Everybody at and below a place."""
+        """Return the places at and below a place."""
         if place > len(self.members):
             return []
         below = [self.branch(child) for child in self.children(place)]
         return [self.members[place - 1][0], *(name for names in below for name in names)]
 
     def children(self, place: int) -> range:
-        """Their places, of whom some may not be there."""
+        """Return the places of the children, some of which may be missing."""
         return range(place * self.width + 1, place * self.width + self.width + 1)
 
 
 class Children:
-    """Those to whom a node passes on; who takes nothing for a second is lost with its branch."""
+    """The children of a node; a child that reads nothing for a second is lost with its branch."""
 
     def __init__(self, phase: Phase, plan: RelayParameters, dial: Dialer) -> None:
         self.lost: list[str] = []
@@ -96,7 +96,7 @@ class Children:
                 self._connect(place, plan.members[place - 1], dial)
 
     def send(self, head: tuple[int, int], data: memoryview) -> None:
-        """To all that are left."""
+        """Send to all remaining children."""
         for place, sock in list(self._sockets.items()):
             try:
                 sock.sendall(HEAD.pack(*head) + bytes(data))
@@ -105,7 +105,7 @@ class Children:
                 self.lost += self._plan.branch(place)
 
     def close(self) -> None:
-        """No more."""
+        """Close all connections."""
         for sock in self._sockets.values():
             sock.close()
 
@@ -133,24 +133,24 @@ class RelaySender(SendingTransport):
         self._thread: threading.Thread | None = None
 
     def phase(self, name: str) -> Phase | None:
-        """Each node hears its own place."""
+        """Return the phase for a node's own place."""
         place = self._places.get(name)
         if place is None:
             return None
         return replace(self._phase, parameters=to_parameters(replace(self._plan, place=place)))
 
     def follow(self, choice: TransportChoice) -> bool:
-        """Another plan is another phase."""
+        """Return True if this phase can serve the choice: another plan needs another phase."""
         return choice == self._choice
 
     def work(self, now: float) -> float:
-        """Digest what goes out."""
+        """Compute the digests of outgoing blocks."""
         if self._thread is None:
             self._thread = start_thread("relay", self._run)
         return 0.0 if self._reader.digest(_BLOCKS_PER_STEP) else 0.02
 
     def events(self) -> Iterator[SendingEvent]:
-        """What the thread has told; the last word is nothing."""
+        """Yield the events of the thread, until None ends the phase."""
         while not self._happened.empty():
             event = self._happened.get()
             if event is None:
@@ -159,7 +159,7 @@ class RelaySender(SendingTransport):
                 yield event
 
     def leave(self) -> int | None:
-        """What the children have is passed on as far as it goes; the rest is asked for in the end."""
+        """Stop the phase: the thread forwards the data it has, and the session repairs the rest."""
         self._ended.set()
         return None
 
@@ -202,7 +202,7 @@ class RelaySender(SendingTransport):
 
 
 class RelayReceiver(ReceivingTransport):
-    """Takes from its parent, and passes on."""
+    """A node that reads from its parent, and forwards."""
 
     def __init__(self, phase: Phase, around: ReceivingContext) -> None:
         self._phase, self._around = phase, around
@@ -211,12 +211,12 @@ class RelayReceiver(ReceivingTransport):
         self._parents: list[socket.socket] = []
 
     def events(self) -> Iterable[TransportEvent]:
-        """What the thread has told."""
+        """Yield the events of the thread."""
         while not self._happened.empty():
             yield self._happened.get()
 
     def join(self, sock: socket.socket, join: Join) -> None:
-        """Our parent."""
+        """Accept the connection of the parent."""
         if not hmac.compare_digest(join.token, self._phase.token):
             raise RemoteProtocolError(f"{join.name!r} does not know the token of phase {join.phase}")
         self._parents.append(sock)
@@ -250,7 +250,7 @@ class RelayReceiver(ReceivingTransport):
 
 
 class OutsideSender(RelaySender):
-    """Reads and digests in its own thread, from the file itself."""
+    """A sender that reads and digests in its own thread, from the file itself."""
 
     def __init__(self, phase: Phase, choice: Outside, around: SendingContext) -> None:
         super().__init__(phase, choice, around)
@@ -260,7 +260,7 @@ class OutsideSender(RelaySender):
         self._file = os.fdopen(os.dup(self._reader.source.descriptor), "rb", 0)
 
     def work(self, now: float) -> float:
-        """Digest what another transport has left out; all else is digested as it is sent."""
+        """Compute the digests of blocks that another transport has left out; sending computes the others."""
         if self._thread is None:
             while self._reader.digested < self._phase.first:
                 self._reader.digest(self._phase.first - self._reader.digested)
@@ -279,7 +279,7 @@ class OutsideSender(RelaySender):
 
 
 class OutsideReceiver(RelayReceiver):
-    """Writes by itself where the store lets it."""
+    """A receiver that writes files itself if the store permits it."""
 
     def __init__(self, phase: Phase, around: ReceivingContext) -> None:
         if around.assembly.store.descriptor is None:
@@ -308,13 +308,13 @@ class OutsideReceiver(RelayReceiver):
 
 
 def first_word(phase: Phase, name: str) -> bytes:
-    """What brings a connection to the session of a phase."""
+    """Return the first message of a connection, which selects the session and phase."""
     body = encode_join(Join(phase.session, phase.number, phase.token, name))
     return FRAME.pack(len(body), JOIN_TYPE, VERSION) + body
 
 
 def read_bytes(sock: socket.socket, size: int) -> memoryview:
-    """So many. Raises EOFError, OSError."""
+    """Read exactly `size` bytes. Raises EOFError, OSError."""
     data = memoryview(bytearray(size))
     got = 0
     while got < size:

@@ -1,4 +1,4 @@
-"""Data cut into blocks, with its digests, as a sender has it."""
+"""Data in blocks, with its digests, as a sender has it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SUITE = suite_named(BEST)
 
 @dataclass(frozen=True)
 class Data:
-    """`content` in blocks of `layout`."""
+    """The bytes `content` in blocks of `layout`."""
 
     content: bytes
     layout: Layout
@@ -39,7 +39,7 @@ class Data:
 
 
 def data_of(size: int, segment_size: int = 10, block_segments: int = 4, seed: int = 0) -> Data:
-    """Random bytes, small blocks."""
+    """Return random bytes with a layout of small blocks."""
     return Data(random.Random(seed).randbytes(size), Layout(size, segment_size, block_segments))
 
 
@@ -87,4 +87,4 @@ class InOrder:
         assert size == len(self.data)
 
     def discard(self, *, resumable: bool) -> None:
-        """Nothing is kept elsewhere."""
+        """Discard nothing: no data is kept elsewhere."""

@@ -1,4 +1,4 @@
-"""Receivers on the loopback interface, in threads and in processes, and light that loses and changes datagrams."""
+"""Receivers on the loopback interface, in threads and in processes, and an optical path with losses and errors."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ BLAST = [str(Path(sys.executable).with_name("blast"))]
 
 
 def light(rate: float = 400e6, **more: float) -> Light:
-    """Light at a group of its own, which keeps tests apart that run beside each other."""
+    """Return an optical route with a group of its own, since tests run in parallel."""
     group = f"239.77.{secrets.randbelow(256)}.{secrets.randbelow(254) + 1}"
     return Light(group, 20000 + secrets.randbelow(10000), rate, **more)  # type: ignore[arg-type]
 
 
 class FaultyLight:
-    """Opens group sockets that lose, double and change datagrams, super-packets or not."""
+    """A factory of group sockets that lose, duplicate and change datagrams, super-packets or not."""
 
     def __init__(self, loss: float = 0.0, doubled: float = 0.0, changed: float = 0.0, seed: int = 0) -> None:
         self.lost = self.altered = 0
@@ -80,7 +80,7 @@ class FaultyLight:
         return sock
 
     def pass_on(self, datagrams: Sequence[bytes]) -> tuple[list[bytes], bool]:
-        """What is left of these, and whether it comes a second time."""
+        """Return the datagrams that survive, and whether they arrive twice."""
         loss, doubled, changed = self.shares
         kept = [datagram for datagram in datagrams if self.chance.random() >= loss]
         self.lost += len(datagrams) - len(kept)
@@ -122,14 +122,14 @@ def _scatter(datagrams: Sequence[bytes], buffers: Sequence[memoryview]) -> int:
 
 @dataclass
 class Agent:
-    """An agent in a thread of its own. `targets` are those that it made, `data` is below `directory`."""
+    """An agent in a thread of its own. `targets` are those of its sessions, `data` is below `directory`."""
 
     name: str
     directory: Path
     server: AgentServer
     events: queue.Queue[ReceiverEvent]
     emit: Callable[[ReceiverEvent], None]
-    """What its sessions call, so that they are known by it."""
+    """The callback of its sessions, by which they are identified."""
     targets: list[Target] = field(default_factory=list)
     engines: set[str] = field(default_factory=set)
     """Of the stores that took something whole."""
@@ -152,7 +152,7 @@ class Agent:
         return event
 
     def files(self) -> dict[str, bytes]:
-        """What is there, by name."""
+        """Return the files there, by name."""
         return {path.name: path.read_bytes() for path in self.directory.iterdir()}
 
 
@@ -172,7 +172,7 @@ def agent(
     connections: int = MAX_CONNECTIONS,
     by: Callable[[Dialer], Dialer] = lambda dial: dial,
 ) -> Iterator[Agent]:
-    """One that takes files below `directory`, and data into memory and into `commands`; `by` wraps how it connects."""
+    """Run an agent that writes files below `directory`, and data into memory and `commands`; `by` wraps its dialer."""
     directory.mkdir(exist_ok=True)
     settings = Settings(
         AgentSection(Endpoint(listens, 0), LOOPBACK),
@@ -224,7 +224,7 @@ def serving(server: AgentServer) -> Iterator[None]:
 
 @contextmanager
 def agents(directory: Path, number: int, **options: object) -> Iterator[list[Agent]]:
-    """Several of them, below `directory`."""
+    """Run several agents below `directory`."""
     with ExitStack() as stack:
         make: Callable[..., object] = agent
         yield [stack.enter_context(make(directory / f"r{index}", **options)) for index in range(number)]  # type: ignore[arg-type]
@@ -244,7 +244,7 @@ class Process:
         return (self.name, LOOPBACK, self.port)
 
     def said(self) -> dict:
-        """Its next line."""
+        """Return its next line."""
         assert self.process.stdout is not None
         return json.loads(self.process.stdout.readline())
 
@@ -257,7 +257,7 @@ class Process:
 
 @contextmanager
 def started(name: str, directory: Path, command: Sequence[str]) -> Iterator[Process]:
-    """Run a command whose first line tells its port, and kill it at the end, also when it is frozen."""
+    """Run a command whose first line prints its port, and kill it at the end, also if it is frozen."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         running = Process(name, directory, process)
         try:
@@ -269,14 +269,14 @@ def started(name: str, directory: Path, command: Sequence[str]) -> Iterator[Proc
 
 
 def agent_process(config: Path) -> AbstractContextManager[Process]:
-    """`blast agent run` with this configuration, whose name is the agent's."""
+    """Run `blast agent run` with this configuration, whose name is the agent's."""
     words = ["agent", "run", "--config", str(config), "--json", "--log-level", "error"]
     return started(config.stem, config.parent, [*BLAST, *words])
 
 
 @contextmanager
 def receiver_process(directory: Path, port: int = 0, program: str = "blast_transport") -> Iterator[Process]:
-    """`python -m blast_transport receive` into `directory`, or another `program` that has this command."""
+    """Run `python -m blast_transport receive` into `directory`, or another `program` with this command."""
     directory.mkdir(exist_ok=True)
     command = [sys.executable, "-m", program, "receive", "--listen", f"{LOOPBACK}:{port}"]
     command += ["--interface-address", LOOPBACK, "--directory", str(directory)]
@@ -285,18 +285,18 @@ def receiver_process(directory: Path, port: int = 0, program: str = "blast_trans
 
 
 PATIENT = SenderSettings(LOOPBACK, MTU, SenderTimings(connect=30, ready=30, stall=30, freeze=30, hold_up=30, late=30))
-"""Nobody is left behind, however busy the machine is: of a stream nothing is kept for who is."""
+"""Settings that exclude no receiver, however busy the machine is: a stream keeps no data for an excluded one."""
 
 
 def sender_to(receivers: Sequence[Agent | Process], settings: SenderSettings | None = None) -> Sender:
-    """A sender to these, by light on loopback; who is kept from the processor for long has not failed."""
+    """Return a sender to these over the optical transport on loopback, which tolerates long scheduling delays."""
     settings = settings or SenderSettings(LOOPBACK, MTU, SenderTimings(ready=HANGING, stall=HANGING))
     engine = asked_engine() if settings.engine == AUTO else settings.engine
     return Sender([one.address for one in receivers], replace(settings, engine=engine))
 
 
 def datagram(session: int, segment: int, payload: bytes, flags: int = 0) -> bytes:
-    """As it travels by light."""
+    """Return an optical datagram."""
     return HEADER.pack(session, flags, segment) + payload
 
 
@@ -304,7 +304,7 @@ def datagram(session: int, segment: int, payload: bytes, flags: int = 0) -> byte
 def sending(
     sender: Sender, file: Path, route: Route, destination: Destination | None = None
 ) -> Iterator[list[TransferResult]]:
-    """A transfer in a thread of its own; its result when the block has ended."""
+    """Run a transfer in a thread of its own; its result is available after the block."""
     results: list[TransferResult] = []
     thread = threading.Thread(target=lambda: results.append(sender.send_file(file, route, destination)))
     thread.start()
@@ -316,7 +316,7 @@ def sending(
 
 
 class Halves(FileSource):
-    """A file of which the second half is there when somebody says so."""
+    """A file whose second half becomes available on demand."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
         super().__init__(path, descriptor)
@@ -328,7 +328,7 @@ class Halves(FileSource):
 
 
 class Transfer:
-    """One in a thread of its own, of which the second half waits."""
+    """A transfer in a thread of its own, whose second half waits."""
 
     def __init__(self, sender: Sender, path: Path, route: Route) -> None:
         self.route, self._sender, self._path = route, sender, path
@@ -339,11 +339,11 @@ class Transfer:
         self._thread.start()
 
     def reach(self, size: int) -> None:
-        """Wait until so much is at most receivers: one that was left behind is served when all of it is there."""
+        """Wait until the receivers have `size` bytes: an excluded one is served once all of it is available."""
         eventually(lambda: self._there >= size, f"{size} bytes are there")
 
     def go_on(self) -> None:
-        """The second half is there too."""
+        """Make the second half available."""
         self._source.whole = True
         self.route.wake()
 
@@ -363,7 +363,7 @@ class Transfer:
 
     @property
     def reasons(self) -> dict[str, str]:
-        """Why whoever failed did."""
+        """Return the reasons of all failures."""
         return {one.name: one.reason for one in self.result.receivers if not one.complete}
 
 

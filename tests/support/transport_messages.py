@@ -1,4 +1,4 @@
-"""Messages of a control connection, of each kind some."""
+"""Examples of each kind of message of a control connection."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ from blast_transport.wire.transports import OPTICAL, PIPELINE, UNICAST
 from tests.support.transport_data import SUITE, Data, InOrder
 
 SPACING = 0.001
-"""Seconds between two blocks by light, and by the pipeline."""
+"""Seconds between two blocks on the optical transport, and on the pipeline."""
 LIGHT_DELAY, CONTROL_DELAY, HOP_DELAY = 0.0005, 0.002, 0.004
 MESSAGE_SECONDS = 0.0001
 GATHER = 0.005
@@ -61,7 +61,7 @@ Spans = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Faults:
-    """What the light does to a receiver's copy: shares of the datagrams."""
+    """Faults of the optical path to a receiver: shares of the datagrams."""
 
     loss: float = 0.0
     duplication: float = 0.0
@@ -71,7 +71,7 @@ class Faults:
 
 @dataclass
 class Host:
-    """A receiver. `up` and `frozen` say when; `pace` is seconds for a block; `early`: it feeds a command."""
+    """A receiver. `up` and `frozen` are times; `pace` is seconds for a block; `early`: it feeds a command."""
 
     name: str
     faults: Faults = Faults()
@@ -103,15 +103,15 @@ class Host:
         return bytes(target.data)
 
     def stands_still(self, now: float) -> float:
-        """Until when it is frozen; 0 if it is not."""
+        """Return the end of its current freeze; 0 if it is not frozen."""
         return max((stop for start, stop in self.frozen if start <= now < stop), default=0.0)
 
 
 @dataclass
 class Chain:
-    """A pipeline at work: blocks from `first` to before `stop` to its `members`; it breaks before `broken_at`.
+    """An active pipeline: blocks from `first` to before `stop` to its `members`; it breaks before `broken_at`.
 
-    A member is told with its life: who comes back is none any more.
+    A member is stored with its life number: a restarted receiver is not a member.
     """
 
     first: int
@@ -123,7 +123,7 @@ class Chain:
 
 
 class World:
-    """One session. `ways` are (block, transport): from this block on, or as soon as can be, the data goes that way."""
+    """One session. `ways` are (block, transport): from this block on, or soon after, data uses the transport."""
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class World:
                 self.sender.disconnected(host.name, "nobody is there", 0.0)
 
     def run(self) -> World:
-        """To the end; the world."""
+        """Run to the end, and return the world."""
         for _ in range(MAX_STEPS):
             if self.sender.over:
                 break
@@ -236,7 +236,7 @@ class World:
         sender.outbox.clear()
 
     def _count(self) -> None:
-        """What the sender keeps, so that it need not look at everybody, is what is seen by looking at everybody."""
+        """Check that the sender's counters equal a count over all receivers."""
         sender, peers = self.sender, self.sender.peers
         states = [peer.state for peer in peers.values()]
         assert sender.over == all(peer.over for peer in peers.values())
@@ -310,7 +310,7 @@ class World:
         sender.send_digests()
 
     def _shine(self) -> bool:
-        """A block by light, if it is time; whether there is none left."""
+        """Send a block over the optical transport if it is time; return True if no block is left."""
         sender = self.sender
         if self.now < self._send_at:
             return False
@@ -355,7 +355,7 @@ class World:
             self.datagrams(host, segment, number, payload, delay)
 
     def datagrams(self, host: Host, segment: int, number: int, payload: bytes, delay: float = 0.0) -> None:
-        """Datagrams reach a host by light, from whomever."""
+        """Deliver optical datagrams to a host, from any sender."""
         life = host.life
         self.at(self.now + delay, lambda: self._light_arrives(host, life, (segment, number, payload)))
 
@@ -369,7 +369,7 @@ class World:
             self._control(name, True, Repair(9, tuple(pieces)))
 
     def _bring(self, chain: Chain) -> None:
-        """The chain goes on by a block."""
+        """Advance a pipeline by a block."""
         if chain.over:
             return
         if chain.brought >= chain.stop or chain.brought >= chain.broken_at:
@@ -390,7 +390,7 @@ class World:
         if host.stands_still(self.now):
             self.sender.demote(host.name, "no sign of life in the chain")
             return
-        # In threads of its own; the session hears of it now and then.
+        # The work runs in threads of its own and notifies the session now and then.
         host.store.put(block, self.data.block(block))
         host.core.progressed(self.now)
         self._answer(host)
@@ -442,7 +442,7 @@ class World:
             self._connect(host)
 
     def _connect(self, host: Host) -> None:
-        """The sender tries to, now and then."""
+        """Let the sender try to connect, now and then."""
         up = any(start <= self.now < stop for start, stop in host.up)
         if up and not self.sender.over and self.outcome(host.name) is PeerState.ABSENT:
             host.line = host.life
@@ -458,7 +458,7 @@ class World:
         self._attend(host)
 
     def _attend(self, host: Host) -> None:
-        """Work until nothing is left, or the work takes time."""
+        """Let a host work until nothing is left, or the work takes time."""
         while host.inbox:
             free = max(host.free_at, host.stands_still(self.now))
             if free > self.now:
@@ -544,7 +544,7 @@ class World:
         core.outbox.clear()
 
     def _check_nack(self, host: Host, nack: Nack) -> None:
-        """What a pipeline may still bring is not asked for."""
+        """Check that a receiver does not request blocks that a pipeline may still deliver."""
         assert host.core is not None
         host.nacked += sum(number for _, number in nack.ranges)
         if host.core.state is not ReceiverState.RECEIVING:

@@ -1,7 +1,7 @@
-"""An event loop whose clock stands still while anybody works: what a busy machine takes longer for, takes no time.
+"""An event loop whose clock stops while any task works, so that a busy machine causes no delays.
 
-Coroutines marked `virtual_time` run in such a loop. Sockets within the loop work as ever, and so does what runs in its
-executor, if it pauses by `pause`; other threads and processes do not, for time goes on without them. Who polls must
+Coroutines marked `virtual_time` run in such a loop. Sockets within the loop work as usual, and so does code in its
+executor, if it pauses by `pause`; other threads and processes do not, since they run in real time. A polling task must
 sleep in between, or no time passes.
 """
 
@@ -24,7 +24,7 @@ IN_FLIGHT = 0.1
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """When all wait for a time, that time has come; `time()` is in seconds and nothing else moves it."""
+    """A loop that advances `time()`, in seconds, to the next timer whenever all tasks wait."""
 
     def __init__(self) -> None:
         self._seconds = 0.0
@@ -39,7 +39,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self._seconds += seconds
 
     def run_in_executor(self, executor: Executor | None, func: Callable[..., Any], *args: Any) -> Any:
-        """As ever, but no time passes while `func` works."""
+        """Run a function as usual; no time passes while it works."""
         if executor is None and self._executor is None:
             self._executor = ThreadPoolExecutor()
             self.set_default_executor(self._executor)
@@ -69,7 +69,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 
 class _Waiting(selectors.EpollSelector):
-    """Waits for descriptors, and for the time only when nobody works."""
+    """A selector that waits for descriptors, and advances the time only if no task works."""
 
     def __init__(self, at_work: Callable[[], bool], passes: Callable[[float], None]) -> None:
         super().__init__()
@@ -87,6 +87,6 @@ class _Waiting(selectors.EpollSelector):
 
 
 def give_virtual_time(monkeypatch: pytest.MonkeyPatch, *modules: ModuleType) -> None:
-    """In `modules`, time.monotonic() is the time of the loop."""
+    """Let time.monotonic() in `modules` return the time of the loop."""
     for module in modules:
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: asyncio.get_running_loop().time()))

@@ -14,7 +14,7 @@ HANGING = 30.0
 
 PAUSE = 0.002
 LONGEST_PAUSE = 0.02
-"""Seconds between two looks: who has waited for long is not in a hurry, and others need the processor."""
+"""Maximum seconds between two polls: a long wait is not urgent, and other processes need the processor."""
 
 
 def eventually(condition: Callable[[], T], what: str = "it to come true", within: float = HANGING) -> T:
@@ -37,7 +37,7 @@ def look_until(look: Callable[[], T], wanted: Callable[[T], object], what: str, 
 
 
 async def eventually_async(condition: Callable[[], T], what: str = "it to come true", within: float = HANGING) -> T:
-    """The same for a coroutine: between two questions the event loop works on."""
+    """Wait like `eventually` in a coroutine: between two polls the event loop continues."""
     clock = asyncio.get_running_loop().time
     limit = clock() + within
     while not (answer := condition()):
@@ -52,9 +52,9 @@ def _waited_in_vain(what: str, within: float, answer: object) -> AssertionError:
 
 
 def at_rest(look: Callable[[], T], seconds: float = 0.3) -> T:
-    """What `look` sees once it has not changed for `seconds`: for counters of what is on its way, which has no end.
+    """Return the result of `look` once it has not changed for `seconds`: for counters of traffic without an end.
 
-    Raises AssertionError when it never rests.
+    Raises AssertionError if it keeps changing.
     """
     seen = look()
     since = time.monotonic()
@@ -70,10 +70,10 @@ def at_rest(look: Callable[[], T], seconds: float = 0.3) -> T:
 
 
 def for_a_while(condition: Callable[[], object], what: str, seconds: float = 0.1) -> None:
-    """Ask `condition` for so many seconds: its answer stays true.
+    """Poll `condition` for `seconds`, and check that it stays true.
 
-    Only for what has no other sign than that nothing happens. A busy machine looks less often: it may miss a fault,
-    but it sees none that is not there. Raises AssertionError that names `what`.
+    For absence of events only, which has no other sign. A busy machine polls less often: it may miss a fault, but it
+    reports none that does not exist. Raises AssertionError that names `what`.
     """
     limit = time.monotonic() + seconds
     while time.monotonic() < limit:

@@ -135,8 +135,8 @@ class ServedConnection(asyncio.BufferedProtocol):
     def make_room(self) -> None:
         """Close an unauthenticated connection in favor of a new one."""
         counters = self._shared.counters
-        counters.strangers += 1
-        counters.crowded_out += 1
+        counters.unauthenticated += 1
+        counters.evicted += 1
         _log.warning("%s closed: it is not authenticated, and other connections need its place", self.connection.peer)
         self._transport.abort()
 
@@ -324,7 +324,7 @@ class ServedConnection(asyncio.BufferedProtocol):
     def _close_unauthenticated(self) -> None:
         if not self._known:
             _log.warning("%s closed: it is not authenticated", self.connection.peer)
-            self._shared.counters.strangers += 1
+            self._shared.counters.unauthenticated += 1
             self._transport.abort()
 
     def _give_up_on_reader(self) -> None:

@@ -46,7 +46,7 @@ class ServerLimits:
     """Of one client's calls that wait for their turn, beside the first."""
 
 
-LEVELS = ("connections", "known", "parked")
+LEVELS = ("connections", "authenticated", "parked")
 """The counters that go up and down."""
 
 
@@ -54,19 +54,19 @@ LEVELS = ("connections", "known", "parked")
 class ServerCounters:
     """Counts since the start; written by the I/O thread only.
 
-    `connections`, `known` (the authenticated ones of them) and `parked` go up and down. `strangers` were closed before
-    they authenticated, `crowded_out` of them in favor of new connections.
+    `connections`, `authenticated` (of them) and `parked` go up and down. `unauthenticated` were closed before
+    they authenticated, `evicted` of them in favor of new connections.
     """
 
     connections: int = 0
-    known: int = 0
+    authenticated: int = 0
     parked: int = 0
     accepted: int = 0
     calls: int = 0
     refused_connections: int = 0
     failed_handshakes: int = 0
-    strangers: int = 0
-    crowded_out: int = 0
+    unauthenticated: int = 0
+    evicted: int = 0
     refused_calls: int = 0
     refused_waits: int = 0
     failed_calls: int = 0
@@ -120,20 +120,20 @@ class Shared:
 
     def refusal(self, account: Hashable) -> str | None:
         """Return why no more authenticated clients of this account may stay; None: they may."""
-        if self.counters.known >= self.limits.connections:
-            return f"{self.counters.known} clients are connected"
+        if self.counters.authenticated >= self.limits.connections:
+            return f"{self.counters.authenticated} clients are connected"
         if self.held[account] >= self.limits.connections_per_account:
             return f"{self.held[account]} clients of {account} are connected"
         return None
 
     def take(self, account: Hashable) -> None:
         """Count a client of this account."""
-        self.counters.known += 1
+        self.counters.authenticated += 1
         self.held[account] += 1
 
     def give_back(self, account: Hashable) -> None:
         """Remove a client of this account."""
-        self.counters.known -= 1
+        self.counters.authenticated -= 1
         self.held[account] -= 1
         if not self.held[account]:
             del self.held[account]

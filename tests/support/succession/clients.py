@@ -1,4 +1,4 @@
-"""Clients: some ask for light and give it back whoever leads, some only look on, at whichever controller."""
+"""Clients: jobs submit requests and finish them at the leader, readers only read, from any controller."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ STATE = ttypes.PartState
 FINAL = {STATE.DONE, STATE.WITHDRAWN, STATE.EXPIRED, STATE.FAILED}
 SIZE = 10**9
 UNANSWERED: dict[str, Call] = {"submit": Asked(None), "finish": Finished(None)}
-"""What a call without an answer may have done."""
+"""The possible effects of a call without an answer."""
 NOT_LEADING = (ttypes.NotLeader, CoreNotLeader)
 """This one does not lead; another may be known to, by its `address`."""
 
 
 class Client:
-    """Asks one controller after the other. `histories` are of all clients, by key."""
+    """A client that calls one controller after the other. `histories` are of all clients, by key."""
 
     def __init__(self, room: Room, histories: Histories, name: str) -> None:
         self.room, self.histories, self.name = room, histories, name
@@ -50,7 +50,7 @@ class Client:
         scheduler.wait(scheduler.now + between(self.room.dice, least, most))
 
     def ask(self, controller: Controller, method: str, *arguments: object) -> Any:
-        """Raises Unanswered, and what the controller says."""
+        """Call a controller. Raises Unanswered, and the exceptions of the controller."""
         process = controller.process
         if process is None:
             self.pause(0.001, 0.002)
@@ -59,12 +59,12 @@ class Client:
         return self.room.call(controller, connection, method, *arguments)
 
     def move(self, address: str | None) -> None:
-        """To the leader, if it is known, or the next."""
+        """Move to the leader, if it is known, or to the next controller."""
         known = [one.number for one in self.room.controllers if one.address == address]
         self.at = known[0] if known else (self.at + 1) % len(self.room.controllers)
 
     def anywhere(self, key: str, method: str, to_call: Callable[[Any], Call], *arguments: object) -> Any:
-        """Ask until whoever leads answers; every try is a call of the history."""
+        """Call controllers until the leader answers; every attempt is a call of the history."""
         while True:
             begin, controller = self.room.scheduler.now, self.room.controllers[self.at]
             try:
@@ -80,7 +80,7 @@ class Client:
                 return refusal
             else:
                 stale = getattr(answer, "staleMs", None)
-                # Of one that stands by: so it was at some time between so long ago and now.
+                # The answer of a standby: its state was current at some time in a recent interval.
                 self.histories.note(key, to_call(answer), begin - (stale or 0) / 1000)
                 if stale is None:
                     return answer
@@ -89,7 +89,7 @@ class Client:
 
 
 class Histories:
-    """Calls by key; `faults` are what no history is needed for."""
+    """The calls by key; `faults` are errors that are visible without a history."""
 
     def __init__(self, room: Room) -> None:
         self._room = room
@@ -98,16 +98,16 @@ class Histories:
         self.granted = 0
 
     def note(self, key: str, call: Call | None, begin: float, end: float | None = None) -> None:
-        """A call is over, or given up."""
+        """Record the end of a call."""
         if call is not None:
             self.of[key].append(Operation(call, begin, self._room.scheduler.now if end is None else end))
 
 
 class Job(Client):
-    """Asks for light, holds it for a while, gives it back, and looks what has become of it."""
+    """A client that submits a request, uses its grant for a while, finishes it, and reads its status."""
 
     def run(self) -> None:
-        """Until it is told to end; what it has begun it ends."""
+        """Run until the simulation ends it; complete a request that is in progress."""
         count = 0
         while not self.is_told_to_end:
             if self.room.is_frozen:
@@ -122,7 +122,7 @@ class Job(Client):
     holds: str | None = None
 
     def once(self, key: str) -> None:
-        """One request from its beginning to its end."""
+        """Run one request from its submission to its end."""
         room = self.room
         hosts = sorted(room.fabric.hosts)
         sender = room.dice.pick(hosts)
@@ -152,7 +152,7 @@ class Job(Client):
             if not isinstance(answer, ttypes.Rejected):
                 was_over = not isinstance(answer, ttypes.UnknownRequest)
                 break
-            # It has lost its light, and waits for it again: nothing can be finished yet.
+            # The request has lost its grant and is pending again: it cannot be finished yet.
             self.pause(0.1, 0.5)
         answer = self.anywhere(key, "status", looked, key)
         reading = read(answer)
@@ -161,14 +161,14 @@ class Job(Client):
 
 
 class Reader(Client):
-    """Looks at requests, mostly at controllers that stand by, now here, now there: what it sees never grows older."""
+    """A client that reads requests, mostly from changing standbys: its readings never become older."""
 
     def __init__(self, room: Room, histories: Histories, name: str) -> None:
         super().__init__(room, histories, name)
         self.freshness = Freshness(lambda: room.scheduler.now)
 
     def run(self) -> None:
-        """Until it is told to end."""
+        """Run until the simulation ends it."""
         seen: dict[str, Reading] = {}
         while not self.is_told_to_end:
             self.pause(0.05, 0.4)
@@ -179,10 +179,10 @@ class Reader(Client):
             if self.room.dice.number(0, 2):
                 self.look(key, seen)
             else:
-                self.listen(key, seen[key].told if key in seen else 0)
+                self.listen(key, seen[key].event if key in seen else 0)
 
     def listen(self, key: str, after: int) -> None:
-        """Wait a moment for the next event, which only a leader tells."""
+        """Wait a moment for the next event, which only a leader sends."""
         begin = self.room.scheduler.now
         controller = self.room.dice.pick(self.room.controllers)
         try:
@@ -203,17 +203,17 @@ class Reader(Client):
             self.histories.note(key, Looked(None), begin)
             return
         stale = (answer.staleMs or 0) / 1000
-        # So it was at some time between so long ago and now.
+        # The state was current at some time in a recent interval.
         self.histories.note(key, looked(answer), begin - stale)
         try:
             self.freshness.of(answer, known, Address(controller.address, 9090))
         except StaleAnswerError:
-            # As the library does: whoever is asked next may know more.
+            # As the client library does: the next controller may know more.
             return
         reading = read(answer)
         assert reading is not None
         before = seen.get(key)
-        if before is not None and (reading.told < before.told or (before.is_over and not reading.is_over)):
+        if before is not None and (reading.event < before.event or (before.is_over and not reading.is_over)):
             self.histories.faults.append(
                 f"{self.name} saw {before} of {key} and then {reading} "
                 f"(entry {answer.journalSequence}, {answer.staleMs} ms) at {controller.address}"
@@ -222,7 +222,7 @@ class Reader(Client):
 
 
 def read(answer: Any) -> Reading | None:
-    """What a status says."""
+    """Return the reading in a status."""
     if not isinstance(answer, ttypes.RequestStatus):
         return None
     grants = [part.grant for part in answer.parts if part.grant is not None and part.state == STATE.ACTIVE]
@@ -235,19 +235,19 @@ def read(answer: Any) -> Reading | None:
 
 
 def asked(answer: Any) -> Call | None:
-    """As a call of the history."""
+    """Return the answer as a call of the history."""
     return None if isinstance(answer, ttypes.Rejected) else Asked(read(answer))
 
 
 def looked(answer: Any) -> Call | None:
-    """As a call of the history."""
+    """Return the answer as a call of the history."""
     if isinstance(answer, ttypes.UnknownRequest):
         return Looked(None)
     return Looked(read(answer))
 
 
 def finished(answer: Any) -> Call | None:
-    """As a call of the history: what was refused for another reason has changed nothing."""
+    """Return the answer as a call of the history: a refusal for another reason has changed nothing."""
     if isinstance(answer, ttypes.Ended):
         return RefusedToFinish()
     return None if isinstance(answer, ttypes.Rejected | ttypes.UnknownRequest) else Finished(read(answer))

@@ -48,7 +48,7 @@ class Role(Enum):
 
 @dataclass(eq=False)
 class ModeledTor:
-    """`wrong` are writes that it accepted from an older leader, or from a controller without a role."""
+    """A ToR; `wrong` are writes that it accepted from an older leader, or from a controller without a role."""
 
     datapath: int
     rules: dict[tuple[int, int, rules.Match], rules.Rule] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class ModeledTor:
 
     @property
     def held(self) -> frozenset[tuple[int, Forward]]:
-        """Its forwards, each with its reservation."""
+        """Return the forwarding rules, each with its reservation."""
         found = ((rule.reservation, rules.forward_of(rule)) for rule in self.rules.values())
         return frozenset((number, forward) for number, forward in found if forward is not None)
 
@@ -113,7 +113,7 @@ class ModeledTor:
 
 
 class ModeledServer:
-    """In place of `openflow.server.Server`: one thread that works on what ToRs send, in turn."""
+    """A replacement of `openflow.server.Server`: one thread that handles the messages of ToRs in turn."""
 
     def __init__(self, scheduler: Scheduler, process: Process, modules: dict[str, Any]) -> None:
         self.port = 6653
@@ -136,7 +136,7 @@ class ModeledServer:
         self._queue.put(work)
 
     def settle(self, connection: object) -> None:
-        """There are no unknown connections."""
+        """Do nothing: all connections are known."""
 
     def call_at(self, moment: float, work: Act) -> SimpleNamespace:
         """Return what has the methods of an asyncio.TimerHandle."""
@@ -182,18 +182,18 @@ class ModeledSession:
         return self.is_open
 
     def hang_up(self) -> None:
-        """The controller closes it; what it has sent still arrives."""
+        """Close the connection from the controller; data in transit still arrives."""
         if self.is_open:
             self._close_here()
             self._to_tor.send(self._close_there)
 
     def lose(self) -> None:
-        """Both sides find it dead; what is on its way is lost."""
+        """Break the connection on both sides; data in transit is lost."""
         self._close_there()
         self._close_here()
 
     def process_ended(self) -> None:
-        """The controller is gone; what it has sent still arrives, and then the end."""
+        """End the controller's process; data in transit still arrives, and then the end of the stream."""
         self.is_open = False
         self._to_tor.send(self._close_there)
 
@@ -221,7 +221,7 @@ class ModeledSession:
 
 @dataclass(frozen=True)
 class Written:
-    """One command that a switch has carried out: when, and of which leader's term, by its generation."""
+    """A command that a switch has executed: its time, and the generation of its leader."""
 
     at: float
     generation: int
@@ -231,14 +231,14 @@ class Written:
 
 @dataclass(eq=False)
 class ModeledSwitch:
-    """Connects an input to one output only. It refuses a command whole."""
+    """An optical switch, which connects an input to one output only, and refuses a command as a whole."""
 
     name: SwitchId
     circuits: dict[int, int] = field(default_factory=dict)
     written: list[Written] = field(default_factory=list)
 
     def connect(self, wanted: Sequence[Circuit]) -> None:
-        """Raises Denied."""
+        """Set circuits. Raises Denied."""
         for circuit in wanted:
             used = {i: o for i, o in self.circuits.items() if (i == circuit.input) != (o == circuit.output)}
             if used:
@@ -246,7 +246,7 @@ class ModeledSwitch:
         self.circuits.update(wanted)
 
     def disconnect(self, gone: Sequence[Circuit]) -> None:
-        """Raises Denied."""
+        """Remove circuits. Raises Denied."""
         for circuit in gone:
             if self.circuits.get(circuit.input) != circuit.output:
                 raise Denied("SNVS", f"no such cross-connect: {circuit}")
@@ -255,7 +255,7 @@ class ModeledSwitch:
 
 
 class ModeledClient:
-    """In place of `SwitchClient`; made by the thread of the controller's optical executor."""
+    """A replacement of `SwitchClient`, created by the thread of the controller's optical executor."""
 
     flooded = False
 

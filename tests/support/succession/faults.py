@@ -1,4 +1,4 @@
-"""What may befall controllers, their etcd and the ways between: each fault begins, lasts, and is over."""
+"""Faults of controllers, their etcd and the networks between: each fault begins, lasts, and ends."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.support.succession.room import Controller, Room
 Heal = Callable[[], None]
 Fault = Callable[[Room], Heal]
 ANEW = 1.6
-"""Seconds in which somebody else comes to lead."""
+"""Seconds in which another controller becomes leader."""
 
 
 def victim(room: Room) -> Controller:
-    """Mostly who leads."""
+    """Return a controller, usually the leader."""
     leading = room.leading
     return room.dice.pick(leading) if leading and not room.dice.rarely() else room.dice.pick(room.controllers)
 
@@ -88,7 +88,7 @@ def lost_answers(room: Room) -> Heal:
 
 
 def etcd_full(room: Room) -> Heal:
-    """The alarm NOSPACE: leases go on, and nothing is written."""
+    """Raise the alarm NOSPACE: leases continue, and writes fail."""
     return _set(room.etcd, "is_full")
 
 
@@ -102,7 +102,7 @@ def _set(owner: object, flag: str) -> Heal:
 
 
 def late_writes(room: Room) -> Heal:
-    """What is written to optical switches is on its way for long; who has written the first is mostly replaced then."""
+    """Delay writes to optical switches; usually another controller has replaced the writer on arrival."""
     healing: list[Heal] = []
 
     def replace() -> None:
@@ -115,14 +115,14 @@ def late_writes(room: Room) -> Heal:
 
     def in_time() -> None:
         room.late_writes, room.on_late = False, lambda: None
-        # Whoever succeeds needs some time for that.
+        # The next leader needs some time for that.
         room.scheduler.after(ANEW, lambda: [heal() for heal in healing])
 
     return in_time
 
 
 def step_down(room: Room) -> Heal:
-    """An operator asks the leader to stand down, once."""
+    """Let an operator ask the leader to step down, once."""
     leading = room.leading
     if leading:
         operator = Client(room, Histories(room), "operator")
@@ -152,7 +152,7 @@ FAULTS: tuple[Fault, ...] = (
 
 
 def phases(room: Room) -> list[str]:
-    """In what a fault meets the fabric: the phases of reservations, and whether anybody leads."""
+    """Return the phases of the fabric that a fault meets: those of reservations, and whether there is a leader."""
     leading = room.leading
     if len(leading) != 1:
         return ["nobody leads"]

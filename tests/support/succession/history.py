@@ -1,8 +1,8 @@
-"""What clients asked and heard about a request, and what a request may do: the object whose histories are checked.
+"""Calls and answers of clients about a request, and its specification: the object whose histories are checked.
 
-A request is independent of all others. By itself it goes on: it is granted, loses its light, ends; each such event is
-numbered, and what it is after an event is the same for everybody. What was acknowledged stays: once it is there it is
-not unknown again, and once it has ended it is over.
+A request is independent of all others. By itself it proceeds: it is granted, loses its grant, ends; each such event is
+numbered, and its state after an event is the same for all clients. An acknowledged request does not become unknown, and
+an ended one stays ended.
 """
 
 from __future__ import annotations
@@ -15,40 +15,40 @@ from tests.support.linearizability import Operation, Verdict, check
 
 @dataclass(frozen=True)
 class Reading:
-    """A request after event `told`: whether it `is_over`, by `is_done`, and its light, by reservation and address."""
+    """A request after event number `event`: whether it `is_over` or `is_done`, its reservation and address."""
 
-    told: int
+    event: int
     is_over: bool
     is_done: bool
     grants: tuple[tuple[int, str], ...]
 
 
 class Asked(NamedTuple):
-    """Asked for, or asked for again with the same key; None: no answer."""
+    """A submission, maybe repeated with the same key; None: no answer."""
 
     reading: Reading | None
 
 
 class Looked(NamedTuple):
-    """Looked at; None: unknown."""
+    """A status call; None: unknown."""
 
     reading: Reading | None
 
 
 class Heard(NamedTuple):
-    """An event of it has come."""
+    """A client has received an event of it."""
 
     sequence: int
 
 
 class Finished(NamedTuple):
-    """Given back, which twice is the same as once; None: no answer."""
+    """The request is finished, also by a repeated call; None: no answer."""
 
     reading: Reading | None
 
 
 class RefusedToFinish(NamedTuple):
-    """Given back too late: it had ended otherwise."""
+    """The finish came too late: the request had ended otherwise."""
 
 
 Call = Asked | Looked | Heard | Finished | RefusedToFinish
@@ -56,11 +56,11 @@ Call = Asked | Looked | Heard | Finished | RefusedToFinish
 
 @dataclass(frozen=True)
 class State:
-    """A request: `reading` is what it is after event `told`, None where nobody has looked yet."""
+    """The state of a request: `reading` is that after event number `event`, None before the first reading."""
 
     is_there: bool = False
     is_over: bool = False
-    told: int = 0
+    event: int = 0
     reading: Reading | None = None
 
 
@@ -68,7 +68,7 @@ ABSENT = State()
 
 
 def step(state: State, call: Call) -> list[State]:
-    """What a request may be after a call with this answer."""
+    """Return the possible states of a request after a call with this answer."""
     match call:
         case Asked(None):
             return [replace(state, is_there=True)]
@@ -79,9 +79,9 @@ def step(state: State, call: Call) -> list[State]:
         case Looked(Reading() as reading):
             return _read(state, reading) if state.is_there else []
         case Heard(sequence):
-            if not state.is_there or (state.is_over and state.reading is not None and state.told < sequence):
+            if not state.is_there or (state.is_over and state.reading is not None and state.event < sequence):
                 return []
-            return [state] if state.told >= sequence else [replace(state, told=sequence, reading=None)]
+            return [state] if state.event >= sequence else [replace(state, event=sequence, reading=None)]
         case Finished(None):
             return [_over(state)] if state.is_there else []
         case Finished(Reading() as reading):
@@ -94,20 +94,20 @@ def step(state: State, call: Call) -> list[State]:
 
 
 def _over(state: State) -> State:
-    return state if state.is_over else State(True, True, state.told + 1)
+    return state if state.is_over else State(True, True, state.event + 1)
 
 
 def _read(state: State, reading: Reading) -> list[State]:
     if state.is_over and not reading.is_over:
         return []
-    if state.reading is not None and reading.told == state.told:
+    if state.reading is not None and reading.event == state.event:
         return [state] if reading == state.reading else []
-    if reading.told < state.told or (state.is_over and state.reading is not None):
+    if reading.event < state.event or (state.is_over and state.reading is not None):
         return []
-    return [State(True, reading.is_over, reading.told, reading)]
+    return [State(True, reading.is_over, reading.event, reading)]
 
 
 def verdict(operations: list[Operation[Call]]) -> Verdict[Call]:
-    """Whether what was heard of one request can be."""
-    # A request only ever goes on: what it was asked once changes nothing the second time.
+    """Check whether the answers about one request are possible."""
+    # A request only moves forward: a repeated call changes nothing.
     return check(operations, ABSENT, step, lambda call: True)

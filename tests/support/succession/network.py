@@ -1,4 +1,4 @@
-"""Links between machines, on which messages arrive late or never; among them those between controllers and etcd."""
+"""Links between machines that delay or lose messages, among them those between controllers and etcd."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Members:
 
 @dataclass(eq=False)
 class EtcdNetwork(InstantNetwork):
-    """That of one process. While it `loses_answers`, requests are carried out and not answered."""
+    """The network of one process. While it `loses_answers`, requests are executed and not answered."""
 
     scheduler: Scheduler
     process: Process
@@ -134,7 +134,7 @@ def between(dice: Dice, least: float, most: float) -> float:
 
 
 def outcome(act: Act, faults: type[Exception]) -> Future[Any]:
-    """Act, and return what that gives, or which of these faults it raises."""
+    """Run an action, and return its result, or the one of these faults that it raises."""
     found: Future[Any] = Future()
     try:
         found.set_result(act())

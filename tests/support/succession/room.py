@@ -1,4 +1,4 @@
-"""Controllers, etcd, ToRs that reconnect again and again, optical switches, and calls of clients.
+"""Controllers, etcd, ToRs that reconnect repeatedly, optical switches, and calls of clients.
 
 A controller is the real daemon with its threads; its etcd, its devices, its clock and its threads are modeled.
 """
@@ -79,7 +79,7 @@ AUDIT = 5.0
 BACKOFF = 1.0
 """Seconds between two tries of a ToR to connect."""
 SILENCE = (4.0, 9.0)
-"""Seconds after which either side gives up a connection without a sign of life."""
+"""Seconds without data after which either side closes a connection."""
 
 _USES = {
     lease_module: ("threading", "time"),
@@ -99,7 +99,7 @@ _USES = {
 
 
 class Room:
-    """Made of a seed. `leaders` are the generations of all leaders so far."""
+    """A simulated installation, made from a seed. `leaders` are the generations of all leaders, in order."""
 
     def __init__(self, seed: int) -> None:
         self.dice = dice = SeededDice(seed)
@@ -128,13 +128,13 @@ class Room:
         return Core(self.fabric, self.settings)
 
     def note_leader(self, controller: Controller) -> None:
-        """A controller has come to lead."""
+        """Record that a controller has become leader."""
         assert all(controller.led > before for before in self.leaders), "two leaders have one generation"
         self.leaders.append(controller.led)
 
     @property
     def leading(self) -> list[Controller]:
-        """The controllers that decide, and believe that they may."""
+        """Return the controllers that decide as leader."""
         found = [one for one in self.controllers if one.is_up and one.process is not None and not one.process.paused]
         return [
             one
@@ -143,13 +143,13 @@ class Room:
         ]
 
     def note_write(self, written: Written, switch: ModeledSwitch) -> None:
-        """Remember unwanted circuits that a switch has made by a command of an older leader."""
+        """Record stale circuits that a switch has made for a command of an older leader."""
         leading = self.leading
         if len(leading) != 1 or leading[0].led <= written.generation or leading[0].daemon is None:
             return
         layouts = (layout for r in leading[0].daemon.runtime.core.reservations for layout in r.layouts)
-        wanted = {(c.input, c.output) for layout in layouts for c in layout.circuits if c.switch == switch.name}
-        self.came_late += [(written.at, circuit) for circuit in written.connected if circuit not in wanted]
+        expected = {(c.input, c.output) for layout in layouts for c in layout.circuits if c.switch == switch.name}
+        self.came_late += [(written.at, circuit) for circuit in written.connected if circuit not in expected]
 
     def soon(self) -> float:
         """Draw the seconds of a message between machines of a room."""
@@ -257,7 +257,7 @@ class Controller:
 
     @property
     def is_up(self) -> bool:
-        """Whether it accepts connections."""
+        """Return True if it accepts connections."""
         return self.process is not None and not self.process.ended and self.daemon is not None and self.daemon.is_up
 
     def start(self) -> None:
@@ -273,13 +273,13 @@ class Controller:
         self.daemon.begin()
 
     def jump(self, seconds: float) -> None:
-        """Its machine's wall clock is set."""
+        """Set the wall clock of its machine forward or back."""
         self.wall += seconds
         if self.process is not None:
             self.process.wall = self.wall
 
     def end(self) -> None:
-        """Its process ends where it is; what it has sent still arrives."""
+        """Kill the process; data in transit still arrives."""
         process, self.daemon = self.process, None
         if process is None or process.ended:
             return
@@ -291,7 +291,7 @@ class Controller:
         self.room.scheduler.end(process)
 
     def replace(self, _: object = None) -> None:
-        """As the process sees it: it ends, and another one is started, by itself or by a supervisor."""
+        """Restart from the view of the process: it ends, and another one starts, by itself or by a supervisor."""
         ended = self.process
         self.end()
         self.room.scheduler.after(BEGINNING_ANEW, lambda: self.start() if self.process is ended else None)
@@ -327,7 +327,7 @@ class SimulatedDaemon(Daemon):
         self._openflow = None
 
     def begin(self) -> None:
-        """As `start`, without the servers for clients."""
+        """Start without the servers for clients."""
         room = self._controller.room
         ports = {rack.datapath: [port.port for port in rack.optical_ports] for rack in room.fabric.racks.values()}
         group = str(room.settings.group_network)

@@ -1,7 +1,7 @@
-"""Threads of several processes that take turns on a virtual clock: the same seed, the same course of events.
+"""Threads of several processes that alternate on a virtual clock: the same seed gives the same course of events.
 
-A thread is a greenlet. It runs until it waits; time passes only while all wait. A process can be paused, and goes on
-later with its clock ahead; and it can end, with which all of its threads end where they stand and do nothing more.
+A thread is a greenlet. It runs until it waits; time passes only while all wait. A process can be paused, and resumes
+later with its clock ahead; and it can end, which stops all of its threads at once.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from greenlet import GreenletExit, getcurrent, greenlet
 
 MAX_AT_ONCE = 200_000
-"""Turns without any time passing: from there on somebody goes round in circles."""
+"""Maximum number of turns without any time passing, to detect an endless loop."""
 
 
 @dataclass(eq=False)
 class Process:
-    """`name` says whose it is; `wall` is by how much its wall clock is wrong."""
+    """A process: `name` identifies it; `wall` is the error of its wall clock."""
 
     name: str
     paused: bool = False
@@ -32,7 +32,7 @@ class Process:
 
 @dataclass(eq=False)
 class Wake:
-    """One wait of a thread: over once, by whoever comes first."""
+    """One wait of a thread, which ends once, by the first event."""
 
     thread: VirtualThread
     is_over: bool = False
@@ -54,7 +54,7 @@ class VirtualThread:
             self._target()
         except GreenletExit:
             pass
-        except BaseException as error:  # noqa: BLE001 - told by the run
+        except BaseException as error:  # noqa: BLE001 - reported by the run
             self._scheduler.failures.append(error)
         finally:
             self.done = True
@@ -63,7 +63,7 @@ class VirtualThread:
 
 
 class Scheduler:
-    """The clock, and whose turn it is. `jitter` draws how much later than wished a thread goes on."""
+    """The clock and the running thread. `jitter` draws the delay of a thread beyond its wake-up time."""
 
     def __init__(self, jitter: Callable[[], float] = lambda: 0.0) -> None:
         self.now = 1000.0
@@ -77,17 +77,17 @@ class Scheduler:
 
     @property
     def process(self) -> Process:
-        """Whose turn it is."""
+        """Return the process that runs now."""
         return self.world if self._current is None else self._current.process
 
     # ------------------------------------------------------------------------------------------------------- agenda
 
     def at(self, moment: float, act: Callable[[], None]) -> None:
-        """Do something later, on nobody's thread."""
+        """Run an action at a later time, in no process's thread."""
         heapq.heappush(self._agenda, (moment, next(self._order), act))
 
     def after(self, seconds: float, act: Callable[[], None]) -> None:
-        """As `at`, from now."""
+        """Run an action after `seconds`, like `at`."""
         self.at(self.now + seconds, act)
 
     def run(self, until: float, is_done: Callable[[], bool] = lambda: False) -> None:
@@ -143,7 +143,7 @@ class Scheduler:
             raise GreenletExit
 
     def wake(self, wake: Wake) -> None:
-        """Something has happened that a thread waits for."""
+        """Wake the thread that waits."""
         if not wake.is_over:
             wake.is_over = True
             self.after(self._jitter(), lambda: self._turn(wake.thread))
@@ -173,19 +173,19 @@ class Scheduler:
         process.paused = True
 
     def go_on(self, process: Process) -> None:
-        """Let it go on; what it should have done meanwhile it does now."""
+        """Resume a process; it executes its overdue work now."""
         process.paused = False
         deferred, process.deferred = process.deferred, []
         for turn in deferred:
             self.after(self._jitter(), turn)
 
     def end(self, process: Process) -> None:
-        """End it; if it is one of its own threads that says so, that one must end by itself."""
+        """End a process; if one of its own threads calls this, that thread ends by itself."""
         process.ended = True
         if self._current is None:
             self._reap(process)
         else:
-            # A greenlet that ends goes to the hub, whoever has ended it.
+            # A greenlet that ends returns to the hub, regardless of its caller.
             self.after(0.0, lambda: self._reap(process))
 
     def _reap(self, process: Process) -> None:

@@ -29,13 +29,13 @@ QUIET = 0.3
 
 
 class Simulation:
-    """One room made of a seed; `counts` says how often each fault met each phase, `say` is told what happens."""
+    """One room made from a seed; `counts` has the number of meetings of faults and phases, `log` gets the messages."""
 
     def __init__(
         self,
         seed: int,
         counts: Counts,
-        say: Callable[[str], None] = lambda line: None,
+        log: Callable[[str], None] = lambda line: None,
         faults: Sequence[Fault] = FAULTS,
     ) -> None:
         self.room = Room(seed)
@@ -43,17 +43,17 @@ class Simulation:
         self.histories = Histories(self.room)
         self.jobs = [Job(self.room, self.histories, f"job{number}") for number in range(3)]
         self.readers = [Reader(self.room, self.histories, f"reader{number}") for number in range(2)]
-        self._counts, self._say = counts, say
+        self._counts, self._log = counts, log
         self._was_late = False
         self._undone: list[tuple[float, str]] = []
 
     def play(self, rounds: int) -> None:
-        """Fails by an exception."""
+        """Run the simulation. Raises an exception on failure."""
         with simulated(self.room), self._logged():
             try:
                 self._begin()
                 for number in range(rounds):
-                    self._say(f"{self.room.scheduler.now:.3f} round {number}")
+                    self._log(f"{self.room.scheduler.now:.3f} round {number}")
                     self._round()
                 self._end()
             finally:
@@ -69,8 +69,8 @@ class Simulation:
     def _round(self) -> None:
         room, dice = self.room, self.room.dice
         room.is_frozen = False
-        wanted = self.histories.granted + dice.number(0, 2)
-        room.scheduler.run(room.scheduler.now + 3.0, lambda: self.histories.granted >= wanted)
+        target = self.histories.granted + dice.number(0, 2)
+        room.scheduler.run(room.scheduler.now + 3.0, lambda: self.histories.granted >= target)
         last = 0.0
         for _ in range(dice.pick([1, 1, 2, 3])):
             begins, lasts = dice.number(0, 1500) / 1000, dice.pick([50, 300, 1500, 4000]) * dice.number(50, 100) / 1e5
@@ -85,12 +85,12 @@ class Simulation:
             for phase in phases(room):
                 self._counts[phase, fault.__name__] += 1
             leading = [one.address for one in room.leading]
-            self._say(f"{room.scheduler.now:.3f} {fault.__name__} for {seconds:.3f} s, {leading} lead")
+            self._log(f"{room.scheduler.now:.3f} {fault.__name__} for {seconds:.3f} s, {leading} lead")
             self._was_late = self._was_late or fault.__name__ == "late_writes"
             heal = fault(room)
 
             def end() -> None:
-                self._say(f"{room.scheduler.now:.3f} {fault.__name__} is over")
+                self._log(f"{room.scheduler.now:.3f} {fault.__name__} is over")
                 heal()
 
             room.scheduler.after(seconds, end)
@@ -108,7 +108,7 @@ class Simulation:
         self._check_all()
 
     def _end(self) -> None:
-        """All is given back, and nothing is left anywhere."""
+        """End the simulation: release all requests, and check that nothing is left anywhere."""
         room = self.room
         room.is_frozen = False
         for client in (*self.jobs, *self.readers):
@@ -161,7 +161,7 @@ class Simulation:
 
     @contextmanager
     def _logged(self) -> Iterator[None]:
-        """What the controllers log is heard, and goes nowhere else."""
+        """Collect the log records of the controllers, and forward them nowhere."""
         handler, logs = logging.Handler(), [logging.getLogger(name) for name in ("blast_controller", "blast")]
         handler.emit = self._heard  # type: ignore[method-assign]
         before = [(log, log.level, log.propagate) for log in logs]
@@ -180,13 +180,13 @@ class Simulation:
     def _heard(self, record: logging.LogRecord) -> None:
         scheduler = self.room.scheduler
         if scheduler.process.ended:
-            # Its threads end where they stand, and say nothing of that.
+            # Its threads end at once, without a message.
             return
         if getattr(record, FIELDS, {}).get("event") == "late_write":
             self._undone.append((scheduler.now, record.getMessage()))
-        self._say(f"{scheduler.now:.3f} {scheduler.process.name}: {record.getMessage()}")
+        self._log(f"{scheduler.now:.3f} {scheduler.process.name}: {record.getMessage()}")
         if record.exc_info and record.exc_info[1] is not None:
-            self._say(logging.Formatter().formatException(record.exc_info))
+            self._log(logging.Formatter().formatException(record.exc_info))
 
 
 def _runtime(controller: Controller):
@@ -195,7 +195,7 @@ def _runtime(controller: Controller):
 
 
 class AfterFaults(Invariants):
-    """The room as a world of the core's machine: what devices hold, what the journal says, and the leader's core."""
+    """The room as a world of the core's machine: the state of the devices, the journal, and the leader's core."""
 
     def __init__(self, room: Room, leader: Controller) -> None:
         super().__init__()
@@ -216,7 +216,7 @@ class AfterFaults(Invariants):
             self.world.tors[datapath] = FakeTor(datapath, rules, up=True)
 
     def check_all(self) -> None:
-        """I1 to I11, but for what only a bystander of every step can know."""
+        """Check I1 to I11, without the checks that need an observer of every step."""
         self.i1_one_holder()
         self.i2_marks_are_journalled()
         # I3: a controller that begins with this journal finds nothing to do.
@@ -231,37 +231,37 @@ class AfterFaults(Invariants):
 
 
 def check_devices(room: Room) -> None:
-    """I10: whatever has happened, no ToR took a write of an older leader."""
+    """Check I10: no ToR has accepted a write of an older leader."""
     for tor in room.tors.values():
         assert not tor.wrong, f"ToR {tor.datapath} accepted {tor.wrong}"
 
 
 def check_clients(histories: Histories) -> None:
-    """Nothing that was acknowledged is lost, nothing is done twice, and nobody goes back in time."""
+    """Check that no acknowledged call is lost or executed twice, and that no reader sees older states."""
     assert not histories.faults, histories.faults
     for key, operations in histories.of.items():
         found = verdict(operations)
         assert found.is_linearizable, f"{key}: {found}"
 
 
-def check_late_writes(room: Room, told: Sequence[tuple[float, str]]) -> None:
-    """What an older leader's late command has made was taken away, and a line of the log says so.
+def check_late_writes(room: Room, messages: Sequence[tuple[float, str]]) -> None:
+    """Check that effects of an older leader's late command are removed, with a line in the log.
 
-    Unless a reservation has wanted it since: who had it made anew, or tried to, has taken it away as its own.
+    A reservation may have needed it since: the controller that made it again, or tried to, has removed it as its own.
     """
     for at, circuit in room.came_late:
-        lines = [line for moment, line in told if moment >= at and f"{circuit.input} to {circuit.output}" in line]
+        lines = [line for moment, line in messages if moment >= at and f"{circuit.input} to {circuit.output}" in line]
         again = [
             written
             for switch in room.switches.values()
             for written in switch.written
             if written.at > at and circuit in (*written.connected, *written.disconnected)
         ]
-        assert lines or again, f"{circuit} came late at {at:.3f}, and nobody says that it was taken away"
+        assert lines or again, f"{circuit} came late at {at:.3f}, and no log line reports its removal"
     room.came_late.clear()
 
 
 def check_ends(room: Room) -> None:
-    """No controller ended by a fault of its own."""
+    """Check that no controller ended by a fault of its own."""
     for controller in room.controllers:
         assert not controller.died, f"{controller.address} ended: {controller.died}"

@@ -1,4 +1,4 @@
-"""`threading`, `time`, `queue` and event loops as modules of the controller see them, on the scheduler's clock."""
+"""Replacements of `threading`, `time`, `queue` and event loops for the controller, on the scheduler's clock."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 from tests.support.succession.scheduler import Scheduler, VirtualThread, Wake
 
 WALL = 1_700_000_000.0
-"""What the wall clock says when the scheduler's clock is 0."""
+"""The wall-clock time at 0 on the scheduler's clock."""
 
 
 def overlay(module: ModuleType, **names: object) -> SimpleNamespace:
@@ -25,7 +25,7 @@ def overlay(module: ModuleType, **names: object) -> SimpleNamespace:
 
 
 def modules(scheduler: Scheduler) -> dict[str, SimpleNamespace]:
-    """By the names under which modules import them."""
+    """Return the modules by the names under which they are imported."""
 
     def bound(kind: type) -> type:
         return type(kind.__name__, (kind,), {"_scheduler": scheduler})
@@ -44,7 +44,7 @@ def modules(scheduler: Scheduler) -> dict[str, SimpleNamespace]:
 
 
 class Primitive:
-    """What threads wait for on the scheduler's clock, in the order in which they came."""
+    """An object on which threads wait on the scheduler's clock, in the order of their arrival."""
 
     _scheduler: Scheduler
 
@@ -71,7 +71,7 @@ class Primitive:
 
 
 class Thread(Primitive):
-    """As threading.Thread."""
+    """A replacement of threading.Thread."""
 
     def __init__(self, target: Callable[..., object], name: str = "", daemon: bool = False, args: tuple = ()) -> None:
         self.name, self.daemon = name, daemon
@@ -94,7 +94,7 @@ class Thread(Primitive):
 
 
 class Event(Primitive):
-    """As threading.Event."""
+    """A replacement of threading.Event."""
 
     _is_set = False
 
@@ -116,7 +116,7 @@ class Event(Primitive):
 
 
 class Lock(Primitive):
-    """As threading.Lock."""
+    """A replacement of threading.Lock."""
 
     _is_held = False
 
@@ -143,7 +143,7 @@ class Lock(Primitive):
 
 
 class Timer(Thread):
-    """As threading.Timer."""
+    """A replacement of threading.Timer."""
 
     def __init__(self, interval: float, function: Callable[..., object], args: list | None = None) -> None:
         super().__init__(function, args=tuple(args or ()))
@@ -155,7 +155,7 @@ class Timer(Thread):
 
 
 class SimpleQueue(Primitive):
-    """As queue.SimpleQueue."""
+    """A replacement of queue.SimpleQueue."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -178,14 +178,14 @@ class SimpleQueue(Primitive):
 
 
 class _AnyFuture(type):
-    """Others' futures are futures, too."""
+    """A type that includes other implementations of futures."""
 
     def __instancecheck__(cls, one: object) -> bool:
         return isinstance(one, futures.Future)
 
 
 def waiting_future(scheduler: Scheduler) -> type[futures.Future]:
-    """A Future whose result is waited for on the virtual clock."""
+    """Return a Future whose result is waited for on the virtual clock."""
 
     class Future(futures.Future, metaclass=_AnyFuture):
         def result(self, timeout: float | None = None) -> Any:
@@ -227,10 +227,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return []
 
     def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: there is nothing to close."""
 
     def __del__(self) -> None:
-        """Nor to complain of: a process that is killed closes nothing."""
+        """Do nothing, since a killed process does not close its objects either."""
 
     def _process_events(self, _: list[object]) -> None:
         pass

@@ -10,32 +10,32 @@ import org.blast.MulticastRequest;
 import org.blast.Rejected;
 import org.blast.RequestStatus;
 import org.blast.client.BlastClient;
+import org.blast.client.ErrorMessages;
 import org.blast.client.Granted;
-import org.blast.client.Sentences;
 import org.blast.client.TlsSettings;
 
-/** What the README shows; a test compares the two, and runs this. */
+/** The examples of the README. A test compares both and runs this class. */
 public final class Multicast {
   private Multicast() {}
 
-  /** Asks for light, and says where to send. */
+  /** Submits a request and returns where to send. */
   public static String send(String address) throws Exception {
     StringBuilder out = new StringBuilder();
     try (BlastClient client = BlastClient.builder().addresses(address).build()) {
       List<String> receivers = List.of("r2h1", "r3h1");
       MulticastRequest request = new MulticastRequest("iteration-1", "r1h1", receivers, 300_000_000);
-      try (Granted light = client.granted(request, Duration.ofMinutes(1))) {
-        Grant grant = light.grant();
+      try (Granted granted = client.granted(request, Duration.ofMinutes(1))) {
+        Grant grant = granted.grant();
         out.append("send UDP to " + grant.groupAddress + ":" + grant.groupPort);
-        light.finish();
+        granted.finish();
       } catch (Rejected answer) {
-        out.append("send over the packet network: " + Sentences.of(answer));
+        out.append("send over the packet network: " + ErrorMessages.of(answer));
       }
     }
     return out.toString();
   }
 
-  /** Asks for light, and waits for it without a thread. */
+  /** Submits a request and waits for its grant without blocking a thread. */
   public static CompletableFuture<RequestStatus> sendLater(BlastClient client, MulticastRequest request) {
     CompletableFuture<Event> granted =
         client
@@ -45,7 +45,7 @@ public final class Multicast {
     return granted.thenCompose(event -> client.async().finish(request.key, event.part, null));
   }
 
-  /** Who must prove what to whom. */
+  /** Returns a client with TLS, a token and two controllers. */
   public static BlastClient trusted(Path ca, Path cert, Path key, String token) {
     BlastClient client =
         BlastClient.builder()

@@ -14,7 +14,7 @@ record Address(String host, int port) {
               + "|(?<host>[^:\\[\\]]+)(:(?<port>[^:]*))?"
               + "|(?<bare>[^\\[\\]]*:[^\\[\\]]*:[^\\[\\]]*)");
 
-  /** Throws WrongArgument. */
+  /** Parses an address. Throws WrongArgument if the text is not one. */
   static Address parse(String text) {
     Matcher found = FORM.matcher(text == null ? "" : text.strip());
     if (!found.matches()) {
@@ -38,10 +38,10 @@ record Address(String host, int port) {
   }
 
   private static WrongArgument wrong(String text) {
-    return new WrongArgument("'" + text + "' is no address: write HOST:PORT, for example 127.0.0.1:9090");
+    return new WrongArgument("'" + text + "' is not an address: write HOST:PORT, for example 127.0.0.1:9090");
   }
 
-  /** Whether what is sent there stays on this machine; of names only localhost: another may lead elsewhere. */
+  /** Returns true if data sent there stays on this machine. Of names, only localhost: others may resolve elsewhere. */
   boolean isLoopback() {
     return LOOPBACK.matcher(host).matches();
   }

@@ -1,13 +1,13 @@
 package org.blast.client;
 
-/** What a call cannot do without. */
+/** Checks of required arguments. */
 final class Arguments {
   private Arguments() {}
 
-  /** The value. Throws WrongArgument where there is none. */
-  static <T> T needed(String name, T value) {
+  /** Returns the value. Throws WrongArgument if it is null. */
+  static <T> T require(String name, T value) {
     if (value == null) {
-      throw new WrongArgument("the call needs the argument " + name + ", and got null");
+      throw new WrongArgument("the argument " + name + " is null: pass a value");
     }
     return value;
   }

@@ -1,8 +1,8 @@
 package org.blast.client;
 
 /**
- * The caller's fault: a certificate, key or token that cannot be used, must not be sent, or is not taken by the
- * controller (then the cause is its {@link org.blast.Denied}).
+ * A certificate, key or token that is unusable, must not be sent, or that the controller refuses (then the cause is its
+ * {@link org.blast.Denied}).
  */
 public final class BadCredentials extends BlastException {
   private static final long serialVersionUID = 1;

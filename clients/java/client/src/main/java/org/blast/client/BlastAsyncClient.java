@@ -1,6 +1,6 @@
 package org.blast.client;
 
-import static org.blast.client.Arguments.needed;
+import static org.blast.client.Arguments.require;
 
 import java.time.Duration;
 import java.util.List;
@@ -28,130 +28,131 @@ import org.blast.TransferReport;
 import org.blast.Version;
 
 /**
- * The calls of {@link BlastClient} as futures, any number of them under way at once on one connection.
+ * A client of the controller with the calls of {@link BlastClient} as futures, which share one connection.
  *
- * <p>No method throws or waits: a future ends with the answer, with an exception of the interface ({@link
- * org.blast.Rejected}, …) or with a {@link BlastException}. Cancelling one forgets the call, which the controller may
- * carry out all the same. What depends on a future runs in a thread of the client, by which all answers come: do
- * nothing there that takes long, or use the methods of {@link CompletableFuture} that end in {@code Async}.
+ * <p>No method throws or blocks: a future completes with the answer, with an exception of the interface ({@link
+ * org.blast.Rejected}, …) or with a {@link BlastException}. Canceling a future drops its answer; the controller may
+ * still execute the call. Stages that depend on a future run in the client's receiving thread. They must not block:
+ * use the methods of {@link CompletableFuture} that end in {@code Async} for longer work.
  */
 public final class BlastAsyncClient {
   private final Calls calls;
-  private final OpenToken guard;
-  private final Set<CompletableFuture<?>> givingBack = ConcurrentHashMap.newKeySet();
+  private final TokenGuard guard;
+  private final Set<CompletableFuture<?>> withdrawals = ConcurrentHashMap.newKeySet();
 
-  BlastAsyncClient(Calls calls, OpenToken guard) {
+  BlastAsyncClient(Calls calls, TokenGuard guard) {
     this.calls = calls;
     this.guard = guard;
   }
 
   /**
-   * Asks for a multicast and answers at once. The request stays until it is served, withdrawn or out of patience.
+   * Submits a multicast request without waiting for a grant. The request stays until it is served, withdrawn or
+   * expired.
    *
-   * @param request what is to be sent, under a key that the caller chooses
-   * @return a future of the request as it is now
+   * @param request sender, receivers and size, under a key that the caller chooses
+   * @return a future of the current status of the request
    */
   public CompletableFuture<RequestStatus> submit(MulticastRequest request) {
-    return calls.make("submit", c -> c.send_submit(needed("request", request)), Codec::recv_submit);
+    return calls.make("submit", c -> c.send_submit(require("request", request)), Codec::recv_submit);
   }
 
   /**
-   * The first event of a request above a sequence number, as soon as there is one: {@link TimedOut} where none came in
-   * time, {@link Ended} where none will come any more.
+   * Waits for the first event of a request above a sequence number. Throws {@link TimedOut} if the timeout passes first
+   * and {@link Ended} if no event will follow.
    *
-   * @param key of the request
-   * @param afterSequence 0 for the first event that there is
-   * @param timeout how long the controller may wait for one
+   * @param key key of the request
+   * @param afterSequence sequence number of the last event seen; 0 for the first event
+   * @param timeout maximum time that the controller waits for an event
    * @return a future of the event
    */
   public CompletableFuture<Event> awaitEvent(String key, long afterSequence, Duration timeout) {
     return calls.make(
         "awaitEvent",
         timeout,
-        (c, leftMs) -> c.send_awaitEvent(needed("key", key), afterSequence, leftMs),
+        (c, leftMs) -> c.send_awaitEvent(require("key", key), afterSequence, leftMs),
         Codec::recv_awaitEvent);
   }
 
   /**
-   * Asks for a multicast and waits for its first grant: {@link TimedOut} where none came in time. It then goes on waiting
-   * until this client is closed, or asks again. When the future is cancelled it is withdrawn.
+   * Submits a multicast request and waits for its first grant. After {@link TimedOut}, the request stays pending until
+   * this client closes or repeats the call. Canceling the future withdraws the request.
    *
-   * @param request what is to be sent, under a key that the caller chooses
-   * @param timeout how long the controller may wait for light
+   * @param request sender, receivers and size, under a key that the caller chooses
+   * @param timeout maximum time that the controller waits for a grant
    * @return a future of the grant
    */
   public CompletableFuture<Grant> request(MulticastRequest request, Duration timeout) {
-    // It may be sent again, and the caller may have changed it by then.
-    MulticastRequest asked = request == null ? null : request.deepCopy();
+    // A copy: the call may be repeated after the caller has changed the request.
+    MulticastRequest submitted = request == null ? null : request.deepCopy();
     CompletableFuture<Grant> grant =
         calls.make(
             "request",
             timeout,
-            (c, leftMs) -> c.send_request(needed("request", asked), leftMs),
+            (c, leftMs) -> c.send_request(require("request", submitted), leftMs),
             Codec::recv_request);
     grant.whenComplete(
         (answer, error) -> {
           if (error instanceof CancellationException) {
-            GivingBack.abandon(this, asked);
+            Withdrawals.withdrawIfSubmitted(this, submitted);
           }
         });
     return grant;
   }
 
   /**
-   * Changes a request's members, time or size; refused whole or done whole.
+   * Changes the members, the lease or the size of a request. The controller applies all changes or none.
    *
-   * @param key of the request
-   * @param extension what is to change
-   * @return a future of the request when the change is in force
+   * @param key key of the request
+   * @param extension the changes
+   * @return a future of the status of the request once the change is in effect
    */
   public CompletableFuture<RequestStatus> extend(String key, Extension extension) {
     return calls.make(
-        "extend", c -> c.send_extend(needed("key", key), needed("extension", extension)), Codec::recv_extend);
+        "extend", c -> c.send_extend(require("key", key), require("extension", extension)), Codec::recv_extend);
   }
 
   /**
-   * Says that the transfer of a part is over: its resources go back. Twice is the same as once.
+   * Reports that the transfer of a part is complete, which releases its resources. A second call has no effect.
    *
-   * @param key of the request
-   * @param part as its grant says
-   * @param report how it went, for the operator's statistics; or null
-   * @return a future of the request as it is now
+   * @param key key of the request
+   * @param part number of the part, from its grant
+   * @param report the result, for the operator's statistics; null to report nothing
+   * @return a future of the current status of the request
    */
   public CompletableFuture<RequestStatus> finish(String key, int part, TransferReport report) {
     return calls.make(
         "finish",
-        c -> c.send_finish(needed("key", key), part, report == null ? new TransferReport() : report),
+        c -> c.send_finish(require("key", key), part, report == null ? new TransferReport() : report),
         Codec::recv_finish);
   }
 
   /**
-   * Gives up a request, pending or active; its resources go back.
+   * Withdraws a pending or active request, which releases its resources.
    *
-   * @param key of the request
-   * @return a future of the request as it is now
+   * @param key key of the request
+   * @return a future of the current status of the request
    */
   public CompletableFuture<RequestStatus> withdraw(String key) {
-    return calls.make("withdraw", c -> c.send_withdraw(needed("key", key)), Codec::recv_withdraw);
+    return calls.make("withdraw", c -> c.send_withdraw(require("key", key)), Codec::recv_withdraw);
   }
 
   /**
-   * How far a request is; also after its end, as long as its key is remembered.
+   * Returns the status of a request, also after its end until the controller forgets its key.
    *
-   * @param key of the request
-   * @return a future of the request as it is now
+   * @param key key of the request
+   * @return a future of the current status of the request
    */
   public CompletableFuture<RequestStatus> status(String key) {
-    return calls.make("status", c -> c.send_status(needed("key", key)), Codec::recv_status);
+    return calls.make("status", c -> c.send_status(require("key", key)), Codec::recv_status);
   }
 
   /**
-   * Some of the requests, in order of arrival.
+   * Returns one page of the requests, in order of arrival.
    *
-   * @param filter which ones; null: all
-   * @param limit how many at most, between 1 and 1000
-   * @param cursor where the page before ended; null: begin
-   * @return a future of requests, and a cursor where there are more
+   * @param filter which requests to return; null for all
+   * @param limit maximum number of requests, 1 to 1000
+   * @param cursor cursor of the previous page; null for the first page
+   * @return a future of the requests, with a cursor if more follow
    */
   public CompletableFuture<RequestPage> listRequests(RequestFilter filter, int limit, String cursor) {
     return calls.make(
@@ -161,56 +162,56 @@ public final class BlastAsyncClient {
   }
 
   /**
-   * What blocks a request.
+   * Explains why a request waits.
    *
-   * @param key of the request
-   * @return a future of an explanation
+   * @param key key of the request
+   * @return a future of the explanation
    */
   public CompletableFuture<Explanation> explain(String key) {
-    return calls.make("explain", c -> c.send_explain(needed("key", key)), Codec::recv_explain);
+    return calls.make("explain", c -> c.send_explain(require("key", key)), Codec::recv_explain);
   }
 
   /**
-   * Racks, splitters, switches and light trees as the controller sees them.
+   * Returns the racks, splitters, switches and light trees as the controller sees them.
    *
-   * @return a future of the fabric as it is now
+   * @return a future of the current state of the fabric
    */
   public CompletableFuture<FabricStatus> fabric() {
     return calls.make("fabric", c -> c.send_fabric(), Codec::recv_fabric);
   }
 
   /**
-   * What the controller is and which optional features it serves.
+   * Returns the version of the controller and the optional features that it serves.
    *
-   * @return a future of its version
+   * @return a future of the version
    */
   public CompletableFuture<Version> version() {
     return calls.make("version", c -> c.send_version(), Codec::recv_version);
   }
 
   /**
-   * Asks for a sign of life.
+   * Checks that the controller answers.
    *
-   * @return a future that ends with nothing, when it has come
+   * @return a future that completes when the answer arrives
    */
   public CompletableFuture<Void> ping() {
     return calls.make("ping", c -> c.send_ping(), Codec::pinged);
   }
 
   /**
-   * Says who this client is, on this connection and on those that replace it.
+   * Authenticates this client, on this connection and on later connections.
    *
-   * @param token the secret that the operator gave
-   * @return a future that ends with nothing, when the controller has taken it
+   * @param token secret that the operator issued
+   * @return a future that completes when the controller has accepted the token
    */
   public CompletableFuture<Void> login(String token) {
     try {
-      needed("token", token);
-      guard.refuse();
+      require("token", token);
+      guard.check();
     } catch (WrongArgument | BadCredentials error) {
       return CompletableFuture.failedFuture(error);
     }
-    // Until it is taken, a new connection must not begin with the one before.
+    // A connection that opens before the controller accepts this token must not log in with the previous one.
     calls.token(null);
     CompletableFuture<Void> login = calls.make("login", c -> c.send_login(token), Codec::loggedIn);
     login.thenRun(() -> calls.token(token));
@@ -220,27 +221,27 @@ public final class BlastAsyncClient {
   // ---------------------------------------------------------------------------------------------- operators
 
   /**
-   * Has the controller take no new requests, or take them again; what is active goes on.
+   * Starts or stops a drain: a draining controller admits no new requests, and active requests continue.
    *
-   * @param on null only asks
-   * @return a future of how far it is
+   * @param on true to drain, false to admit requests again, null to query the state
+   * @return a future of the progress of the drain
    */
   public CompletableFuture<DrainStatus> drain(Boolean on) {
-    return calls.make("drain", on == null ? Codec::sendAskDrain : c -> c.send_drain(on), Codec::recv_drain);
+    return calls.make("drain", on == null ? Codec::sendDrainQuery : c -> c.send_drain(on), Codec::recv_drain);
   }
 
   /**
-   * Compares what devices hold with what they should.
+   * Compares the state of the devices with the journal and repairs the differences.
    *
-   * @param dryRun whether what is wrong stays as it is
-   * @return a future of what was found, and what was or would be done
+   * @param dryRun true to report differences without repairing them
+   * @return a future of the differences and of the repairs, done or planned
    */
   public CompletableFuture<ReconcileReport> reconcile(boolean dryRun) {
     return calls.make("reconcile", c -> c.send_reconcile(dryRun), Codec::recv_reconcile);
   }
 
   /**
-   * Checks the fibers against the config with probe frames.
+   * Verifies the fibers of the configuration with probe frames.
    *
    * @return a future of the differences
    */
@@ -249,42 +250,42 @@ public final class BlastAsyncClient {
   }
 
   /**
-   * Every piece of hardware and its state.
+   * Returns every element of the hardware and its state.
    *
-   * @return a future of the pieces
+   * @return a future of the elements
    */
   public CompletableFuture<List<ElementStatus>> elements() {
     return calls.make("elements", c -> c.send_elements(), Codec::recv_elements);
   }
 
   /**
-   * Takes a piece of hardware out of use; what it serves now goes on.
+   * Takes an element out of use. Transfers that use it now continue.
    *
-   * @param element as {@code elements} names it
-   * @param reason in one sentence
-   * @return a future that ends with nothing, when it is done
+   * @param element name of the element, as {@code elements} returns it
+   * @param reason one sentence for the operators
+   * @return a future that completes when the element has changed state
    */
   public CompletableFuture<Void> quarantine(String element, String reason) {
     return calls.make(
         "quarantine",
-        c -> c.send_quarantine(needed("element", element), needed("reason", reason)),
+        c -> c.send_quarantine(require("element", element), require("reason", reason)),
         Codec::quarantined);
   }
 
   /**
-   * Puts a piece of hardware back into use.
+   * Returns an element to use.
    *
-   * @param element as {@code elements} names it
-   * @return a future that ends with nothing, when it is done
+   * @param element name of the element, as {@code elements} returns it
+   * @return a future that completes when the element has changed state
    */
   public CompletableFuture<Void> releaseElement(String element) {
-    return calls.make("releaseElement", c -> c.send_releaseElement(needed("element", element)), Codec::released);
+    return calls.make("releaseElement", c -> c.send_releaseElement(require("element", element)), Codec::released);
   }
 
   /**
-   * Lets a controller that is holding decide again; the warnings of {@code fabric} say whether and why it is.
+   * Ends safe mode. The warnings of {@code fabric} report whether the controller is in safe mode, and why.
    *
-   * @return a future that ends with nothing, when it does
+   * @return a future that completes when the controller has left safe mode
    */
   public CompletableFuture<Void> resume() {
     return calls.make("resume", c -> c.send_resume(), Codec::resumed);
@@ -293,25 +294,25 @@ public final class BlastAsyncClient {
   /**
    * Reads the controller's journal.
    *
-   * @param afterSequence 0 for its beginning
-   * @param limit how many entries at most
-   * @return a future of entries in order
+   * @param afterSequence sequence number of the last entry read; 0 for the beginning
+   * @param limit maximum number of entries
+   * @return a future of the entries in order
    */
   public CompletableFuture<List<JournalEntry>> journal(long afterSequence, int limit) {
     return calls.make("journal", c -> c.send_journal(afterSequence, limit), Codec::recv_journal);
   }
 
-  /** {@link #close} waits for it. */
-  <A> CompletableFuture<A> givingBack(CompletableFuture<A> withdrawal) {
-    givingBack.add(withdrawal);
-    withdrawal.whenComplete((answer, error) -> givingBack.remove(withdrawal));
+  /** Registers a withdrawal for which {@link #close} waits. */
+  <A> CompletableFuture<A> track(CompletableFuture<A> withdrawal) {
+    withdrawals.add(withdrawal);
+    withdrawal.whenComplete((answer, error) -> withdrawals.remove(withdrawal));
     return withdrawal;
   }
 
   void close() {
-    if (!OwnThread.isCurrent()) {
-      // Each takes a few seconds at most.
-      CompletableFuture.allOf(givingBack.toArray(CompletableFuture[]::new)).exceptionally(told -> null).join();
+    if (!ClientThread.isCurrent()) {
+      // Bounded by Withdrawals.SECONDS.
+      CompletableFuture.allOf(withdrawals.toArray(CompletableFuture[]::new)).exceptionally(logged -> null).join();
     }
     calls.close();
   }

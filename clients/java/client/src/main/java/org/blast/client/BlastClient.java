@@ -28,17 +28,17 @@ import org.blast.Unsupported;
 import org.blast.Version;
 
 /**
- * A client of Blast's controller, for any number of threads; each call waits for its answer. {@link #async()} has the
- * same calls as futures, on the same connection.
+ * A thread-safe, blocking client of Blast's controller. {@link #async()} offers the same calls as futures, on the same
+ * connection.
  *
- * <p>The controller's answers are the checked exceptions of the interface, as each method names them; {@link Sentences}
- * has words for them. Everything else that goes wrong is a {@link BlastException}: {@link WrongArgument}, {@link
- * BadCredentials} and {@link TooManyCalls} before anything is asked, {@link ControllerUnreachable} and what extends
- * it where no answer comes, {@link CallFailed} where the controller fails, {@link CallInterrupted}.
+ * <p>The controller refuses a call with a checked exception of the interface; {@link ErrorMessages} describes each in a
+ * sentence. Every other failure is a {@link BlastException}: {@link WrongArgument}, {@link BadCredentials} and {@link
+ * TooManyCalls} before the call is sent, {@link ControllerUnreachable} and its subclasses if no answer arrives, {@link
+ * CallFailed} if the controller fails, {@link CallInterrupted} if the calling thread is interrupted.
  *
- * <p>When a connection breaks or a controller only stands by, the next address is tried. A call is then repeated where
- * that changes nothing, which is so for all but {@code extend}, {@code finish}, {@code withdraw}, {@code reconcile},
- * {@code verifyFabric}, {@code resume} and {@code login}.
+ * <p>If a connection breaks or a controller is a standby, the client tries the next address. It repeats idempotent
+ * calls there: all but {@code extend}, {@code finish}, {@code withdraw}, {@code reconcile}, {@code verifyFabric},
+ * {@code resume} and {@code login}. It repeats any call that a standby refused.
  */
 public final class BlastClient implements AutoCloseable {
   private final BlastAsyncClient async;
@@ -48,26 +48,26 @@ public final class BlastClient implements AutoCloseable {
   }
 
   /**
-   * Begins the making of a client.
+   * Returns a builder for a client.
    *
-   * @return a builder, by which a client of the controller on this machine would be made
+   * @return a builder whose default is the controller on this machine
    */
   public static ClientBuilder builder() {
     return new ClientBuilder();
   }
 
   /**
-   * The same calls as futures.
+   * Returns the asynchronous client on the same connection.
    *
-   * @return a client that is closed with this one
+   * @return a client that closes with this one
    */
   public BlastAsyncClient async() {
     return async;
   }
 
   /**
-   * Closes the connection; calls that are under way, and later ones, end with {@link ClientClosed}. What is being
-   * withdrawn, because it was cancelled or interrupted, is waited for, up to three seconds.
+   * Closes the connection. Pending and later calls fail with {@link ClientClosed}. Waits up to three seconds for the
+   * withdrawal of requests that were canceled or interrupted.
    */
   @Override
   public void close() {
@@ -75,211 +75,213 @@ public final class BlastClient implements AutoCloseable {
   }
 
   /**
-   * Asks for a multicast and answers at once. The request stays until it is served, withdrawn or out of patience.
+   * Submits a multicast request without waiting for a grant. The request stays until it is served, withdrawn or
+   * expired.
    *
-   * @param request what is to be sent, under a key that the caller chooses
-   * @return the request as it is now
-   * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
-   * @throws KeyReused where a request with other content has this key
-   * @throws Unsupported where it takes a feature that this controller does not serve
-   * @throws Denied where the caller is not who may do this
-   * @throws NotLeader where the only address is that of a controller that stands by
+   * @param request sender, receivers and size, under a key that the caller chooses
+   * @return the current status of the request
+   * @throws Rejected if the call breaks a rule, exceeds the fabric or cannot be served now
+   * @throws KeyReused if a request with other content has this key
+   * @throws Unsupported if the controller does not serve this feature
+   * @throws Denied if the caller lacks permission
+   * @throws NotLeader if the only address is that of a standby controller
    */
   public RequestStatus submit(MulticastRequest request)
       throws Rejected, KeyReused, Unsupported, Denied, NotLeader {
-    return Waiting.answer(() -> async.submit(request));
+    return BlockingCall.answer(() -> async.submit(request));
   }
 
   /**
-   * The first event of a request above a sequence number, as soon as there is one: {@link TimedOut} where none came in
-   * time, {@link Ended} where none will come any more.
+   * Waits for the first event of a request above a sequence number. Throws {@link TimedOut} if the timeout passes first
+   * and {@link Ended} if no event will follow.
    *
-   * @param key of the request
-   * @param afterSequence 0 for the first event that there is
-   * @param timeout how long the controller may wait for one
+   * @param key key of the request
+   * @param afterSequence sequence number of the last event seen; 0 for the first event
+   * @param timeout maximum time that the controller waits for an event
    * @return the event
-   * @throws TimedOut where nothing happened in that time
-   * @throws UnknownRequest where the controller knows no such request, or not any more
-   * @throws Denied where the caller is not who may do this
-   * @throws NotLeader where the only address is that of a controller that stands by
-   * @throws Ended where the request is over, or nothing more will come
-   * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
+   * @throws TimedOut if the timeout passes first
+   * @throws UnknownRequest if the controller does not know the request, or has forgotten it
+   * @throws Denied if the caller lacks permission
+   * @throws NotLeader if the only address is that of a standby controller
+   * @throws Ended if the request has ended and no event follows
+   * @throws Rejected if the call breaks a rule, exceeds the fabric or cannot be served now
    */
   public Event awaitEvent(String key, long afterSequence, Duration timeout)
       throws TimedOut, UnknownRequest, Denied, NotLeader, Ended, Rejected {
-    return Waiting.answer(() -> async.awaitEvent(key, afterSequence, timeout));
+    return BlockingCall.answer(() -> async.awaitEvent(key, afterSequence, timeout));
   }
 
   /**
-   * Asks for a multicast and waits for its first grant: {@link TimedOut} where none came in time. It then goes on waiting
-   * until this client is closed, or asks again. Interrupted, it is withdrawn.
+   * Submits a multicast request and waits for its first grant. After {@link TimedOut}, the request stays pending until
+   * this client closes or repeats the call. An interrupt withdraws the request.
    *
-   * @param request what is to be sent, under a key that the caller chooses
-   * @param timeout how long the controller may wait for light
+   * @param request sender, receivers and size, under a key that the caller chooses
+   * @param timeout maximum time that the controller waits for a grant
    * @return the grant
-   * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
-   * @throws KeyReused where a request with other content has this key
-   * @throws TimedOut where nothing happened in that time
-   * @throws Ended where the request is over, or nothing more will come
-   * @throws Unsupported where it takes a feature that this controller does not serve
-   * @throws Denied where the caller is not who may do this
-   * @throws NotLeader where the only address is that of a controller that stands by
+   * @throws Rejected if the call breaks a rule, exceeds the fabric or cannot be served now
+   * @throws KeyReused if a request with other content has this key
+   * @throws TimedOut if the timeout passes first
+   * @throws Ended if the request has ended and no event follows
+   * @throws Unsupported if the controller does not serve this feature
+   * @throws Denied if the caller lacks permission
+   * @throws NotLeader if the only address is that of a standby controller
    */
   public Grant request(MulticastRequest request, Duration timeout)
       throws Rejected, KeyReused, TimedOut, Ended, Unsupported, Denied, NotLeader {
-    return Waiting.answer(() -> async.request(request, timeout));
+    return BlockingCall.answer(() -> async.request(request, timeout));
   }
 
   /**
-   * Changes a request's members, time or size; refused whole or done whole.
+   * Changes the members, the lease or the size of a request. The controller applies all changes or none.
    *
-   * @param key of the request
-   * @param extension what is to change
-   * @return the request when the change is in force
-   * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
-   * @throws Ended where the request is over, or nothing more will come
-   * @throws UnknownRequest where the controller knows no such request, or not any more
-   * @throws Unsupported where it takes a feature that this controller does not serve
-   * @throws Denied where the caller is not who may do this
-   * @throws NotLeader where the only address is that of a controller that stands by
+   * @param key key of the request
+   * @param extension the changes
+   * @return the status of the request once the change is in effect
+   * @throws Rejected if the call breaks a rule, exceeds the fabric or cannot be served now
+   * @throws Ended if the request has ended and no event follows
+   * @throws UnknownRequest if the controller does not know the request, or has forgotten it
+   * @throws Unsupported if the controller does not serve this feature
+   * @throws Denied if the caller lacks permission
+   * @throws NotLeader if the only address is that of a standby controller
    */
   public RequestStatus extend(String key, Extension extension)
       throws Rejected, Ended, UnknownRequest, Unsupported, Denied, NotLeader {
-    return Waiting.answer(() -> async.extend(key, extension));
+    return BlockingCall.answer(() -> async.extend(key, extension));
   }
 
   /**
-   * Says that the transfer of a part is over: its resources go back. Twice is the same as once.
+   * Reports that the transfer of a part is complete, which releases its resources. A second call has no effect.
    *
-   * @param key of the request
-   * @param part as its grant says
-   * @param report how it went, for the operator's statistics; or null
-   * @return the request as it is now
-   * @throws Ended where the request is over, or nothing more will come
-   * @throws UnknownRequest where the controller knows no such request, or not any more
-   * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
-   * @throws Denied where the caller is not who may do this
-   * @throws NotLeader where the only address is that of a controller that stands by
+   * @param key key of the request
+   * @param part number of the part, from its grant
+   * @param report the result, for the operator's statistics; null to report nothing
+   * @return the current status of the request
+   * @throws Ended if the request has ended and no event follows
+   * @throws UnknownRequest if the controller does not know the request, or has forgotten it
+   * @throws Rejected if the call breaks a rule, exceeds the fabric or cannot be served now
+   * @throws Denied if the caller lacks permission
+   * @throws NotLeader if the only address is that of a standby controller
    */
   public RequestStatus finish(String key, int part, TransferReport report)
       throws Ended, UnknownRequest, Rejected, Denied, NotLeader {
-    return Waiting.answer(() -> async.finish(key, part, report));
+    return BlockingCall.answer(() -> async.finish(key, part, report));
   }
 
   /**
-   * Gives up a request, pending or active; its resources go back.
+   * Withdraws a pending or active request, which releases its resources.
    *
-   * @param key of the request
-   * @return the request as it is now
-   * @throws Ended where the request is over, or nothing more will come
-   * @throws UnknownRequest where the controller knows no such request, or not any more
-   * @throws Denied where the caller is not who may do this
-   * @throws NotLeader where the only address is that of a controller that stands by
-   * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
+   * @param key key of the request
+   * @return the current status of the request
+   * @throws Ended if the request has ended and no event follows
+   * @throws UnknownRequest if the controller does not know the request, or has forgotten it
+   * @throws Denied if the caller lacks permission
+   * @throws NotLeader if the only address is that of a standby controller
+   * @throws Rejected if the call breaks a rule, exceeds the fabric or cannot be served now
    */
   public RequestStatus withdraw(String key) throws Ended, UnknownRequest, Denied, NotLeader, Rejected {
-    return Waiting.answer(() -> async.withdraw(key));
+    return BlockingCall.answer(() -> async.withdraw(key));
   }
 
   /**
-   * How far a request is; also after its end, as long as its key is remembered.
+   * Returns the status of a request, also after its end until the controller forgets its key.
    *
-   * @param key of the request
-   * @return the request as it is now
-   * @throws UnknownRequest where the controller knows no such request, or not any more
-   * @throws Denied where the caller is not who may do this
+   * @param key key of the request
+   * @return the current status of the request
+   * @throws UnknownRequest if the controller does not know the request, or has forgotten it
+   * @throws Denied if the caller lacks permission
    */
   public RequestStatus status(String key) throws UnknownRequest, Denied {
-    return Waiting.answer(() -> async.status(key));
+    return BlockingCall.answer(() -> async.status(key));
   }
 
   /**
-   * Some of the requests, in order of arrival.
+   * Returns one page of the requests, in order of arrival.
    *
-   * @param filter which ones; null: all
-   * @param limit how many at most, between 1 and 1000
-   * @param cursor where the page before ended; null: begin
-   * @return requests, and a cursor where there are more
-   * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
-   * @throws Denied where the caller is not who may do this
-   * @throws Unsupported where it takes a feature that this controller does not serve
+   * @param filter which requests to return; null for all
+   * @param limit maximum number of requests, 1 to 1000
+   * @param cursor cursor of the previous page; null for the first page
+   * @return the requests, with a cursor if more follow
+   * @throws Rejected if the call breaks a rule, exceeds the fabric or cannot be served now
+   * @throws Denied if the caller lacks permission
+   * @throws Unsupported if the controller does not serve this feature
    */
   public RequestPage listRequests(RequestFilter filter, int limit, String cursor)
       throws Rejected, Denied, Unsupported {
-    return Waiting.answer(() -> async.listRequests(filter, limit, cursor));
+    return BlockingCall.answer(() -> async.listRequests(filter, limit, cursor));
   }
 
   /**
-   * What blocks a request.
+   * Explains why a request waits.
    *
-   * @param key of the request
-   * @return an explanation
-   * @throws UnknownRequest where the controller knows no such request, or not any more
-   * @throws Unsupported where it takes a feature that this controller does not serve
-   * @throws Denied where the caller is not who may do this
+   * @param key key of the request
+   * @return the explanation
+   * @throws UnknownRequest if the controller does not know the request, or has forgotten it
+   * @throws Unsupported if the controller does not serve this feature
+   * @throws Denied if the caller lacks permission
    */
   public Explanation explain(String key) throws UnknownRequest, Unsupported, Denied {
-    return Waiting.answer(() -> async.explain(key));
+    return BlockingCall.answer(() -> async.explain(key));
   }
 
   /**
-   * Racks, splitters, switches and light trees as the controller sees them.
+   * Returns the racks, splitters, switches and light trees as the controller sees them.
    *
-   * @return the fabric as it is now
-   * @throws Denied where the caller is not who may do this
+   * @return the current state of the fabric
+   * @throws Denied if the caller lacks permission
    */
   public FabricStatus fabric() throws Denied {
-    return Waiting.answer(() -> async.fabric());
+    return BlockingCall.answer(() -> async.fabric());
   }
 
   /**
-   * What the controller is and which optional features it serves.
+   * Returns the version of the controller and the optional features that it serves.
    *
-   * @return its version
+   * @return the version
    */
   public Version version() {
-    return Waiting.answer(() -> async.version());
+    return BlockingCall.answer(() -> async.version());
   }
 
   /**
-   * Asks for a sign of life.
+   * Checks that the controller answers.
    */
   public void ping() {
-    Waiting.answer(() -> async.ping());
+    BlockingCall.answer(() -> async.ping());
   }
 
   /**
-   * Says who this client is, on this connection and on those that replace it.
+   * Authenticates this client, on this connection and on later connections.
    *
-   * @param token the secret that the operator gave
-   * @throws Denied where the caller is not who may do this
-   * @throws Unsupported where it takes a feature that this controller does not serve
+   * @param token secret that the operator issued
+   * @throws Denied if the caller lacks permission
+   * @throws Unsupported if the controller does not serve this feature
    */
   public void login(String token) throws Denied, Unsupported {
-    Waiting.answer(() -> async.login(token));
+    BlockingCall.answer(() -> async.login(token));
   }
+
   /**
-   * Asks for light that goes back whatever happens:
+   * Submits a multicast request, waits for its first grant and releases it when the {@code try} block ends:
    *
    * <pre>{@code
-   * try (Granted light = client.granted(request, Duration.ofMinutes(1))) {
-   *   send(light.grant());
-   *   light.finish();
+   * try (Granted granted = client.granted(request, Duration.ofMinutes(1))) {
+   *   send(granted.grant());
+   *   granted.finish();
    * }
    * }</pre>
    *
-   * <p>Throws what {@link #request} throws, and then nothing is left waiting.
+   * <p>Withdraws the request if no grant arrives, then throws the exceptions of {@link #request}.
    *
-   * @param request what is to be sent, under a key that the caller chooses
-   * @param timeout how long the controller may wait for light
-   * @return the light, to be closed by who uses it
-   * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
-   * @throws KeyReused where a request with other content has this key
-   * @throws TimedOut where nothing happened in that time
-   * @throws Ended where the request is over, or nothing more will come
-   * @throws Unsupported where it takes a feature that this controller does not serve
-   * @throws Denied where the caller is not who may do this
-   * @throws NotLeader where the only address is that of a controller that stands by
+   * @param request sender, receivers and size, under a key that the caller chooses
+   * @param timeout maximum time that the controller waits for a grant
+   * @return the grant, which the caller closes
+   * @throws Rejected if the call breaks a rule, exceeds the fabric or cannot be served now
+   * @throws KeyReused if a request with other content has this key
+   * @throws TimedOut if the timeout passes first
+   * @throws Ended if the request has ended and no event follows
+   * @throws Unsupported if the controller does not serve this feature
+   * @throws Denied if the caller lacks permission
+   * @throws NotLeader if the only address is that of a standby controller
    */
   public Granted granted(MulticastRequest request, Duration timeout)
       throws Rejected, KeyReused, TimedOut, Ended, Unsupported, Denied, NotLeader {
@@ -289,97 +291,97 @@ public final class BlastClient implements AutoCloseable {
   // ---------------------------------------------------------------------------------------------- operators
 
   /**
-   * Has the controller take no new requests, or take them again; what is active goes on.
+   * Starts or stops a drain: a draining controller admits no new requests, and active requests continue.
    *
-   * @param on null only asks
-   * @return how far it is
-   * @throws Denied where the caller is not who may do this
-   * @throws Unsupported where it takes a feature that this controller does not serve
-   * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
+   * @param on true to drain, false to admit requests again, null to query the state
+   * @return the progress of the drain
+   * @throws Denied if the caller lacks permission
+   * @throws Unsupported if the controller does not serve this feature
+   * @throws Rejected if the call breaks a rule, exceeds the fabric or cannot be served now
    */
   public DrainStatus drain(Boolean on) throws Denied, Unsupported, Rejected {
-    return Waiting.answer(() -> async.drain(on));
+    return BlockingCall.answer(() -> async.drain(on));
   }
 
   /**
-   * Compares what devices hold with what they should.
+   * Compares the state of the devices with the journal and repairs the differences.
    *
-   * @param dryRun whether what is wrong stays as it is
-   * @return what was found, and what was or would be done
-   * @throws Denied where the caller is not who may do this
-   * @throws Unsupported where it takes a feature that this controller does not serve
-   * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
+   * @param dryRun true to report differences without repairing them
+   * @return the differences and the repairs, done or planned
+   * @throws Denied if the caller lacks permission
+   * @throws Unsupported if the controller does not serve this feature
+   * @throws Rejected if the call breaks a rule, exceeds the fabric or cannot be served now
    */
   public ReconcileReport reconcile(boolean dryRun) throws Denied, Unsupported, Rejected {
-    return Waiting.answer(() -> async.reconcile(dryRun));
+    return BlockingCall.answer(() -> async.reconcile(dryRun));
   }
 
   /**
-   * Checks the fibers against the config with probe frames.
+   * Verifies the fibers of the configuration with probe frames.
    *
    * @return the differences
-   * @throws Denied where the caller is not who may do this
-   * @throws Unsupported where it takes a feature that this controller does not serve
-   * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
+   * @throws Denied if the caller lacks permission
+   * @throws Unsupported if the controller does not serve this feature
+   * @throws Rejected if the call breaks a rule, exceeds the fabric or cannot be served now
    */
   public FiberReport verifyFabric() throws Denied, Unsupported, Rejected {
-    return Waiting.answer(() -> async.verifyFabric());
+    return BlockingCall.answer(() -> async.verifyFabric());
   }
 
   /**
-   * Every piece of hardware and its state.
+   * Returns every element of the hardware and its state.
    *
-   * @return the pieces
-   * @throws Denied where the caller is not who may do this
+   * @return the elements
+   * @throws Denied if the caller lacks permission
    */
   public List<ElementStatus> elements() throws Denied {
-    return Waiting.answer(() -> async.elements());
+    return BlockingCall.answer(() -> async.elements());
   }
 
   /**
-   * Takes a piece of hardware out of use; what it serves now goes on.
+   * Takes an element out of use. Transfers that use it now continue.
    *
-   * @param element as {@code elements} names it
-   * @param reason in one sentence
-   * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
-   * @throws Denied where the caller is not who may do this
+   * @param element name of the element, as {@code elements} returns it
+   * @param reason one sentence for the operators
+   * @throws Rejected if the call breaks a rule, exceeds the fabric or cannot be served now
+   * @throws Denied if the caller lacks permission
    */
   public void quarantine(String element, String reason) throws Rejected, Denied {
-    Waiting.answer(() -> async.quarantine(element, reason));
+    BlockingCall.answer(() -> async.quarantine(element, reason));
   }
 
   /**
-   * Puts a piece of hardware back into use.
+   * Returns an element to use.
    *
-   * @param element as {@code elements} names it
-   * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
-   * @throws Denied where the caller is not who may do this
+   * @param element name of the element, as {@code elements} returns it
+   * @throws Rejected if the call breaks a rule, exceeds the fabric or cannot be served now
+   * @throws Denied if the caller lacks permission
    */
   public void releaseElement(String element) throws Rejected, Denied {
-    Waiting.answer(() -> async.releaseElement(element));
+    BlockingCall.answer(() -> async.releaseElement(element));
   }
 
   /**
-   * Lets a controller that is holding decide again; the warnings of {@code fabric} say whether and why it is.
+   * Ends safe mode. The warnings of {@code fabric} report whether the controller is in safe mode, and why.
    *
-   * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
-   * @throws Denied where the caller is not who may do this
-   * @throws Unsupported where it takes a feature that this controller does not serve
+   * @throws Rejected if the call breaks a rule, exceeds the fabric or cannot be served now
+   * @throws Denied if the caller lacks permission
+   * @throws Unsupported if the controller does not serve this feature
    */
   public void resume() throws Rejected, Denied, Unsupported {
-    Waiting.answer(() -> async.resume());
+    BlockingCall.answer(() -> async.resume());
   }
 
   /**
    * Reads the controller's journal.
    *
-   * @param afterSequence 0 for its beginning
-   * @param limit how many entries at most
-   * @return entries in order
-   * @throws Denied where the caller is not who may do this
-   * @throws Unsupported where it takes a feature that this controller does not serve
+   * @param afterSequence sequence number of the last entry read; 0 for the beginning
+   * @param limit maximum number of entries
+   * @return the entries in order
+   * @throws Denied if the caller lacks permission
+   * @throws Unsupported if the controller does not serve this feature
    */
   public List<JournalEntry> journal(long afterSequence, int limit) throws Denied, Unsupported {
-    return Waiting.answer(() -> async.journal(afterSequence, limit));
+    return BlockingCall.answer(() -> async.journal(afterSequence, limit));
   }
 }

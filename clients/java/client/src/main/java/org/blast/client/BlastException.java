@@ -1,12 +1,11 @@
 package org.blast.client;
 
 /**
- * Whatever goes wrong with a call, apart from the controller's answers; its message is a sentence that says what is
- * wrong and what to do about it.
+ * A failure of a call other than an answer of the controller. The message states the failure and the remedy.
  *
- * <p>It is unchecked, for a caller can seldom do more than give up. The controller's own answers, {@link
- * org.blast.Rejected}, {@link org.blast.TimedOut} and the others of the interface, are checked exceptions: they belong to
- * an ordinary day, and whoever asks for light must have something to do without it.
+ * <p>It is unchecked because callers can rarely recover from it. The controller's answers, {@link org.blast.Rejected},
+ * {@link org.blast.TimedOut} and the other exceptions of the interface, are checked: they occur in normal operation,
+ * and an application needs a fallback for a request without a grant.
  */
 public class BlastException extends RuntimeException {
   private static final long serialVersionUID = 1;

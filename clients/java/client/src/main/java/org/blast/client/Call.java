@@ -8,13 +8,13 @@ import org.apache.thrift.TException;
 import org.apache.thrift.protocol.TProtocolException;
 import org.apache.thrift.transport.TTransportException;
 
-/** One call from its beginning to its end: the same one, whichever connections it travels on. */
+/** A call and its answer. Repeated on another connection, it stays the same call. */
 final class Call<A> {
   /**
-   * Calls whose repetition changes nothing and has the same answer. `extend` would add twice; `finish` and `withdraw`
-   * would answer that the request has ended.
+   * Idempotent calls. A repeated `extend` would add twice; a repeated `finish` or `withdraw` would answer that the
+   * request has ended.
    */
-  private static final Set<String> SAFE_TO_REPEAT =
+  private static final Set<String> IDEMPOTENT =
       Set.of(
           "submit",
           "awaitEvent",
@@ -31,7 +31,7 @@ final class Call<A> {
           "releaseElement",
           "journal");
 
-  /** Writes a call that lets the controller wait so many milliseconds more. */
+  /** Encodes a call that lets the controller wait `leftMs` milliseconds more. */
   @FunctionalInterface
   interface Encoder {
     void encode(Codec codec, long leftMs) throws TException;
@@ -49,18 +49,18 @@ final class Call<A> {
   private volatile Connection connection;
   private volatile long sentAt = madeAt;
 
-  /** `waitNanos`: how long the controller may wait for something to happen before it answers. Throws WrongArgument. */
+  /** Encodes the call. The controller may wait `waitNanos` for an event before it answers. Throws WrongArgument. */
   Call(String name, int sequence, long waitNanos, Encoder encoder, Codec.Decoder<A> decoder) {
     this.name = name;
     this.sequence = sequence;
     this.waitNanos = waitNanos;
     this.encoder = encoder;
     this.decoder = decoder;
-    // What the caller gave is written now: later it may have changed, and its faults are the caller's to hear of.
+    // Encoded at once: the caller may change the arguments later, and wrong arguments must fail in the caller.
     this.frame = encoded();
   }
 
-  /** What is to be sent. */
+  /** Returns the frame to send. */
   byte[] frame() {
     if (waitNanos > 0 && attempts > 0) {
       frame = encoded();
@@ -74,39 +74,40 @@ final class Call<A> {
     return Codec.frame(sequence, codec -> encoder.encode(codec, leftMs));
   }
 
-  /** It travels on this connection now. */
-  void travelsOn(Connection connection) {
+  /** Notes that the call is sent on this connection. */
+  void sentOn(Connection connection) {
     this.sentAt = System.nanoTime();
     this.connection = connection;
   }
 
-  /** The connection that it was sent on last; null before. */
+  /** Returns the connection of the last attempt; null before the first. */
   Connection connection() {
     return connection;
   }
 
-  /** When it was sent last, or made, by {@link System#nanoTime}. */
+  /** Returns the {@link System#nanoTime} of the last attempt, or of the creation before the first. */
   long sentAt() {
     return sentAt;
   }
 
-  boolean isSafeToRepeat() {
-    return SAFE_TO_REPEAT.contains(name);
+  boolean isIdempotent() {
+    return IDEMPOTENT.contains(name);
   }
 
-  /** Whether it may be sent once more: once for each address beside the first time. */
-  synchronized boolean mayTryAgain(int addresses) {
+  /** Counts an attempt. Returns false once each address has had a repetition. */
+  synchronized boolean countAttempt(int addresses) {
     return attempts++ < addresses;
   }
 
-  /** Ends it with the answer in a message, unless that is {@link org.blast.NotLeader}, which is thrown. */
+  /** Completes the call with the answer in a message. Throws {@link org.blast.NotLeader} if that is the answer. */
   void answer(byte[] message) throws org.blast.NotLeader {
     try {
       future.complete(Codec.answer(message, sequence, decoder));
     } catch (org.blast.NotLeader other) {
       throw other;
     } catch (TProtocolException | TTransportException | RuntimeException undecodable) {
-      String sentence = "the answer to " + name + " cannot be read: the controller may be newer than this client";
+      String sentence = "cannot decode the answer to " + name + ": the controller may be newer than this client; "
+          + "update the client";
       fail(new CallFailed(sentence, undecodable));
     } catch (TApplicationException failure) {
       fail(new CallFailed(failure));

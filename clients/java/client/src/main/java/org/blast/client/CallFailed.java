@@ -1,9 +1,6 @@
 package org.blast.client;
 
-/**
- * The controller understood the call and failed at it, does not know it, or answered what cannot be read: its fault,
- * not the caller's.
- */
+/** A failure of the controller: it cannot execute the call, does not know it, or sends an unreadable answer. */
 public final class CallFailed extends BlastException {
   private static final long serialVersionUID = 1;
 
@@ -12,6 +9,6 @@ public final class CallFailed extends BlastException {
   }
 
   CallFailed(Throwable answer) {
-    super("the controller could not carry out the call: " + answer.getMessage(), answer);
+    super("the controller failed to execute the call: " + answer.getMessage(), answer);
   }
 }

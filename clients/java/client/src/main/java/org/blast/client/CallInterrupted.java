@@ -1,8 +1,8 @@
 package org.blast.client;
 
 /**
- * The thread was interrupted while it waited for an answer; it still is. Whether the call was carried out is unknown,
- * but light that was asked for is given back.
+ * An interrupt of a thread that waited for an answer; the thread's interrupt status stays set. Whether the controller
+ * executed the call is unknown; the client withdraws a request that it was submitting.
  */
 public final class CallInterrupted extends BlastException {
   private static final long serialVersionUID = 1;

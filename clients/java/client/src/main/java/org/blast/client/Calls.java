@@ -21,51 +21,51 @@ import java.util.concurrent.atomic.AtomicReference;
 import org.blast.NotLeader;
 
 /**
- * The calls of a client. One thread, the sender, connects, logs in and writes, so that no caller ever waits for the
- * network but by its future; one receives on each connection; one watches the time.
+ * The calls of a client. A sender thread connects, logs in and writes, so that callers block on nothing but their
+ * futures. Each connection has a receiving thread. A timer thread expires calls.
  */
 final class Calls implements Connection.Owner, AutoCloseable {
-  private static final long LONGEST_WAIT = TimeUnit.DAYS.toNanos(36_500);
-  private static final long MILLISECONDS_TO_END = 2_000;
+  private static final long MAX_WAIT_NANOS = TimeUnit.DAYS.toNanos(36_500);
+  private static final long CLOSE_MILLIS = 2_000;
 
   private final Route route;
   private final Dialer dialer;
   private final Duration timeout;
-  private final int most;
-  private final Semaphore places;
+  private final int maxCalls;
+  private final Semaphore permits;
   private final AtomicInteger sequence = new AtomicInteger();
-  private final Set<Call<?>> underWay = ConcurrentHashMap.newKeySet();
+  private final Set<Call<?>> pending = ConcurrentHashMap.newKeySet();
   private final BlockingQueue<Call<?>> toSend = new LinkedBlockingQueue<>();
   private final AtomicReference<Connection> current = new AtomicReference<>();
   private final Set<Connection> connections = ConcurrentHashMap.newKeySet();
-  private final ScheduledThreadPoolExecutor clock;
-  private final Thread sender = new OwnThread(this::send, "sender");
+  private final ScheduledThreadPoolExecutor timer;
+  private final Thread sender = new ClientThread(this::send, "sender");
   private volatile String token;
   private volatile boolean closed;
 
-  Calls(Route route, Dialer dialer, Duration timeout, int most, String token) {
+  Calls(Route route, Dialer dialer, Duration timeout, int maxCalls, String token) {
     this.route = route;
     this.dialer = dialer;
     this.timeout = timeout;
-    this.most = most;
-    this.places = new Semaphore(most);
+    this.maxCalls = maxCalls;
+    this.permits = new Semaphore(maxCalls);
     this.token = token;
-    this.clock = new ScheduledThreadPoolExecutor(1, work -> new OwnThread(work, "clock"));
-    clock.setRemoveOnCancelPolicy(true);
+    this.timer = new ScheduledThreadPoolExecutor(1, work -> new ClientThread(work, "timer"));
+    timer.setRemoveOnCancelPolicy(true);
     sender.start();
   }
 
   // ------------------------------------------------------------------------------------------- making calls
 
-  /** A call that is answered at once. */
+  /** Makes a call that the controller answers at once. */
   <A> CompletableFuture<A> make(String name, Codec.Encoder encoder, Codec.Decoder<A> decoder) {
     return begin(name, 0, (codec, left) -> encoder.encode(codec), decoder);
   }
 
-  /** A call for which the controller waits until something happens, at most so long. */
+  /** Makes a call for which the controller waits up to `wait` for an event. */
   <A> CompletableFuture<A> make(String name, Duration wait, Call.Encoder encoder, Codec.Decoder<A> decoder) {
-    if (wait == null || wait.isNegative() || wait.compareTo(Duration.ofNanos(LONGEST_WAIT)) > 0) {
-      String sentence = "the time to wait must be a duration, not negative and not above a hundred years, and not ";
+    if (wait == null || wait.isNegative() || wait.compareTo(Duration.ofNanos(MAX_WAIT_NANOS)) > 0) {
+      String sentence = "the time to wait must be a duration from 0 to 100 years, not ";
       return CompletableFuture.failedFuture(new WrongArgument(sentence + wait));
     }
     return begin(name, wait.toNanos(), encoder, decoder);
@@ -81,12 +81,12 @@ final class Calls implements Connection.Owner, AutoCloseable {
     } catch (WrongArgument error) {
       return CompletableFuture.failedFuture(error);
     }
-    if (!places.tryAcquire()) {
-      return CompletableFuture.failedFuture(new TooManyCalls(most));
+    if (!permits.tryAcquire()) {
+      return CompletableFuture.failedFuture(new TooManyCalls(maxCalls));
     }
-    underWay.add(call);
+    pending.add(call);
     Future<?> end = expireAfter(call, wait + timeout.toNanos());
-    call.future.whenComplete((answer, error) -> over(call, end));
+    call.future.whenComplete((answer, error) -> completed(call, end));
     toSend.add(call);
     if (closed) {
       call.fail(new ClientClosed());
@@ -98,11 +98,11 @@ final class Calls implements Connection.Owner, AutoCloseable {
     return sequence.updateAndGet(latest -> latest % Integer.MAX_VALUE + 1);
   }
 
-  /** Whatever ended it: an answer, its time, its caller. */
-  private void over(Call<?> call, Future<?> end) {
+  /** Cleans up after a call, whether an answer, the timeout or the caller ended it. */
+  private void completed(Call<?> call, Future<?> end) {
     end.cancel(false);
-    underWay.remove(call);
-    places.release();
+    pending.remove(call);
+    permits.release();
     if (call.connection() != null) {
       call.connection().forget(call);
     }
@@ -110,20 +110,20 @@ final class Calls implements Connection.Owner, AutoCloseable {
 
   private Future<?> expireAfter(Call<?> call, long nanos) {
     try {
-      return clock.schedule(() -> expire(call, nanos), nanos, TimeUnit.NANOSECONDS);
+      return timer.schedule(() -> expire(call, nanos), nanos, TimeUnit.NANOSECONDS);
     } catch (RejectedExecutionException closedMeanwhile) {
       return CompletableFuture.completedFuture(null);
     }
   }
 
   private void expire(Call<?> call, long nanos) {
-    // What was not sent yet may be waiting behind something that cannot be written.
+    // A call that is not sent yet may be queued behind one that the current connection cannot write.
     Connection connection = call.connection() != null ? call.connection() : current.get();
     String where = connection == null ? route.toString() : connection.address.toString();
     call.fail(new NoAnswerInTime(where, nanos / 1e9));
-    if (connection != null && !connection.wasHeardSince(call.sentAt())) {
-      // It may be dead without a sign: whoever waits on it is better off elsewhere.
-      connection.end(new Failure("nothing came within the time", false, null));
+    if (connection != null && !connection.receivedSince(call.sentAt())) {
+      // The connection may be dead without an error: its other calls do better on another connection.
+      connection.end(new Failure("no answer within the timeout", false, null));
     }
   }
 
@@ -134,7 +134,7 @@ final class Calls implements Connection.Owner, AutoCloseable {
       try {
         send(toSend.take());
       } catch (InterruptedException end) {
-        // By who closes.
+        // close() interrupts this thread; the loop condition ends it.
       }
     }
   }
@@ -146,14 +146,14 @@ final class Calls implements Connection.Owner, AutoCloseable {
     try {
       Connection connection = connected();
       if (!connection.send(call)) {
-        note(connection);
-        again(call, route.broken(null));
+        noteFailure(connection);
+        retry(call, route.broken(null));
       }
     } catch (RuntimeException failure) {
-      // Who waits behind it would wait as long, for the same end.
-      List<Call<?>> behind = new ArrayList<>(List.of(call));
-      toSend.drainTo(behind);
-      behind.forEach(one -> one.fail(failure));
+      // Queued calls would wait as long for the same failure.
+      List<Call<?>> queued = new ArrayList<>(List.of(call));
+      toSend.drainTo(queued);
+      queued.forEach(one -> one.fail(failure));
     }
   }
 
@@ -164,61 +164,62 @@ final class Calls implements Connection.Owner, AutoCloseable {
       if (failure == null) {
         return connection;
       }
-      note(connection);
+      noteFailure(connection);
     }
-    Duration patience = timeout.dividedBy(route.size());
+    Duration attemptTimeout = timeout.dividedBy(route.size());
     for (int tries = 0; tries < route.size(); tries++) {
       Address address = route.current();
       try {
-        return connect(address, patience);
+        return connect(address, attemptTimeout);
       } catch (IOException error) {
-        route.leave(address, Failure.connecting(error));
+        route.advance(address, Failure.connecting(error));
       } catch (ControllerUnreachable brokenAtLogin) {
-        // Why is noted already.
+        // Connection.Owner.ended has recorded the failure.
       }
     }
     throw closed ? new ClientClosed() : route.unreachable(null);
   }
 
-  /** Why it has ended: that may have been just now, and nobody have said so yet. */
-  private void note(Connection connection) {
+  /** Records the failure of a connection that may have ended before its owner was notified. */
+  private void noteFailure(Connection connection) {
     Failure failure = connection.failure();
     if (failure != null && failure != Failure.CLOSED_HERE) {
-      route.leave(connection.address, failure);
+      route.advance(connection.address, failure);
     }
   }
 
-  private Connection connect(Address address, Duration patience) throws IOException, InterruptedException {
-    route.forgive(address);
-    Connection connection = dialer.dial(address, patience, this);
+  private Connection connect(Address address, Duration attemptTimeout) throws IOException, InterruptedException {
+    route.clearFailure(address);
+    Connection connection = dialer.dial(address, attemptTimeout, this);
     connections.add(connection);
     if (closed) {
       connection.end(Failure.CLOSED_HERE);
       throw new ClientClosed();
     }
     if (token != null) {
-      logIn(connection, token, patience);
+      logIn(connection, token, attemptTimeout);
     }
     current.set(connection);
     return connection;
   }
 
-  /** Where it fails the connection is closed: nothing else may be asked by somebody who is not who they should be. */
-  private void logIn(Connection connection, String token, Duration patience) throws IOException, InterruptedException {
+  /** Logs in. Closes the connection on failure, so that no call runs without the identity that the token gives. */
+  private void logIn(Connection connection, String token, Duration timeout)
+      throws IOException, InterruptedException {
     Call<Void> login = new Call<>("login", nextSequence(), 0, (c, left) -> c.send_login(token), Codec::loggedIn);
     boolean loggedIn = false;
     try {
       connection.send(login);
-      login.future.get(patience.toNanos(), TimeUnit.NANOSECONDS);
+      login.future.get(timeout.toNanos(), TimeUnit.NANOSECONDS);
       loggedIn = true;
     } catch (TimeoutException late) {
-      throw new IOException("no answer to the login within " + patience.toMillis() + " ms", late);
+      throw new IOException("no answer to the login within " + timeout.toMillis() + " ms", late);
     } catch (ExecutionException failed) {
       if (failed.getCause() instanceof BlastException failure) {
         throw failure;
       }
-      String sentence = "the controller at " + connection.address + " does not take the token: ";
-      throw new BadCredentials(sentence + Sentences.of(failed), failed.getCause());
+      String sentence = "the controller at " + connection.address + " refuses the token: ";
+      throw new BadCredentials(sentence + ErrorMessages.of(failed), failed.getCause());
     } finally {
       if (!loggedIn) {
         connection.end(Failure.CLOSED_HERE);
@@ -226,29 +227,29 @@ final class Calls implements Connection.Owner, AutoCloseable {
     }
   }
 
-  /** From now on every new connection begins with this login; null: with none. */
+  /** Sets the token with which new connections log in; null for none. */
   void token(String token) {
     this.token = token;
   }
 
-  // -------------------------------------------------------------------------------- what did not come to an end
+  // ------------------------------------------------------------------------------------------ unanswered calls
 
   @Override
   public void ended(Connection connection, Failure failure, List<Call<?>> unanswered) {
     connections.remove(connection);
     if (failure != Failure.CLOSED_HERE) {
-      route.leave(connection.address, failure);
+      route.advance(connection.address, failure);
     }
-    // Only now: the sender then goes where the route leads.
+    // After the route has advanced: the sender thread reconnects as soon as this is null.
     current.compareAndSet(connection, null);
     for (Call<?> call : unanswered) {
       Throwable cause = failure.cause();
-      ControllerUnreachable lost =
+      ControllerUnreachable error =
           closed ? new ClientClosed() : failure.tls() ? route.unreachable(cause) : route.broken(cause);
-      if (!closed && call.isSafeToRepeat()) {
-        again(call, lost);
+      if (!closed && call.isIdempotent()) {
+        retry(call, error);
       } else {
-        call.fail(lost);
+        call.fail(error);
       }
     }
   }
@@ -260,17 +261,17 @@ final class Calls implements Connection.Owner, AutoCloseable {
       return;
     }
     if (current.get() == connection) {
-      route.leave(connection.address, new Failure("it stands by", false, answer));
+      route.advance(connection.address, new Failure("a standby", false, answer));
       route.prefer(answer.address);
       current.compareAndSet(connection, null);
       connection.retire();
     }
-    // It was refused and not carried out: it may be asked elsewhere, whatever it is.
-    again(call, route.unreachable(answer));
+    // The standby did not execute the call, so that even one that is not idempotent may be repeated.
+    retry(call, route.unreachable(answer));
   }
 
-  private void again(Call<?> call, ControllerUnreachable otherwise) {
-    if (call.mayTryAgain(route.size())) {
+  private void retry(Call<?> call, ControllerUnreachable otherwise) {
+    if (call.countAttempt(route.size())) {
       toSend.add(call);
     } else {
       call.fail(otherwise);
@@ -282,19 +283,19 @@ final class Calls implements Connection.Owner, AutoCloseable {
   @Override
   public void close() {
     closed = true;
-    clock.shutdownNow();
-    underWay.forEach(call -> call.fail(new ClientClosed()));
+    timer.shutdownNow();
+    pending.forEach(call -> call.fail(new ClientClosed()));
     dialer.stop();
     sender.interrupt();
     List<Connection> open = List.copyOf(connections);
     open.forEach(connection -> connection.end(Failure.CLOSED_HERE));
-    if (OwnThread.isCurrent()) {
+    if (ClientThread.isCurrent()) {
       return;
     }
     try {
-      sender.join(MILLISECONDS_TO_END);
+      sender.join(CLOSE_MILLIS);
       for (Connection connection : open) {
-        connection.join(MILLISECONDS_TO_END);
+        connection.join(CLOSE_MILLIS);
       }
     } catch (InterruptedException interrupted) {
       Thread.currentThread().interrupt();

@@ -5,9 +5,9 @@ import java.util.List;
 import java.util.stream.Stream;
 import javax.net.ssl.SSLContext;
 
-/** What a client is to be like; see {@link BlastClient#builder()}. What is not said stays as it says here. */
+/** A builder of clients; see {@link BlastClient#builder()}. */
 public final class ClientBuilder {
-  private static final Duration LONGEST_TIMEOUT = Duration.ofDays(36_500);
+  private static final Duration MAX_TIMEOUT = Duration.ofDays(36_500);
 
   private List<Address> addresses = List.of(Address.parse("127.0.0.1"));
   private Duration timeout = Duration.ofSeconds(10);
@@ -19,68 +19,69 @@ public final class ClientBuilder {
   ClientBuilder() {}
 
   /**
-   * Where the controller is, or the several controllers of which one decides. The first is tried first; where it
-   * does not answer or only stands by, the next. Default: this machine, port 9090.
+   * Sets the addresses of the controller and its standbys. The client tries the first one first, and the next one if
+   * that does not answer or is a standby. Default: 127.0.0.1:9090.
    *
    * @param addresses each HOST, HOST:PORT or [IPv6]:PORT
    * @return this
-   * @throws WrongArgument for an address that is none
+   * @throws WrongArgument if there is no address, or an invalid one
    */
   public ClientBuilder addresses(String... addresses) {
     if (addresses.length == 0) {
-      throw new WrongArgument("a client needs the address of a controller");
+      throw new WrongArgument("no address: pass the address of a controller, for example 127.0.0.1:9090");
     }
     this.addresses = Stream.of(addresses).map(Address::parse).distinct().toList();
     return this;
   }
 
   /**
-   * How long a call may take, connecting included; calls that wait for something add their own. Several addresses share
-   * it when a connection has to be made. Default: 10 seconds.
+   * Sets the timeout of a call, including the connection. A call that waits for an event adds its own timeout. When the
+   * client connects, each address gets an equal share. Default: 10 seconds.
    *
-   * @param timeout more than nothing
+   * @param timeout above zero, at most 100 years
    * @return this
-   * @throws WrongArgument where it is not
+   * @throws WrongArgument if the timeout is out of range
    */
   public ClientBuilder timeout(Duration timeout) {
-    if (timeout.isNegative() || timeout.isZero() || timeout.compareTo(LONGEST_TIMEOUT) > 0) {
-      throw new WrongArgument("the timeout must be more than nothing and at most a hundred years, and not " + timeout);
+    if (timeout.isNegative() || timeout.isZero() || timeout.compareTo(MAX_TIMEOUT) > 0) {
+      throw new WrongArgument("the timeout must be above 0 and at most 100 years, not " + timeout);
     }
     this.timeout = timeout;
     return this;
   }
 
   /**
-   * How many calls may be under way at once; the next ends with {@link TooManyCalls}. Default: 10,000. A controller
-   * lets far fewer wait on one connection: 1,024.
+   * Sets the maximum number of pending calls; further calls fail with {@link TooManyCalls}. Default: 10,000. A
+   * controller lets at most 1,024 calls wait on one connection.
    *
-   * @param most at least 1
+   * @param maxCalls at least 1
    * @return this
-   * @throws WrongArgument where it is not
+   * @throws WrongArgument if it is below 1
    */
-  public ClientBuilder maxCalls(int most) {
-    if (most < 1) {
-      throw new WrongArgument("at least one call must be allowed, and not " + most);
+  public ClientBuilder maxCalls(int maxCalls) {
+    if (maxCalls < 1) {
+      throw new WrongArgument("maxCalls must be at least 1, not " + maxCalls);
     }
-    this.maxCalls = most;
+    this.maxCalls = maxCalls;
     return this;
   }
 
   /**
-   * The controller must have a certificate that can be trusted and is for the host of its address. Default: no TLS.
+   * Enables TLS. The client verifies the controller's certificate and that it is for the host of the address. Default:
+   * no TLS.
    *
-   * @param settings files
+   * @param settings certificates and key
    * @return this
-   * @throws BadCredentials where they cannot be used
+   * @throws BadCredentials if a file is unusable
    */
   public ClientBuilder tls(TlsSettings settings) {
     return sslContext(settings.context());
   }
 
   /**
-   * As {@link #tls}, with a context that was made elsewhere.
+   * Enables TLS as {@link #tls} does, with a context of the caller.
    *
-   * @param context whom to trust and what to present
+   * @param context trusted certificates and own certificate
    * @return this
    */
   public ClientBuilder sslContext(SSLContext context) {
@@ -89,7 +90,7 @@ public final class ClientBuilder {
   }
 
   /**
-   * The name that the controller's certificate must have, where that is not the host of its address.
+   * Sets the host name that the controller's certificate must have. Default: the host of the address.
    *
    * @param name a host name
    * @return this
@@ -100,9 +101,9 @@ public final class ClientBuilder {
   }
 
   /**
-   * Begin each connection with this login. Default: none.
+   * Sets a token with which each connection logs in. Default: none.
    *
-   * @param token the secret that the operator gave
+   * @param token secret that the operator issued
    * @return this
    */
   public ClientBuilder token(String token) {
@@ -111,15 +112,15 @@ public final class ClientBuilder {
   }
 
   /**
-   * A client; it connects when it is first used.
+   * Creates the client, which connects on its first call.
    *
-   * @return a client, to be closed by who uses it
-   * @throws BadCredentials where the token would travel to another machine for everybody to read
+   * @return a client, which the caller closes
+   * @throws BadCredentials if the token would reach another machine unencrypted
    */
   public BlastClient build() {
-    OpenToken guard = new OpenToken(addresses, tls != null);
+    TokenGuard guard = new TokenGuard(addresses, tls != null);
     if (token != null) {
-      guard.refuse();
+      guard.check();
     }
     Calls calls = new Calls(new Route(addresses), new Dialer(tls, serverName), timeout, maxCalls, token);
     return new BlastClient(new BlastAsyncClient(calls, guard));

@@ -1,10 +1,10 @@
 package org.blast.client;
 
-/** The client was closed, before the call or while it was under way. */
+/** A client that was closed before or during the call. */
 public final class ClientClosed extends ControllerUnreachable {
   private static final long serialVersionUID = 1;
 
   ClientClosed() {
-    super("the client is closed: make a new one", null);
+    super("the client is closed: create a new one", null);
   }
 }

@@ -14,71 +14,71 @@ import org.apache.thrift.transport.TTransportException;
 import org.blast.Blast;
 import org.blast.BlastOperator;
 
-/** Thrift's generated client for one message: its `send_` methods encode a call, its `recv_` ones decode the answer. */
+/** Thrift's generated client for one message: `send_` methods encode a call, `recv_` methods decode the answer. */
 final class Codec extends BlastOperator.Client {
-  private static final int FIRST_BUFFER_BYTES = 512;
-  private static final int DEEPEST_NESTING = 64;
+  private static final int INITIAL_BUFFER_BYTES = 512;
+  private static final int MAX_NESTING = 64;
 
   static {
-    // What this client does not know is skipped, and without a limit the stack is the limit.
-    TProtocolUtil.setMaxSkipDepth(DEEPEST_NESTING);
+    // Thrift skips unknown fields recursively: without a limit, nested structs overflow the stack.
+    TProtocolUtil.setMaxSkipDepth(MAX_NESTING);
   }
 
-  /** Writes a call. */
+  /** Encodes a call. */
   @FunctionalInterface
   interface Encoder {
     void encode(Codec codec) throws TException;
   }
 
-  /** Reads an answer. */
+  /** Decodes an answer. */
   @FunctionalInterface
   interface Decoder<A> {
     A decode(Codec codec) throws TException;
   }
 
-  private Codec(TTransport transport, int sequence, long most) {
-    // Each of the things that a container says it has takes at least a byte.
-    super(new TBinaryProtocol(transport, most, most));
-    // Thrift counts before it writes, and compares when it reads.
+  private Codec(TTransport transport, int sequence, long maxLength) {
+    // Every element of a container takes a byte or more, so that the length bounds containers as well as strings.
+    super(new TBinaryProtocol(transport, maxLength, maxLength));
+    // Thrift increments seqid_ before it writes, and compares with it when it reads.
     seqid_ = sequence;
   }
 
-  /** A frame with a call. Throws WrongArgument where it cannot be encoded or is too large. */
+  /** Returns a frame with a call. Throws WrongArgument if the call cannot be encoded or is too large. */
   static byte[] frame(int sequence, Encoder encoder) {
     try {
-      TMemoryBuffer buffer = new TMemoryBuffer(FIRST_BUFFER_BYTES);
+      TMemoryBuffer buffer = new TMemoryBuffer(INITIAL_BUFFER_BYTES);
       buffer.write(new byte[Frames.LENGTH_BYTES]);
       encoder.encode(new Codec(buffer, sequence - 1, Frames.MAX_BYTES));
       int length = buffer.length() - Frames.LENGTH_BYTES;
       if (length > Frames.MAX_BYTES) {
         throw new WrongArgument(
-            length + " bytes do not fit into one call, which holds " + Frames.MAX_BYTES + ": give fewer");
+            length + " bytes do not fit into one call (limit " + Frames.MAX_BYTES + "): pass smaller arguments");
       }
       byte[] frame = Arrays.copyOf(buffer.getArray(), buffer.length());
       ByteBuffer.wrap(frame).putInt(length);
       return frame;
     } catch (TException | NullPointerException error) {
-      throw new WrongArgument("the call cannot be written: " + error.getMessage());
+      throw new WrongArgument("the call cannot be encoded: " + error.getMessage());
     }
   }
 
-  /** What stands before the content of a message. Throws TException where it is none. */
+  /** Returns the header of a message. Throws TException if there is none. */
   static TMessage header(byte[] message) throws TException {
     return reading(message, 0).getInputProtocol().readMessageBegin();
   }
 
-  /** The answer in a message, or the exception that it is. */
+  /** Returns the answer in a message, or throws the exception in it. */
   static <A> A answer(byte[] message, int sequence, Decoder<A> decoder) throws TException {
     return decoder.decode(reading(message, sequence));
   }
 
   private static Codec reading(byte[] message, int sequence) throws TTransportException {
-    TConfiguration limits = new TConfiguration(Frames.MAX_BYTES, Frames.MAX_BYTES, DEEPEST_NESTING);
+    TConfiguration limits = new TConfiguration(Frames.MAX_BYTES, Frames.MAX_BYTES, MAX_NESTING);
     return new Codec(new TMemoryInputTransport(limits, message), sequence, message.length);
   }
 
-  /** `drain` without its argument, which the generated method would always send: it only asks. */
-  void sendAskDrain() throws TException {
+  /** Encodes `drain` without its argument, which queries the state; the generated method always sends the argument. */
+  void sendDrainQuery() throws TException {
     sendBase("drain", new Blast.ping_args());
   }
 

@@ -16,18 +16,18 @@ import org.apache.thrift.protocol.TMessage;
 import org.blast.NotLeader;
 
 /**
- * One connection: calls go out by whoever sends, answers come in by a thread of its own and find their call by its
- * sequence number, for they may come in another order.
+ * A connection to a controller. The caller's thread writes calls; a thread of the connection reads answers, which may
+ * arrive in any order, and matches them to calls by sequence number.
  */
 final class Connection {
   private static final int BUFFER_BYTES = 1 << 16;
 
-  /** Hears of calls that this connection could not bring to an end. */
+  /** A receiver of the calls that this connection cannot complete. */
   interface Owner {
-    /** The connection ended. */
+    /** Handles the end of the connection. */
     void ended(Connection connection, Failure failure, List<Call<?>> unanswered);
 
-    /** The other side is not the controller that decides; the call was not carried out. */
+    /** Handles a call that the other side refused because it is not the leader. */
     void refused(Connection connection, Call<?> call, NotLeader answer);
   }
 
@@ -41,36 +41,31 @@ final class Connection {
   private int latestSent;
   private Failure failure;
   private boolean retired;
-  private volatile boolean heard;
-  private volatile long heardAt = System.nanoTime();
+  private volatile boolean received;
+  private volatile long receivedAt = System.nanoTime();
 
-  /** `wire` is what is closed to end it: under TLS the socket below, for closing TLS may wait for the other side. */
+  /** Starts reading. Ending closes `wire`: with TLS the underlying socket, since closing TLS may wait for the peer. */
   Connection(Address address, Socket socket, Closeable wire, Owner owner) throws IOException {
     this.address = address;
     this.socket = socket;
     this.wire = wire;
     this.out = socket.getOutputStream();
     this.owner = owner;
-    this.receiver = new OwnThread(this::receive, "receiver of " + address);
+    this.receiver = new ClientThread(this::receive, "receiver of " + address);
     receiver.start();
   }
 
-  /** Why it has ended; null as long as it has not. */
+  /** Returns why the connection ended; null while it is open. */
   synchronized Failure failure() {
     return failure;
   }
 
-  /** Whether anything ever came. */
-  boolean wasHeard() {
-    return heard;
+  /** Returns true if a message arrived after `time`, by {@link System#nanoTime}. */
+  boolean receivedSince(long time) {
+    return receivedAt - time > 0;
   }
 
-  /** By {@link System#nanoTime}. */
-  boolean wasHeardSince(long time) {
-    return heardAt - time > 0;
-  }
-
-  /** Sends a call, by one thread only; false where it has already ended and nothing was sent. */
+  /** Sends a call, from one thread only. Returns false if the connection has ended and nothing was sent. */
   boolean send(Call<?> call) {
     synchronized (this) {
       if (failure != null) {
@@ -79,7 +74,7 @@ final class Connection {
       outstanding.put(call.sequence, call);
       latestSent = Math.max(latestSent, call.sequence);
     }
-    call.travelsOn(this);
+    call.sentOn(this);
     if (call.future.isDone()) {
       forget(call);
       return true;
@@ -87,12 +82,12 @@ final class Connection {
     try {
       out.write(call.frame());
     } catch (IOException broken) {
-      end(Failure.of(broken, heard));
+      end(Failure.of(broken, received));
     }
     return true;
   }
 
-  /** Nobody waits for this call any more: its answer will be dropped. */
+  /** Drops the answer to a call that has ended. */
   void forget(Call<?> call) {
     synchronized (this) {
       outstanding.remove(call.sequence);
@@ -100,7 +95,7 @@ final class Connection {
     endIfIdle();
   }
 
-  /** Brings what is outstanding to its end, and then closes. */
+  /** Closes the connection once all outstanding calls have ended. */
   void retire() {
     synchronized (this) {
       retired = true;
@@ -118,7 +113,7 @@ final class Connection {
     }
   }
 
-  /** Closes, and says so to the owner once. */
+  /** Closes the connection and notifies the owner once. */
   void end(Failure reason) {
     List<Call<?>> unanswered;
     synchronized (this) {
@@ -132,7 +127,7 @@ final class Connection {
     try {
       wire.close();
     } catch (IOException ignored) {
-      // It is as closed as it can be.
+      // Nothing else can close it.
     }
     owner.ended(this, reason, unanswered);
   }
@@ -148,25 +143,25 @@ final class Connection {
         deliver(Frames.read(in));
       }
     } catch (IOException broken) {
-      end(Failure.of(broken, heard));
+      end(Failure.of(broken, received));
     } finally {
-      // Not even an error of ours leaves anybody waiting for nothing.
-      end(new Failure("its receiver ended", false, null));
+      // After any error of this thread, outstanding calls must fail and not wait.
+      end(new Failure("the receiving thread ended", false, null));
     }
   }
 
   private void deliver(byte[] message) throws IOException {
     int sequence = sequenceOf(message);
-    heard = true;
-    heardAt = System.nanoTime();
+    received = true;
+    receivedAt = System.nanoTime();
     Call<?> call;
     synchronized (this) {
       call = outstanding.remove(sequence);
       if (call == null && (sequence < 1 || sequence > latestSent)) {
-        throw new ProtocolException("an answer to call " + sequence + ", which was never made");
+        throw new ProtocolException("an answer to call " + sequence + ", which was never sent");
       }
     }
-    // Of a call that nobody waits for any more the answer may come late.
+    // The answer to a dropped call may still arrive.
     if (call != null) {
       try {
         call.answer(message);
@@ -184,7 +179,7 @@ final class Connection {
       TMessage header = Codec.header(message);
       return header.seqid;
     } catch (TException | RuntimeException error) {
-      throw new ProtocolException("a message that is none of Blast's");
+      throw new ProtocolException("a message that is not of the Blast interface");
     }
   }
 }

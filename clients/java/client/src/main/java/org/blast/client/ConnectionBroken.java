@@ -1,6 +1,6 @@
 package org.blast.client;
 
-/** The connection ended under a call that was not repeated: whether it was carried out is unknown. */
+/** A connection that broke during a call that was not repeated. Whether the call was executed is unknown. */
 public final class ConnectionBroken extends ControllerUnreachable {
   private static final long serialVersionUID = 1;
 

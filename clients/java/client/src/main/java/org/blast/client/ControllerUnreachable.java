@@ -1,10 +1,10 @@
 package org.blast.client;
 
 /**
- * No answer from any controller; the message names every address and what was wrong there.
+ * A call without an answer from any controller. The message names every address and its failure.
  *
- * <p>Whether the call was carried out is unknown for {@link ConnectionBroken}, {@link NoAnswerInTime} and {@link
- * ClientClosed}; otherwise it was not.
+ * <p>For {@link ConnectionBroken}, {@link NoAnswerInTime} and {@link ClientClosed} it is unknown whether the call was
+ * executed; otherwise it was not.
  */
 public class ControllerUnreachable extends BlastException {
   private static final long serialVersionUID = 1;

@@ -12,26 +12,22 @@ import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLParameters;
 import javax.net.ssl.SSLSocket;
 
-/** Makes connections, with TLS where there is a context. For one thread; any may stop it. */
+/** Opens connections, with TLS if it has a context. For one thread; any thread may stop it. */
 final class Dialer {
   private final SSLContext tls;
   private final String serverName;
-  private Socket underWay;
+  private Socket connecting;
   private boolean stopped;
 
-  /** `serverName`: what the controller's certificate must be for; null: the host of its address. */
+  /** The controller's certificate must be for `serverName`; null for the host of the address. */
   Dialer(SSLContext tls, String serverName) {
     this.tls = tls;
     this.serverName = serverName;
   }
 
-  boolean usesTls() {
-    return tls != null;
-  }
-
-  /** A connection that is ready for calls. */
-  Connection dial(Address address, Duration patience, Connection.Owner owner) throws IOException {
-    long end = System.nanoTime() + patience.toNanos();
+  /** Opens a connection that is ready for calls. */
+  Connection dial(Address address, Duration timeout, Connection.Owner owner) throws IOException {
+    long end = System.nanoTime() + timeout.toNanos();
     IOException failure = null;
     for (InetAddress host : InetAddress.getAllByName(address.host())) {
       Socket wire = new Socket();
@@ -43,7 +39,7 @@ final class Dialer {
         return new Connection(address, secured(wire, address, end), wire, owner);
       } catch (IOException error) {
         close(wire);
-        failure = error instanceof SocketTimeoutException ? tooLate(patience, error) : error;
+        failure = error instanceof SocketTimeoutException ? timedOut(timeout, error) : error;
       }
     }
     throw failure;
@@ -65,12 +61,12 @@ final class Dialer {
     return socket;
   }
 
-  /** Ends what is under way, and lets nothing begin. */
+  /** Aborts the current attempt and refuses further ones. */
   void stop() {
     Socket wire;
     synchronized (this) {
       stopped = true;
-      wire = underWay;
+      wire = connecting;
     }
     close(wire);
   }
@@ -79,7 +75,7 @@ final class Dialer {
     if (stopped) {
       throw new IOException("closed");
     }
-    underWay = wire;
+    connecting = wire;
   }
 
   private static void close(Closeable wire) {
@@ -88,12 +84,12 @@ final class Dialer {
         wire.close();
       }
     } catch (IOException ignored) {
-      // It is as closed as it can be.
+      // Nothing else can close it.
     }
   }
 
-  private static IOException tooLate(Duration patience, IOException cause) {
-    return new IOException("no connection within " + patience.toMillis() + " ms", cause);
+  private static IOException timedOut(Duration timeout, IOException cause) {
+    return new IOException("no connection within " + timeout.toMillis() + " ms", cause);
   }
 
   private static int left(long end) {

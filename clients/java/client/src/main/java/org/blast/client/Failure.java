@@ -5,33 +5,33 @@ import java.io.IOException;
 import java.net.ProtocolException;
 import javax.net.ssl.SSLException;
 
-/** Why there is no connection, or none any more: in words, and whether it was TLS. */
+/** The reason why a connection failed or ended; `tls` is true if TLS failed. */
 record Failure(String reason, boolean tls, Throwable cause) {
   static final Failure CLOSED_HERE = new Failure("closed", false, null);
 
-  /** Of a connection on which something was, or was not, `heard` before. */
-  static Failure of(IOException error, boolean heard) {
+  /** Returns the failure of an open connection; `received` is true if a message had arrived on it. */
+  static Failure of(IOException error, boolean received) {
     if (error instanceof SSLException) {
       return new Failure(error.getMessage(), true, error);
     }
     if (error instanceof ProtocolException) {
-      String what = "what answers there does not speak Blast's protocol, or wants TLS: it sent ";
-      return new Failure(what + error.getMessage(), false, error);
+      String reason = "the server there does not speak Blast's protocol, or requires TLS: it sent ";
+      return new Failure(reason + error.getMessage(), false, error);
     }
-    String broke =
-        heard
+    String reason =
+        received
             ? "the connection broke"
-            : "the connection broke at once; does the controller want TLS, or a certificate?";
-    return new Failure(broke, false, error);
+            : "the connection broke at once; does the controller require TLS, or a client certificate?";
+    return new Failure(reason, false, error);
   }
 
-  /** Of a connection that could not be made. */
+  /** Returns the failure of an attempt to connect. */
   static Failure connecting(IOException error) {
     if (error instanceof SSLException) {
       return new Failure(error.getMessage(), true, error);
     }
     if (error instanceof java.net.UnknownHostException) {
-      return new Failure("no host has this name", false, error);
+      return new Failure("unknown host name", false, error);
     }
     if (error instanceof EOFException || error.getMessage() == null) {
       return new Failure("the connection broke", false, error);

@@ -4,16 +4,16 @@ import java.io.DataInputStream;
 import java.io.IOException;
 import java.net.ProtocolException;
 
-/** A frame is its length, as four bytes, and a message of so many bytes. */
+/** Frames: the length of a message in four bytes, then the message. */
 final class Frames {
-  /** Of a message; the interface sets it. */
+  /** Maximum length of a message, from the interface. */
   static final int MAX_BYTES = 1 << 20;
 
   static final int LENGTH_BYTES = 4;
 
   private Frames() {}
 
-  /** The next message. Throws EOFException at the end, ProtocolException where no message of ours can follow. */
+  /** Reads the next message. Throws EOFException at the end and ProtocolException for an invalid length. */
   static byte[] read(DataInputStream in) throws IOException {
     int length = in.readInt();
     if (length <= 0 || length > MAX_BYTES) {

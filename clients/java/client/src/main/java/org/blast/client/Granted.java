@@ -16,10 +16,10 @@ import org.blast.UnknownRequest;
 import org.blast.Unsupported;
 
 /**
- * The light of one request, for the length of a {@code try}; see {@link BlastClient#granted}. Not for several threads.
+ * A granted request that a {@code try} block releases at its end; see {@link BlastClient#granted}. Not thread-safe.
  *
- * <p>A {@code try} does not tell {@link #close} whether its block came to its end or failed. So the block says that all
- * was sent, by {@link #finish} as its last word; closed without it, the request is withdrawn.
+ * <p>{@link #close} cannot know whether the block completed or failed. The block therefore calls {@link #finish} last,
+ * after all data is sent; without that call, {@link #close} withdraws the request.
  */
 public final class Granted implements AutoCloseable {
   private final BlastClient client;
@@ -37,18 +37,18 @@ public final class Granted implements AutoCloseable {
       throws Rejected, KeyReused, TimedOut, Ended, Unsupported, Denied, NotLeader {
     try {
       return new Granted(client, request, client.request(request, timeout));
-    } catch (TimedOut | ControllerUnreachable | CallFailed mayBeWaiting) {
+    } catch (TimedOut | ControllerUnreachable | CallFailed mayBePending) {
       try {
-        Waiting.answer(() -> GivingBack.abandon(client.async(), request));
+        BlockingCall.answer(() -> Withdrawals.withdrawIfSubmitted(client.async(), request));
       } catch (BlastException failure) {
-        mayBeWaiting.addSuppressed(failure);
+        mayBePending.addSuppressed(failure);
       }
-      throw mayBeWaiting;
+      throw mayBePending;
     }
   }
 
   /**
-   * Permission to transmit.
+   * Returns the permission to transmit.
    *
    * @return the first grant of the request
    */
@@ -57,41 +57,41 @@ public final class Granted implements AutoCloseable {
   }
 
   /**
-   * Says that all was sent: the light goes back.
+   * Reports that all data is sent, which releases the grant.
    *
-   * @return the request as it is now
-   * @throws Ended where the light had gone before
-   * @throws UnknownRequest where the controller knows no such request, or not any more
-   * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
-   * @throws Denied where the caller is not who may do this
-   * @throws NotLeader where the only address is that of a controller that stands by
+   * @return the current status of the request
+   * @throws Ended if the request had ended before
+   * @throws UnknownRequest if the controller does not know the request, or has forgotten it
+   * @throws Rejected if the call breaks a rule, exceeds the fabric or cannot be served now
+   * @throws Denied if the caller lacks permission
+   * @throws NotLeader if the only address is that of a standby controller
    */
   public RequestStatus finish() throws Ended, UnknownRequest, Rejected, Denied, NotLeader {
     return finish(new TransferReport());
   }
 
   /**
-   * Says that all was sent, and how it went.
+   * Reports that all data is sent, with a result, which releases the grant.
    *
-   * @param report for the operator's statistics
-   * @return the request as it is now
-   * @throws Ended where the light had gone before
-   * @throws UnknownRequest where the controller knows no such request, or not any more
-   * @throws Rejected where it breaks a rule, exceeds the fabric or cannot be had now
-   * @throws Denied where the caller is not who may do this
-   * @throws NotLeader where the only address is that of a controller that stands by
+   * @param report the result, for the operator's statistics
+   * @return the current status of the request
+   * @throws Ended if the request had ended before
+   * @throws UnknownRequest if the controller does not know the request, or has forgotten it
+   * @throws Rejected if the call breaks a rule, exceeds the fabric or cannot be served now
+   * @throws Denied if the caller lacks permission
+   * @throws NotLeader if the only address is that of a standby controller
    */
   public RequestStatus finish(TransferReport report) throws Ended, UnknownRequest, Rejected, Denied, NotLeader {
     RequestStatus status;
     try {
       status = finishOnce(report);
-    } catch (Ended gone) {
+    } catch (Ended ended) {
       over = true;
-      throw gone;
+      throw ended;
     }
     over = isFinal(status.state);
     if (!over) {
-      // What other parts might still get, nobody would use.
+      // Later grants of other parts would stay unused.
       withdraw();
     }
     return status;
@@ -99,24 +99,24 @@ public final class Granted implements AutoCloseable {
 
   private RequestStatus finishOnce(TransferReport report)
       throws Ended, UnknownRequest, Rejected, Denied, NotLeader {
-    String name = GivingBack.nameOf(request);
+    String name = Withdrawals.nameOf(request);
     try {
       return client.finish(name, grant.part, report);
     } catch (ConnectionBroken repeatable) {
-      // To finish twice is the same as once.
+      // A second finish has no effect.
       return client.finish(name, grant.part, report);
     }
   }
 
-  /** Gives up: the request is withdrawn, within three seconds, or a {@link BlastException} says why it is not. */
+  /** Withdraws the request. Throws {@link BlastException} if that does not succeed within three seconds. */
   public void withdraw() {
     over = true;
-    Waiting.answer(() -> GivingBack.giveUp(client.async(), request));
+    BlockingCall.answer(() -> Withdrawals.withdrawGranted(client.async(), request));
   }
 
   /**
-   * Withdraws the request unless it was finished, within three seconds; where that fails a {@link BlastException} says
-   * so, which stands beside the one that ended the block.
+   * Withdraws the request unless it is finished. Throws {@link BlastException} if that does not succeed within three
+   * seconds; Java adds it as a suppressed exception to one that ended the block.
    */
   @Override
   public void close() {

@@ -1,6 +1,6 @@
 package org.blast.client;
 
-/** Nothing came within the time that the client gives; whether the controller does what was asked is unknown. */
+/** A call without an answer within its timeout. Whether the controller executes the call is unknown. */
 public final class NoAnswerInTime extends ControllerUnreachable {
   private static final long serialVersionUID = 1;
 
@@ -8,8 +8,8 @@ public final class NoAnswerInTime extends ControllerUnreachable {
     super(
         String.format(
             java.util.Locale.ROOT,
-            "nothing came within %.3g s from the controller at %s: whether it does what was asked is unknown, `blast"
-                + " status` tells",
+            "no answer within %.3g s from the controller at %s; it may still execute the call: check with `blast"
+                + " status`",
             seconds,
             where),
         null);

@@ -19,17 +19,17 @@ import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** Certificates and keys in PEM files. All methods throw BadCredentials. */
+/** Readers of certificates and keys in PEM files. All methods throw BadCredentials. */
 final class PemFiles {
   private static final Pattern KEY =
       Pattern.compile("-----BEGIN ([A-Z0-9 ]*)PRIVATE KEY-----([^-]*)-----END \\1PRIVATE KEY-----");
-  private static final Set<PosixFilePermission> OF_OTHERS =
+  private static final Set<PosixFilePermission> OTHERS =
       Set.of(
           PosixFilePermission.OTHERS_READ, PosixFilePermission.OTHERS_WRITE, PosixFilePermission.OTHERS_EXECUTE);
 
   private PemFiles() {}
 
-  /** The certificates in a file: at least one. */
+  /** Reads the certificates in a file, one or more. */
   static List<X509Certificate> certificates(Path file) {
     try {
       CertificateFactory factory = CertificateFactory.getInstance("X.509");
@@ -38,46 +38,47 @@ final class PemFiles {
               .map(X509Certificate.class::cast)
               .toList();
       if (found.isEmpty()) {
-        throw new BadCredentials(file + " has no certificate in it");
+        throw new BadCredentials(file + " contains no certificate: pass a PEM file");
       }
       return found;
     } catch (CertificateException error) {
-      throw new BadCredentials("the certificate " + file + " cannot be used: " + error.getMessage(), error);
+      throw new BadCredentials("the certificate " + file + " is unusable: " + error.getMessage(), error);
     }
   }
 
-  /** The key in a file, of this algorithm (of its certificate). */
+  /** Reads the key in a file; `algorithm` is that of its certificate. */
   static PrivateKey privateKey(Path file, String algorithm) {
-    refuseReadableByOthers(file);
+    checkPermissions(file);
     Matcher found = KEY.matcher(new String(read(file), StandardCharsets.ISO_8859_1));
     if (!found.find()) {
-      throw new BadCredentials(file + " has no private key in it");
+      throw new BadCredentials(file + " contains no private key: pass a PEM file");
     }
     if (found.group(1).startsWith("ENCRYPTED") || found.group(2).contains("ENCRYPTED")) {
       throw new BadCredentials(
-          "the key " + file + " is encrypted: give one that is not, and keep its file to yourself");
+          "the key " + file + " is encrypted: decrypt it with `openssl pkcs8`, and protect the file with chmod 600");
     }
     if (!found.group(1).isEmpty()) {
       throw new BadCredentials(
-          "the key " + file + " is not in the form PKCS#8: convert it with `openssl pkcs8 -topk8 -nodes`");
+          "the key " + file + " is not in PKCS#8 format: convert it with `openssl pkcs8 -topk8 -nodes`");
     }
     try {
       byte[] encoded = Base64.getMimeDecoder().decode(found.group(2));
       return KeyFactory.getInstance(algorithm).generatePrivate(new PKCS8EncodedKeySpec(encoded));
     } catch (GeneralSecurityException | IllegalArgumentException error) {
-      throw new BadCredentials("the key " + file + " cannot be used, or is of another certificate", error);
+      throw new BadCredentials("the key " + file + " is unusable, or does not belong to the certificate: check both "
+          + "files", error);
     }
   }
 
-  private static void refuseReadableByOthers(Path file) {
+  private static void checkPermissions(Path file) {
     try {
       Set<PosixFilePermission> permissions = Files.getPosixFilePermissions(file);
-      if (permissions.stream().anyMatch(OF_OTHERS::contains)) {
+      if (permissions.stream().anyMatch(OTHERS::contains)) {
         throw new BadCredentials(
-            file + " holds a secret, and every user of this machine may use it: chmod o= " + file);
+            file + " contains a secret, but every user of this machine can access it: run chmod o= " + file);
       }
     } catch (UnsupportedOperationException noSuchPermissions) {
-      // On such a file system nothing can be said.
+      // The file system has no permissions to check.
     } catch (IOException error) {
       throw unreadable(file, error);
     }

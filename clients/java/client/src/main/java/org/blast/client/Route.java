@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 
-/** Where to look for the controller: addresses in a circle, and why those were left that were left. Thread-safe. */
+/** The controller's addresses, tried in a circle, with the last failure of each. Thread-safe. */
 final class Route {
   private final List<Address> addresses;
   private final Map<Address, Failure> failures = new LinkedHashMap<>();
@@ -19,47 +19,47 @@ final class Route {
     return addresses.size();
   }
 
-  /** Where to try. */
+  /** Returns the address to try. */
   synchronized Address current() {
     return addresses.get(current);
   }
 
-  /** It did not work there: try the next, unless somebody has already moved on. */
-  synchronized void leave(Address address, Failure failure) {
+  /** Notes a failure at an address and moves to the next one, unless another thread has done so. */
+  synchronized void advance(Address address, Failure failure) {
     failures.put(address, failure);
     if (address.equals(current())) {
       current = (current + 1) % addresses.size();
     }
   }
 
-  /** Try there next, where it is one of ours: whom to trust is not for an answer to say. */
+  /** Makes the leader's address the next to try. Ignores unknown addresses: a controller must not redirect clients. */
   synchronized void prefer(String leader) {
     try {
       int index = addresses.indexOf(Address.parse(leader));
       current = index < 0 ? current : index;
     } catch (WrongArgument unusable) {
-      // Then they are tried in order.
+      // The addresses are tried in order.
     }
   }
 
-  /** It is tried anew: what was wrong there counts no more. */
-  synchronized void forgive(Address address) {
+  /** Forgets the failure of an address that is tried again. */
+  synchronized void clearFailure(Address address) {
     failures.remove(address);
   }
 
-  /** What is wrong, where the call was not carried out. */
+  /** Returns the exception for a call that was not executed. */
   synchronized ControllerUnreachable unreachable(Throwable cause) {
     boolean tls = !failures.isEmpty() && failures.values().stream().allMatch(Failure::tls);
     return tls
         ? new TlsFailed(
-            "no TLS with the controller at "
+            "TLS failed with the controller at "
                 + reasons()
-                + ": check the CA, the certificate and the server's name, and that it speaks TLS",
+                + ": check the CA, the certificate and the server name, and that the controller uses TLS",
             cause)
         : new ControllerUnreachable(sentence(), cause);
   }
 
-  /** What is wrong, where it may have been. */
+  /** Returns the exception for a call that may have been executed. */
   synchronized ConnectionBroken broken(Throwable cause) {
     return new ConnectionBroken(sentence(), cause);
   }
@@ -67,7 +67,7 @@ final class Route {
   private String sentence() {
     return "no answer from a controller at "
         + reasons()
-        + ": start one with `blast controller run`, or name another address";
+        + ": start one with `blast controller run`, or pass another address";
   }
 
   private String reasons() {

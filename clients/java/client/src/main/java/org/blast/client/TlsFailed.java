@@ -1,6 +1,6 @@
 package org.blast.client;
 
-/** The two sides did not trust or understand each other; the message says what to look at. */
+/** A TLS handshake that failed. The message lists the settings to check. */
 public final class TlsFailed extends ControllerUnreachable {
   private static final long serialVersionUID = 1;
 

@@ -14,40 +14,40 @@ import javax.net.ssl.TrustManager;
 import javax.net.ssl.TrustManagerFactory;
 
 /**
- * Files (PEM) for TLS.
+ * PEM files for TLS.
  *
- * @param ca whose certificates the controller may have; null: whoever this Java trusts
- * @param cert this client's own certificate, where the controller wants one, with those between it and its CA; or null
- * @param key the key of {@code cert} (PKCS#8, not encrypted, not to be read by every user); null with it
+ * @param ca CA certificates that the client trusts; null for the default trust store of Java
+ * @param cert certificate of this client with its intermediate certificates; null if the controller requires none
+ * @param key private key of {@code cert} (PKCS#8, not encrypted, not readable by all users); null without {@code cert}
  */
 public record TlsSettings(Path ca, Path cert, Path key) {
   private static final char[] NO_PASSWORD = {};
 
   /**
-   * Settings without a certificate of one's own.
+   * Returns settings without a client certificate.
    *
-   * @param ca whose certificates the controller may have; null: whoever this Java trusts
-   * @return settings
+   * @param ca CA certificates that the client trusts; null for the default trust store of Java
+   * @return the settings
    */
   public static TlsSettings trusting(Path ca) {
     return new TlsSettings(ca, null, null);
   }
 
   /**
-   * These settings, and a certificate of one's own.
+   * Returns these settings with a client certificate.
    *
-   * @param cert the certificate, with those between it and its CA
-   * @param key its key
-   * @return other settings
+   * @param cert certificate of this client with its intermediate certificates
+   * @param key private key of {@code cert}
+   * @return new settings
    */
   public TlsSettings presenting(Path cert, Path key) {
     return new TlsSettings(ca, cert, key);
   }
 
-  /** The context of a client. Throws BadCredentials. */
+  /** Returns the TLS context of a client. Throws BadCredentials if a file is unusable. */
   SSLContext context() {
     if ((cert == null) != (key == null)) {
-      throw new BadCredentials("a certificate and its key belong together: give both");
+      throw new BadCredentials("the certificate or its key is missing: pass both");
     }
     try {
       SSLContext context = SSLContext.getInstance("TLS");
@@ -55,7 +55,7 @@ public record TlsSettings(Path ca, Path cert, Path key) {
       return context;
     } catch (GeneralSecurityException | IOException error) {
       throw new BadCredentials(
-          "the certificate " + cert + " and the key " + key + " cannot be used: " + error.getMessage(), error);
+          "the certificate " + cert + " and the key " + key + " are unusable: " + error.getMessage(), error);
     }
   }
 

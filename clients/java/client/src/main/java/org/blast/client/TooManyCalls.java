@@ -1,10 +1,10 @@
 package org.blast.client;
 
-/** As many calls as may are under way: nothing was asked of the controller, and later there may be room. */
+/** A call beyond the limit of concurrent calls, which was not sent. A later call may succeed. */
 public final class TooManyCalls extends BlastException {
   private static final long serialVersionUID = 1;
 
-  TooManyCalls(int most) {
-    super(most + " calls of this client are under way, and that is the most: wait for some of them to end");
+  TooManyCalls(int maxCalls) {
+    super("the client already has " + maxCalls + " pending calls, its limit: wait for some to end, or raise maxCalls");
   }
 }

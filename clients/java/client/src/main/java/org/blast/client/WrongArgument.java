@@ -1,6 +1,6 @@
 package org.blast.client;
 
-/** What the caller gave cannot be sent: the caller's mistake, and nothing was asked of the controller. */
+/** An argument that cannot be sent. The client did not contact the controller. */
 public final class WrongArgument extends BlastException {
   private static final long serialVersionUID = 1;
 

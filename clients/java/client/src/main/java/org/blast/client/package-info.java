@@ -1,5 +1,5 @@
 /**
- * A client of Blast's controller: {@link org.blast.client.BlastClient}, made by its builder. What travels, and what the
- * controller answers with, is in {@link org.blast}, written by Thrift from the interface's description.
+ * A client of Blast's controller: {@link org.blast.client.BlastClient}, created by its builder. Thrift generates the
+ * structs and exceptions of the interface in {@link org.blast}.
  */
 package org.blast.client;

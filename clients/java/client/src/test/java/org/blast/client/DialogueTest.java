@@ -1,6 +1,6 @@
 package org.blast.client;
 
-import static org.blast.client.RealController.wanted;
+import static org.blast.client.RealController.request;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -33,10 +33,10 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInfo;
 import org.junit.jupiter.api.Timeout;
 
-/** Every method, with the real server. */
+/** Tests of every method with the real server. */
 @Timeout(60)
 class DialogueTest {
-  private static final Duration PATIENCE = Duration.ofSeconds(30);
+  private static final Duration TIMEOUT = Duration.ofSeconds(30);
   private static final Duration SOON = Duration.ofMillis(50);
   private BlastClient client;
   private String key;
@@ -53,7 +53,7 @@ class DialogueTest {
       try {
         client.withdraw(status.key);
       } catch (Ended over) {
-        // As it should be.
+        // The request has ended already.
       }
     }
     client.close();
@@ -63,9 +63,9 @@ class DialogueTest {
   void theWholeLifeOfARequest() throws TException {
     client.ping();
     assertEquals(1, client.version().protocol);
-    assertEquals(key, client.submit(wanted(key)).key);
-    assertEquals(key, client.submit(wanted(key)).key);
-    Event granted = client.awaitEvent(key, 0, PATIENCE);
+    assertEquals(key, client.submit(request(key)).key);
+    assertEquals(key, client.submit(request(key)).key);
+    Event granted = client.awaitEvent(key, 0, TIMEOUT);
     assertEquals(EventKind.GRANTED, granted.kind);
     assertTrue(granted.grant.groupAddress.startsWith("239."));
     assertEquals(List.of("r2h1", "r3h1"), granted.grant.receivers);
@@ -73,7 +73,7 @@ class DialogueTest {
     assertEquals(PartState.DONE, client.finish(key, 0, null).state);
     assertEquals(PartState.DONE, client.status(key).state);
     long latest = client.status(key).latestSequence;
-    assertThrows(Ended.class, () -> client.awaitEvent(key, latest, PATIENCE));
+    assertThrows(Ended.class, () -> client.awaitEvent(key, latest, TIMEOUT));
     assertThrows(Ended.class, () -> client.withdraw(key));
   }
 
@@ -86,15 +86,15 @@ class DialogueTest {
     MulticastRequest unknownHost = new MulticastRequest(key, "r1h1", List.of("no-such-host"), 1);
     Rejected rejected = assertThrows(Rejected.class, () -> client.submit(unknownHost));
     assertEquals("unknown_host", rejected.code);
-    assertEquals(rejected.message, Sentences.of(rejected));
-    assertEquals(DialogueTest.class.getName(), firstOfOurs(rejected), "the trace tells who has asked");
+    assertEquals(rejected.message, ErrorMessages.of(rejected));
+    assertEquals(DialogueTest.class.getName(), firstTestClass(rejected), "the trace names the caller");
     assertThrows(UnknownRequest.class, () -> client.status("no-such-request"));
-    client.submit(wanted(key));
-    assertThrows(KeyReused.class, () -> client.submit(wanted(key).setBytes(7)));
-    assertThrows(Unsupported.class, () -> client.submit(wanted(key + "-2").setTenant("somebody")));
+    client.submit(request(key));
+    assertThrows(KeyReused.class, () -> client.submit(request(key).setBytes(7)));
+    assertThrows(Unsupported.class, () -> client.submit(request(key + "-2").setTenant("other")));
   }
 
-  private static String firstOfOurs(Throwable error) {
+  private static String firstTestClass(Throwable error) {
     return List.of(error.getStackTrace()).stream()
         .map(StackTraceElement::getClassName)
         .filter(name -> name.endsWith("Test"))
@@ -104,18 +104,18 @@ class DialogueTest {
 
   @Test
   void nothingYetIsSaid() throws TException {
-    client.submit(wanted(key + "-lit", 1));
-    client.submit(wanted(key, 1));
-    TimedOut notYet = assertThrows(TimedOut.class, () -> client.awaitEvent(key, 0, SOON));
-    assertEquals(Sentences.of(notYet), notYet.getMessage());
-    assertTrue(Sentences.of(notYet).startsWith("not yet: "));
+    client.submit(request(key + "-lit", 1));
+    client.submit(request(key, 1));
+    TimedOut timedOut = assertThrows(TimedOut.class, () -> client.awaitEvent(key, 0, SOON));
+    assertEquals(ErrorMessages.of(timedOut), timedOut.getMessage());
+    assertTrue(ErrorMessages.of(timedOut).startsWith("not yet: "));
     assertThrows(TimedOut.class, () -> client.awaitEvent(key, 0, Duration.ZERO));
   }
 
   @Test
   void listsAreReadInPages() throws TException {
-    client.submit(wanted(key + "-1"));
-    client.submit(wanted(key + "-2"));
+    client.submit(request(key + "-1"));
+    client.submit(request(key + "-2"));
     RequestFilter active =
         new RequestFilter().setStates(List.of(PartState.ACTIVE, PartState.PENDING, PartState.CONFIGURING));
     RequestPage first = client.listRequests(active, 1, null);
@@ -142,9 +142,9 @@ class DialogueTest {
 
   @Test
   void lightThatWasUsedIsFinished() throws TException {
-    try (Granted light = client.granted(wanted(key), PATIENCE)) {
-      assertEquals(key, light.grant().key);
-      light.finish();
+    try (Granted granted = client.granted(request(key), TIMEOUT)) {
+      assertEquals(key, granted.grant().key);
+      granted.finish();
     }
     assertEquals(PartState.DONE, client.status(key).state);
   }
@@ -154,8 +154,8 @@ class DialogueTest {
     assertThrows(
         ArithmeticException.class,
         () -> {
-          try (Granted light = client.granted(wanted(key), PATIENCE)) {
-            throw new ArithmeticException(light.grant().key);
+          try (Granted granted = client.granted(request(key), TIMEOUT)) {
+            throw new ArithmeticException(granted.grant().key);
           }
         });
     assertEquals(PartState.WITHDRAWN, client.status(key).state);
@@ -163,43 +163,43 @@ class DialogueTest {
 
   @Test
   void lightThatNeverCameIsNotWaitedForAnyMore() throws TException {
-    client.submit(wanted(key + "-lit", 1));
-    assertThrows(TimedOut.class, () -> client.granted(wanted(key, 1), SOON));
+    client.submit(request(key + "-lit", 1));
+    assertThrows(TimedOut.class, () -> client.granted(request(key, 1), SOON));
     assertEquals(PartState.WITHDRAWN, client.status(key).state);
   }
 
   @Test
   void aRequestThatIsCancelledIsWithdrawn() throws Exception {
-    client.submit(wanted(key + "-lit", 1));
-    var grant = client.async().request(wanted(key, 1), PATIENCE);
+    client.submit(request(key + "-lit", 1));
+    var grant = client.async().request(request(key, 1), TIMEOUT);
     client.ping();
     long before = System.nanoTime();
     grant.cancel(false);
     while (client.status(key).state != PartState.WITHDRAWN) {
-      assertTrue(System.nanoTime() - before < PATIENCE.toNanos());
+      assertTrue(System.nanoTime() - before < TIMEOUT.toNanos());
     }
   }
 
   @Test
   void anInterruptedThreadGivesUp() throws Exception {
-    client.submit(wanted(key + "-lit", 1));
-    client.submit(wanted(key, 1));
+    client.submit(request(key + "-lit", 1));
+    client.submit(request(key, 1));
     Thread.currentThread().interrupt();
-    assertThrows(CallInterrupted.class, () -> client.awaitEvent(key, 0, PATIENCE));
+    assertThrows(CallInterrupted.class, () -> client.awaitEvent(key, 0, TIMEOUT));
     assertTrue(Thread.interrupted());
     client.ping();
   }
 
   @Test
   void whatWasInterruptedIsWithdrawnBeforeTheClientCloses() throws Exception {
-    client.submit(wanted(key + "-lit", 1));
+    client.submit(request(key + "-lit", 1));
     BlastClient other = RealController.shared().client();
     other.ping();
     Thread.currentThread().interrupt();
-    assertThrows(CallInterrupted.class, () -> other.request(wanted(key, 1), PATIENCE));
+    assertThrows(CallInterrupted.class, () -> other.request(request(key, 1), TIMEOUT));
     other.close();
     assertTrue(Thread.interrupted());
-    // Where it was interrupted before the request was sent, there is none.
+    // If the interrupt came before the request was sent, the request does not exist.
     try {
       assertEquals(PartState.WITHDRAWN, client.status(key).state);
     } catch (UnknownRequest never) {
@@ -216,7 +216,7 @@ class DialogueTest {
     assertThrows(WrongArgument.class, () -> client.status(null));
     assertThrows(WrongArgument.class, () -> client.submit(null));
     assertThrows(WrongArgument.class, () -> client.submit(new MulticastRequest()));
-    assertThrows(WrongArgument.class, () -> client.request(null, PATIENCE));
+    assertThrows(WrongArgument.class, () -> client.request(null, TIMEOUT));
     assertThrows(WrongArgument.class, () -> client.login(null));
     assertThrows(WrongArgument.class, () -> client.awaitEvent(key, 0, Duration.ofSeconds(-1)));
     assertThrows(WrongArgument.class, () -> client.awaitEvent(key, 0, Duration.ofSeconds(Long.MAX_VALUE)));
@@ -225,12 +225,12 @@ class DialogueTest {
 
   @Test
   void fiveHundredWaitInFewThreads() throws Exception {
-    client.submit(wanted(key + "-lit", 1));
-    client.submit(wanted(key, 1));
+    client.submit(request(key + "-lit", 1));
+    client.submit(request(key, 1));
     int before = Thread.getAllStackTraces().size();
     List<CompletableFuture<Event>> waiting =
         IntStream.range(0, 500)
-            .mapToObj(number -> client.async().awaitEvent(key, 0, PATIENCE))
+            .mapToObj(number -> client.async().awaitEvent(key, 0, TIMEOUT))
             .toList();
     client.ping();
     assertTrue(Thread.getAllStackTraces().size() < before + 20);

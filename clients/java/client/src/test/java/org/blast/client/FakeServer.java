@@ -21,9 +21,9 @@ import org.apache.thrift.transport.TMemoryBuffer;
 import org.apache.thrift.transport.TMemoryInputTransport;
 import org.blast.Blast;
 
-/** A server on the loopback that does wrong what a test wants it to do wrong. */
+/** A server on the loopback interface that fails as a test requires. */
 final class FakeServer implements AutoCloseable {
-  /** What it does with a connection, which is closed afterwards. */
+  /** Serves a connection, which is closed afterwards. */
   @FunctionalInterface
   interface Behavior {
     void serve(Peer peer) throws Exception;
@@ -40,10 +40,10 @@ final class FakeServer implements AutoCloseable {
     daemon(this::accept);
   }
 
-  /** An address at which nobody listens. */
-  static String nobody() throws IOException {
-    try (FakeServer gone = new FakeServer(peer -> {})) {
-      return gone.address();
+  /** Returns an address without a server. */
+  static String unusedAddress() throws IOException {
+    try (FakeServer closed = new FakeServer(peer -> {})) {
+      return closed.address();
     }
   }
 
@@ -68,7 +68,7 @@ final class FakeServer implements AutoCloseable {
         daemon(() -> serve(socket));
       }
     } catch (IOException closed) {
-      // By the test.
+      // The test has closed the server.
     }
   }
 
@@ -76,7 +76,7 @@ final class FakeServer implements AutoCloseable {
     try (socket) {
       behavior.serve(new Peer(socket));
     } catch (Exception ended) {
-      // The client has gone, or the test has.
+      // The client or the test has closed the connection.
     }
   }
 
@@ -96,14 +96,14 @@ final class FakeServer implements AutoCloseable {
       out = socket.getOutputStream();
     }
 
-    /** The next call: its name and number. */
+    /** Read the next call: its name and number. */
     TMessage next() throws IOException, TException {
       byte[] body = new byte[in.readInt()];
       in.readFully(body);
       return new TBinaryProtocol(new TMemoryInputTransport(body)).readMessageBegin();
     }
 
-    /** Answer pings as long as there are any. */
+    /** Answer pings until the client disconnects. */
     void answerPings() throws IOException, TException {
       while (true) {
         ping(next());
@@ -126,13 +126,13 @@ final class FakeServer implements AutoCloseable {
       out.write(ByteBuffer.allocate(4 + body.length).putInt(body.length).put(body).array());
     }
 
-    /** Stay until the client goes. */
+    /** Read and ignore data until the client disconnects. */
     void listen() throws IOException {
       in.transferTo(OutputStream.nullOutputStream());
     }
   }
 
-  /** What writes itself: a result, or an exception, which is no struct of the interface. */
+  /** The content of a message: a result, or a Thrift application exception, which is not a struct. */
   @FunctionalInterface
   interface Content {
     void write(TProtocol protocol) throws TException;

@@ -36,7 +36,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Servers that do what they should not, and clients that end in the middle. */
+/** Tests with faulty servers and with clients that close during a call. */
 @Timeout(30)
 class FaultTest {
   private static final Duration LONG = Duration.ofSeconds(20);
@@ -54,7 +54,7 @@ class FaultTest {
     return assertThrows(ExecutionException.class, () -> future.get(20, TimeUnit.SECONDS)).getCause();
   }
 
-  // ----------------------------------------------------------------------------------------- what comes is wrong
+  // ----------------------------------------------------------------------------------------- invalid messages
 
   @ParameterizedTest
   @ValueSource(ints = {0, -1, (1 << 20) + 1, Integer.MAX_VALUE, Integer.MIN_VALUE})
@@ -76,17 +76,17 @@ class FaultTest {
   }
 
   private static void check(FakeServer.Behavior wrong) throws Exception {
-    FakeServer.Behavior thenListens =
+    FakeServer.Behavior thenReads =
         peer -> {
           wrong.serve(peer);
           peer.listen();
         };
-    try (FakeServer server = new FakeServer(thenListens);
+    try (FakeServer server = new FakeServer(thenReads);
         BlastClient client = client(LONG, server.address())) {
       ControllerUnreachable error = assertThrows(ControllerUnreachable.class, client::ping);
       assertTrue(error.getMessage().contains("does not speak Blast's protocol"), error.getMessage());
       assertTrue(error.getMessage().contains(server.address()), error.getMessage());
-      assertEquals(2, server.connections.get(), "it is tried once more, and then no more");
+      assertEquals(2, server.connections.get(), "the client repeats the call once");
     }
   }
 
@@ -100,7 +100,7 @@ class FaultTest {
     try (FakeServer server = new FakeServer(half);
         BlastClient client = client(LONG, server.address())) {
       ConnectionBroken error = assertThrows(ConnectionBroken.class, client::ping);
-      assertTrue(error.getMessage().contains("does the controller want TLS"), error.getMessage());
+      assertTrue(error.getMessage().contains("does the controller require TLS"), error.getMessage());
     }
   }
 
@@ -143,12 +143,12 @@ class FaultTest {
 
   @Test
   void whatTakesDevicesIsAskedFor() throws Exception {
-    List<String> asked = Collections.synchronizedList(new ArrayList<>());
+    List<String> calls = Collections.synchronizedList(new ArrayList<>());
     FakeServer.Behavior willing =
         peer -> {
           while (true) {
             TMessage call = peer.next();
-            asked.add(call.name);
+            calls.add(call.name);
             peer.answer(
                 call,
                 switch (call.name) {
@@ -167,7 +167,7 @@ class FaultTest {
       assertEquals(List.of("port:r1/1: away"), client.verifyFabric().skipped);
       assertEquals("it waits", client.explain("k").message);
       client.resume();
-      assertEquals(List.of("reconcile", "verifyFabric", "explain", "resume"), asked);
+      assertEquals(List.of("reconcile", "verifyFabric", "explain", "resume"), calls);
     }
   }
 
@@ -269,15 +269,15 @@ class FaultTest {
   @Test
   void theFirstThatAnswersServes() throws Exception {
     try (FakeServer server = new FakeServer(FakeServer.Peer::answerPings);
-        BlastClient client = client(LONG, FakeServer.nobody(), server.address())) {
+        BlastClient client = client(LONG, FakeServer.unusedAddress(), server.address())) {
       client.ping();
     }
   }
 
   @Test
   void whereNobodyAnswersAllAreNamed() throws Exception {
-    String one = FakeServer.nobody();
-    String other = FakeServer.nobody();
+    String one = FakeServer.unusedAddress();
+    String other = FakeServer.unusedAddress();
     try (BlastClient client = client(LONG, one, other)) {
       ControllerUnreachable error = assertThrows(ControllerUnreachable.class, () -> client.withdraw("k"));
       String expected = "no answer from a controller at " + one + " (Connection refused), " + other + " (Conn";
@@ -288,7 +288,7 @@ class FaultTest {
   @Test
   void whoStandsByIsLeftForTheOneItNames() throws Exception {
     AtomicInteger asked = new AtomicInteger();
-    FakeServer.Behavior leads =
+    FakeServer.Behavior answerAsLeader =
         peer -> {
           while (true) {
             TMessage call = peer.next();
@@ -296,7 +296,7 @@ class FaultTest {
             peer.answer(call, new Blast.withdraw_result().setSuccess(status("k")));
           }
         };
-    try (FakeServer leader = new FakeServer(leads);
+    try (FakeServer leader = new FakeServer(answerAsLeader);
         FakeServer standby = new FakeServer(peer -> actAsStandby(peer, leader.address()));
         FakeServer other = new FakeServer(FakeServer.Peer::listen);
         BlastClient client = client(LONG, standby.address(), other.address(), leader.address())) {
@@ -322,7 +322,7 @@ class FaultTest {
         BlastClient client = client(LONG, one.address(), other.address());
         BlastClient ofOne = client(LONG, other.address())) {
       ControllerUnreachable error = assertThrows(ControllerUnreachable.class, () -> client.withdraw("k"));
-      assertEquals(2, error.getMessage().split("it stands by", -1).length - 1, error.getMessage());
+      assertEquals(2, error.getMessage().split("a standby", -1).length - 1, error.getMessage());
       NotLeader answer = assertThrows(NotLeader.class, () -> ofOne.withdraw("k"));
       assertEquals("no address: at all", answer.address);
     }
@@ -352,12 +352,12 @@ class FaultTest {
     }
   }
 
-  // ------------------------------------------------------------------------------------------- ends of our side
+  // ------------------------------------------------------------------------------------------- closed clients
 
   @Test
   void aClientThatIsClosedAnswersForAll() throws Exception {
     try (FakeServer server = new FakeServer(FakeServer.Peer::listen)) {
-      int before = ownThreads();
+      int before = clientThreads();
       BlastClient client = client(LONG, server.address());
       CompletableFuture<?> waits = client.async().awaitEvent("k", 0, LONG);
       CompletableFuture<?> waitsToo = client.async().ping();
@@ -365,8 +365,8 @@ class FaultTest {
       assertInstanceOf(ClientClosed.class, failure(waits));
       assertInstanceOf(ClientClosed.class, failure(waitsToo));
       assertThrows(ClientClosed.class, client::ping);
-      while (ownThreads() > before) {
-        // What has nothing left to do still takes a moment to end; without an end, this test runs out of time.
+      while (clientThreads() > before) {
+        // The threads end soon after close(); otherwise the test times out.
         Thread.onSpinWait();
       }
       client.close();
@@ -384,8 +384,8 @@ class FaultTest {
     }
   }
 
-  private static int ownThreads() {
-    return (int) Thread.getAllStackTraces().keySet().stream().filter(OwnThread.class::isInstance).count();
+  private static int clientThreads() {
+    return (int) Thread.getAllStackTraces().keySet().stream().filter(ClientThread.class::isInstance).count();
   }
 
   @Test
@@ -406,7 +406,7 @@ class FaultTest {
         Thread.onSpinWait();
       }
       assertThrows(TooManyCalls.class, client::ping);
-      Thread.sleep(100); // It has to be sent, which nobody tells.
+      Thread.sleep(100); // The call must be sent before it is canceled, and no event reports that.
       forgotten.cancel(true);
       client.ping();
       assertEquals(1, server.connections.get());

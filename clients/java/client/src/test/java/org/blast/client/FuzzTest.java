@@ -23,7 +23,7 @@ import org.blast.RequestStatus;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** Whatever comes, decoding ends soon, with an answer or an exception, and with little memory. */
+/** Fuzz tests of decoding: any message yields an answer or an exception soon, with little memory. */
 @Timeout(60)
 class FuzzTest {
   private static final int TIMES = 5_000;
@@ -60,7 +60,7 @@ class FuzzTest {
 
   @Test
   void listsThatLieAboutTheirLength() throws TException {
-    // A page whose list says that it has two billion entries, which need no bytes each.
+    // A page whose list claims two billion entries of zero bytes each.
     ByteBuffer message = ByteBuffer.allocate(64);
     message.putInt(0x80010002).putInt(1).put((byte) 'x').putInt(1);
     message.put((byte) 12).putShort((short) 0).put((byte) 15).putShort((short) 1).put((byte) 12).putInt(0x7FFFFFFF);
@@ -94,7 +94,7 @@ class FuzzTest {
     }
   }
 
-  /** As a connection does it, for whichever call. */
+  /** Decode a message as a connection does, for several calls. */
   private static void decode(byte[] message) {
     List<Call<?>> calls = new ArrayList<>();
     try {
@@ -118,7 +118,7 @@ class FuzzTest {
   }
 
   private static byte[] page() throws TException {
-    MulticastRequest asked = RealController.wanted("k");
+    MulticastRequest asked = RealController.request("k");
     PartStatus part = new PartStatus(0, PartState.PENDING, asked.receivers).setReason("it waits");
     RequestStatus status =
         new RequestStatus("k", "default", PartState.PENDING, "r1h1", asked.receivers, 1, 2, List.of(part), 3);

@@ -14,7 +14,7 @@ import org.blast.PartState;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/** The programs that the README shows are these, and do what it says. */
+/** Tests that the examples of the README compile and work. */
 @Timeout(60)
 class ReadmeTest {
   private static final Pattern PROGRAM = Pattern.compile("```java\n(.*?)```", Pattern.DOTALL);
@@ -23,7 +23,7 @@ class ReadmeTest {
   void whatIsShownIsWhatIsTested() throws IOException {
     String tested = withoutIndentation(Files.readString(Path.of("src/test/java/example/Multicast.java")));
     List<MatchResult> shown = PROGRAM.matcher(Files.readString(Path.of("../README.md"))).results().toList();
-    assertEquals(3, shown.size());
+    assertEquals(4, shown.size());
     for (MatchResult program : shown) {
       assertTrue(tested.contains(withoutIndentation(program.group(1))), program.group(1));
     }
@@ -39,7 +39,7 @@ class ReadmeTest {
     assertTrue(Multicast.send(controller.get("open")).startsWith("send UDP to 239."));
     try (BlastClient client = controller.client()) {
       assertEquals(PartState.DONE, client.status("iteration-1").state);
-      assertEquals(PartState.DONE, Multicast.sendLater(client, RealController.wanted("later")).get().state);
+      assertEquals(PartState.DONE, Multicast.sendLater(client, RealController.request("later")).get().state);
     }
   }
 }

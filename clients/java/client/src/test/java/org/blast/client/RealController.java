@@ -14,16 +14,16 @@ import java.util.regex.Pattern;
 import org.blast.MulticastRequest;
 
 /**
- * The real server with the real core, in a process that ends with this one: tests/support/served_controller.py. The
- * interpreter is the one that BLAST_PYTHON names, else that of the project's own environment.
+ * The real server and core, in a child process that ends with this one: tests/support/served_controller.py.
+ * BLAST_PYTHON names the Python interpreter. Default: that of the project's virtual environment.
  */
 final class RealController {
   private static final Path PROJECT = Path.of("../../..");
   private static final Pattern ENTRY = Pattern.compile("\"(\\w+)\": \"([^\"]*)\"");
   private static RealController shared;
 
-  /** Addresses and papers by name, as the script tells them. */
-  private final Map<String, String> told = new HashMap<>();
+  /** Addresses and certificate files by name, which the script prints. */
+  private final Map<String, String> values = new HashMap<>();
 
   private RealController() throws IOException {
     Path own = PROJECT.resolve(".venv/bin/python").toAbsolutePath();
@@ -36,10 +36,10 @@ final class RealController {
     BufferedReader output = command.start().inputReader(StandardCharsets.UTF_8);
     String line = output.readLine();
     if (line == null) {
-      throw new IOException(python + " could not serve: does it have what requirements/ names?");
+      throw new IOException(python + " failed to start the controller: install the packages in requirements/");
     }
     for (MatchResult entry : ENTRY.matcher(line).results().toList()) {
-      told.put(entry.group(1), entry.group(2));
+      values.put(entry.group(1), entry.group(2));
     }
   }
 
@@ -51,24 +51,24 @@ final class RealController {
   }
 
   String get(String name) {
-    return told.get(name);
+    return values.get(name);
   }
 
   Path file(String name) {
-    return Path.of(told.get(name));
+    return Path.of(values.get(name));
   }
 
   BlastClient client() {
     return BlastClient.builder().addresses(get("open")).build();
   }
 
-  /** A request to two racks. */
-  static MulticastRequest wanted(String key) {
+  /** Return a request for two racks. */
+  static MulticastRequest request(String key) {
     return new MulticastRequest(key, "r1h1", List.of("r2h1", "r3h1"), 300_000_000);
   }
 
-  /** A request that has to wait as long as another of its kind is served, for it wants the same racks. */
-  static MulticastRequest wanted(String key, int rack) {
+  /** Return a request for one rack, which waits while another one with the same rack is active. */
+  static MulticastRequest request(String key, int rack) {
     return new MulticastRequest(key, "r" + rack + "h1", List.of("r" + (rack % 6 + 1) + "h1"), 300_000_000);
   }
 }

@@ -1,6 +1,6 @@
 package org.blast.client;
 
-import static org.blast.client.RealController.wanted;
+import static org.blast.client.RealController.request;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -18,7 +18,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** TLS, certificates and tokens, with the real server. */
+/** Tests of TLS, certificates and tokens with the real server. */
 @Timeout(60)
 class SecurityTest {
   private static RealController controller;
@@ -40,7 +40,7 @@ class SecurityTest {
   void aControllerThatIsTrustedIsServedByIt() throws TException {
     try (BlastClient client = at("tls").tls(trusted()).token(controller.get("token")).build()) {
       assertTrue(client.version().features.contains("tls"));
-      client.submit(wanted("tls"));
+      client.submit(request("tls"));
       client.withdraw("tls");
     }
     try (BlastClient client = at("elsewhere").tls(trusted()).serverName("elsewhere.test").build()) {
@@ -50,7 +50,7 @@ class SecurityTest {
 
   @Test
   void aControllerThatCannotBeTrustedIsNot() {
-    assertFails("tls", TlsSettings.trusting(controller.file("strangerCa")), "certification path");
+    assertFails("tls", TlsSettings.trusting(controller.file("untrustedCa")), "certification path");
     assertFails("tls", TlsSettings.trusting(null), "certification path");
     assertFails("elsewhere", trusted(), "127.0.0.1");
     assertFails("open", trusted(), "check the CA");
@@ -75,7 +75,7 @@ class SecurityTest {
   void aCertificateSaysWhoAClientIs() throws TException {
     TlsSettings own = trusted().presenting(controller.file("cert"), controller.file("key"));
     try (BlastClient client = at("mutual").tls(own).build()) {
-      client.submit(wanted("mutual"));
+      client.submit(request("mutual"));
       client.withdraw("mutual");
     }
   }
@@ -106,7 +106,7 @@ class SecurityTest {
   void aTokenThatIsWrongIsTheCallersFault() {
     try (BlastClient client = at("tokens").token("x".repeat(43)).build()) {
       BadCredentials error = assertThrows(BadCredentials.class, client::ping);
-      assertTrue(error.getMessage().contains("does not take the token"), error.getMessage());
+      assertTrue(error.getMessage().contains("refuses the token"), error.getMessage());
       assertEquals(Denied.class, error.getCause().getClass());
     }
   }
@@ -140,10 +140,10 @@ class SecurityTest {
     assertRefused(trusted().presenting(cert, shown), "chmod o=");
     assertRefused(trusted().presenting(cert, controller.file("encryptedKey")), "is encrypted");
     assertRefused(trusted().presenting(cert, old), "PKCS#8");
-    assertRefused(trusted().presenting(cert, empty), "no private key");
+    assertRefused(trusted().presenting(cert, empty), "contains no private key");
     assertRefused(trusted().presenting(cert, folder.resolve("none")), "cannot be read");
-    assertRefused(trusted().presenting(empty, key), "no certificate");
-    assertRefused(trusted().presenting(cert, null), "give both");
+    assertRefused(trusted().presenting(empty, key), "contains no certificate");
+    assertRefused(trusted().presenting(cert, null), "pass both");
     assertRefused(TlsSettings.trusting(old), "old.key");
     assertRefused(TlsSettings.trusting(folder.resolve("none")), "cannot be read");
   }

@@ -19,7 +19,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.NullSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Addresses, settings and sentences. */
+/** Tests of addresses, settings and error messages. */
 class SmallTest {
   @ParameterizedTest
   @CsvSource({
@@ -54,19 +54,21 @@ class SmallTest {
   @Test
   void eachAnswerHasWords() {
     Rejected wide = new Rejected("group_too_wide", "Too wide.").setMaxRacks(5);
-    assertEquals("Too wide (at most 5 racks)", Sentences.of(wide));
-    assertEquals("At most 5.", Sentences.of(wide.setSentence("At most 5.")));
-    assertEquals("the request has ended (done): finished", Sentences.of(new Ended(PartState.DONE, "finished")));
+    assertEquals("Too wide (at most 5 racks)", ErrorMessages.of(wide));
+    assertEquals("At most 5.", ErrorMessages.of(wide.setMessage("At most 5.")));
+    assertEquals("the request has ended (done): finished", ErrorMessages.of(new Ended(PartState.DONE, "finished")));
     assertEquals(
-        "the controller knows no request 'k', or not any more: submit it anew", Sentences.of(new UnknownRequest("k")));
+        "the controller does not know request 'k', or has forgotten it: submit it again",
+            ErrorMessages.of(new UnknownRequest("k")));
     assertEquals(
         "the key 'k' is in use by a request with other content: choose another key",
-        Sentences.of(new CompletionException(new KeyReused("k"))));
-    assertEquals("denied: no", Sentences.of(new Denied("no")));
-    assertEquals("this controller does not serve f: no", Sentences.of(new Unsupported("f", "no")));
-    assertEquals("this controller is not the leader: ask c2", Sentences.of(new NotLeader().setAddress("c2")));
-    assertEquals("this controller is not the leader", Sentences.of(new NotLeader()));
-    assertEquals("the client is closed: make a new one", Sentences.of(new ClientClosed()));
-    assertEquals("java.lang.Exception", Sentences.of(new Exception()));
+        ErrorMessages.of(new CompletionException(new KeyReused("k"))));
+    assertEquals("denied: no", ErrorMessages.of(new Denied("no")));
+    assertEquals("this controller does not serve f: no", ErrorMessages.of(new Unsupported("f", "no")));
+    assertEquals("this controller is not the leader: connect to c2",
+        ErrorMessages.of(new NotLeader().setAddress("c2")));
+    assertEquals("this controller is not the leader", ErrorMessages.of(new NotLeader()));
+    assertEquals("the client is closed: create a new one", ErrorMessages.of(new ClientClosed()));
+    assertEquals("java.lang.Exception", ErrorMessages.of(new Exception()));
   }
 }

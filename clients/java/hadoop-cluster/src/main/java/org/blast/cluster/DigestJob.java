@@ -21,16 +21,16 @@ import org.apache.hadoop.mapreduce.lib.output.TextOutputFormat;
 import org.apache.hadoop.util.Tool;
 import org.apache.hadoop.util.ToolRunner;
 
-/** For each line of the input a task, which writes the SHA-256 of what the distributed cache calls `weights`. */
+/** A job with a task for each input line, which writes the SHA-256 of the file `weights` of the distributed cache. */
 public final class DigestJob extends Configured implements Tool {
 
-  /** The arguments, after -D …, are the input and a folder that the job makes. */
-  public static void main(String[] words) throws Exception {
-    System.exit(ToolRunner.run(new DigestJob(), words));
+  /** Runs the job. The arguments after -D … are the input and the output directory, which must not exist. */
+  public static void main(String[] arguments) throws Exception {
+    System.exit(ToolRunner.run(new DigestJob(), arguments));
   }
 
   @Override
-  public int run(String[] words) throws Exception {
+  public int run(String[] arguments) throws Exception {
     Job job = Job.getInstance(getConf(), "digest");
     job.setJarByClass(DigestJob.class);
     job.setMapperClass(Digests.class);
@@ -39,12 +39,12 @@ public final class DigestJob extends Configured implements Tool {
     job.setOutputFormatClass(TextOutputFormat.class);
     job.setOutputKeyClass(Text.class);
     job.setOutputValueClass(NullWritable.class);
-    FileInputFormat.addInputPath(job, new org.apache.hadoop.fs.Path(words[0]));
-    FileOutputFormat.setOutputPath(job, new org.apache.hadoop.fs.Path(words[1]));
+    FileInputFormat.addInputPath(job, new org.apache.hadoop.fs.Path(arguments[0]));
+    FileOutputFormat.setOutputPath(job, new org.apache.hadoop.fs.Path(arguments[1]));
     return job.waitForCompletion(false) ? 0 : 1;
   }
 
-  /** A task. */
+  /** The task, which computes the digest. */
   public static final class Digests extends Mapper<LongWritable, Text, Text, NullWritable> {
     @Override
     protected void map(LongWritable offset, Text line, Context context) throws IOException, InterruptedException {

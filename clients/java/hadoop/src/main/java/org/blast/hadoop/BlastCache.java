@@ -10,33 +10,34 @@ import org.apache.hadoop.mapreduce.Job;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** For who writes the driver of a job: what {@code push} does, and the job told of it. */
+/** The programming interface for drivers of jobs: pushes a file and adds it to the job's distributed cache. */
 public final class BlastCache {
   private static final Logger LOG = LoggerFactory.getLogger(BlastCache.class);
 
   private BlastCache() {}
 
   /**
-   * Bring a file to the nodes of a job that is submitted after this. Where that cannot be, the job is as it would be
-   * without Blast: its nodes read the original.
+   * Push a file to the nodes of a job before the job is submitted. If that fails, the nodes read the original, as they
+   * do without Blast.
    *
-   * @param job whose configuration says where Blast is
-   * @param file in any file system that its nodes can reach too
-   * @param link what it is called in the working directory of the tasks
-   * @return which nodes have it
-   * @throws Refused where it is no file, or not for everybody to read; nothing has happened then
-   * @throws IOException where its file system does not say what it is
+   * @param job the job, with Blast's settings in its configuration
+   * @param file a file in any file system that the nodes can reach
+   * @param link name of the file in the working directory of the tasks
+   * @return the nodes with and without a copy
+   * @throws Refused if the path is not a file, or not readable by all users; then the job is unchanged
+   * @throws IOException if the file system cannot return the file's status
    */
   public static Delivery addCacheFile(Job job, Path file, String link) throws IOException {
     Configuration conf = job.getConfiguration();
     Push push = new Push(file, conf);
-    job.addCacheFile(URI.create(BlastUri.written(push.uri()) + "#" + link));
+    job.addCacheFile(URI.create(BlastUri.encode(push.uri()) + "#" + link));
     try {
       Delivery delivery = push.send(Nodes.agents(conf), new Settings(conf));
-      delivery.failed().forEach((host, reason) -> LOG.warn("{} does not have {}: {}", host, file, reason));
+      delivery.failed().forEach((host, reason) -> LOG.warn("{} has no copy of {} and reads the original: {}", host,
+          file, reason));
       return delivery;
     } catch (IOException error) {
-      LOG.warn("no node has a copy of {}: {}", file, error.toString());
+      LOG.warn("no node has a copy of {}; all read the original: {}", file, error.toString());
       return new Delivery(List.of(), Map.of());
     }
   }

@@ -22,10 +22,9 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * {@code blast:} stands in front of another file system: everything is as it is there, and read only; but a file of
- * which this host has a copy is read from that.
+ * The file system {@code blast:}, a read-only view of another file system that reads files from copies on this host.
  *
- * <p>A copy is taken only by who may read the original, and only while the original is what was sent.
+ * <p>It uses a copy only if the user may read the original, and only while the original is unchanged.
  */
 public final class BlastFileSystem extends FileSystem {
   private static final Logger LOG = LoggerFactory.getLogger(BlastFileSystem.class);
@@ -34,17 +33,17 @@ public final class BlastFileSystem extends FileSystem {
   private FileSystem original;
   private CopyFolder folder;
 
-  /** One that {@link #initialize} is still to be called of. */
+  /** Creates a file system; Hadoop then calls {@link #initialize}. */
   public BlastFileSystem() {
-    // Documented above.
+    // Hadoop requires a public constructor.
   }
 
   @Override
   public void initialize(URI name, Configuration conf) throws IOException {
     super.initialize(name, conf);
-    URI behind = BlastUri.originalOf(name);
+    URI root = BlastUri.originalOf(name);
     uri = URI.create(BlastUri.SCHEME + "://" + name.getAuthority());
-    original = FileSystem.get(behind, conf);
+    original = FileSystem.get(root, conf);
     folder = new Settings(conf).folder();
     setConf(conf);
   }
@@ -59,7 +58,7 @@ public final class BlastFileSystem extends FileSystem {
     return uri;
   }
 
-  /** The original one: whose tokens a job needs. */
+  /** Returns the original file system, whose tokens a job needs. */
   @Override
   public FileSystem[] getChildFileSystems() {
     return new FileSystem[] {original};
@@ -69,53 +68,53 @@ public final class BlastFileSystem extends FileSystem {
 
   @Override
   public FSDataInputStream open(Path path, int bufferBytes) throws IOException {
-    Path behind = behind(path);
+    Path originalPath = originalPath(path);
     try {
-      FSDataInputStream copy = new FSDataInputStream(new CopyStream(copyOf(behind), statistics));
-      LOG.info("{} is read from this host's copy", path);
+      FSDataInputStream copy = new FSDataInputStream(new CopyStream(copyOf(originalPath), statistics));
+      LOG.info("reading {} from this host's copy", path);
       return copy;
-    } catch (NoCopy reason) {
-      LOG.info("{} is read from {}: {}", path, behind, reason.getMessage());
-      return original.open(behind, bufferBytes);
+    } catch (CopyUnavailable reason) {
+      LOG.info("reading {} from {}: {}", path, originalPath, reason.getMessage());
+      return original.open(originalPath, bufferBytes);
     }
   }
 
-  private FileChannel copyOf(Path behind) throws IOException {
-    FileStatus status = original.getFileStatus(behind);
+  private FileChannel copyOf(Path originalPath) throws IOException {
+    FileStatus status = original.getFileStatus(originalPath);
     if (!status.isFile() || status.getLen() == 0) {
-      throw new NoCopy("there is nothing in it");
+      throw new CopyUnavailable("it is not a file or is empty");
     }
-    original.access(behind, FsAction.READ);
-    return folder.open(CopyName.of(behind.toUri(), status), status.getLen());
+    original.access(originalPath, FsAction.READ);
+    return folder.open(CopyName.of(originalPath.toUri(), status), status.getLen());
   }
 
   @Override
   public FileStatus getFileStatus(Path path) throws IOException {
-    return inFront(original.getFileStatus(behind(path)));
+    return toBlast(original.getFileStatus(originalPath(path)));
   }
 
   @Override
   public FileStatus[] listStatus(Path path) throws FileNotFoundException, IOException {
-    FileStatus[] found = original.listStatus(behind(path));
+    FileStatus[] found = original.listStatus(originalPath(path));
     for (int one = 0; one < found.length; one++) {
-      found[one] = inFront(found[one]);
+      found[one] = toBlast(found[one]);
     }
     return found;
   }
 
   @Override
   public void access(Path path, FsAction mode) throws IOException {
-    original.access(behind(path), mode);
+    original.access(originalPath(path), mode);
   }
 
   @Override
   public FileChecksum getFileChecksum(Path path, long length) throws IOException {
-    return original.getFileChecksum(behind(path), length);
+    return original.getFileChecksum(originalPath(path), length);
   }
 
   @Override
   public BlockLocation[] getFileBlockLocations(Path path, long start, long length) throws IOException {
-    return original.getFileBlockLocations(behind(path), start, length);
+    return original.getFileBlockLocations(originalPath(path), start, length);
   }
 
   @Override
@@ -125,17 +124,17 @@ public final class BlastFileSystem extends FileSystem {
 
   @Override
   public FsStatus getStatus(Path path) throws IOException {
-    return original.getStatus(path == null ? null : behind(path));
+    return original.getStatus(path == null ? null : originalPath(path));
   }
 
   @Override
   public long getDefaultBlockSize(Path path) {
-    return original.getDefaultBlockSize(behind(path));
+    return original.getDefaultBlockSize(originalPath(path));
   }
 
   @Override
   public short getDefaultReplication(Path path) {
-    return original.getDefaultReplication(behind(path));
+    return original.getDefaultReplication(originalPath(path));
   }
 
   @Override
@@ -145,24 +144,24 @@ public final class BlastFileSystem extends FileSystem {
 
   @Override
   public void setWorkingDirectory(Path path) {
-    // The original is shared with everybody in this process.
+    // All users in this process share the original file system.
     throw readOnly(path);
   }
 
-  private Path behind(Path path) {
+  private Path originalPath(Path path) {
     checkPath(path);
     Path absolute = path.isAbsolute() ? path : new Path(getWorkingDirectory(), path);
     URI root = original.getUri();
     return new Path(root.getScheme(), root.getAuthority(), absolute.toUri().getPath());
   }
 
-  private FileStatus inFront(FileStatus status) throws IOException {
-    FileStatus ours = new FileStatus(status);
-    ours.setPath(new Path(uri.getScheme(), uri.getAuthority(), status.getPath().toUri().getPath()));
-    return ours;
+  private FileStatus toBlast(FileStatus status) throws IOException {
+    FileStatus copy = new FileStatus(status);
+    copy.setPath(new Path(uri.getScheme(), uri.getAuthority(), status.getPath().toUri().getPath()));
+    return copy;
   }
 
-  // ------------------------------------------------------------------------------------------------------- refused
+  // ------------------------------------------------------------------------------------------------------- unsupported
 
   @Override
   public FSDataOutputStream create(Path path, FsPermission permission, boolean overwrite, int bufferBytes,
@@ -238,6 +237,6 @@ public final class BlastFileSystem extends FileSystem {
 
   private UnsupportedOperationException readOnly(Path path) {
     return new UnsupportedOperationException(
-        "blast: is there to be read only: change " + path.toUri().getPath() + " in " + original.getUri());
+        "blast: is read-only: change " + path.toUri().getPath() + " in " + original.getUri());
   }
 }

@@ -15,15 +15,15 @@ import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.util.Tool;
 import org.apache.hadoop.util.ToolRunner;
 
-/** {@code hadoop jar blast-hadoop.jar push|remove}: copies on the nodes, from a shell. */
+/** The command {@code hadoop jar blast-hadoop.jar push|remove}, which creates and removes copies on the nodes. */
 public final class BlastTool extends Configured implements Tool {
   static final int DONE = 0;
   static final int FAILED = 1;
-  static final int WRONG_USE = 2;
-  static final int PARTLY = 3;
+  static final int USAGE_ERROR = 2;
+  static final int PARTIAL = 3;
 
-  private static final String USE =
-      "push [-D NAME=VALUE]… [--to HOST,…] [--json] FILE…, or remove [the same] URI…; see docs/how-to/hadoop.md";
+  private static final String USAGE =
+      "push|remove [-D NAME=VALUE]… [--to HOST,…] [--json] FILE|URI…; see docs/how-to/hadoop.md";
   private static final Gson GSON = new GsonBuilder().disableHtmlEscaping().create();
 
   private final String verb;
@@ -40,50 +40,50 @@ public final class BlastTool extends Configured implements Tool {
   }
 
   /**
-   * Ends the process with 0 where all nodes have it, 3 some, 1 none, and 2 where it was used wrongly.
+   * Runs the tool and exits with 0 if all nodes have the copy, 3 if some have, 1 if none has, and 2 for wrong usage.
    *
-   * @param words what stands on the command line
-   * @throws Exception what nobody has foreseen
+   * @param arguments the command line
+   * @throws Exception an unexpected error
    */
-  public static void main(String[] words) throws Exception {
-    System.exit(run(words, new Configuration(), System.out, System.err));
+  public static void main(String[] arguments) throws Exception {
+    System.exit(run(arguments, new Configuration(), System.out, System.err));
   }
 
-  static int run(String[] words, Configuration conf, PrintStream out, PrintStream err) throws Exception {
-    String verb = words.length == 0 ? "" : words[0];
-    String[] others = Arrays.copyOfRange(words, Math.min(1, words.length), words.length);
-    // The generic options are read only where they come first.
-    return ToolRunner.run(conf, new BlastTool(verb, out, err), others);
+  static int run(String[] arguments, Configuration conf, PrintStream out, PrintStream err) throws Exception {
+    String verb = arguments.length == 0 ? "" : arguments[0];
+    String[] rest = Arrays.copyOfRange(arguments, Math.min(1, arguments.length), arguments.length);
+    // ToolRunner parses the generic options only before all other arguments.
+    return ToolRunner.run(conf, new BlastTool(verb, out, err), rest);
   }
 
   @Override
-  public int run(String[] words) {
+  public int run(String[] arguments) {
     try {
-      read(words);
+      read(arguments);
       return verb.equals("push") ? push() : remove();
     } catch (Refused | IllegalArgumentException error) {
       err.println("blast: " + error.getMessage());
-      return WRONG_USE;
+      return USAGE_ERROR;
     } catch (IOException error) {
       err.println("blast: " + error.getMessage());
       return FAILED;
     }
   }
 
-  private void read(String[] words) throws Refused {
-    for (int at = 0; at < words.length; at++) {
-      if (words[at].equals("--json")) {
+  private void read(String[] arguments) throws Refused {
+    for (int at = 0; at < arguments.length; at++) {
+      if (arguments[at].equals("--json")) {
         json = true;
-      } else if (words[at].equals("--to") && at + 1 < words.length) {
-        agents = List.of(words[++at].split(","));
-      } else if (words[at].startsWith("-")) {
-        throw new Refused(words[at] + " is no option here: " + USE);
+      } else if (arguments[at].equals("--to") && at + 1 < arguments.length) {
+        agents = List.of(arguments[++at].split(","));
+      } else if (arguments[at].startsWith("-")) {
+        throw new Refused("unknown option " + arguments[at] + "; usage: " + USAGE);
       } else {
-        names.add(words[at]);
+        names.add(arguments[at]);
       }
     }
     if (names.isEmpty() || !verb.equals("push") && !verb.equals("remove")) {
-      throw new Refused(USE);
+      throw new Refused("usage: " + USAGE);
     }
   }
 
@@ -97,7 +97,7 @@ public final class BlastTool extends Configured implements Tool {
     for (Push push : pushes) {
       Delivery delivery = push.send(agents, new Settings(getConf()));
       deliveries.add(delivery);
-      tell(push, delivery);
+      print(push, delivery);
     }
     return status(deliveries);
   }
@@ -112,7 +112,8 @@ public final class BlastTool extends Configured implements Tool {
     for (String copy : copies) {
       Delivery delivery = Copies.remove(copy, agents, new Settings(getConf()));
       deliveries.add(delivery);
-      delivery.failed().forEach((host, why) -> err.println("blast: " + host + " keeps its copy: " + why));
+      delivery.failed().forEach((host, reason) -> err.println("blast: cannot remove the copy on " + host + ": "
+          + reason));
     }
     return status(deliveries);
   }
@@ -122,14 +123,14 @@ public final class BlastTool extends Configured implements Tool {
       agents = Nodes.agents(getConf());
     }
     if (agents.isEmpty()) {
-      throw new IOException("no NodeManager runs: start one, or name hosts with --to");
+      throw new IOException("no NodeManager is running: start one, or pass hosts with --to");
     }
   }
 
-  private void tell(Push push, Delivery delivery) {
-    String uri = BlastUri.written(push.uri());
+  private void print(Push push, Delivery delivery) {
+    String uri = BlastUri.encode(push.uri());
     delivery.failed().forEach(
-        (host, why) -> err.println("blast: " + host + " does not have " + uri + ": " + why));
+        (host, reason) -> err.println("blast: " + host + " has no copy of " + uri + ": " + reason));
     if (!json) {
       out.println(uri);
       return;
@@ -147,6 +148,6 @@ public final class BlastTool extends Configured implements Tool {
     if (deliveries.stream().allMatch(one -> one.failed().isEmpty())) {
       return DONE;
     }
-    return deliveries.stream().allMatch(one -> one.delivered().isEmpty()) ? FAILED : PARTLY;
+    return deliveries.stream().allMatch(one -> one.delivered().isEmpty()) ? FAILED : PARTIAL;
   }
 }

@@ -4,10 +4,10 @@ import java.net.URI;
 import java.net.URISyntaxException;
 
 /**
- * What a file is called by Blast: {@code blast://SCHEME@HOST:PORT/PATH}, or {@code blast://SCHEME/PATH} where the
- * original names no host; a user in the original's authority follows the scheme, {@code blast://SCHEME:USER@HOST/PATH}.
+ * The {@code blast:} URI of a file: {@code blast://SCHEME@HOST:PORT/PATH}, or {@code blast://SCHEME/PATH} if the
+ * original has no host. A user in the original's authority follows the scheme: {@code blast://SCHEME:USER@HOST/PATH}.
  *
- * <p>YARN hands URIs on as scheme, user, host, port and path: what does not fit into these would be lost.
+ * <p>YARN transmits URIs as scheme, user, host, port and path, and loses all other components.
  */
 final class BlastUri {
   static final String SCHEME = "blast";
@@ -15,35 +15,36 @@ final class BlastUri {
   private BlastUri() {}
 
   /**
-   * Of a file that is fully qualified.
+   * Return the {@code blast:} URI of a fully qualified file.
    *
-   * @throws Refused where no such URI says the same
+   * @throws Refused if no {@code blast:} URI can represent it
    */
   static URI of(URI original) throws Refused {
     String scheme = original.getScheme();
     String user = original.getRawUserInfo();
     if (scheme == null || scheme.equals(SCHEME)) {
-      throw new Refused(original + " is not the file itself: name it as its own file system does");
+      throw new Refused(original + " is not the original file: pass its URI in its own file system");
     }
     String authority = original.getAuthority() == null
         ? scheme
         : scheme + (user == null ? "" : ":" + user) + "@" + hostAndPort(original);
-    URI made = uri(SCHEME, authority, original);
-    if (authority.indexOf('%') >= 0 || !originalOf(made).equals(plain(original))) {
-      throw new Refused(original + " has a name that YARN does not hand on: give it one of letters, digits, - and .");
+    URI blast = uri(SCHEME, authority, original);
+    if (authority.indexOf('%') >= 0 || !originalOf(blast).equals(plain(original))) {
+      throw new Refused("YARN cannot transmit the host or user of " + original
+          + ": use names of letters, digits, - and .");
     }
-    return made;
+    return blast;
   }
 
   /**
-   * The file behind a URI of ours, or its file system.
+   * Return the original file or file system of a {@code blast:} URI.
    *
-   * @throws Refused where it is none of ours
+   * @throws Refused if the URI is not a valid {@code blast:} URI
    */
   static URI originalOf(URI blast) throws Refused {
     String user = blast.getUserInfo();
     if (!SCHEME.equals(blast.getScheme()) || blast.getHost() == null || blast.getPort() >= 0 && user == null) {
-      throw new Refused(blast + " names no file system: write for example blast://hdfs@namenode:8020/models/w.bin");
+      throw new Refused(blast + " names no file system: write, for example, blast://hdfs@namenode:8020/models/w.bin");
     }
     if (user == null) {
       return uri(blast.getHost(), null, blast);
@@ -54,11 +55,11 @@ final class BlastUri {
   }
 
   /**
-   * As a list of cached files takes it: there, commas part one file from the next.
+   * Encode a URI for Hadoop's list of cached files, whose separators are commas.
    *
-   * @param uri of a file
+   * @param uri URI of a file
    */
-  static String written(URI uri) {
+  static String encode(URI uri) {
     return uri.toASCIIString().replace(",", "%2C");
   }
 
@@ -74,7 +75,7 @@ final class BlastUri {
     try {
       return new URI(scheme, authority, with.getPath(), null, null);
     } catch (URISyntaxException error) {
-      throw new Refused(with + " is no URI of a file: " + error.getMessage());
+      throw new Refused(with + " is not a valid URI of a file: " + error.getMessage());
     }
   }
 }

@@ -7,19 +7,19 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 
-/** The copies of a file that have been sent. */
+/** The copies of a file on the nodes. */
 final class Copies {
   private Copies() {}
 
   /**
-   * What they are called.
+   * Return the name of the copies.
    *
-   * @param text the {@code blast:} URI of a file that is as it was when it was sent, or the name itself
-   * @throws Refused where it is neither
-   * @throws IOException where the file is not there any more
+   * @param text the {@code blast:} URI of a file that is unchanged since its push, or the name itself
+   * @throws Refused if the text is neither
+   * @throws IOException if the file does not exist
    */
   static String name(String text, Configuration conf) throws IOException {
-    if (CopyName.isOne(text)) {
+    if (CopyName.isName(text)) {
       return text;
     }
     Path original = new Path(BlastUri.originalOf(new Path(URI.create(text)).toUri()));
@@ -27,10 +27,10 @@ final class Copies {
     return CopyName.of(original.toUri(), status);
   }
 
-  /** Free their space: an empty file takes their name, which nobody takes for a copy. */
+  /** Replace the copies by empty files, which the file system ignores. */
   static Delivery remove(String name, List<String> agents, Settings settings) throws IOException {
-    try (Sending nothing = new Sending(settings, agents, name, 0)) {
-      return nothing.end();
+    try (SendProcess empty = new SendProcess(settings, agents, name, 0)) {
+      return empty.end();
     }
   }
 }

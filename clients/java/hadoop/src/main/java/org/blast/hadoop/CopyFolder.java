@@ -11,18 +11,18 @@ import java.nio.file.attribute.PosixFileAttributes;
 import java.nio.file.attribute.PosixFilePermission;
 
 /**
- * The folder of this host's agent. What is in it is believed only because nobody but the agent's user can have put it
- * there: the agent has checked every byte before it gave the file its name.
+ * The directory of this host's agent. The agent verifies every byte of a file before it gives the file its name. Files
+ * are trusted only if no other user can have created them.
  */
 final class CopyFolder {
   private final Path folder;
   private final String user;
 
   /**
-   * One that need not be there.
+   * Use a directory, which may be missing.
    *
    * @param folder its path
-   * @param user whom the agent runs as
+   * @param user user of the agent
    */
   CopyFolder(Path folder, String user) {
     this.folder = folder;
@@ -30,49 +30,49 @@ final class CopyFolder {
   }
 
   /**
-   * The copy of this name, open.
+   * Open the copy with this name.
    *
-   * @param length how many bytes it must have
-   * @throws NoCopy where there is none, or one that is not to be trusted
+   * @param length its expected size in bytes
+   * @throws CopyUnavailable if the copy is missing or not trusted
    */
-  FileChannel open(String name, long length) throws NoCopy {
+  FileChannel open(String name, long length) throws CopyUnavailable {
     Path path = folder.resolve(name);
     try {
       PosixFileAttributes found = trusted(folder);
       if (!found.isDirectory()) {
-        throw new NoCopy(folder + " is no folder");
+        throw new CopyUnavailable(folder + " is not a directory");
       }
       if (!trusted(path).isRegularFile()) {
-        throw new NoCopy(path + " is no regular file");
+        throw new CopyUnavailable(path + " is not a regular file");
       }
       FileChannel copy = FileChannel.open(path, StandardOpenOption.READ, LinkOption.NOFOLLOW_LINKS);
       if (copy.size() != length) {
         copy.close();
-        throw new NoCopy(path + " has another length than the original");
+        throw new CopyUnavailable(path + " differs in length from the original");
       }
       return copy;
     } catch (NoSuchFileException error) {
-      throw new NoCopy("there is no " + error.getMessage());
-    } catch (NoCopy reason) {
+      throw new CopyUnavailable(error.getMessage() + " does not exist");
+    } catch (CopyUnavailable reason) {
       throw reason;
     } catch (IOException error) {
-      throw new NoCopy(error + ": the agent's file_mode must let this user read");
+      throw new CopyUnavailable(error + ": set the agent's file_mode so that this user can read");
     }
   }
 
-  /** Its own attributes, not those of what a link leads to. */
+  /** Return the attributes of a file, without following links. Throws CopyUnavailable if other users can change it. */
   private PosixFileAttributes trusted(Path path) throws IOException {
     PosixFileAttributes found = Files.readAttributes(path, PosixFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
     if (found.isSymbolicLink()) {
-      throw new NoCopy(path + " is a symbolic link");
+      throw new CopyUnavailable(path + " is a symbolic link");
     }
     if (!found.owner().getName().equals(user)) {
-      throw new NoCopy(path + " belongs to " + found.owner() + ", and not to " + user
-          + ", whom blast.agent.user names");
+      throw new CopyUnavailable(path + " belongs to " + found.owner() + ", not to " + user
+          + ": set blast.agent.user to the user of the agent");
     }
     if (found.permissions().contains(PosixFilePermission.GROUP_WRITE)
         || found.permissions().contains(PosixFilePermission.OTHERS_WRITE)) {
-      throw new NoCopy("others than " + user + " may write to " + path);
+      throw new CopyUnavailable("users other than " + user + " can write to " + path);
     }
     return found;
   }

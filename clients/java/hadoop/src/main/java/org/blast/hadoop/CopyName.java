@@ -7,22 +7,20 @@ import java.security.NoSuchAlgorithmException;
 import java.util.regex.Pattern;
 import org.apache.hadoop.fs.FileStatus;
 
-/**
- * What a copy is called in the agents' folder: another file, or the same one once it was changed, has another name.
- */
+/** The name of a copy in the agents' folder. A changed file gets another name. */
 final class CopyName {
   private static final Pattern NAME = Pattern.compile("[0-9a-f]{64}");
 
   private CopyName() {}
 
   /**
-   * The name, of 64 hexadecimal digits.
+   * Return the name, 64 hexadecimal digits.
    *
-   * @param original the file, fully qualified
-   * @param status what its file system says of it
+   * @param original fully qualified URI of the file
+   * @param status status of the file
    */
   static String of(URI original, FileStatus status) {
-    // The path is the only one that may have a new line in it.
+    // Unambiguous: only the path, the last component, can contain a line feed.
     String identity = String.join("\n", String.valueOf(status.getLen()), String.valueOf(status.getModificationTime()),
         original.getScheme(), String.valueOf(original.getAuthority()), original.getPath());
     StringBuilder name = new StringBuilder();
@@ -32,8 +30,8 @@ final class CopyName {
     return name.toString();
   }
 
-  /** Whether this is such a name. */
-  static boolean isOne(String text) {
+  /** Return true if the text has the form of a name. */
+  static boolean isName(String text) {
     return NAME.matcher(text).matches();
   }
 
@@ -41,7 +39,7 @@ final class CopyName {
     try {
       return MessageDigest.getInstance("SHA-256");
     } catch (NoSuchAlgorithmException error) {
-      throw new AssertionError("every Java has it", error);
+      throw new AssertionError("every Java platform has SHA-256", error);
     }
   }
 }

@@ -8,12 +8,12 @@ import org.apache.hadoop.fs.ByteBufferReadable;
 import org.apache.hadoop.fs.FSInputStream;
 import org.apache.hadoop.fs.FileSystem;
 
-/** Reads an open copy. Reading at a position of one's own is for any number of threads. */
+/** A stream that reads an open copy. Positioned reads are thread-safe. */
 final class CopyStream extends FSInputStream implements ByteBufferReadable {
   private final FileChannel copy;
   private final FileSystem.Statistics statistics;
 
-  /** Of a copy that is closed with this. */
+  /** Read a copy, which closes with this stream. */
   CopyStream(FileChannel copy, FileSystem.Statistics statistics) {
     this.copy = copy;
     this.statistics = statistics;
@@ -22,7 +22,7 @@ final class CopyStream extends FSInputStream implements ByteBufferReadable {
   @Override
   public synchronized void seek(long position) throws IOException {
     if (position < 0 || position > copy.size()) {
-      throw new EOFException("there is no byte " + position + " in a file of " + copy.size());
+      throw new EOFException("position " + position + " is outside a file of " + copy.size() + " bytes");
     }
     copy.position(position);
   }
@@ -61,7 +61,7 @@ final class CopyStream extends FSInputStream implements ByteBufferReadable {
   @Override
   public int read(long position, byte[] buffer, int offset, int length) throws IOException {
     if (position < 0) {
-      throw new EOFException("there is no byte " + position);
+      throw new EOFException("negative position " + position);
     }
     validatePositionedReadArgs(position, buffer, offset, length);
     return counted(copy.read(ByteBuffer.wrap(buffer, offset, length), position));

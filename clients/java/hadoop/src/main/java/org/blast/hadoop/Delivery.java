@@ -8,7 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/** Which hosts have a file now, verified, and which have not. */
+/** The result of a push: the hosts that have a verified copy, and the hosts without one. */
 public final class Delivery {
   private static final Gson GSON = new Gson();
 
@@ -21,16 +21,16 @@ public final class Delivery {
   }
 
   /**
-   * Who has it.
+   * Returns the hosts that have a copy.
    *
-   * @return names of hosts
+   * @return host names
    */
   public List<String> delivered() {
     return delivered;
   }
 
   /**
-   * Who has not; tasks there read the original.
+   * Returns the hosts without a copy, whose tasks read the original.
    *
    * @return the reason for each host
    */
@@ -38,25 +38,25 @@ public final class Delivery {
     return failed;
   }
 
-  /** Nobody of these has it. */
+  /** Return a delivery that reached none of these hosts. */
   static Delivery none(List<String> hosts, String reason) {
     Map<String, String> failed = new TreeMap<>();
     hosts.forEach(host -> failed.put(host, reason));
     return new Delivery(List.of(), failed);
   }
 
-  /** What the last line of {@code blast send --json} says; null where the line says something else. */
+  /** Parse the last line of {@code blast send --json}. Return null if the line is not a result. */
   static Delivery read(String line) {
     try {
-      Told told = GSON.fromJson(line, Told.class);
-      return told == null || !"result".equals(told.event) ? null : told.delivery();
+      Result result = GSON.fromJson(line, Result.class);
+      return result == null || !"result".equals(result.event) ? null : result.delivery();
     } catch (JsonParseException error) {
       return null;
     }
   }
 
-  /** By the names that the line has. */
-  private static final class Told {
+  /** The fields of the result line. */
+  private static final class Result {
     private String event;
     private List<Transfer> transfers;
     private Map<String, String> unreachable;

@@ -9,14 +9,14 @@ import org.apache.hadoop.yarn.api.records.NodeState;
 import org.apache.hadoop.yarn.client.api.YarnClient;
 import org.apache.hadoop.yarn.exceptions.YarnException;
 
-/** The agents beside those NodeManagers that run. */
+/** The agents on the hosts of running NodeManagers. */
 final class Nodes {
   private Nodes() {}
 
   /**
-   * Each once, by the name that YARN has for its host, as {@code blast send --to} takes it.
+   * Return each agent once, by YARN's name of its host, in the format of {@code blast send --to}.
    *
-   * @throws IOException where the ResourceManager does not answer
+   * @throws IOException if the ResourceManager does not answer
    */
   static List<String> agents(Configuration conf) throws IOException {
     try (YarnClient yarn = YarnClient.createYarnClient()) {
@@ -24,7 +24,7 @@ final class Nodes {
       yarn.start();
       return agents(yarn.getNodeReports(NodeState.RUNNING), new Settings(conf));
     } catch (YarnException error) {
-      throw new IOException("the ResourceManager does not say which nodes run: " + error.getMessage(), error);
+      throw new IOException("cannot list the running nodes of the ResourceManager: " + error.getMessage(), error);
     }
   }
 

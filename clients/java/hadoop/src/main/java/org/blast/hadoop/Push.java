@@ -10,7 +10,7 @@ import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 
-/** A file that may be sent, as it was when it was looked at. */
+/** A file to send, with its status at the start. */
 final class Push {
   private static final int PIECE_BYTES = 1 << 20;
 
@@ -20,10 +20,10 @@ final class Push {
   private final URI uri;
 
   /**
-   * Look at it.
+   * Check the file.
    *
-   * @throws Refused where it is nothing that may be sent
-   * @throws IOException where its file system says so
+   * @throws Refused if it must not be sent
+   * @throws IOException if its status cannot be read
    */
   Push(Path named, Configuration conf) throws IOException {
     files = named.getFileSystem(conf);
@@ -31,41 +31,42 @@ final class Push {
     uri = BlastUri.of(file.toUri());
     status = files.getFileStatus(file);
     if (!status.isFile()) {
-      throw new Refused(file + " is no file: name each file in it");
+      throw new Refused(file + " is not a file: pass each file in it");
     }
-    if (!Everyone.mayRead(files, file, status)) {
-      throw new Refused(file + " is not for everybody to read, and its copies on the nodes would be:"
-          + " give others the right to read it, and to enter the folders on the way, or leave it to Hadoop");
+    if (!WorldReadable.check(files, file, status)) {
+      throw new Refused(file + " is not readable by all users, but its copies on the nodes would be: grant all "
+          + "users access to the file and its parent directories, or use Hadoop's distributed cache without Blast");
     }
   }
 
-  /** Its name by Blast. */
+  /** Return the {@code blast:} URI. */
   URI uri() {
     return uri;
   }
 
-  /** What its copies are called. */
+  /** Return the name of its copies. */
   String name() {
     return CopyName.of(file.toUri(), status);
   }
 
-  /** Bytes in it. */
+  /** Return its size in bytes. */
   long bytes() {
     return status.getLen();
   }
 
   /**
-   * Bring it to these agents.
+   * Send the file to agents.
    *
-   * @param to each as {@code blast send --to} takes it
-   * @throws Refused where it was changed meanwhile, and then nobody has it; or the configuration is wrong
-   * @throws IOException where it cannot be read, or there is no command {@code blast}
+   * @param to agents in the format of {@code blast send --to}
+   * @throws Refused if the file changed during the transfer, and no agent has it; or the configuration is wrong
+   * @throws IOException if the file cannot be read, or the command {@code blast} does not exist
    */
   Delivery send(List<String> to, Settings settings) throws IOException {
     if (bytes() == 0) {
-      return Delivery.none(to, "there is nothing in it");
+      return Delivery.none(to, "the file is empty");
     }
-    try (FSDataInputStream from = files.open(file); Sending sending = new Sending(settings, to, name(), bytes())) {
+    try (FSDataInputStream from = files.open(file); SendProcess sending = new SendProcess(settings, to, name(),
+        bytes())) {
       byte[] piece = new byte[(int) Math.min(bytes(), PIECE_BYTES)];
       long left = bytes();
       for (; left > piece.length; left -= piece.length) {
@@ -75,8 +76,8 @@ final class Push {
         }
       }
       fill(piece, (int) left, from);
-      refuseChanged();
-      // Only with these it is whole: what was changed never has this length at an agent.
+      checkUnchanged();
+      // The last bytes follow only after this check, so that no agent completes a changed file.
       sending.write(piece, (int) left);
       return sending.end();
     }
@@ -90,7 +91,7 @@ final class Push {
     }
   }
 
-  private void refuseChanged() throws IOException {
+  private void checkUnchanged() throws IOException {
     FileStatus now = files.getFileStatus(file);
     if (now.getLen() != status.getLen() || now.getModificationTime() != status.getModificationTime()) {
       throw changed();
@@ -98,6 +99,6 @@ final class Push {
   }
 
   private Refused changed() {
-    return new Refused(file + " was changed while it was sent: push it again when it is complete");
+    return new Refused(file + " changed during the transfer: push it again once it is complete");
   }
 }

@@ -2,7 +2,7 @@ package org.blast.hadoop;
 
 import java.io.IOException;
 
-/** What was asked for cannot be done, and would not be at another time either; the message says what to do instead. */
+/** A request that can never succeed. The message states what to do instead. */
 public final class Refused extends IOException {
   private static final long serialVersionUID = 1;
 

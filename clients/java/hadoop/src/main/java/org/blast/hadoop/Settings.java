@@ -8,7 +8,7 @@ import java.util.Set;
 import java.util.TreeMap;
 import org.apache.hadoop.conf.Configuration;
 
-/** What Hadoop's configuration says of Blast: docs/how-to/hadoop.md has all of it. */
+/** The settings of Blast in Hadoop's configuration; docs/how-to/hadoop.md describes them. */
 final class Settings {
   static final String COMMAND = "blast.command";
   static final String FOLDER_NAME = "blast.folder.name";
@@ -18,7 +18,7 @@ final class Settings {
   static final String SEND = "blast.send.";
 
   private static final int PORT = 9095;
-  private static final Set<String> OURS = Set.of("to", "as", "name", "bytes", "folder", "command", "json");
+  private static final Set<String> RESERVED = Set.of("to", "as", "name", "bytes", "folder", "command", "json");
 
   private final Configuration conf;
 
@@ -26,39 +26,39 @@ final class Settings {
     this.conf = conf;
   }
 
-  /** The {@code blast} of this host. */
+  /** Return the path of {@code blast} on this host. */
   String command() {
     return conf.getTrimmed(COMMAND, "blast");
   }
 
-  /** What agents call the folder. */
+  /** Return the agents' name of the folder. */
   String folderName() {
     return conf.getTrimmed(FOLDER_NAME, "hadoop");
   }
 
-  /** Where it is on their hosts. */
+  /** Return the folder on the agents' hosts. */
   CopyFolder folder() {
     Path path = Path.of(conf.getTrimmed(FOLDER_PATH, "/srv/blast-hadoop"));
     return new CopyFolder(path, conf.getTrimmed(AGENT_USER, "blast-agent"));
   }
 
-  /** The agent beside a NodeManager, as {@code blast send --to} takes it. */
+  /** Return the agent on a NodeManager's host, in the format of {@code blast send --to}. */
   String agentOf(String host) {
     return host + ":" + conf.getInt(AGENT_PORT, PORT);
   }
 
   /**
-   * Options of {@code blast send}: whatever is set below {@code blast.send.}
+   * Return the options of {@code blast send}: the settings below {@code blast.send.}
    *
-   * @throws Refused where one is set that a push gives itself
+   * @throws Refused if a setting is an option that a push passes itself
    */
   List<String> options() throws Refused {
     Map<String, String> given = new TreeMap<>(conf.getPropsWithPrefix(SEND));
     List<String> options = new ArrayList<>();
     for (Map.Entry<String, String> one : given.entrySet()) {
       String value = one.getValue().trim();
-      if (OURS.contains(one.getKey())) {
-        throw new Refused(SEND + one.getKey() + " is not to be set: a push says that itself");
+      if (RESERVED.contains(one.getKey())) {
+        throw new Refused(SEND + one.getKey() + " must not be set, since a push sets this option: remove it");
       }
       if (value.equals("false")) {
         continue;

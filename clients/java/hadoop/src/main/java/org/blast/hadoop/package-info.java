@@ -1,9 +1,8 @@
 /**
- * Files on the local disks of a job's nodes before its tasks start.
+ * Delivery of files to the local disks of a job's nodes before its tasks start.
  *
- * <p>{@link org.blast.hadoop.BlastTool} has a file sent once, by light or along a pipeline, to the agents beside all
- * NodeManagers. {@link org.blast.hadoop.BlastFileSystem} stands in front of the file where it is: the distributed cache
- * takes it from there as from any file system, and gets the copy of this host where there is one, and what the original
- * file system has where there is none.
+ * <p>{@link org.blast.hadoop.BlastTool} sends a file once, over the optical network or along a pipeline, to the agents
+ * on the hosts of all NodeManagers. The distributed cache then reads the file through {@link
+ * org.blast.hadoop.BlastFileSystem}, which returns the copy on the host, or the original if the host has no copy.
  */
 package org.blast.hadoop;

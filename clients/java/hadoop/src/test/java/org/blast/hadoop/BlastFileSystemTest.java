@@ -35,152 +35,153 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** The copy is read where there is one to be trusted, the original everywhere else, and nothing is ever written. */
+/** Tests that the file system reads trusted copies, else the original, and never writes. */
 class BlastFileSystemTest {
   private static final int BYTES = 70_001;
-  /** Never those of the original: so it shows which of the two was read. */
-  private static final byte[] COPY = Bed.random(BYTES, 2);
+  /** Differs from the original, which shows which of the two was read. */
+  private static final byte[] COPY = HostFixture.random(BYTES, 2);
 
   private static final Set<String> CHANGES =
       Set.of("setOwner", "setTimes", "setPermission", "setReplication", "mkdirs", "delete", "truncate");
 
   @TempDir Path base;
-  private Bed bed;
+  private HostFixture host;
   private byte[] original;
 
   @BeforeEach
   void make() throws IOException {
-    bed = new Bed(base, BYTES);
-    original = Files.readAllBytes(bed.original);
+    host = new HostFixture(base, BYTES);
+    original = Files.readAllBytes(host.original);
   }
 
-  // ------------------------------------------------------------------------------------------------------ which one
+  // ------------------------------------------------------------------------------------------------ choice of the copy
 
   @Test
   void aCopyIsRead() throws IOException {
-    Bed.write(bed.copy(), COPY);
-    assertArrayEquals(COPY, bed.read());
+    HostFixture.write(host.copy(), COPY);
+    assertArrayEquals(COPY, host.read());
   }
 
   @Test
   void withoutAnythingTheOriginalIs() throws IOException {
-    assertArrayEquals(original, bed.read());
-    Files.delete(bed.copies);
-    assertArrayEquals(original, bed.read());
+    assertArrayEquals(original, host.read());
+    Files.delete(host.copies);
+    assertArrayEquals(original, host.read());
   }
 
   @ParameterizedTest
   @ValueSource(ints = {0, 1, BYTES - 1, BYTES + 1})
   void aCopyOfAnotherLengthIsNone(int bytes) throws IOException {
-    Bed.write(bed.copy(), Bed.random(bytes, 2));
-    assertArrayEquals(original, bed.read());
+    HostFixture.write(host.copy(), HostFixture.random(bytes, 2));
+    assertArrayEquals(original, host.read());
   }
 
   @Test
   void aLinkIsNoCopy() throws IOException {
     Path elsewhere = base.resolve("elsewhere");
-    Bed.write(elsewhere, COPY);
-    Files.createSymbolicLink(bed.copy(), elsewhere);
-    assertArrayEquals(original, bed.read());
+    HostFixture.write(elsewhere, COPY);
+    Files.createSymbolicLink(host.copy(), elsewhere);
+    assertArrayEquals(original, host.read());
   }
 
   @Test
   void aFolderBehindALinkIsNotBelieved() throws IOException {
-    Bed.write(bed.copy(), COPY);
-    Path link = Files.createSymbolicLink(base.resolve("link"), bed.copies);
-    bed.conf.set(Settings.FOLDER_PATH, link.toString());
-    assertArrayEquals(original, bed.read());
+    HostFixture.write(host.copy(), COPY);
+    Path link = Files.createSymbolicLink(base.resolve("link"), host.copies);
+    host.conf.set(Settings.FOLDER_PATH, link.toString());
+    assertArrayEquals(original, host.read());
   }
 
   @Test
   void whatIsNoRegularFileIsNoCopy() throws IOException {
-    Files.createDirectory(bed.copy());
-    assertArrayEquals(original, bed.read());
+    Files.createDirectory(host.copy());
+    assertArrayEquals(original, host.read());
   }
 
   @ParameterizedTest
   @ValueSource(strings = {"rw-rw-r--", "rw-r--rw-"})
   void aCopyThatOthersMayWriteIsNotBelieved(String permissions) throws IOException {
-    Bed.write(bed.copy(), COPY);
-    Files.setPosixFilePermissions(bed.copy(), PosixFilePermissions.fromString(permissions));
-    assertArrayEquals(original, bed.read());
+    HostFixture.write(host.copy(), COPY);
+    Files.setPosixFilePermissions(host.copy(), PosixFilePermissions.fromString(permissions));
+    assertArrayEquals(original, host.read());
   }
 
   @ParameterizedTest
   @ValueSource(strings = {"rwxrwxr-x", "rwxr-xrwx"})
   void aFolderThatOthersMayWriteIsNotBelieved(String permissions) throws IOException {
-    Bed.write(bed.copy(), COPY);
-    Files.setPosixFilePermissions(bed.copies, PosixFilePermissions.fromString(permissions));
-    assertArrayEquals(original, bed.read());
+    HostFixture.write(host.copy(), COPY);
+    Files.setPosixFilePermissions(host.copies, PosixFilePermissions.fromString(permissions));
+    assertArrayEquals(original, host.read());
   }
 
   @Test
   void aCopyOfSomebodyElseIsNotBelieved() throws IOException {
-    Bed.write(bed.copy(), COPY);
-    bed.conf.set(Settings.AGENT_USER, "nobody-of-this-name");
-    assertArrayEquals(original, bed.read());
+    HostFixture.write(host.copy(), COPY);
+    host.conf.set(Settings.AGENT_USER, "no-such-user");
+    assertArrayEquals(original, host.read());
   }
 
   @Test
   void onceTheOriginalHasChangedItIsRead() throws IOException {
-    Bed.write(bed.copy(), COPY);
-    Files.setLastModifiedTime(bed.original, FileTime.fromMillis(1_000_000));
-    assertArrayEquals(original, bed.read());
+    HostFixture.write(host.copy(), COPY);
+    Files.setLastModifiedTime(host.original, FileTime.fromMillis(1_000_000));
+    assertArrayEquals(original, host.read());
   }
 
   @Test
   void onceTheOriginalHasGoneThereIsNothing() throws IOException {
-    Bed.write(bed.copy(), COPY);
-    Files.delete(bed.original);
-    assertThrows(FileNotFoundException.class, bed::read);
+    HostFixture.write(host.copy(), COPY);
+    Files.delete(host.original);
+    assertThrows(FileNotFoundException.class, host::read);
   }
 
   @Test
   void whoMayNoLongerReadTheOriginalDoesNotGetTheCopy() throws IOException {
-    Bed.write(bed.copy(), COPY);
-    Files.setPosixFilePermissions(bed.original, PosixFilePermissions.fromString("---------"));
-    assertThrows(AccessControlException.class, bed::read);
+    HostFixture.write(host.copy(), COPY);
+    Files.setPosixFilePermissions(host.original, PosixFilePermissions.fromString("---------"));
+    assertThrows(AccessControlException.class, host::read);
   }
 
   @Test
   void anEmptyFileIsReadWhereItIs() throws IOException {
-    Bed.write(bed.original, new byte[0]);
-    Bed.write(bed.copy(), new byte[0]);
-    assertEquals(0, bed.read().length);
+    HostFixture.write(host.original, new byte[0]);
+    HostFixture.write(host.copy(), new byte[0]);
+    assertEquals(0, host.read().length);
   }
 
   // -------------------------------------------------------------------------------------------------------- metadata
 
   @Test
   void whatItSaysOfAFileIsWhatTheOriginalSays() throws IOException {
-    FileStatus real = FileSystem.getLocal(bed.conf).getFileStatus(new org.apache.hadoop.fs.Path(bed.original.toUri()));
-    FileStatus ours = bed.files().getFileStatus(bed.path());
-    assertEquals(bed.path(), ours.getPath());
+    FileStatus real = FileSystem.getLocal(
+        host.conf).getFileStatus(new org.apache.hadoop.fs.Path(host.original.toUri()));
+    FileStatus ours = host.files().getFileStatus(host.path());
+    assertEquals(host.path(), ours.getPath());
     assertEquals(
         List.of(real.getLen(), real.getModificationTime(), real.getPermission(), real.getOwner(), real.getGroup()),
         List.of(ours.getLen(), ours.getModificationTime(), ours.getPermission(), ours.getOwner(), ours.getGroup()));
-    assertEquals(bed.path(), bed.files().resolvePath(bed.path()));
-    assertTrue(Arrays.asList(bed.files().listStatus(bed.path().getParent())).contains(ours));
+    assertEquals(host.path(), host.files().resolvePath(host.path()));
+    assertTrue(Arrays.asList(host.files().listStatus(host.path().getParent())).contains(ours));
   }
 
   @Test
   void namesWithSpecialCharactersAreFound() throws IOException {
     Path odd = base.resolve("a b%41#,ä");
-    Bed.write(odd, original);
-    assertEquals(BYTES, bed.files().getFileStatus(new org.apache.hadoop.fs.Path(
-        URI.create(BlastUri.written(BlastUri.of(new org.apache.hadoop.fs.Path("file:" + odd).toUri()))))).getLen());
+    HostFixture.write(odd, original);
+    assertEquals(BYTES, host.files().getFileStatus(new org.apache.hadoop.fs.Path(
+        URI.create(BlastUri.encode(BlastUri.of(new org.apache.hadoop.fs.Path("file:" + odd).toUri()))))).getLen());
   }
 
   @Test
   void aPathOfAnotherFileSystemIsRefused() throws IOException {
-    FileSystem files = bed.files();
+    FileSystem files = host.files();
     assertThrows(IllegalArgumentException.class, () -> files.open(new org.apache.hadoop.fs.Path("file:/etc/passwd")));
     assertThrows(IllegalArgumentException.class, () -> files.open(new org.apache.hadoop.fs.Path("blast://hdfs@h/w")));
   }
 
   @Test
   void tokensAreThoseOfTheOriginal() throws IOException {
-    FileSystem files = bed.files();
+    FileSystem files = host.files();
     assertEquals(List.of(URI.create("file:///")),
         Arrays.stream(files.getChildFileSystems()).map(FileSystem::getUri).collect(Collectors.toList()));
     assertEquals(null, files.getCanonicalServiceName());
@@ -190,9 +191,9 @@ class BlastFileSystemTest {
 
   @Test
   void anyReadGivesTheSameFromBoth() throws IOException {
-    try (FSDataInputStream plain = bed.files().open(bed.path())) {
-      Bed.write(bed.copy(), original);
-      try (FSDataInputStream copy = bed.files().open(bed.path())) {
+    try (FSDataInputStream plain = host.files().open(host.path())) {
+      HostFixture.write(host.copy(), original);
+      try (FSDataInputStream copy = host.files().open(host.path())) {
         assertTrue(copy.getWrappedStream() instanceof CopyStream);
         Random random = new Random(20261123);
         for (int time = 0; time < 2_000; time++) {
@@ -224,7 +225,7 @@ class BlastFileSystemTest {
       case 4:
         assertEquals(at + length <= BYTES, reads(plain, at, expected));
         assertEquals(at + length <= BYTES, reads(copy, at, found));
-        // How much is there of what could not be read whole is nobody's affair.
+        // After a failed read, the content of the buffer is undefined.
         found = at + length <= BYTES ? found : expected;
         break;
       default:
@@ -246,8 +247,8 @@ class BlastFileSystemTest {
 
   @Test
   void readingBeyondTheFileEnds() throws IOException {
-    Bed.write(bed.copy(), COPY);
-    try (FSDataInputStream copy = bed.files().open(bed.path())) {
+    HostFixture.write(host.copy(), COPY);
+    try (FSDataInputStream copy = host.files().open(host.path())) {
       assertThrows(EOFException.class, () -> copy.seek(BYTES + 1));
       assertThrows(EOFException.class, () -> copy.seek(-1));
       assertThrows(EOFException.class, () -> copy.read(-1, new byte[1], 0, 1));
@@ -263,9 +264,9 @@ class BlastFileSystemTest {
 
   @Test
   void whateverWouldChangeAnythingIsRefused() throws IOException {
-    FileSystem files = bed.files();
-    org.apache.hadoop.fs.Path path = bed.path();
-    org.apache.hadoop.fs.Path local = new org.apache.hadoop.fs.Path(bed.original.toUri());
+    FileSystem files = host.files();
+    org.apache.hadoop.fs.Path path = host.path();
+    org.apache.hadoop.fs.Path local = new org.apache.hadoop.fs.Path(host.original.toUri());
     List<Executable> changes = List.of(
         () -> files.create(path),
         () -> files.createFile(path).build(),
@@ -288,10 +289,10 @@ class BlastFileSystemTest {
       String message = assertThrows(UnsupportedOperationException.class, change).getMessage();
       assertTrue(message.contains("in file:/"), message);
     }
-    assertArrayEquals(original, Files.readAllBytes(bed.original));
+    assertArrayEquals(original, Files.readAllBytes(host.original));
   }
 
-  /** What another version of Hadoop adds is seen here, and not by who loses a file. */
+  /** Fails if a new version of Hadoop adds a method that changes files. */
   @Test
   void nothingThatDoesNothingInFileSystemIsLeftToIt() {
     TreeSet<String> left = Arrays.stream(FileSystem.class.getMethods())
@@ -299,7 +300,7 @@ class BlastFileSystemTest {
         .filter(method -> !overridden(method))
         .map(method -> method.getName() + Arrays.toString(method.getParameterTypes()))
         .collect(Collectors.toCollection(TreeSet::new));
-    // These call those that are ours.
+    // These call methods that BlastFileSystem overrides.
     String path = "[class org.apache.hadoop.fs.Path]";
     assertEquals(Set.of("delete" + path, "mkdirs" + path), left);
   }

@@ -12,7 +12,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** A URI says the same after all that Hadoop does with it on its way from the job's configuration to a NodeManager. */
+/** Tests that URIs survive their way from the job's configuration to a NodeManager. */
 class BlastUriTest {
   @ParameterizedTest
   @CsvSource({
@@ -26,9 +26,9 @@ class BlastUriTest {
     "viewfs:/w, blast://viewfs/w",
   })
   void namesTheFileBehindIt(String original, String blast) throws Refused {
-    URI made = BlastUri.of(URI.create(original));
-    assertEquals(blast, made.toString());
-    assertEquals(new Path(original), new Path(BlastUri.originalOf(made)));
+    URI encoded = BlastUri.of(URI.create(original));
+    assertEquals(blast, encoded.toString());
+    assertEquals(new Path(original), new Path(BlastUri.originalOf(encoded)));
   }
 
   @ParameterizedTest
@@ -36,7 +36,7 @@ class BlastUriTest {
     "/w", "/with a blank", "/100%", "/%41", "/a#b", "/a?b", "/a,b", "/a+b", "/ä/日本", "/a=b&c;d", "/a@b", "/a'b\"c"})
   void surviveTheWayToANodeManager(String path) throws Exception {
     URI original = new Path("hdfs", "namenode:8020", path).toUri();
-    URI listed = URI.create(BlastUri.written(BlastUri.of(original)) + "#alias");
+    URI listed = URI.create(BlastUri.encode(BlastUri.of(original)) + "#alias");
     assertEquals(-1, listed.toString().indexOf(','));
     assertEquals("alias", listed.getFragment());
     Path there = URL.fromURI(new Path(listed).toUri()).toPath();

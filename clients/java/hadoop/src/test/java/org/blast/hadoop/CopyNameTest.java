@@ -13,12 +13,13 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** Sender and NodeManager find the same name, without a word between them, and no two files have the same one. */
+/** Tests that sender and NodeManager compute the same name, and that names of different files differ. */
 class CopyNameTest {
   @Test
   void isWhatItHasBeenSinceTheFirstVersion() {
-    // sha256sum of "5\n6\nhdfs\nnamenode:8020\n/models/w.bin": nodes may be older than who pushes.
-    assertEquals("a376360745e9d5499e892bfb7d9dfc64b79047f10f3d7e37110a19be98dc69d3", name("hdfs://namenode:8020/models/w.bin", 5, 6));
+    // sha256sum of "5\n6\nhdfs\nnamenode:8020\n/models/w.bin": nodes may run an older version than the sender.
+    assertEquals("a376360745e9d5499e892bfb7d9dfc64b79047f10f3d7e37110a19be98dc69d3",
+        name("hdfs://namenode:8020/models/w.bin", 5, 6));
   }
 
   @Test
@@ -33,13 +34,13 @@ class CopyNameTest {
       }
     }
     assertEquals(files.length * 9, names.size());
-    assertTrue(names.stream().allMatch(CopyName::isOne));
+    assertTrue(names.stream().allMatch(CopyName::isName));
   }
 
   @ParameterizedTest
   @ValueSource(strings = {"", "blast://file/w", "0123", "../../../../etc/passwd"})
   void knowsItsOwn(String text) {
-    assertFalse(CopyName.isOne(text));
+    assertFalse(CopyName.isName(text));
   }
 
   private static String name(String original, long length, long modified) {

@@ -24,27 +24,27 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What is pushed is found by the file system, and who does not get it is told; a job goes on whatever happens. */
+/** Tests that pushed files are found on the nodes, that failures are reported, and that they do not stop a job. */
 class PushTest {
-  /** More than fits into a pipe: who sends waits for who reads. */
+  /** More than fits into a pipe, so that the writer blocks until the reader reads. */
   private static final int BYTES = (2 << 20) + 1;
 
   @TempDir Path base;
-  private Bed bed;
+  private HostFixture host;
   private String out;
   private String err;
 
   @BeforeEach
   void make() throws IOException {
-    bed = new Bed(base, BYTES);
+    host = new HostFixture(base, BYTES);
   }
 
   private int run(String... words) throws Exception {
-    ByteArrayOutputStream said = new ByteArrayOutputStream();
+    ByteArrayOutputStream printed = new ByteArrayOutputStream();
     ByteArrayOutputStream warned = new ByteArrayOutputStream();
-    int status = BlastTool.run(words, bed.conf, new PrintStream(said, true, StandardCharsets.UTF_8),
+    int status = BlastTool.run(words, host.conf, new PrintStream(printed, true, StandardCharsets.UTF_8),
         new PrintStream(warned, true, StandardCharsets.UTF_8));
-    out = said.toString(StandardCharsets.UTF_8);
+    out = printed.toString(StandardCharsets.UTF_8);
     err = warned.toString(StandardCharsets.UTF_8);
     return status;
   }
@@ -64,34 +64,34 @@ class PushTest {
   }
 
   private String keep() {
-    return "cat > " + bed.copies + "/$name; chmod 644 " + bed.copies + "/$name";
+    return "cat > " + host.copies + "/$name; chmod 644 " + host.copies + "/$name";
   }
 
   @Test
   void whatIsPushedIsReadOnTheNodes() throws Exception {
-    bed.script("echo \"$*\" > " + base.resolve("words"), keep(), result(has("h2"), has("h3")));
-    bed.conf.set("blast.send.secret-file", "/etc/blast/secret");
-    bed.conf.set("blast.send.sealed", "true");
-    bed.conf.set("blast.send.ssh", "false");
-    String file = bed.original.toString();
+    host.script("echo \"$*\" > " + base.resolve("arguments"), keep(), result(has("h2"), has("h3")));
+    host.conf.set("blast.send.secret-file", "/etc/blast/secret");
+    host.conf.set("blast.send.sealed", "true");
+    host.conf.set("blast.send.ssh", "false");
+    String file = host.original.toString();
     assertEquals(BlastTool.DONE, run("push", "-D", "blast.send.via=pipeline", "--to", "h2,h3:7", file));
-    assertEquals(bed.uri() + "\n", out);
+    assertEquals(host.uri() + "\n", out);
     assertEquals("", err);
-    assertEquals("send --sealed --secret-file /etc/blast/secret --via pipeline --json --as " + bed.copy().getFileName()
-        + " --folder hadoop --to h2,h3:7 --bytes " + BYTES + " -\n", Files.readString(base.resolve("words")));
-    assertArrayEquals(Files.readAllBytes(bed.original), Files.readAllBytes(bed.copy()));
-    Files.delete(bed.copy());
-    assertArrayEquals(Files.readAllBytes(bed.original), bed.read());
+    assertEquals("send --sealed --secret-file /etc/blast/secret --via pipeline --json --as " + host.copy().getFileName()
+        + " --folder hadoop --to h2,h3:7 --bytes " + BYTES + " -\n", Files.readString(base.resolve("arguments")));
+    assertArrayEquals(Files.readAllBytes(host.original), Files.readAllBytes(host.copy()));
+    Files.delete(host.copy());
+    assertArrayEquals(Files.readAllBytes(host.original), host.read());
   }
 
   @Test
   void jsonSaysWhatThereIsToKnow() throws Exception {
-    bed.script(keep(), result(has("h2"), lacks("h3")));
-    assertEquals(BlastTool.PARTLY, run("push", "--json", "--to", "h2,h3", bed.original.toString()));
+    host.script(keep(), result(has("h2"), lacks("h3")));
+    assertEquals(BlastTool.PARTIAL, run("push", "--json", "--to", "h2,h3", host.original.toString()));
     assertEquals(String.format(
         "{\"uri\":\"%s\",\"copy\":\"%s\",\"bytes\":%d,\"delivered\":[\"h2\"],\"failed\":{\"h3\":\"no room\"}}%n",
-        bed.uri(), bed.copy().getFileName(), BYTES), out);
-    assertEquals("blast: h3 does not have " + bed.uri() + ": no room\n", err);
+        host.uri(), host.copy().getFileName(), BYTES), out);
+    assertEquals("blast: h3 has no copy of " + host.uri() + ": no room\n", err);
   }
 
   @ParameterizedTest
@@ -124,33 +124,33 @@ class PushTest {
 
   @Test
   void whatWasChangedWhileItWasSentHasItsNameNowhere() throws Exception {
-    Path before = bed.copy();
-    bed.script("head -c 1 > /dev/null", "touch -d 2001-01-01 " + bed.original, keep(), result(has("h2")));
-    assertEquals(BlastTool.WRONG_USE, run("push", "--to", "h2", bed.original.toString()));
-    assertTrue(err.contains("was changed while it was sent"), err);
+    Path before = host.copy();
+    host.script("head -c 1 > /dev/null", "touch -d 2001-01-01 " + host.original, keep(), result(has("h2")));
+    assertEquals(BlastTool.USAGE_ERROR, run("push", "--to", "h2", host.original.toString()));
+    assertTrue(err.contains("changed during the transfer"), err);
     assertFalse(Files.exists(before) && Files.size(before) == BYTES);
     assertEquals("", out);
   }
 
   @Test
   void whatIsNotForEverybodyIsRefusedBeforeAnythingGoes() throws Exception {
-    bed.script("touch " + base.resolve("sent"));
+    host.script("touch " + base.resolve("sent"));
     Path hidden = Files.createDirectory(base.resolve("hidden"));
-    Bed.write(hidden.resolve("w"), new byte[1]);
+    HostFixture.write(hidden.resolve("w"), new byte[1]);
     Files.setPosixFilePermissions(hidden, PosixFilePermissions.fromString("rwxr-xr--"));
     Path secret = base.resolve("secret");
-    Bed.write(secret, new byte[1]);
+    HostFixture.write(secret, new byte[1]);
     Files.setPosixFilePermissions(secret, PosixFilePermissions.fromString("rw-r-----"));
     for (Path file : List.of(secret, hidden.resolve("w"))) {
-      assertEquals(BlastTool.WRONG_USE, run("push", "--to", "h2", bed.original.toString(), file.toString()));
-      assertTrue(err.contains(file + " is not for everybody to read"), err);
+      assertEquals(BlastTool.USAGE_ERROR, run("push", "--to", "h2", host.original.toString(), file.toString()));
+      assertTrue(err.contains(file + " is not readable by all users"), err);
     }
     assertFalse(Files.exists(base.resolve("sent")));
   }
 
   @Test
   void aFolderIsRefusedAndWhatIsNotThereIsMissing() throws Exception {
-    assertEquals(BlastTool.WRONG_USE, run("push", "--to", "h2", base.toString()));
+    assertEquals(BlastTool.USAGE_ERROR, run("push", "--to", "h2", base.toString()));
     assertEquals(BlastTool.FAILED, run("push", "--to", "h2", base + "/none"));
     assertTrue(err.contains(base + "/none"), err);
   }
@@ -158,65 +158,65 @@ class PushTest {
   @ParameterizedTest
   @ValueSource(strings = {"", "push", "pull x", "push --to", "push --fast x", "push x -D a=b", "remove", "remove x"})
   void wrongUseIsTold(String words) throws Exception {
-    assertEquals(BlastTool.WRONG_USE, run(words.isEmpty() ? new String[0] : words.split(" ")));
+    assertEquals(BlastTool.USAGE_ERROR, run(words.isEmpty() ? new String[0] : words.split(" ")));
     assertTrue(err.startsWith("blast: ") && err.length() < 300, err);
   }
 
   @ParameterizedTest
   @ValueSource(strings = {"to", "as", "name", "bytes", "folder", "command", "json"})
   void whatAPushSaysItselfIsNotToBeSet(String option) throws Exception {
-    bed.conf.set("blast.send." + option, "x");
-    assertEquals(BlastTool.WRONG_USE, run("push", "--to", "h2", bed.original.toString()));
+    host.conf.set("blast.send." + option, "x");
+    assertEquals(BlastTool.USAGE_ERROR, run("push", "--to", "h2", host.original.toString()));
     assertTrue(err.contains("blast.send." + option), err);
   }
 
   @Test
   void theStatusOfBlastSendIsHeard() throws Exception {
-    bed.script("exit 2");
-    assertEquals(BlastTool.WRONG_USE, run("push", "--to", "h2", bed.original.toString()));
-    bed.script("cat > /dev/null", "exit 1");
-    assertEquals(BlastTool.FAILED, run("push", "--to", "h2", bed.original.toString()));
-    assertEquals(bed.uri() + "\n", out);
-    assertTrue(err.contains("h2 does not have") && err.contains("status 1"), err);
-    bed.conf.set(Settings.COMMAND, base.resolve("nothing").toString());
-    assertEquals(BlastTool.FAILED, run("push", "--to", "h2", bed.original.toString()));
+    host.script("exit 2");
+    assertEquals(BlastTool.USAGE_ERROR, run("push", "--to", "h2", host.original.toString()));
+    host.script("cat > /dev/null", "exit 1");
+    assertEquals(BlastTool.FAILED, run("push", "--to", "h2", host.original.toString()));
+    assertEquals(host.uri() + "\n", out);
+    assertTrue(err.contains("h2 has no copy of") && err.contains("status 1"), err);
+    host.conf.set(Settings.COMMAND, base.resolve("nothing").toString());
+    assertEquals(BlastTool.FAILED, run("push", "--to", "h2", host.original.toString()));
   }
 
   // ---------------------------------------------------------------------------------------------------------- removed
 
   @Test
   void whatIsRemovedIsNoCopyAnyMore() throws Exception {
-    bed.script(keep(), result(has("h2")));
-    run("push", "--to", "h2", bed.original.toString());
-    assertEquals(BlastTool.DONE, run("remove", "--to", "h2", bed.uri().toString()), err);
-    assertEquals(0, Files.size(bed.copy()));
-    assertArrayEquals(Files.readAllBytes(bed.original), bed.read());
+    host.script(keep(), result(has("h2")));
+    run("push", "--to", "h2", host.original.toString());
+    assertEquals(BlastTool.DONE, run("remove", "--to", "h2", host.uri().toString()), err);
+    assertEquals(0, Files.size(host.copy()));
+    assertArrayEquals(Files.readAllBytes(host.original), host.read());
   }
 
   @Test
   void byItsNameWhenTheOriginalIsNoLongerWhatItWas() throws Exception {
-    bed.script(keep(), result(lacks("h2")));
-    String name = bed.copy().getFileName().toString();
-    Files.delete(bed.original);
-    assertEquals(BlastTool.FAILED, run("remove", "--to", "h2", bed.uri().toString()));
+    host.script(keep(), result(lacks("h2")));
+    String name = host.copy().getFileName().toString();
+    Files.delete(host.original);
+    assertEquals(BlastTool.FAILED, run("remove", "--to", "h2", host.uri().toString()));
     assertEquals(BlastTool.FAILED, run("remove", "--to", "h2", name));
-    assertEquals("blast: h2 keeps its copy: no room\n", err);
-    assertEquals(0, Files.size(bed.copies.resolve(name)));
+    assertEquals("blast: cannot remove the copy on h2: no room\n", err);
+    assertEquals(0, Files.size(host.copies.resolve(name)));
   }
 
   // ------------------------------------------------------------------------------------------------------ in a driver
 
   @Test
   void aJobGetsItsFileWhateverHappens() throws Exception {
-    // No ResourceManager says which nodes there are, and quickly.
-    bed.conf.setInt("yarn.client.failover-max-attempts", 0);
-    bed.conf.set("yarn.resourcemanager.address", "127.0.0.1:1");
-    bed.conf.setInt("yarn.resourcemanager.connect.max-wait.ms", 1);
-    bed.conf.setInt("yarn.resourcemanager.connect.retry-interval.ms", 1);
-    bed.conf.setInt("ipc.client.connect.max.retries", 0);
-    Job job = Job.getInstance(bed.conf);
-    Delivery delivery = BlastCache.addCacheFile(job, new org.apache.hadoop.fs.Path(bed.original.toUri()), "weights");
+    // No ResourceManager runs, and its client fails fast.
+    host.conf.setInt("yarn.client.failover-max-attempts", 0);
+    host.conf.set("yarn.resourcemanager.address", "127.0.0.1:1");
+    host.conf.setInt("yarn.resourcemanager.connect.max-wait.ms", 1);
+    host.conf.setInt("yarn.resourcemanager.connect.retry-interval.ms", 1);
+    host.conf.setInt("ipc.client.connect.max.retries", 0);
+    Job job = Job.getInstance(host.conf);
+    Delivery delivery = BlastCache.addCacheFile(job, new org.apache.hadoop.fs.Path(host.original.toUri()), "weights");
     assertEquals(List.of(), delivery.delivered());
-    assertArrayEquals(new URI[] {URI.create(bed.uri() + "#weights")}, job.getCacheFiles());
+    assertArrayEquals(new URI[] {URI.create(host.uri() + "#weights")}, job.getCacheFiles());
   }
 }

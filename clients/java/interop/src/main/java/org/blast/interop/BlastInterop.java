@@ -21,11 +21,11 @@ import org.blast.TransferReport;
 import org.blast.UnknownRequest;
 
 /**
- * Plays an application's whole dialogue with a controller and prints each answer as one line of JSON:
- * {"call": NAME, "answer": STRUCT} or {"call": NAME, "exception": TYPE, "content": STRUCT}.
+ * An interoperability test that makes the calls of an application with Thrift's generated client. It prints each answer
+ * as one line of JSON: {"call": NAME, "answer": STRUCT} or {"call": NAME, "exception": TYPE, "content": STRUCT}.
  *
- * <p>Arguments: HOST PORT KEY SENDER RECEIVER,RECEIVER… BYTES [binary|compact].
- * Exit status: 0 when everything went as the interface promises, 1 otherwise, 2 for wrong arguments.
+ * <p>Arguments: HOST PORT KEY SENDER RECEIVER,RECEIVER… BYTES [binary|compact]. Exit status: 0 if the controller
+ * answers as the interface specifies, 1 if not, 2 for wrong arguments.
  */
 public final class BlastInterop {
   private static final int WAIT_MS = 20_000;
@@ -51,12 +51,12 @@ public final class BlastInterop {
             new TSocket(arguments[0], Integer.parseInt(arguments[1]), SOCKET_TIMEOUT_MS))) {
       transport.open();
       TProtocol protocol = compact ? new TCompactProtocol(transport) : new TBinaryProtocol(transport);
-      boolean asPromised = new BlastInterop(new Blast.Client(protocol)).play(request);
-      System.exit(asPromised ? 0 : 1);
+      boolean passed = new BlastInterop(new Blast.Client(protocol)).run(request);
+      System.exit(passed ? 0 : 1);
     }
   }
 
-  private boolean play(MulticastRequest request) throws TException {
+  private boolean run(MulticastRequest request) throws TException {
     print("version", client.version());
     RequestStatus submitted = client.submit(request);
     print("submit", submitted);
@@ -69,10 +69,10 @@ public final class BlastInterop {
     return granted.kind == EventKind.GRANTED
         && granted.isSetGrant()
         && rejects(request)
-        && knowsNoOther(request.key);
+        && reportsUnknownKey(request.key);
   }
 
-  /** A request with a host that does not exist has to be rejected, with a reason. */
+  /** Returns true if the controller rejects a request with an unknown host, with a message. */
   private boolean rejects(MulticastRequest request) throws TException {
     MulticastRequest unknownHost =
         new MulticastRequest(request.key + "-x", request.sender, List.of("no-such-host"), request.bytes);
@@ -85,7 +85,7 @@ public final class BlastInterop {
     }
   }
 
-  private boolean knowsNoOther(String key) throws TException {
+  private boolean reportsUnknownKey(String key) throws TException {
     try {
       print("status", client.status(key + "-unknown"));
       return false;

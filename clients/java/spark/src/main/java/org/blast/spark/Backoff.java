@@ -1,22 +1,22 @@
 package org.blast.spark;
 
 /**
- * Pauses after failures, so that a job loses little by them: each failure in a row doubles the pause. Broadcasts that
- * were under way at the same time fail for the same reason, and count as one failure. The owner guards it.
+ * Exponential backoff: each consecutive failure doubles the pause, so that failures cost a job little. Concurrent
+ * broadcasts usually fail for the same reason and count as one failure. Not thread-safe.
  */
 final class Backoff {
-  static final long LONGEST_NANOS = 600_000_000_000L;
+  static final long MAX_NANOS = 600_000_000_000L;
 
   private final long firstNanos;
   private long pause;
   private long failedAt;
 
-  /** Create one whose first pause takes `firstNanos` nanoseconds. */
+  /** Set the first pause to `firstNanos` nanoseconds. */
   Backoff(long firstNanos) {
     this.firstNanos = firstNanos;
   }
 
-  /** Whether a broadcast may be tried at `now`, in nanoseconds. */
+  /** Return true if no pause is in effect at `now`, in nanoseconds. */
   boolean allows(long now) {
     return pause == 0 || now - failedAt >= pause;
   }
@@ -29,13 +29,13 @@ final class Backoff {
   /**
    * Note the failure at `now` of a broadcast that was announced at `announced`.
    *
-   * @return false where it was under way at the last failure, which counts for both
+   * @return false if it was in progress at the last failure, which counts for both
    */
   boolean failed(long announced, long now) {
     if (pause > 0 && announced - failedAt <= 0) {
       return false;
     }
-    pause = Math.min(LONGEST_NANOS, Math.max(firstNanos, 2 * pause));
+    pause = Math.min(MAX_NANOS, Math.max(firstNanos, 2 * pause));
     failedAt = now;
     return true;
   }

@@ -4,18 +4,18 @@ import org.apache.spark.api.plugin.DriverPlugin;
 import org.apache.spark.api.plugin.ExecutorPlugin;
 import org.apache.spark.api.plugin.SparkPlugin;
 
-/** What {@code spark.plugins} names. Each half switches itself off, with one line in the log, where it cannot work. */
+/** The plugin for {@code spark.plugins}. On a host where it cannot work, it logs one line and disables itself. */
 public final class BlastPlugin implements SparkPlugin {
-  /** As Spark makes it. */
+  /** Creates the plugin; Spark calls this. */
   public BlastPlugin() {}
 
   @Override
   public DriverPlugin driverPlugin() {
-    return new DriverHalf();
+    return new BlastDriverPlugin();
   }
 
   @Override
   public ExecutorPlugin executorPlugin() {
-    return new ExecutorHalf();
+    return new BlastExecutorPlugin();
   }
 }

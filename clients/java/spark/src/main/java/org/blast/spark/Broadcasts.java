@@ -26,121 +26,122 @@ import org.apache.spark.scheduler.SparkListenerEvent;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** The driver's broadcasts, from the moment in which one is made until nobody waits for it any more. Thread-safe. */
-final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderProcess.Listener, Closeable {
+/** The driver's broadcasts, from creation until no executor waits for them. Thread-safe. */
+final class Broadcasts implements SparkInternals.BroadcastListener, ExecutorServer.Listener, SenderProcess.Listener,
+    Closeable {
   private static final Logger LOG = LoggerFactory.getLogger(Broadcasts.class);
   private static final int MAX_AT_ONCE = 16;
-  private static final int MAX_GATHERED = 64;
+  private static final int MAX_JOINING_HOSTS = 64;
   private static final int NONCE_BYTES = 16;
   private static final int THREADS = 4;
   private static final long CLOSE_SECONDS = 3;
   private static final double TYPICAL_LINK_RATE = 1e9;
   private static final long FIRST_PAUSE_NANOS = 5_000_000_000L;
-  /** Longer than the first: a try costs each broadcast as much as it gains, and without one it still gains. */
+  /** Longer, since a failed attempt costs as much as Blast gains, and executors without an agent gain, too. */
   private static final long FIRST_HOST_PAUSE_NANOS = 60_000_000_000L;
 
-  /** Writes the pieces of one file of a broadcast, one behind the other. */
+  /** A source of the pieces of broadcasts. */
   interface Pieces {
-    /** IOException where they are not all there, or cannot be written. */
+    /** Write the pieces of one file in order. Throws IOException if a piece is missing or cannot be written. */
     void copy(long broadcast, SparkInternals.Cut cut, PieceFile file, FileChannel to) throws IOException;
   }
 
   private final PluginSettings settings;
   private final Pieces pieces;
-  private final String ourHost;
+  private final String driverHost;
   private final Consumer<SparkListenerEvent> publish;
-  private final Figures figures;
+  private final PluginMetrics metrics;
   private final SecureRandom random = new SecureRandom();
-  /** Broadcasts in the order in which they are sent, until no reader waits for them; guards what is below, too. */
-  private final Map<Long, Course> courses = new LinkedHashMap<>();
-  private final Map<Long, Gathering> gatherings = new LinkedHashMap<>();
+  /** Broadcasts in sending order, until no reader waits for them. Its lock also guards the fields below. */
+  private final Map<Long, BroadcastTransfer> transfers = new LinkedHashMap<>();
+  private final Map<Long, JoinBatch> batches = new LinkedHashMap<>();
   private final Backoff backoff = new Backoff(FIRST_PAUSE_NANOS);
-  /** Of hosts whose agent failed when those of other hosts did not. */
+  /** Backoffs of hosts whose agent failed while agents of other hosts succeeded. */
   private final Map<String, Backoff> hostBackoffs = new HashMap<>();
   private final ScheduledExecutorService worker = threads("blast-broadcasts", THREADS);
-  /** One, so that the sender hears first what to send and then to stop; none of Spark's threads ever waits for it. */
-  private final ScheduledExecutorService asking = threads("blast-asking", 1);
-  private volatile Supplier<Collection<Door.Guest>> present;
+  /** One thread, so that the sender gets `send` before `stop`. Spark's threads never wait for the sender. */
+  private final ScheduledExecutorService commands = threads("blast-sender-commands", 1);
+  private volatile Supplier<Collection<ExecutorServer.Peer>> connected;
   private volatile Sender sender;
   private volatile String application;
 
   Broadcasts(
-      PluginSettings settings, Pieces pieces, String ourHost, Consumer<SparkListenerEvent> publish,
-      Figures figures) {
+      PluginSettings settings, Pieces pieces, String driverHost, Consumer<SparkListenerEvent> publish,
+      PluginMetrics metrics) {
     this.settings = settings;
     this.pieces = pieces;
-    this.ourHost = ourHost;
+    this.driverHost = driverHost;
     this.publish = publish;
-    this.figures = figures;
+    this.metrics = metrics;
   }
 
-  /** Begin to work, for the executors that are there, with this sender. */
-  void begin(Supplier<Collection<Door.Guest>> executors, Sender files) {
-    present = executors;
+  /** Start with a supplier of the connected executors, and a sender. */
+  void begin(Supplier<Collection<ExecutorServer.Peer>> executors, Sender files) {
+    connected = executors;
     sender = files;
   }
 
-  /** What Spark calls the application. */
-  void name(String id) {
+  /** Set Spark's application id. */
+  void setApplication(String id) {
     application = id;
   }
 
-  // ---------------------------------------------------------------------------------------------- what Spark does
+  // ---------------------------------------------------------------------------------------------- events of Spark
 
   @Override
-  public void made(long broadcast, SparkInternals.Cut cut) {
+  public void created(long broadcast, SparkInternals.Cut cut) {
     long bytes = (long) cut.pieces() * cut.pieceBytes();
     if (cut.pieces() < 2 || bytes - cut.pieceBytes() < settings.threshold()) {
       return;
     }
     if (application == null) {
-      figures.refused("too_early");
+      metrics.refused("too_early");
       return;
     }
-    synchronized (courses) {
+    synchronized (transfers) {
       long now = System.nanoTime();
       if (!backoff.allows(now)) {
-        figures.refused("failed_before");
+        metrics.refused("failed_before");
         return;
       }
-      List<Door.Guest> guests = new ArrayList<>(present.get());
-      guests.removeIf(this::isHere);
-      if (guests.isEmpty()) {
-        gather(new Announcement(broadcast, name(broadcast), cut.pieces(), cut.pieceBytes(), 0, 1, false));
+      List<ExecutorServer.Peer> peers = new ArrayList<>(connected.get());
+      peers.removeIf(this::isOnDriverHost);
+      if (peers.isEmpty()) {
+        addBatch(new Announcement(broadcast, name(broadcast), cut.pieces(), cut.pieceBytes(), 0, 1, false));
         return;
       }
-      int hosts = countHosts(guests);
-      Set<Door.Guest> relayed =
-          guests.stream().filter(guest -> isWithoutAgent(guest, now)).collect(Collectors.toSet());
-      if (relayed.size() == guests.size()) {
-        figures.refused("no_agent");
+      int hosts = countHosts(peers);
+      Set<ExecutorServer.Peer> relayed =
+          peers.stream().filter(peer -> isWithoutAgent(peer, now)).collect(Collectors.toSet());
+      if (relayed.size() == peers.size()) {
+        metrics.refused("no_agent");
         return;
       }
       if (settings.hold() && HoldTime.sendMillis(bytes, bytesLeft(), linkRate()) > holdMillis(bytes, hosts)) {
-        // Smaller than what is under way: Spark has it on all hosts before its turn ends.
-        figures.refused("link_busy");
+        // Small, behind large ones: Spark delivers it to all hosts sooner than the plugin would.
+        metrics.refused("link_busy");
         return;
       }
       int files = relayed.isEmpty() ? 1 : Announcement.relayedFiles(cut.pieces(), cut.pieceBytes(), linkRate());
-      Announcement made =
+      Announcement announcement =
           new Announcement(broadcast, name(broadcast), cut.pieces(), cut.pieceBytes(), 0, files, false);
-      Course course = new Course(held(made, hosts), guests, relayed, now);
-      begin(course, () -> guests.forEach(guest -> guest.tell(Message.of(course.announcementTo(guest)))));
+      BroadcastTransfer transfer = new BroadcastTransfer(held(announcement, hosts), peers, relayed, now);
+      begin(transfer, () -> peers.forEach(peer -> peer.send(Message.of(transfer.announcementTo(peer)))));
     }
   }
 
-  private static int countHosts(Collection<Door.Guest> guests) {
-    return (int) guests.stream().map(guest -> guest.hello.host()).distinct().count();
+  private static int countHosts(Collection<ExecutorServer.Peer> peers) {
+    return (int) peers.stream().map(peer -> peer.hello.host()).distinct().count();
   }
 
-  /** Whether the executor has no agent, or one that failed and is left out for a time. */
-  private boolean isWithoutAgent(Door.Guest guest, long now) {
-    Backoff ofHost = hostBackoffs.get(guest.hello.host());
-    return guest.hello.agent() == null || ofHost != null && !ofHost.allows(now);
+  /** Return true if the executor has no agent, or one that failed recently. */
+  private boolean isWithoutAgent(ExecutorServer.Peer peer, long now) {
+    Backoff ofHost = hostBackoffs.get(peer.hello.host());
+    return peer.hello.agent() == null || ofHost != null && !ofHost.allows(now);
   }
 
-  private Announcement held(Announcement made, int hosts) {
-    return made.held(settings.hold() ? holdMillis(made.maxBytes(), hosts) : 0);
+  private Announcement held(Announcement announcement, int hosts) {
+    return announcement.held(settings.hold() ? holdMillis(announcement.maxBytes(), hosts) : 0);
   }
 
   private long holdMillis(long bytes, int hosts) {
@@ -151,265 +152,267 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
     return settings.linkRate() > 0 ? settings.linkRate() : TYPICAL_LINK_RATE;
   }
 
-  /** Return the bytes that are still to be sent of each broadcast under way. */
+  /** Return the bytes left of each broadcast in progress. */
   private List<Long> bytesLeft() {
-    return courses.values().stream().filter(Course::isUnderWay).map(Course::bytesLeft).toList();
+    return transfers.values().stream().filter(BroadcastTransfer::isInProgress).map(BroadcastTransfer::bytesLeft)
+        .toList();
   }
 
-  /** Announce it and copy its files; false where no sender can take them. */
-  private boolean begin(Course course, Runnable announce) {
+  /** Announce a broadcast and copy its files to the spool. Return false if the sender is full or missing. */
+  private boolean begin(BroadcastTransfer transfer, Runnable announce) {
     Path spool = sender.spool();
-    long broadcast = course.announcement.broadcast();
-    synchronized (courses) {
-      boolean full = courses.values().stream().filter(Course::isUnderWay).count() >= MAX_AT_ONCE;
+    long broadcast = transfer.announcement.broadcast();
+    synchronized (transfers) {
+      boolean full = transfers.values().stream().filter(BroadcastTransfer::isInProgress).count() >= MAX_AT_ONCE;
       if (spool == null || full) {
-        figures.refused(full ? "too_many" : "no_sender");
+        metrics.refused(full ? "too_many" : "no_sender");
         return false;
       }
-      courses.remove(broadcast);
-      courses.put(broadcast, course);
+      transfers.remove(broadcast);
+      transfers.put(broadcast, transfer);
     }
     announce.run();
-    worker.execute(() -> copy(course, spool));
+    worker.execute(() -> copy(transfer, spool));
     worker.schedule(
-        () -> expire(course, "it was not there in time"),
-        course.announcement.timeoutMillis(), TimeUnit.MILLISECONDS);
-    // Executors that left before the course was there to be left.
-    List<Door.Guest> gone = new ArrayList<>(course.told());
-    gone.removeAll(present.get());
-    gone.forEach(guest -> waitsNoLonger(guest, broadcast));
+        () -> expire(transfer, "it did not arrive in time"),
+        transfer.announcement.timeoutMillis(), TimeUnit.MILLISECONDS);
+    // Executors that disconnected before the transfer was registered.
+    List<ExecutorServer.Peer> disconnected = new ArrayList<>(transfer.notified());
+    disconnected.removeAll(connected.get());
+    disconnected.forEach(peer -> removeWaiting(peer, broadcast));
     return true;
   }
 
-  private boolean isHere(Door.Guest guest) {
-    return guest.hello.host().equals(ourHost);
+  private boolean isOnDriverHost(ExecutorServer.Peer peer) {
+    return peer.hello.host().equals(driverHost);
   }
 
-  // ---------------------------------------------------------------------------------------------- who comes later
+  // ----------------------------------------------------------------------------------------- executors that join later
 
-  private void gather(Announcement made) {
-    gatherings.put(made.broadcast(), new Gathering(made));
-    if (gatherings.size() > MAX_AT_ONCE) {
-      Gathering oldest = gatherings.remove(gatherings.keySet().iterator().next());
-      over(oldest.guests(), oldest.announcement.broadcast());
+  private void addBatch(Announcement announcement) {
+    batches.put(announcement.broadcast(), new JoinBatch(announcement));
+    if (batches.size() > MAX_AT_ONCE) {
+      JoinBatch oldest = batches.remove(batches.keySet().iterator().next());
+      notifyEnd(oldest.peers(), oldest.announcement.broadcast());
     }
   }
 
-  /** Tell somebody who has come of all that nobody has got, and of what others are getting. */
-  private void tellOfAll(Door.Guest guest) {
-    synchronized (courses) {
-      if (isWithoutAgent(guest, System.nanoTime())) {
+  /** Announce to a new executor all broadcasts that no executor has, and those in progress. */
+  private void announceAll(ExecutorServer.Peer peer) {
+    synchronized (transfers) {
+      if (isWithoutAgent(peer, System.nanoTime())) {
         return;
       }
-      for (Course course : courses.values()) {
-        if (course.isUnderWay() && !gatherings.containsKey(course.announcement.broadcast())) {
-          gather(course.announcement);
+      for (BroadcastTransfer transfer : transfers.values()) {
+        if (transfer.isInProgress() && !batches.containsKey(transfer.announcement.broadcast())) {
+          addBatch(transfer.announcement);
         }
       }
-      for (Gathering gathering : gatherings.values()) {
-        gathering.add(guest, System.nanoTime());
-        guest.tell(Message.of(held(gathering.announcement, MAX_GATHERED)));
-        launchSoon(gathering.announcement.broadcast());
+      for (JoinBatch batch : batches.values()) {
+        batch.add(peer, System.nanoTime());
+        peer.send(Message.of(held(batch.announcement, MAX_JOINING_HOSTS)));
+        launchSoon(batch.announcement.broadcast());
       }
     }
   }
 
   private void launchSoon(long broadcast) {
-    worker.schedule(() -> launch(broadcast), Gathering.millis(), TimeUnit.MILLISECONDS);
+    worker.schedule(() -> launch(broadcast), JoinBatch.millis(), TimeUnit.MILLISECONDS);
   }
 
   private void launch(long broadcast) {
-    Course course;
-    synchronized (courses) {
-      Gathering gathering = gatherings.get(broadcast);
-      if (gathering == null || !gathering.isComplete(System.nanoTime())) {
+    BroadcastTransfer transfer;
+    synchronized (transfers) {
+      JoinBatch batch = batches.get(broadcast);
+      if (batch == null || !batch.isComplete(System.nanoTime())) {
         return;
       }
-      Course before = courses.get(broadcast);
-      if (before != null && before.isUnderWay()) {
-        // The file in the spool has its name.
+      BroadcastTransfer before = transfers.get(broadcast);
+      if (before != null && before.isInProgress()) {
+        // The transfer in progress uses the same file name in the spool.
         launchSoon(broadcast);
         return;
       }
-      gatherings.remove(broadcast);
-      List<Door.Guest> guests = gathering.guests();
-      course = new Course(
-          held(gathering.announcement, countHosts(guests)), guests, Set.of(), System.nanoTime());
+      batches.remove(broadcast);
+      List<ExecutorServer.Peer> peers = batch.peers();
+      transfer = new BroadcastTransfer(
+          held(batch.announcement, countHosts(peers)), peers, Set.of(), System.nanoTime());
     }
-    Runnable announced = () -> LOG.debug("broadcast {} is sent to those who came for it", broadcast);
-    if (!begin(course, announced)) {
-      over(course.told(), broadcast);
+    Runnable announced = () -> LOG.debug("broadcast {} is sent to executors that joined later", broadcast);
+    if (!begin(transfer, announced)) {
+      notifyEnd(transfer.notified(), broadcast);
     }
   }
 
   @Override
-  public void unwanted(long broadcast) {
-    Course course;
-    synchronized (courses) {
-      course = courses.remove(broadcast);
-      Gathering gathering = gatherings.remove(broadcast);
-      if (gathering != null) {
-        over(gathering.guests(), broadcast);
+  public void removed(long broadcast) {
+    BroadcastTransfer transfer;
+    synchronized (transfers) {
+      transfer = transfers.remove(broadcast);
+      JoinBatch batch = batches.remove(broadcast);
+      if (batch != null) {
+        notifyEnd(batch.peers(), broadcast);
       }
     }
-    if (course != null) {
-      giveUp(course, "nobody wants it any more");
-      // Also where it has been sent: some may have it in their folder, and have not said so yet.
-      over(course.told(), broadcast);
+    if (transfer != null) {
+      giveUp(transfer, "the application has removed it");
+      // Also after the transfer: executors may have received its files without having reported so.
+      notifyEnd(transfer.notified(), broadcast);
     }
   }
 
-  // ---------------------------------------------------------------------------------------------- what executors say
+  // --------------------------------------------------------------------------------------------- messages of executors
 
   @Override
-  public void joined(Door.Guest guest) {
-    LOG.info("executor {} on {} takes broadcasts by Blast, from the agent {}", guest.hello.executor(),
-        guest.hello.host(), guest.hello.agent());
-    if (!isHere(guest)) {
-      tellOfAll(guest);
+  public void joined(ExecutorServer.Peer peer) {
+    LOG.info("executor {} on {} receives broadcasts with Blast, from the agent {}", peer.hello.executor(),
+        peer.hello.host(), peer.hello.agent());
+    if (!isOnDriverHost(peer)) {
+      announceAll(peer);
     }
-    guest.tell(Message.ofWelcome());
-    publish.accept(new ExecutorJoined(guest.hello.executor(), guest.hello.host(), guest.hello.agent()));
+    peer.send(Message.ofWelcome());
+    publish.accept(new ExecutorJoined(peer.hello.executor(), peer.hello.host(), peer.hello.agent()));
   }
 
   @Override
-  public void taken(Door.Guest guest, Message.Taken taken) {
+  public void taken(ExecutorServer.Peer peer, Message.Taken taken) {
     BroadcastTaken event = new BroadcastTaken(
-        taken.broadcast(), guest.hello.executor(), taken.pieces(), taken.late(), taken.bytes(), taken.heldMillis(),
+        taken.broadcast(), peer.hello.executor(), taken.pieces(), taken.late(), taken.bytes(), taken.heldMillis(),
         taken.reason());
-    figures.taken(event);
+    metrics.taken(event);
     publish.accept(event);
     if (!taken.reason().isEmpty()) {
-      LOG.info("executor {} leaves broadcast {} to Spark: {}", guest.hello.executor(), taken.broadcast(),
+      LOG.info("executor {} fetches broadcast {} with Spark: {}", peer.hello.executor(), taken.broadcast(),
           taken.reason());
     }
-    waitsNoLonger(guest, taken.broadcast());
+    removeWaiting(peer, taken.broadcast());
   }
 
   @Override
-  public void left(Door.Guest guest) {
+  public void left(ExecutorServer.Peer peer) {
     List<Long> all;
-    synchronized (courses) {
-      all = List.copyOf(courses.keySet());
-      gatherings.values().forEach(gathering -> gathering.remove(guest));
+    synchronized (transfers) {
+      all = List.copyOf(transfers.keySet());
+      batches.values().forEach(batch -> batch.remove(peer));
     }
-    all.forEach(broadcast -> waitsNoLonger(guest, broadcast));
+    all.forEach(broadcast -> removeWaiting(peer, broadcast));
   }
 
-  /** When nobody on a host waits any more, the file there is only a name for what is mapped. */
-  private void waitsNoLonger(Door.Guest guest, long broadcast) {
-    List<Door.Guest> tell = List.of();
-    synchronized (courses) {
-      Course course = courses.get(broadcast);
-      if (course != null && course.isLast(guest)) {
-        tell = course.on(guest.hello.host());
+  /** Note that an executor waits no longer. After the last one on a host, its executors may remove the file. */
+  private void removeWaiting(ExecutorServer.Peer peer, long broadcast) {
+    List<ExecutorServer.Peer> peersOnHost = List.of();
+    synchronized (transfers) {
+      BroadcastTransfer transfer = transfers.get(broadcast);
+      if (transfer != null && transfer.removeWaiting(peer)) {
+        peersOnHost = transfer.on(peer.hello.host());
       }
-      // It came to its host with the others.
-      Gathering gathering = gatherings.get(broadcast);
-      if (gathering != null && gathering.remove(guest) && gathering.guests().isEmpty()) {
-        gatherings.remove(broadcast);
+      // Its host has received the files for other executors.
+      JoinBatch batch = batches.get(broadcast);
+      if (batch != null && batch.remove(peer) && batch.peers().isEmpty()) {
+        batches.remove(broadcast);
       }
-      forgetWhatIsOver();
+      removeEnded();
     }
-    over(tell, broadcast);
+    notifyEnd(peersOnHost, broadcast);
   }
 
-  // ---------------------------------------------------------------------------------------------- what the sender says
+  // ---------------------------------------------------------------------------------------------- events of the sender
 
   @Override
   public void progress(String send, long bytes) {
-    Course course;
+    BroadcastTransfer transfer;
     boolean isInTime;
-    synchronized (courses) {
-      course = sending(send);
-      if (course == null) {
+    synchronized (transfers) {
+      transfer = sending(send);
+      if (transfer == null) {
         return;
       }
-      course.progressed(bytes);
-      isInTime = course.isInTime(System.nanoTime());
+      transfer.progressed(bytes);
+      isInTime = transfer.isInTime(System.nanoTime());
     }
     if (!isInTime) {
-      expire(course, "it would not have been there in time");
+      expire(transfer, "it would have arrived too late");
     }
   }
 
   @Override
   public void ended(String send, SenderProcess.End end) {
-    Course course;
+    BroadcastTransfer transfer;
     boolean hasNextFile;
-    synchronized (courses) {
-      course = sending(send);
-      if (course == null) {
+    synchronized (transfers) {
+      transfer = sending(send);
+      if (transfer == null) {
         return;
       }
-      hasNextFile = course.endFile(end);
+      hasNextFile = transfer.endFile(end);
       if (!hasNextFile) {
-        course.end();
+        transfer.end();
       }
       if (!end.delivered().isEmpty()) {
         backoff.succeeded();
-        noteHosts(course, end);
+        noteHosts(transfer, end);
       }
-      forgetWhatIsOver();
+      removeEnded();
     }
     if (end.delivered().isEmpty()) {
-      failed(course);
-      over(course.told(), course.announcement.broadcast());
+      failed(transfer);
+      notifyEnd(transfer.notified(), transfer.announcement.broadcast());
     } else {
-      end.failed().keySet().forEach(host -> over(course.on(host), course.announcement.broadcast()));
+      end.failed().keySet().forEach(host -> notifyEnd(transfer.on(host), transfer.announcement.broadcast()));
     }
     if (hasNextFile) {
-      asking.execute(() -> send(course));
+      commands.execute(() -> send(transfer));
     } else {
-      removeUnsent(course);
-      publishOutcome(course);
+      removeUnsent(transfer);
+      publishOutcome(transfer);
       sendNext();
     }
   }
 
-  /** Return the broadcast that is being sent under this name; null where that has ended. */
-  private Course sending(String send) {
-    Course course = courses.get(Long.parseLong(send.substring(0, send.indexOf('.'))));
-    return course != null && course.isUnderWay() && course.send().equals(send) ? course : null;
+  /** Return the broadcast with this transfer; null if the transfer has ended. */
+  private BroadcastTransfer sending(String send) {
+    BroadcastTransfer transfer = transfers.get(Long.parseLong(send.substring(0, send.indexOf('.'))));
+    return transfer != null && transfer.isInProgress() && transfer.send().equals(send) ? transfer : null;
   }
 
-  /** Remember hosts whose agent failed: for a time, their executors get broadcasts from other executors. */
-  private void noteHosts(Course course, SenderProcess.End end) {
+  /** Start a pause for hosts whose agent failed. Meanwhile their executors fetch broadcasts from other executors. */
+  private void noteHosts(BroadcastTransfer transfer, SenderProcess.End end) {
     end.delivered().forEach(hostBackoffs::remove);
     for (String host : end.failed().keySet()) {
       Backoff ofHost = hostBackoffs.computeIfAbsent(host, any -> new Backoff(FIRST_HOST_PAUSE_NANOS));
-      if (ofHost.failed(course.announcedAt(), System.nanoTime())) {
-        LOG.warn("the agent of {} failed ({}): for {} s its executors get broadcasts from other executors", host,
+      if (ofHost.failed(transfer.announcedAt(), System.nanoTime())) {
+        LOG.warn("the agent of {} failed ({}): its executors fetch broadcasts from other executors for {} s; check "
+            + "the agent there", host,
             end.failed().get(host), ofHost.seconds());
       }
     }
   }
 
   @Override
-  public void gone(String reason) {
-    List<Course> all;
-    synchronized (courses) {
-      all = List.copyOf(courses.values());
+  public void senderExited(String reason) {
+    List<BroadcastTransfer> all;
+    synchronized (transfers) {
+      all = List.copyOf(transfers.values());
     }
     if (!worker.isShutdown()) {
-      LOG.warn("blast sender is gone, and Spark fetches broadcasts as always: {}", reason);
+      LOG.warn("blast sender has exited: {}; Spark fetches broadcasts without Blast", reason);
     }
-    all.forEach(course -> giveUp(course, "the sender is gone"));
+    all.forEach(transfer -> giveUp(transfer, "the sender has exited"));
   }
 
   @Override
   public void close() {
     worker.shutdownNow();
-    asking.shutdownNow();
+    commands.shutdownNow();
     try {
-      // What is being copied goes, too, before anybody removes the folder.
+      // Copies in progress must end before the spool is removed.
       worker.awaitTermination(CLOSE_SECONDS, TimeUnit.SECONDS);
     } catch (InterruptedException error) {
       Thread.currentThread().interrupt();
     }
   }
 
-  // ---------------------------------------------------------------------------------------------- our own work
+  // ---------------------------------------------------------------------------------------------- transfers
 
   private String name(long broadcast) {
     byte[] nonce = new byte[NONCE_BYTES];
@@ -417,66 +420,66 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
     return application + "/" + broadcast + "-" + HexFormat.of().formatHex(nonce);
   }
 
-  private void copy(Course course, Path spool) {
-    Announcement coming = course.announcement;
-    SparkInternals.Cut cut = new SparkInternals.Cut(coming.pieces(), coming.pieceBytes());
+  private void copy(BroadcastTransfer transfer, Path spool) {
+    Announcement announcement = transfer.announcement;
+    SparkInternals.Cut cut = new SparkInternals.Cut(announcement.pieces(), announcement.pieceBytes());
     try {
-      refuseWithoutRoom(spool, coming.maxBytes());
+      checkRoom(spool, announcement.maxBytes());
       long bytes = 0;
-      for (PieceFile file : coming.files()) {
+      for (PieceFile file : announcement.files()) {
         try (FileChannel to = FileChannel.open(
             spooled(spool, file), StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE)) {
-          pieces.copy(coming.broadcast(), cut, file, to);
+          pieces.copy(announcement.broadcast(), cut, file, to);
           bytes += to.size();
         }
       }
-      synchronized (courses) {
-        course.ready(bytes);
+      synchronized (transfers) {
+        transfer.ready(bytes);
       }
     } catch (IOException | RuntimeException error) {
-      giveUp(course, error.toString());
-      removeUnsent(course);
+      giveUp(transfer, error.toString());
+      removeUnsent(transfer);
       return;
     }
-    if (!isUnderWay(course)) {
-      removeUnsent(course);
+    if (!isInProgress(transfer)) {
+      removeUnsent(transfer);
     }
     sendNext();
   }
 
-  /** Let the sender have the next broadcast, if it has none. */
+  /** Send the next broadcast if none is being sent. */
   private void sendNext() {
-    synchronized (courses) {
-      Course.next(courses.values()).ifPresent(course -> {
-        course.start(System.nanoTime());
-        asking.execute(() -> send(course));
+    synchronized (transfers) {
+      BroadcastTransfer.next(transfers.values()).ifPresent(transfer -> {
+        transfer.start(System.nanoTime());
+        commands.execute(() -> send(transfer));
       });
     }
   }
 
-  /** The spool is in memory, and others of this host need some, too. */
-  private static void refuseWithoutRoom(Path spool, long bytes) throws IOException {
+  /** Leave half of the free space of the spool, which is in memory, to other processes. */
+  private static void checkRoom(Path spool, long bytes) throws IOException {
     long room = Files.getFileStore(spool).getUsableSpace();
     if (room / 2 < bytes) {
-      throw new IOException("there is no room for it in " + spool + " (" + room + " bytes are free)");
+      throw new IOException("not enough room in " + spool + " (" + room + " bytes are free)");
     }
   }
 
-  private void send(Course course) {
+  private void send(BroadcastTransfer transfer) {
     Path spool = sender.spool();
     String send;
     PieceFile file;
     List<String> receivers;
-    synchronized (courses) {
-      send = course.send();
-      file = course.announcement.file(course.file());
-      receivers = course.receivers();
+    synchronized (transfers) {
+      send = transfer.send();
+      file = transfer.announcement.file(transfer.file());
+      receivers = transfer.receivers();
     }
     try {
       if (spool == null) {
-        throw new IOException("the sender has gone");
+        throw new IOException("the sender has exited");
       }
-      if (isUnderWay(course)) {
+      if (isInProgress(transfer)) {
         sender.send(send, spooled(spool, file), file.name(), settings.folder(), receivers);
       } else {
         remove(spooled(spool, file));
@@ -485,101 +488,102 @@ final class Broadcasts implements SparkInternals.Watcher, Door.Listener, SenderP
       if (spool != null) {
         remove(spooled(spool, file));
       }
-      giveUp(course, error.toString());
+      giveUp(transfer, error.toString());
     }
   }
 
-  private boolean isUnderWay(Course course) {
-    synchronized (courses) {
-      return course.isUnderWay();
+  private boolean isInProgress(BroadcastTransfer transfer) {
+    synchronized (transfers) {
+      return transfer.isInProgress();
     }
   }
 
-  /** Return the place of a file of a broadcast until it is sent; its name there is unique. */
+  /** Return the path of a file in the spool, which is unique. */
   private static Path spooled(Path spool, PieceFile file) {
     return spool.resolve(file.name().substring(file.name().indexOf('/') + 1));
   }
 
-  private void removeUnsent(Course course) {
+  private void removeUnsent(BroadcastTransfer transfer) {
     Path spool = sender.spool();
     List<PieceFile> files;
-    synchronized (courses) {
-      files = course.unsent();
+    synchronized (transfers) {
+      files = transfer.unsent();
     }
     if (spool != null) {
       files.forEach(file -> remove(spooled(spool, file)));
     }
   }
 
-  private static void over(Collection<Door.Guest> guests, long broadcast) {
-    guests.forEach(guest -> guest.tell(Message.over(broadcast)));
+  private static void notifyEnd(Collection<ExecutorServer.Peer> peers, long broadcast) {
+    peers.forEach(peer -> peer.send(Message.over(broadcast)));
   }
 
-  /** Daemons; what comes after the end is not done. */
-  private static ScheduledExecutorService threads(String name, int most) {
+  /** Create a pool of daemon threads, which discards tasks after its shutdown. */
+  private static ScheduledExecutorService threads(String name, int count) {
     return new ScheduledThreadPoolExecutor(
-        most, work -> Daemon.of(name, work), new ThreadPoolExecutor.DiscardPolicy());
+        count, work -> Daemon.of(name, work), new ThreadPoolExecutor.DiscardPolicy());
   }
 
   private static void remove(Path file) {
     try {
       Files.deleteIfExists(file);
     } catch (IOException error) {
-      LOG.debug("the sender removes it", error);
+      LOG.debug("cannot remove {}; the sender does", file, error);
     }
   }
 
-  private void expire(Course course, String reason) {
-    if (giveUp(course, reason)) {
-      failed(course);
+  private void expire(BroadcastTransfer transfer, String reason) {
+    if (giveUp(transfer, reason)) {
+      failed(transfer);
     }
   }
 
   /** Return the seconds of the pause after the last failure. */
   double pauseSeconds() {
-    synchronized (courses) {
+    synchronized (transfers) {
       return backoff.seconds();
     }
   }
 
-  /** Note that readers have waited in vain. */
-  private void failed(Course course) {
-    synchronized (courses) {
-      if (backoff.failed(course.announcedAt(), System.nanoTime())) {
-        LOG.warn("no host has it by Blast: for {} s Spark fetches broadcasts as always", pauseSeconds());
+  /** Note a transfer that reached no host. */
+  private void failed(BroadcastTransfer transfer) {
+    synchronized (transfers) {
+      if (backoff.failed(transfer.announcedAt(), System.nanoTime())) {
+        LOG.warn("a broadcast reached no host: Spark fetches broadcasts without Blast for {} s; check the agents and "
+            + "the sender's log", pauseSeconds());
       }
     }
   }
 
-  /** End what is under way, so that Spark fetches it and has the link to itself; false where it had ended before. */
-  private boolean giveUp(Course course, String reason) {
+  /** Abort a transfer, so that Spark fetches the broadcast over a free link. Return false if it had ended. */
+  private boolean giveUp(BroadcastTransfer transfer, String reason) {
     String send;
-    synchronized (courses) {
-      if (!course.end()) {
+    synchronized (transfers) {
+      if (!transfer.end()) {
         return false;
       }
-      course.abandon(reason);
-      send = course.send();
-      forgetWhatIsOver();
+      transfer.abandon(reason);
+      send = transfer.send();
+      removeEnded();
     }
-    asking.execute(() -> sender.stop(send));
-    removeUnsent(course);
-    publishOutcome(course);
-    over(course.told(), course.announcement.broadcast());
+    commands.execute(() -> sender.stop(send));
+    removeUnsent(transfer);
+    publishOutcome(transfer);
+    notifyEnd(transfer.notified(), transfer.announcement.broadcast());
     sendNext();
     return true;
   }
 
-  private void forgetWhatIsOver() {
-    courses.values().removeIf(Course::isOver);
+  private void removeEnded() {
+    transfers.values().removeIf(BroadcastTransfer::isComplete);
   }
 
-  private void publishOutcome(Course course) {
+  private void publishOutcome(BroadcastTransfer transfer) {
     BroadcastSent sent;
-    synchronized (courses) {
-      sent = course.outcome(System.nanoTime());
+    synchronized (transfers) {
+      sent = transfer.outcome(System.nanoTime());
     }
-    figures.sent(sent);
+    metrics.sent(sent);
     publish.accept(sent);
     LOG.info("broadcast {}: {} bytes to {} hosts by {} in {} s{}", sent.broadcast(), sent.bytes(), sent.hosts(),
         sent.way(), String.format("%.3f", sent.seconds()), sent.reason().isEmpty() ? "" : " (" + sent.reason() + ")");

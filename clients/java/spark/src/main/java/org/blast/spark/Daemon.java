@@ -4,26 +4,27 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * Threads that keep no process alive, and end none: Spark ends an executor for whatever a thread of it does not catch.
+ * Daemon threads that log uncaught exceptions. Spark ends an executor for an exception that a thread does not catch.
  */
 final class Daemon {
   private static final Logger LOG = LoggerFactory.getLogger(Daemon.class);
 
   private Daemon() {}
 
+  /** Start a thread. */
   static Thread start(String name, Runnable work) {
     Thread thread = of(name, () -> {
       try {
         work.run();
       } catch (Throwable error) {
-        LOG.warn("{} has ended, and Spark fetches broadcasts as always", name, error);
+        LOG.warn("thread {} has failed; Spark fetches broadcasts without Blast", name, error);
       }
     });
     thread.start();
     return thread;
   }
 
-  /** One that is not started yet. */
+  /** Return a thread that is not started yet. */
   static Thread of(String name, Runnable work) {
     Thread thread = new Thread(work, name);
     thread.setDaemon(true);

@@ -3,11 +3,11 @@ package org.blast.spark;
 import org.apache.spark.scheduler.SparkListenerEvent;
 
 /**
- * In Spark's event log: the plugin is connected to an executor.
+ * An event in Spark's event log: an executor's plugin has connected to the driver's.
  *
- * @param executor Spark's name of it
- * @param host its host as the controller knows it
- * @param agent HOST:PORT of that host's agent; null where it has none, and gets broadcasts from other executors
+ * @param executor Spark's executor id
+ * @param host name of its host at the controller
+ * @param agent HOST:PORT of that host's agent; null if it has none, so that its executors fetch broadcasts from others
  */
 public record ExecutorJoined(String executor, String host, String agent) implements SparkListenerEvent {
   @Override

@@ -26,8 +26,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The application's folder in that of this host's agent. It is ours alone; we hold a lock on its claim as long as we
- * live, and when nobody does any more, the agent removes it.
+ * The application's directory below the directory of this host's agent. Only the user of the executors can access it.
+ * Each executor holds a lock on its claim file; the agent removes the directory when no process holds the lock.
  */
 final class HostFolder implements Closeable {
   static final String CLAIM = ".claim";
@@ -35,61 +35,62 @@ final class HostFolder implements Closeable {
   private static final String BLOCKS = ".blocks";
   private static final Pattern APPLICATION = Pattern.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,127}");
   private static final int TRIES = 10;
-  static final int MAX_UNWANTED = 256;
+  static final int MAX_STALE = 256;
   private static final Set<PosixFilePermission> OTHERS = EnumSet.complementOf(EnumSet.of(
       PosixFilePermission.OWNER_READ, PosixFilePermission.OWNER_WRITE, PosixFilePermission.OWNER_EXECUTE));
 
   private final Path base;
   private final Path folder;
   private final FileLock claim;
-  /** Files that may still come, the oldest first; what comes later still goes with the claim. */
-  private final Set<String> unwanted = new LinkedHashSet<>();
+  /** Removed files that may still arrive, the oldest first. Later arrivals disappear with the directory. */
+  private final Set<String> stale = new LinkedHashSet<>();
 
   /**
-   * Make it, or join the other executors of this host in it.
+   * Create the directory, or join the other executors of this host in it.
    *
-   * @throws SwitchedOff where that cannot be
+   * @throws PluginDisabled if the directory is unusable
    */
-  HostFolder(Path base, String application) throws SwitchedOff {
+  HostFolder(Path base, String application) throws PluginDisabled {
     if (!APPLICATION.matcher(application).matches()) {
-      throw new SwitchedOff("the application's id " + application + " is no name for a folder");
+      throw new PluginDisabled("the application id " + application + " cannot name a directory");
     }
     this.base = base.normalize();
     folder = this.base.resolve(application);
     claim = claimed();
   }
 
-  private FileLock claimed() throws SwitchedOff {
+  private FileLock claimed() throws PluginDisabled {
     try {
       for (int tries = 0; tries < TRIES; tries++) {
-        FileLock lock = made() ? lock() : null;
+        FileLock lock = createOrJoin() ? lock() : null;
         if (lock != null) {
           return lock;
         }
       }
     } catch (IOException error) {
-      throw new SwitchedOff("the agent's folder " + base + " is not for us: " + error
-          + " (BLAST_FOLDER or spark.blast.executorFolder names it; the agent should run as this user)", error);
+      throw new PluginDisabled("cannot use the agent's directory " + base + ": " + error
+          + " (run the agent as this user, and set BLAST_FOLDER or spark.blast.executorFolder to its directory)",
+              error);
     }
-    throw new SwitchedOff("the folder " + folder + " is removed again and again");
+    throw new PluginDisabled("another process keeps removing the directory " + folder);
   }
 
-  /** Whether it is there, ours alone; not where the agent removes it in this very moment. */
-  private boolean made() throws IOException {
+  /** Create the directory or check its permissions. Return false if the agent removes it at the same time. */
+  private boolean createOrJoin() throws IOException {
     try {
       Files.createDirectory(folder, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
       return true;
     } catch (FileAlreadyExistsException error) {
       try {
-        refuseOthers(folder);
+        checkPrivate(folder);
         return true;
-      } catch (NoSuchFileException gone) {
+      } catch (NoSuchFileException removed) {
         return false;
       }
     }
   }
 
-  /** A lock that counts: the agent may have removed the folder between our making and our locking. */
+  /** Lock the claim file. Return null if the agent removed the directory before the lock took effect. */
   private FileLock lock() throws IOException {
     Path path = folder.resolve(CLAIM);
     FileChannel channel;
@@ -113,7 +114,7 @@ final class HostFolder implements Closeable {
     }
   }
 
-  /** Whether something of this name would be in our folder, and no other. */
+  /** Return true if a file with this name would be in the application's directory. */
   boolean owns(String name) {
     try {
       path(name);
@@ -123,95 +124,96 @@ final class HostFolder implements Closeable {
     }
   }
 
-  /** Whether what has this name is here, whole and verified. */
+  /** Return true if the file has arrived: the agent names it once it is complete and verified. */
   boolean has(String name) {
     return Files.exists(path(name), LinkOption.NOFOLLOW_LINKS);
   }
 
   /**
-   * The pieces of what was announced, mapped. Nobody may unmap one while it is read; each can be unmapped by itself.
+   * Map the pieces of an announced file, each separately, since Spark unmaps them one by one.
    *
-   * @throws IOException where it is not what was announced, or not ours alone
+   * @throws IOException if the size is not the announced one, or other users can access the file
    */
-  ByteBuffer[] pieces(PieceFile coming) throws IOException {
-    Path path = path(coming.name());
-    refuseOthers(path);
-    try (FileChannel file = FileChannel.open(path, StandardOpenOption.READ, LinkOption.NOFOLLOW_LINKS)) {
-      long size = file.size();
-      if (!coming.fits(size)) {
-        throw new IOException(size + " bytes came, where " + coming.maxBytes() + " were announced");
+  ByteBuffer[] pieces(PieceFile file) throws IOException {
+    Path path = path(file.name());
+    checkPrivate(path);
+    try (FileChannel channel = FileChannel.open(path, StandardOpenOption.READ, LinkOption.NOFOLLOW_LINKS)) {
+      long size = channel.size();
+      if (!file.fits(size)) {
+        throw new IOException("received " + size + " bytes, but " + file.maxBytes() + " were announced");
       }
-      ByteBuffer[] pieces = new ByteBuffer[coming.pieces()];
+      ByteBuffer[] pieces = new ByteBuffer[file.pieces()];
       for (int piece = 0; piece < pieces.length; piece++) {
-        long begin = (long) piece * coming.pieceBytes();
-        pieces[piece] = file.map(MapMode.READ_ONLY, begin, Math.min(coming.pieceBytes(), size - begin));
+        long begin = (long) piece * file.pieceBytes();
+        pieces[piece] = channel.map(MapMode.READ_ONLY, begin, Math.min(file.pieceBytes(), size - begin));
       }
       return pieces;
     }
   }
 
-  /** Nobody wants this any more, also should it still come. The space is free when the last who mapped it lets go. */
+  /** Remove a file, also if it arrives later. Its space is free once no process maps it. */
   void remove(String name) {
     String file = path(name).getFileName().toString();
-    synchronized (unwanted) {
-      unwanted.remove(file);
-      unwanted.add(file);
-      if (unwanted.size() > MAX_UNWANTED) {
-        unwanted.remove(unwanted.iterator().next());
+    synchronized (stale) {
+      stale.remove(file);
+      stale.add(file);
+      if (stale.size() > MAX_STALE) {
+        stale.remove(stale.iterator().next());
       }
     }
-    removeUnwanted();
+    removeStale();
   }
 
-  /** What came after it was given up, and what the agent keeps of it for a sender that goes on; ours never does. */
-  void removeUnwanted() {
+  /** Remove files that arrived after their removal, and partial ones that the agent keeps for a sender that resumes. */
+  void removeStale() {
     List<String> names;
-    synchronized (unwanted) {
-      names = List.copyOf(unwanted);
+    synchronized (stale) {
+      names = List.copyOf(stale);
     }
     if (names.isEmpty()) {
       return;
     }
     try (DirectoryStream<Path> all = Files.newDirectoryStream(folder)) {
       for (Path one : all) {
-        if (names.stream().anyMatch(name -> isOf(name, one.getFileName().toString()))) {
+        if (names.stream().anyMatch(name -> isVersionOf(name, one.getFileName().toString()))) {
           Files.deleteIfExists(one);
         }
       }
     } catch (IOException | DirectoryIteratorException error) {
-      LOG.debug("the next time", error);
+      LOG.debug("cannot remove files, trying again later", error);
     }
   }
 
-  private static boolean isOf(String name, String called) {
-    return called.equals(name) || called.endsWith("-" + name) || called.endsWith("-" + name + BLOCKS);
+  private static boolean isVersionOf(String name, String found) {
+    return found.equals(name) || found.endsWith("-" + name) || found.endsWith("-" + name + BLOCKS);
   }
 
   @Override
   public void close() throws IOException {
-    removeUnwanted();
+    removeStale();
     claim.channel().close();
   }
 
   private Path path(String name) {
     Path path = base.resolve(name);
     if (!folder.equals(path.getParent()) || !path.equals(path.normalize()) || path.equals(folder.resolve(CLAIM))) {
-      throw new IllegalArgumentException(name + " is not of this application");
+      throw new IllegalArgumentException(name + " does not belong to this application");
     }
     return path;
   }
 
-  /** What others could read or replace is no place for a job's data. */
-  private static void refuseOthers(Path path) throws IOException {
+  /** Check that no other user can read or replace a file or directory. */
+  private static void checkPrivate(Path path) throws IOException {
     PosixFileAttributes found = Files.readAttributes(path, PosixFileAttributes.class, LinkOption.NOFOLLOW_LINKS);
-    Object us = Files.getAttribute(Path.of("/proc/self"), "unix:uid");
-    if (!Files.getAttribute(path, "unix:uid", LinkOption.NOFOLLOW_LINKS).equals(us)) {
-      throw new IOException(path + " belongs to " + found.owner() + ", and not to the user of this executor");
+    Object ownUid = Files.getAttribute(Path.of("/proc/self"), "unix:uid");
+    if (!Files.getAttribute(path, "unix:uid", LinkOption.NOFOLLOW_LINKS).equals(ownUid)) {
+      throw new IOException(path + " belongs to " + found.owner() + ", not to the user of this executor: run the "
+          + "agent as that user");
     }
     Set<PosixFilePermission> open = EnumSet.copyOf(OTHERS);
     open.retainAll(found.permissions());
     if (!open.isEmpty()) {
-      throw new IOException("others may open " + path + ": file_mode of the agent must be 0600");
+      throw new IOException("other users can access " + path + ": set file_mode of the agent to 0600");
     }
   }
 }

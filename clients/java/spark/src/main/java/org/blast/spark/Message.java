@@ -8,30 +8,30 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
 /**
- * What driver and executors tell each other. One of the fields is set.
+ * A message between the driver's plugin and an executor's. Exactly one field is set.
  *
- * @param hello an executor is there
- * @param coming a broadcast is on its way
- * @param over readers of this broadcast wait no longer, and nothing is kept of it
- * @param taken an executor has the pieces of a broadcast, or has them no more to wait for
- * @param welcome an executor that has just come has heard of all that is on its way
+ * @param hello first message of an executor
+ * @param coming announcement of a broadcast
+ * @param over id of a broadcast that has ended: readers stop waiting, and executors remove its files
+ * @param taken result of a broadcast at an executor
+ * @param welcome the driver has announced all current broadcasts to a new executor
  */
 record Message(Hello hello, Announcement coming, Long over, Taken taken, Boolean welcome) {
   private static final Gson GSON = new Gson();
 
-  /** IllegalArgumentException where not one of them is set. */
+  /** Throws IllegalArgumentException unless exactly one field is set. */
   Message {
     if (Stream.of(hello, coming, over, taken, welcome).filter(Objects::nonNull).count() != 1) {
-      throw new IllegalArgumentException("it says not one thing");
+      throw new IllegalArgumentException("exactly one field must be set");
     }
   }
 
   /**
-   * An executor.
+   * The identity of an executor.
    *
-   * @param executor Spark's name of it
-   * @param host its host as the controller knows it
-   * @param agent HOST or HOST:PORT of that host's agent; null where the executor has no agent's folder
+   * @param executor Spark's executor id
+   * @param host name of its host at the controller
+   * @param agent HOST or HOST:PORT of that host's agent; null if the executor cannot use one
    */
   record Hello(String executor, String host, String agent) {
     private static final Pattern EXECUTOR = Pattern.compile("[!-~]{1,128}");
@@ -40,44 +40,44 @@ record Message(Hello hello, Announcement coming, Long over, Taken taken, Boolean
         "[A-Za-z0-9][A-Za-z0-9._-]{0,254}|[A-Za-z0-9\\[][A-Za-z0-9._:%\\]-]{0,254}:(?<port>[0-9]{1,5})");
     private static final int PORTS = 1 << 16;
 
-    /** IllegalArgumentException for names that would mean something else where the sender, or people, read them. */
+    /** Throws IllegalArgumentException for names with characters that are special to the sender or in the log. */
     Hello {
-      refuseUnless(EXECUTOR, executor, "name");
-      refuseUnless(HOST, host, "host");
-      String port = agent == null ? null : refuseUnless(AGENT, agent, "agent").group("port");
+      match(EXECUTOR, executor, "name");
+      match(HOST, host, "host");
+      String port = agent == null ? null : match(AGENT, agent, "agent").group("port");
       if (port != null && (Integer.parseInt(port) < 1 || Integer.parseInt(port) >= PORTS)) {
-        throw new IllegalArgumentException("the agent " + agent + " has no such port");
+        throw new IllegalArgumentException("invalid port of the agent " + agent);
       }
     }
 
-    private static Matcher refuseUnless(Pattern pattern, String text, String what) {
+    private static Matcher match(Pattern pattern, String text, String field) {
       Matcher found = pattern.matcher(text == null ? "" : text);
       if (!found.matches()) {
-        throw new IllegalArgumentException("as " + what + " an executor cannot have " + text);
+        throw new IllegalArgumentException("invalid " + field + " of an executor: " + text);
       }
       return found;
     }
   }
 
   /**
-   * What became of a broadcast in an executor.
+   * The result of a broadcast at an executor.
    *
-   * @param broadcast Spark's number of it
-   * @param pieces those that came by Blast, to this host or to an executor that handed them over
-   * @param late those that Spark had fetched before, or will
-   * @param bytes of the pieces that came by Blast
-   * @param heldMillis how long readers were held back
-   * @param reason why it was not taken; empty where it was
+   * @param broadcast Spark's broadcast id
+   * @param pieces number of pieces that Blast delivered, to this host or to an executor that relayed them
+   * @param late number of pieces that Spark fetches itself
+   * @param bytes size of the pieces that Blast delivered
+   * @param heldMillis time for which readers waited, in milliseconds
+   * @param reason why the executor did not take it; empty if it did
    */
   record Taken(long broadcast, int pieces, int late, long bytes, long heldMillis, String reason) {
-    private static final int LONGEST_REASON = 500;
+    private static final int MAX_REASON = 500;
 
-    /** IllegalArgumentException where that cannot be; a long reason is cut. */
+    /** Truncates a long reason. Throws IllegalArgumentException for invalid values. */
     Taken {
       if (pieces < 0 || late < 0 || bytes < 0 || heldMillis < 0 || reason == null) {
-        throw new IllegalArgumentException("no executor can have taken that");
+        throw new IllegalArgumentException("invalid result of a broadcast");
       }
-      reason = reason.substring(0, Math.min(reason.length(), LONGEST_REASON));
+      reason = reason.substring(0, Math.min(reason.length(), MAX_REASON));
     }
   }
 
@@ -106,9 +106,9 @@ record Message(Hello hello, Announcement coming, Long over, Taken taken, Boolean
   }
 
   /**
-   * Read one.
+   * Parse a message.
    *
-   * @throws IOException where it is none
+   * @throws IOException if the text is not a message
    */
   static Message read(String text) throws IOException {
     try {
@@ -117,9 +117,9 @@ record Message(Hello hello, Announcement coming, Long over, Taken taken, Boolean
         return message;
       }
     } catch (RuntimeException error) {
-      // Gson's own, or that of a record that could not be like this.
-      throw new IOException("what came is no message: " + error.getMessage(), error);
+      // Thrown by Gson, or by the constructor of a record.
+      throw new IOException("invalid message: " + error.getMessage(), error);
     }
-    throw new IOException("what came is no message");
+    throw new IOException("invalid message: empty");
   }
 }

@@ -2,21 +2,21 @@ package org.blast.spark;
 
 import java.nio.ByteBuffer;
 
-/** Where Spark keeps the pieces of broadcasts in this process. */
+/** Spark's store of broadcast pieces in this process. */
 interface PieceStore {
-  /** Do something while whoever reads this broadcast for the first time in this process waits. */
-  void holding(long broadcast, Runnable action);
+  /** Run an action while the first readers of this broadcast in this process wait. */
+  void blockReaders(long broadcast, Runnable action);
 
-  /** Whether a piece is here. */
+  /** Return true if the store has this piece. */
   boolean has(long broadcast, int piece);
 
   /**
    * Fetch a piece from an executor that has it, by Spark's own block transfer.
    *
-   * @return null where no other executor has it yet
+   * @return the piece; null if no other executor has it yet
    */
   ByteBuffer fetch(long broadcast, int piece);
 
-  /** Put a piece where Spark looks first; false where it had no room for it. */
+  /** Store a piece where Spark looks first. Return false if there is no room. */
   boolean put(long broadcast, int piece, ByteBuffer data);
 }

@@ -10,14 +10,14 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /**
- * What the job's configuration says of Blast.
+ * The settings of Blast in the job's configuration.
  *
- * @param command the {@code blast} of this host
- * @param options of {@code blast sender}
- * @param folder the agents' folder for Spark
- * @param threshold bytes from which on a broadcast goes by Blast
- * @param linkRate bit/s of a host's link, by which Spark would fetch; 0 where nobody has said
- * @param hold whether readers are held back while a broadcast is on its way
+ * @param command path of {@code blast} on this host
+ * @param options options of {@code blast sender}
+ * @param folder name of the agents' folder for Spark
+ * @param threshold minimum size of a broadcast that Blast transfers, in bytes
+ * @param linkRate rate of a host's link in bit/s, which bounds Spark's own fetch; 0 if unset
+ * @param hold whether readers wait during a transfer
  */
 record PluginSettings(
     String command, List<String> options, String folder, long threshold, double linkRate, boolean hold) {
@@ -47,17 +47,17 @@ record PluginSettings(
       "spark.ssl.rpc.enabled");
 
   /**
-   * Read and check them.
+   * Read and check the settings.
    *
-   * @param conf all of the job's configuration
-   * @param host ours as the controller knows it, unless the configuration says otherwise
-   * @throws SwitchedOff where one is wrong, or what Spark protects would go unprotected
+   * @param conf the job's configuration
+   * @param host default for the name of this host at the controller
+   * @throws PluginDisabled if a setting is invalid, or Blast would send data unprotected that Spark protects
    */
-  static PluginSettings of(Map<String, String> conf, String host) throws SwitchedOff {
+  static PluginSettings of(Map<String, String> conf, String host) throws PluginDisabled {
     if (!flag(conf, "enabled", true)) {
-      throw new SwitchedOff("spark.blast.enabled is false");
+      throw new PluginDisabled("spark.blast.enabled is false");
     }
-    refuseUnknown(conf);
+    checkNames(conf);
     List<String> options = new ArrayList<>();
     PASSED_ON.forEach((name, option) -> {
       if (conf.containsKey(PREFIX + name)) {
@@ -71,7 +71,7 @@ record PluginSettings(
     if (sealed) {
       options.add("--sealed");
     }
-    refuseOpen(conf, sealed);
+    checkProtection(conf, sealed);
     return new PluginSettings(
         conf.getOrDefault(PREFIX + "command", "blast"),
         List.copyOf(options),
@@ -81,51 +81,51 @@ record PluginSettings(
         flag(conf, "hold", true));
   }
 
-  private static void refuseUnknown(Map<String, String> conf) throws SwitchedOff {
+  private static void checkNames(Map<String, String> conf) throws PluginDisabled {
     for (String setting : new TreeSet<>(conf.keySet())) {
       String name = setting.startsWith(PREFIX) ? setting.substring(PREFIX.length()) : "enabled";
       if (!PASSED_ON.containsKey(name) && !OTHERS.contains(name)) {
-        throw new SwitchedOff("there is no setting " + setting + ": see docs/how-to/spark.md for those that there are");
+        throw new PluginDisabled("unknown setting " + setting + ": docs/how-to/spark.md lists the settings");
       }
     }
   }
 
-  /** What Spark encrypts or authenticates must not travel in the open beside it. */
-  private static void refuseOpen(Map<String, String> conf, boolean sealed) throws SwitchedOff {
+  /** Check that Blast protects data that Spark encrypts or authenticates. */
+  private static void checkProtection(Map<String, String> conf, boolean sealed) throws PluginDisabled {
     boolean tls = conf.containsKey(PREFIX + "agentCert");
-    boolean light = conf.getOrDefault(PREFIX + "via", "auto").equals("optical");
+    boolean optical = conf.getOrDefault(PREFIX + "via", "auto").equals("optical");
     for (String setting : SECURE) {
       boolean on = conf.getOrDefault(setting, "false").trim().equalsIgnoreCase("true");
-      if (on && !(sealed && (tls || light))) {
-        throw new SwitchedOff(setting + " is on, and what Blast sends would not be as safe:"
+      if (on && !(sealed && (tls || optical))) {
+        throw new PluginDisabled(setting + " is on, but Blast would send data without protection:"
             + " set spark.blast.sealed=true, and either spark.blast.agentCert, agentKey and agentCa"
             + " or spark.blast.via=optical");
       }
     }
   }
 
-  private static boolean flag(Map<String, String> conf, String name, boolean otherwise) throws SwitchedOff {
-    String value = conf.getOrDefault(PREFIX + name, String.valueOf(otherwise)).toLowerCase(Locale.ROOT);
+  private static boolean flag(Map<String, String> conf, String name, boolean fallback) throws PluginDisabled {
+    String value = conf.getOrDefault(PREFIX + name, String.valueOf(fallback)).toLowerCase(Locale.ROOT);
     if (!value.equals("true") && !value.equals("false")) {
-      throw new SwitchedOff(PREFIX + name + " must be true or false, and not " + value);
+      throw new PluginDisabled(PREFIX + name + " must be true or false, not " + value);
     }
     return value.equals("true");
   }
 
-  private static long bytes(Map<String, String> conf) throws SwitchedOff {
+  private static long bytes(Map<String, String> conf) throws PluginDisabled {
     String text = conf.getOrDefault(PREFIX + "threshold", THRESHOLD).trim().toLowerCase(Locale.ROOT);
     Matcher size = SIZE.matcher(text);
     if (!size.matches()) {
-      throw new SwitchedOff(PREFIX + "threshold must be a size, for example 16m, and not " + text);
+      throw new PluginDisabled(PREFIX + "threshold must be a size, for example 16m, not " + text);
     }
     int unit = size.group(2).isEmpty() ? 0 : 1 + "kmgt".indexOf(size.group(2));
     return (long) Math.min(Long.parseLong(size.group(1)) * Math.pow(1024, unit), Long.MAX_VALUE);
   }
 
-  private static double rate(Map<String, String> conf) throws SwitchedOff {
+  private static double rate(Map<String, String> conf) throws PluginDisabled {
     String text = conf.getOrDefault(PREFIX + "linkRate", "0").trim().toLowerCase(Locale.ROOT);
     if (!RATE.matcher(text).matches()) {
-      throw new SwitchedOff(PREFIX + "linkRate must be bit/s, for example 10g, and not " + text);
+      throw new PluginDisabled(PREFIX + "linkRate must be a rate in bit/s, for example 10g, not " + text);
     }
     int unit = "kmg".indexOf(text.charAt(text.length() - 1));
     return Double.parseDouble(unit < 0 ? text : text.substring(0, text.length() - 1)) * Math.pow(1000, unit + 1.0);

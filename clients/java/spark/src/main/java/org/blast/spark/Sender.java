@@ -4,19 +4,20 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
 
-/** Sends files to agents. */
+/** A sender of files to agents. */
 interface Sender {
-  /** Where what is to be sent may lie; null where nothing can be sent (yet, or any more). */
+  /** Return the directory for files to send; null if the sender is not ready or has exited. */
   Path spool();
 
   /**
-   * Send a file of the spool, which is removed then.
+   * Send a file of the spool directory. The sender removes the file afterwards.
    *
+   * @param send name of the transfer
    * @param to HOST=ADDRESS:PORT of each agent
-   * @throws IOException where the sender has gone
+   * @throws IOException if the sender has exited
    */
   void send(String send, Path file, String name, String folder, List<String> to) throws IOException;
 
-  /** Give up what is being sent. */
+  /** Stop a transfer. */
   void stop(String send);
 }

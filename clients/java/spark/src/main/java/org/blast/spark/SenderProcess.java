@@ -22,45 +22,47 @@ import java.util.concurrent.TimeUnit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** {@code blast sender}: asks for light, sends, and gives the light back, however we end. */
+/**
+ * The child process {@code blast sender}, which submits requests, sends files, and withdraws its requests at its end.
+ */
 final class SenderProcess implements Sender, Closeable {
   private static final Logger LOG = LoggerFactory.getLogger(SenderProcess.class);
   private static final Gson GSON = new Gson();
-  private static final int END_MILLIS = 5_000;
+  private static final int EXIT_MILLIS = 5_000;
   private static final int KILL_MILLIS = 1_000;
   private static final int MAX_SHOWN = 200;
 
-  /** Hears how it goes. */
+  /** A receiver of the events of the sender. */
   interface Listener {
-    /** So many bytes are at the median receiver. */
+    /** Handle progress: the median receiver has `bytes` bytes. */
     void progress(String send, long bytes);
 
-    /** It has ended. */
+    /** Handle the end of a transfer. */
     void ended(String send, End end);
 
-    /** There is no sender any more. */
-    void gone(String reason);
+    /** Handle the exit of the sender. */
+    void senderExited(String reason);
   }
 
   /**
-   * What became of a send.
+   * The result of a transfer.
    *
-   * @param delivered hosts that have it, verified
-   * @param failed hosts that have not, and why
-   * @param transports the ways that it went
-   * @param seconds the whole round, the request for light included
-   * @param noLight why there was none; null where there was
+   * @param delivered hosts that have the verified file
+   * @param failed hosts without it, with the reason
+   * @param transports transports that were used
+   * @param seconds duration, including the request to the controller
+   * @param noLight why there was no grant; null if there was one
    */
   record End(
       List<String> delivered, Map<String, String> failed, List<String> transports, double seconds, String noLight) {}
 
-  private record Told(
+  private record SenderEvent(
       String event, String spool, String send, long median, List<String> delivered, JsonElement failed,
       List<String> transports, double seconds, @SerializedName("no_light") String noLight, String reason) {
 
-    /** What it says of an end; NullPointerException where it says less than it should. */
+    /** Return the result in an `end` event. Throws NullPointerException if a field is missing. */
     End end() {
-      // In a line of progress `failed` is a number.
+      // In a `progress` event, `failed` is a number.
       Map<String, String> reasons = new TreeMap<>();
       failed.getAsJsonObject().entrySet().forEach(one -> reasons.put(one.getKey(), one.getValue().getAsString()));
       return new End(List.copyOf(delivered), reasons, List.copyOf(transports), seconds, noLight);
@@ -78,9 +80,9 @@ final class SenderProcess implements Sender, Closeable {
   private volatile boolean ended;
 
   /**
-   * Start it; it is ready a moment later.
+   * Start the process. {@link #spool} returns null until it is ready.
    *
-   * @throws IOException where there is no such command
+   * @throws IOException if the command does not exist
    */
   SenderProcess(PluginSettings settings, Listener listener) throws IOException {
     this.listener = listener;
@@ -106,18 +108,18 @@ final class SenderProcess implements Sender, Closeable {
     try {
       write(Map.of("stop", send));
     } catch (IOException error) {
-      LOG.debug("the sender has gone", error);
+      LOG.debug("the sender has exited", error);
     }
   }
 
-  /** It gives up what it sends and gives the light back, for which it has a moment. */
+  /** Close the process's input. It aborts its transfers and withdraws its requests; after a timeout, kill it. */
   @Override
   public void close() {
     ended = true;
-    // By a thread of its own: whoever writes to one that does not read would keep us.
-    Daemon.start("blast-sender-end", this::letGo);
+    // In a thread: closing blocks while another thread writes to a process that does not read.
+    Daemon.start("blast-sender-end", this::closeInput);
     try {
-      if (!process.waitFor(END_MILLIS, TimeUnit.MILLISECONDS)) {
+      if (!process.waitFor(EXIT_MILLIS, TimeUnit.MILLISECONDS)) {
         process.destroy();
         if (!process.waitFor(KILL_MILLIS, TimeUnit.MILLISECONDS)) {
           process.destroyForcibly();
@@ -129,17 +131,17 @@ final class SenderProcess implements Sender, Closeable {
     }
   }
 
-  private void letGo() {
+  private void closeInput() {
     try {
       process.getOutputStream().close();
     } catch (IOException error) {
-      LOG.debug("the sender has gone", error);
+      LOG.debug("the sender has exited", error);
     }
   }
 
   private synchronized void write(Map<String, Object> line) throws IOException {
     if (ended) {
-      throw new IOException("the sender has gone");
+      throw new IOException("the sender has exited");
     }
     in.write(GSON.toJson(line));
     in.write('\n');
@@ -147,49 +149,49 @@ final class SenderProcess implements Sender, Closeable {
   }
 
   private void read() {
-    String reason = "it has ended";
+    String reason = "its output has ended";
     try (BufferedReader lines = process.inputReader(StandardCharsets.UTF_8)) {
       for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-        hear(line);
+        handle(line);
       }
     } catch (IOException error) {
       reason = error.toString();
     }
-    Path left = spool;
+    Path oldSpool = spool;
     spool = null;
     ended = true;
-    listener.gone(reason);
-    // Also one that is there still: nobody hears it any more.
+    listener.senderExited(reason);
+    // A process that still runs has no reader for its events.
     close();
-    remove(left);
+    remove(oldSpool);
   }
 
-  private void hear(String line) throws IOException {
+  private void handle(String line) throws IOException {
     try {
-      hear(GSON.fromJson(line, Told.class));
+      handle(GSON.fromJson(line, SenderEvent.class));
     } catch (RuntimeException error) {
-      LOG.debug("not understood", error);
-      throw new IOException("it says " + line.substring(0, Math.min(line.length(), MAX_SHOWN)), error);
+      LOG.debug("invalid event", error);
+      throw new IOException("invalid event: " + line.substring(0, Math.min(line.length(), MAX_SHOWN)), error);
     }
   }
 
-  private void hear(Told told) {
-    switch (told.event()) {
-      case "ready" -> spool = Path.of(told.spool());
-      case "progress" -> listener.progress(told.send(), told.median());
-      case "end" -> listener.ended(told.send(), told.end());
+  private void handle(SenderEvent event) {
+    switch (event.event()) {
+      case "ready" -> spool = Path.of(event.spool());
+      case "progress" -> listener.progress(event.send(), event.median());
+      case "end" -> listener.ended(event.send(), event.end());
       case "refused" -> {
-        if (told.send() == null) {
-          LOG.warn("blast sender refuses what we ask: {}", told.reason());
+        if (event.send() == null) {
+          LOG.warn("blast sender refuses a command: {}", event.reason());
         } else {
-          listener.ended(told.send(), told.refusal());
+          listener.ended(event.send(), event.refusal());
         }
       }
-      default -> LOG.debug("the sender says {}", told);
+      default -> LOG.debug("ignoring the event {}", event);
     }
   }
 
-  /** One that was killed has left its spool behind, in memory. */
+  /** Remove the spool of a process that was killed, which occupies memory. */
   private static void remove(Path spool) {
     if (spool == null || !Files.isDirectory(spool, LinkOption.NOFOLLOW_LINKS)) {
       return;
@@ -200,7 +202,7 @@ final class SenderProcess implements Sender, Closeable {
       }
       Files.deleteIfExists(spool);
     } catch (IOException | DirectoryIteratorException error) {
-      LOG.warn("{} stays behind: {}", spool, error.toString());
+      LOG.warn("cannot remove the spool {}: {}; remove it to free memory", spool, error.toString());
     }
   }
 }

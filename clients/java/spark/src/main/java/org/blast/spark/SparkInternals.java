@@ -17,14 +17,16 @@ import org.apache.spark.SparkContext;
 import org.apache.spark.scheduler.SparkListenerEvent;
 
 /**
- * What the plugin needs of Spark's inside, found by name when it starts: the shim between it and each version of Spark.
+ * Access to internal classes of Spark, looked up by name at the start: the shim between the plugin and Spark's
+ * versions.
  *
- * <p>All of it is the same from 3.5 on, but {@code putBytes}, which takes two more arguments since 4.3. Where anything
- * is missing or of another type, {@link #find} says what, and the plugin switches itself off.
+ * <p>These classes are the same since 3.5, except {@code putBytes}, which has two more parameters since 4.3. If a
+ * member is missing or has another type, {@link #find} throws an exception that names it, and the plugin disables
+ * itself.
  */
 final class SparkInternals implements PieceStore {
   private static final Lookup LOOKUP = MethodHandles.publicLookup();
-  private static final boolean TELL_MASTER = true;
+  private static final boolean NOTIFY_MASTER = true;
 
   private final ClassLoader loader;
   private final MethodHandle environment;
@@ -67,41 +69,42 @@ final class SparkInternals implements PieceStore {
   private final Field factory;
 
   /**
-   * How a broadcast is cut.
+   * The division of a broadcast into pieces.
    *
-   * @param pieces how many there are
-   * @param pieceBytes bytes of each but the last
+   * @param pieces number of pieces
+   * @param pieceBytes size of each piece in bytes; the last may be smaller
    */
   record Cut(int pieces, int pieceBytes) {}
 
-  /** Is told what happens to broadcasts in the driver, on the thread of whoever does it. */
-  interface Watcher {
-    /** One has been made. */
-    void made(long broadcast, Cut cut);
+  /** A receiver of the events of broadcasts in the driver, called in Spark's threads. */
+  interface BroadcastListener {
+    /** Handle a new broadcast. */
+    void created(long broadcast, Cut cut);
 
-    /** Nobody wants it any more. */
-    void unwanted(long broadcast);
+    /** Handle the removal of a broadcast. */
+    void removed(long broadcast);
   }
 
   /**
-   * Those of the Spark that is running.
+   * Look up the internals of the running Spark.
    *
-   * @throws SwitchedOff where this version has not what we need
+   * @throws PluginDisabled if this version lacks a required member
    */
-  static SparkInternals find() throws SwitchedOff {
+  static SparkInternals find() throws PluginDisabled {
     return in(SparkInternals.class.getClassLoader());
   }
 
   /**
-   * Those of the Spark that this loader has.
+   * Look up the internals of the Spark of a class loader.
    *
-   * @throws SwitchedOff where it has not what we need
+   * @throws PluginDisabled if this version lacks a required member
    */
-  static SparkInternals in(ClassLoader loader) throws SwitchedOff {
+  static SparkInternals in(ClassLoader loader) throws PluginDisabled {
     try {
       return new SparkInternals(loader);
     } catch (Throwable error) {
-      throw new SwitchedOff("this version of Spark is built in another way (" + error + ")", error);
+      throw new PluginDisabled("this version of Spark is not supported (" + error
+          + "): docs/how-to/spark.md lists the versions", error);
     }
   }
 
@@ -138,10 +141,10 @@ final class SparkInternals implements PieceStore {
     MethodHandle before43 = optional(manager, "putBytes", boolean.class, id, buffer, storage, boolean.class, tag);
     if (before43 != null) {
       put = before43;
-      putTail = List.of(TELL_MASTER, anyTag);
+      putTail = List.of(NOTIFY_MASTER, anyTag);
     } else {
       put = method(manager, "putBytes", boolean.class, id, buffer, storage, boolean.class, option, boolean.class, tag);
-      putTail = List.of(TELL_MASTER, none, false, anyTag);
+      putTail = List.of(NOTIFY_MASTER, none, false, anyTag);
     }
 
     Class<?> locks = spark("util.KeyLock");
@@ -175,12 +178,12 @@ final class SparkInternals implements PieceStore {
     factory = field(broadcasts, "broadcastFactory");
   }
 
-  /** Have all broadcasts that are made from now on told to somebody. */
-  void watch(Watcher watcher) {
+  /** Notify a listener of all broadcasts from now on. */
+  void watch(BroadcastListener listener) {
     try {
       Object manager = call(broadcastManager, call(environment));
-      InvocationHandler watched = new WatchedFactory(factory.get(manager), this::cut, watcher);
-      factory.set(manager, Proxy.newProxyInstance(loader, new Class<?>[] {factoryType}, watched));
+      InvocationHandler proxy = new FactoryProxy(factory.get(manager), this::cut, listener);
+      factory.set(manager, Proxy.newProxyInstance(loader, new Class<?>[] {factoryType}, proxy));
     } catch (IllegalAccessException error) {
       throw new IllegalStateException(error);
     }
@@ -191,9 +194,9 @@ final class SparkInternals implements PieceStore {
   }
 
   /**
-   * Write the pieces of one file of a broadcast that is here, one behind the other.
+   * Write the pieces of one file of a local broadcast in order.
    *
-   * @throws IOException where one is gone, has not the size that its place needs, or cannot be written
+   * @throws IOException if a piece is missing, has an unexpected size, or cannot be written
    */
   void copy(long broadcast, Cut cut, PieceFile file, FileChannel to) throws IOException {
     Object manager = call(blockManager, call(environment));
@@ -201,12 +204,12 @@ final class SparkInternals implements PieceStore {
       Object id = piece(broadcast, piece);
       Object found = call(localBytes, manager, id);
       if (!(boolean) call(isDefined, found)) {
-        throw new IOException("piece " + piece + " is not here any more");
+        throw new IOException("piece " + piece + " is no longer in Spark's store");
       }
       try {
         ByteBuffer data = (ByteBuffer) call(byteBuffer, call(content, found));
         if (data.remaining() != cut.pieceBytes() && piece + 1 < cut.pieces()) {
-          throw new IOException("piece " + piece + " has " + data.remaining() + " bytes");
+          throw new IOException("piece " + piece + " has an unexpected size of " + data.remaining() + " bytes");
         }
         while (data.hasRemaining()) {
           to.write(data);
@@ -217,7 +220,7 @@ final class SparkInternals implements PieceStore {
     }
   }
 
-  /** This host, as Spark calls it. */
+  /** Return Spark's name of this host. */
   String host() {
     return (String) call(ownHost, call(ownId, call(blockManager, call(environment))));
   }
@@ -244,7 +247,7 @@ final class SparkInternals implements PieceStore {
     List<Object> executors = new ArrayList<>();
     for (int number = 0; number < (int) call(length, locations); number++) {
       Object location = call(element, locations, number);
-      // The driver's link carries the broadcast to the others meanwhile.
+      // The driver's link is busy with the files of this broadcast.
       if (!(boolean) call(isDriver, location)) {
         executors.add(location);
       }
@@ -260,7 +263,7 @@ final class SparkInternals implements PieceStore {
   }
 
   @Override
-  public void holding(long broadcast, Runnable action) {
+  public void blockReaders(long broadcast, Runnable action) {
     Object body = Proxy.newProxyInstance(loader, new Class<?>[] {function}, (proxy, method, arguments) -> {
       if (method.getName().equals("apply")) {
         action.run();
@@ -270,7 +273,7 @@ final class SparkInternals implements PieceStore {
     call(withLock, call(lock), call(blockId, broadcast, ""), body);
   }
 
-  /** Tell Spark's listeners, its event log among them. */
+  /** Post an event to Spark's listeners, which include its event log. */
   void publish(SparkContext context, SparkListenerEvent event) {
     call(post, call(bus, context), event);
   }
@@ -311,7 +314,7 @@ final class SparkInternals implements PieceStore {
     return LOOKUP.findVirtual(owner, name, MethodType.methodType(result, parameters));
   }
 
-  /** Its result is another type in Scala 2.12 than from 2.13 on. */
+  /** Return `getLocations`, whose result type differs between Scala 2.12 and 2.13. */
   private MethodHandle locations(Class<?> blockMaster, Class<?> id) throws ReflectiveOperationException {
     MethodHandle from213 = optional(blockMaster, "getLocations", type("scala.collection.immutable.Seq"), id);
     return from213 == null ? method(blockMaster, "getLocations", type("scala.collection.Seq"), id) : from213;

@@ -1,10 +1,10 @@
 /**
- * Spark's broadcasts by Blast, without a change to the job: {@code spark.plugins=org.blast.spark.BlastPlugin}.
+ * A plugin that transfers Spark's broadcasts with Blast. Jobs need no change: {@code
+ * spark.plugins=org.blast.spark.BlastPlugin}.
  *
- * <p>The half in the driver sees each broadcast as it is made, has its pieces sent to the agents of the executors'
- * hosts, and announces it to the executors by a connection of its own. The half in an executor holds readers of an
- * announced broadcast back until the pieces are here, and puts them where Spark looks first. An executor without a
- * working agent fetches them from executors that have them. Whatever does not come, or not in time, Spark fetches as
- * always.
+ * <p>The driver plugin detects each new broadcast, sends its pieces to the agents on the executors' hosts, and
+ * announces it to the executors over its own connections. The executor plugin blocks readers of an announced broadcast
+ * until the pieces have arrived, and stores them where Spark looks first. An executor without a working agent fetches
+ * the pieces from executors that have them. Spark fetches late or missing pieces itself.
  */
 package org.blast.spark;

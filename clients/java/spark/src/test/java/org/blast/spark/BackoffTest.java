@@ -14,7 +14,7 @@ class BackoffTest {
   void eachFailureInARowDoublesThePause() {
     long now = Long.MAX_VALUE - FIRST / 2;
     assertTrue(backoff.allows(now));
-    for (long pause = FIRST; pause < Backoff.LONGEST_NANOS; pause *= 2) {
+    for (long pause = FIRST; pause < Backoff.MAX_NANOS; pause *= 2) {
       assertTrue(backoff.failed(now, now));
       assertFalse(backoff.allows(now + pause - 1));
       now += pause;
@@ -22,8 +22,8 @@ class BackoffTest {
     }
     assertTrue(backoff.failed(now, now));
     assertTrue(backoff.failed(now + 1, now + 1));
-    assertEquals(Backoff.LONGEST_NANOS / 1e9, backoff.seconds());
-    assertTrue(backoff.allows(now + 1 + Backoff.LONGEST_NANOS));
+    assertEquals(Backoff.MAX_NANOS / 1e9, backoff.seconds());
+    assertTrue(backoff.allows(now + 1 + Backoff.MAX_NANOS));
   }
 
   @Test

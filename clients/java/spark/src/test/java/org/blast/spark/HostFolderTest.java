@@ -23,7 +23,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What an agent puts into the application's folder is mapped, only if it is ours alone, and removed. */
+/** Tests that files of the application's directory are mapped if only their user can access them, and removed. */
 class HostFolderTest {
   private static final String APPLICATION = "app-20261123-0001";
 
@@ -32,7 +32,7 @@ class HostFolderTest {
   private HostFolder folder;
 
   @BeforeEach
-  void make() throws SwitchedOff {
+  void make() throws PluginDisabled {
     folder = new HostFolder(base, APPLICATION);
     ours = base.resolve(APPLICATION);
   }
@@ -47,7 +47,7 @@ class HostFolderTest {
   @Test
   void itIsOursAloneAndClaimedAsLongAsWeLive() throws Exception {
     assertEquals("rwx------", PosixFilePermissions.toString(Files.getPosixFilePermissions(ours)));
-    // As the agent tries before it removes a folder, and as another executor joins in it.
+    // The agent locks exclusively before it removes a directory; other executors share the lock.
     assertFalse(locks("LOCK_EX"));
     assertTrue(locks("LOCK_SH"));
     folder.close();
@@ -61,7 +61,7 @@ class HostFolderTest {
     assertFalse(locks("LOCK_EX"));
   }
 
-  /** Whether another process gets this lock on the claim at once. */
+  /** Return true if another process gets this lock on the claim file at once. */
   private boolean locks(String kind) throws Exception {
     String code = "import fcntl, sys; fcntl.lockf(open(sys.argv[1], 'r+'), fcntl." + kind + " | fcntl.LOCK_NB)";
     String python = System.getenv().getOrDefault("BLAST_PYTHON", "python3");
@@ -75,7 +75,7 @@ class HostFolderTest {
   void aFolderThatOthersMayOpenIsRefused(String permissions) throws IOException {
     Path open = Files.createDirectory(base.resolve("app-open"));
     Files.setPosixFilePermissions(open, PosixFilePermissions.fromString(permissions));
-    assertTrue(refused(base, "app-open").contains("others may open " + open));
+    assertTrue(refused(base, "app-open").contains("other users can access " + open));
   }
 
   @Test
@@ -96,7 +96,7 @@ class HostFolderTest {
   @ParameterizedTest
   @ValueSource(strings = {"", ".", "..", "../x", "a/b", ".claim", "a b", "-x", "a\u0000b", "ä"})
   void whatIsNoNameForAFolderIsRefused(String application) {
-    assertTrue(refused(base, application).endsWith("is no name for a folder"));
+    assertTrue(refused(base, application).endsWith("cannot name a directory"));
   }
 
   @ParameterizedTest
@@ -114,7 +114,7 @@ class HostFolderTest {
   }
 
   private static String refused(Path base, String application) {
-    return assertThrows(SwitchedOff.class, () -> new HostFolder(base, application)).getMessage();
+    return assertThrows(PluginDisabled.class, () -> new HostFolder(base, application)).getMessage();
   }
 
   // -------------------------------------------------------------------------------------------------------- pieces
@@ -176,21 +176,21 @@ class HostFolderTest {
   void whatComesAfterItWasGivenUpGoesThen() throws IOException {
     folder.remove(APPLICATION + "/1-x");
     arrive("1-x", new byte[1]);
-    folder.removeUnwanted();
-    // And once more: the sender tried another way.
+    folder.removeStale();
+    // Once more: the sender has tried another transport.
     arrive(".blast-0a1b-1-x", new byte[1]);
-    folder.removeUnwanted();
+    folder.removeStale();
     assertEquals("[.claim]", names());
   }
 
   @Test
   void onlySoManyAreRemembered() throws IOException {
-    for (int number = 0; number <= HostFolder.MAX_UNWANTED; number++) {
+    for (int number = 0; number <= HostFolder.MAX_STALE; number++) {
       folder.remove(APPLICATION + "/" + number + "-x");
     }
     arrive("0-x", new byte[1]);
     arrive("1-x", new byte[1]);
-    folder.removeUnwanted();
+    folder.removeStale();
     assertEquals("[.claim, 0-x]", names());
   }
 

@@ -11,7 +11,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What driver and executors tell each other: read as it was meant, and anything else is refused in one way. */
+/** Tests that messages survive encoding, and that any other text raises IOException. */
 class MessageTest {
   private static final List<Message> ALL = List.of(
       Message.of(new Message.Hello("0", "h2", "192.0.2.1:9095")),
@@ -23,7 +23,7 @@ class MessageTest {
           Long.MAX_VALUE, "a/b", Integer.MAX_VALUE, Integer.MAX_VALUE, HoldTime.MAX_MILLIS, Announcement.MAX_FILES,
           true)),
       Message.over(0),
-      Message.of(new Message.Taken(7, 0, 3, 0, 12, "it did\nnot come")));
+      Message.of(new Message.Taken(7, 0, 3, 0, 12, "it did\nnot arrive")));
 
   @Test
   void whatIsSaidIsRead() throws IOException {

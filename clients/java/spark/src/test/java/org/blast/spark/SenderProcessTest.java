@@ -20,25 +20,25 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What a sender says is heard; however it fails, that is heard too, once, and nothing of it stays behind. */
+/** Tests that events of the sender are handled, and that any failure is reported once and leaves no spool. */
 @Timeout(60)
 class SenderProcessTest implements SenderProcess.Listener {
   @TempDir Path folder;
-  private final BlockingQueue<String> heard = new LinkedBlockingQueue<>();
+  private final BlockingQueue<String> events = new LinkedBlockingQueue<>();
 
   @Override
   public void progress(String send, long bytes) {
-    heard.add("progress " + send + " " + bytes);
+    events.add("progress " + send + " " + bytes);
   }
 
   @Override
   public void ended(String send, SenderProcess.End end) {
-    heard.add("ended " + send + " " + end.delivered() + end.failed() + end.transports() + end.noLight());
+    events.add("ended " + send + " " + end.delivered() + end.failed() + end.transports() + end.noLight());
   }
 
   @Override
-  public void gone(String reason) {
-    heard.add("gone " + reason);
+  public void senderExited(String reason) {
+    events.add("exited " + reason);
   }
 
   @Test
@@ -51,17 +51,17 @@ class SenderProcessTest implements SenderProcess.Listener {
         echo '{"event": "progress", "send": "1", "median": 5, "failed": 0, "complete": 1, "demoted": []}'
         echo '{"event": "end", "send": "1", "delivered": ["h2"], "failed": {"h3": "no"}, "transports": ["optical"], \
         "seconds": 1.5, "bytes": 10, "no_light": null}'
-        echo '{"event": "refused", "send": "2", "reason": "why"}'
-        echo '{"event": "refused", "send": null, "reason": "a line of nobody"}'
+        echo '{"event": "refused", "send": "2", "reason": "full"}'
+        echo '{"event": "refused", "send": null, "reason": "an unknown line"}'
         """)) {
       while (sender.spool() == null) {
         Thread.onSpinWait();
       }
       sender.send("1", Path.of("/f"), "a/1-x", "spark", List.of("h2=192.0.2.1:9095"));
-      assertEquals("progress 1 5", heard.take());
-      assertEquals("ended 1 [h2]{h3=no}[optical]null", heard.take());
-      assertEquals("ended 2 []{=why}[]null", heard.take());
-      assertEquals("gone it has ended", heard.take());
+      assertEquals("progress 1 5", events.take());
+      assertEquals("ended 1 [h2]{h3=no}[optical]null", events.take());
+      assertEquals("ended 2 []{=full}[]null", events.take());
+      assertEquals("exited its output has ended", events.take());
       assertNull(sender.spool());
       var asked = new com.google.gson.Gson().fromJson(Files.readString(folder.resolve("blast.asked")), Map.class);
       assertEquals(
@@ -70,14 +70,14 @@ class SenderProcessTest implements SenderProcess.Listener {
       assertThrows(IOException.class, () -> sender.send("2", Path.of("/f"), "n", "f", List.of()));
       sender.stop("1");
     }
-    assertTrue(heard.isEmpty());
+    assertTrue(events.isEmpty());
   }
 
   @Test
   void itIsStartedAsTheSettingsSay() throws Exception {
-    try (SenderProcess sender = script("printf '%s,' \"$@\" > \"$0.words\"")) {
-      assertEquals("gone it has ended", heard.take());
-      assertEquals("sender,--via,a b;$(c),", Files.readString(folder.resolve("blast.words")));
+    try (SenderProcess sender = script("printf '%s,' \"$@\" > \"$0.arguments\"")) {
+      assertEquals("exited its output has ended", events.take());
+      assertEquals("sender,--via,a b;$(c),", Files.readString(folder.resolve("blast.arguments")));
       assertNull(sender.spool());
     }
   }
@@ -92,15 +92,15 @@ class SenderProcessTest implements SenderProcess.Listener {
   })
   void nonsenseEndsIt(String line) throws Exception {
     Files.writeString(folder.resolve("blast.line"), line + "\n");
-    // It would go on for long: nobody would hear it.
+    // The process would run until its input ends.
     try (SenderProcess sender = script("cat \"$0.line\"; read -r more; touch \"$0.closed\"")) {
-      String gone = heard.take();
-      assertTrue(gone.startsWith("gone java.io.IOException: it says " + line), gone);
+      String exited = events.take();
+      assertTrue(exited.startsWith("exited java.io.IOException: invalid event: " + line), exited);
       assertNull(sender.spool());
       assertThrows(IOException.class, () -> sender.send("1", Path.of("/f"), "n", "f", List.of()));
     }
     assertTrue(Files.exists(folder.resolve("blast.closed")));
-    assertTrue(heard.isEmpty());
+    assertTrue(events.isEmpty());
   }
 
   @Test
@@ -116,7 +116,7 @@ class SenderProcessTest implements SenderProcess.Listener {
         Thread.onSpinWait();
       }
       sender.stop("nothing");
-      assertEquals("gone it has ended", heard.take());
+      assertEquals("exited its output has ended", events.take());
     }
     while (Files.exists(spool)) {
       Thread.onSpinWait();
@@ -126,7 +126,7 @@ class SenderProcessTest implements SenderProcess.Listener {
 
   @Test
   void oneThatDoesNotReadKeepsNobody() throws Exception {
-    // It hears no end of its input; SIGTERM it hears.
+    // The process ignores the end of its input, but not SIGTERM.
     SenderProcess sender = script("exec sleep 600");
     Thread writer = Daemon.start("test-writer", () -> {
       for (int send = 0; send < 100; send++) {
@@ -135,14 +135,14 @@ class SenderProcessTest implements SenderProcess.Listener {
     });
     sender.close();
     writer.join();
-    assertEquals("gone it has ended", heard.take());
+    assertEquals("exited its output has ended", events.take());
   }
 
   @Test
   void withoutSuchACommandThereIsNone() {
     assertThrows(IOException.class, () -> new SenderProcess(settings(folder.resolve("none").toString()), this));
     assertThrows(IOException.class, () -> new SenderProcess(settings(folder.toString()), this));
-    assertTrue(heard.isEmpty());
+    assertTrue(events.isEmpty());
   }
 
   private SenderProcess script(String lines) throws IOException {

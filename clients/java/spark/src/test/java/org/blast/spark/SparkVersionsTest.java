@@ -23,14 +23,14 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.slf4j.Logger;
 
 /**
- * What we need of Spark's inside is there in each version that we say we work with, and where it is not, the sentence
- * names it. The jars are those that Maven put beside us. 4.3 comes with PySpark only, and is run for real elsewhere.
+ * Tests that each supported version of Spark has the required members, and that the message names a missing one. Maven
+ * copies the jars. Spark 4.3 exists with PySpark only; tests/integration runs it.
  */
 class SparkVersionsTest {
   private static final Path VERSIONS = Path.of("target", "spark-versions");
   private static final String NEWEST = "4.2.0";
 
-  /** One version of Spark, and none of what we are compiled with; one name in one class may be another, as long. */
+  /** A class loader of one version of Spark. It can replace a name in a class by another one of the same length. */
   private static final class Version extends URLClassLoader {
     private final String type;
     private final String name;
@@ -57,17 +57,17 @@ class SparkVersionsTest {
     }
 
     @Override
-    protected Class<?> findClass(String wanted) throws ClassNotFoundException {
-      if (!wanted.equals(type)) {
-        return super.findClass(wanted);
+    protected Class<?> findClass(String className) throws ClassNotFoundException {
+      if (!className.equals(type)) {
+        return super.findClass(className);
       }
-      try (InputStream in = getResourceAsStream(wanted.replace('.', '/') + ".class")) {
+      try (InputStream in = getResourceAsStream(className.replace('.', '/') + ".class")) {
         String code = new String(in.readAllBytes(), StandardCharsets.ISO_8859_1);
         assertTrue(code.contains(name), name);
         byte[] changed = code.replace(name, other).getBytes(StandardCharsets.ISO_8859_1);
-        return defineClass(wanted, changed, 0, changed.length);
+        return defineClass(className, changed, 0, changed.length);
       } catch (IOException error) {
-        throw new ClassNotFoundException(wanted, error);
+        throw new ClassNotFoundException(className, error);
       }
     }
   }
@@ -84,7 +84,7 @@ class SparkVersionsTest {
   @Test
   void anOldSparkIsRefused() throws Exception {
     try (Version spark = new Version("2.4.8", null, null, null)) {
-      checkSentence(refused(spark), "org.apache.spark.util.KeyLock");
+      checkMessage(refused(spark), "org.apache.spark.util.KeyLock");
     }
   }
 
@@ -99,7 +99,7 @@ class SparkVersionsTest {
   void whatIsMissingIsNamed(String type, String name) throws Exception {
     String other = name.substring(0, name.length() - 1) + "_";
     try (Version spark = new Version(NEWEST, "org.apache.spark." + type, name, other)) {
-      checkSentence(refused(spark), name);
+      checkMessage(refused(spark), name);
     }
   }
 
@@ -108,22 +108,22 @@ class SparkVersionsTest {
     String type = "org.apache.spark.storage.BlockManager";
     String level = "Lorg/apache/spark/storage/StorageLevel;ZLscala/reflect/ClassTag;)Z";
     try (Version spark = new Version(NEWEST, type, level, level.replace("ZL", "IL"))) {
-      checkSentence(refused(spark), "putBytes");
+      checkMessage(refused(spark), "putBytes");
     }
   }
 
   @Test
   void noSparkAtAllIsRefused() {
-    checkSentence(refused(ClassLoader.getPlatformClassLoader()), "org.apache.spark.SparkEnv");
+    checkMessage(refused(ClassLoader.getPlatformClassLoader()), "org.apache.spark.SparkEnv");
   }
 
   private static String refused(ClassLoader loader) {
-    return assertThrows(SwitchedOff.class, () -> SparkInternals.in(loader)).getMessage();
+    return assertThrows(PluginDisabled.class, () -> SparkInternals.in(loader)).getMessage();
   }
 
-  private static void checkSentence(String sentence, String missing) {
-    assertTrue(sentence.startsWith("this version of Spark is built in another way ("), sentence);
-    assertTrue(sentence.contains(missing), sentence);
-    assertEquals(1, sentence.lines().count(), sentence);
+  private static void checkMessage(String message, String missing) {
+    assertTrue(message.startsWith("this version of Spark is not supported ("), message);
+    assertTrue(message.contains(missing), message);
+    assertEquals(1, message.lines().count(), message);
   }
 }

@@ -10,22 +10,22 @@ import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.Test;
 
-/** Whoever watches broadcasts hears of them; whatever he throws, the job has its broadcast. */
-class WatchedFactoryTest {
-  /** Like Spark's. */
+/** Tests that the proxy notifies its listener, and that exceptions of the listener do not reach Spark. */
+class FactoryProxyTest {
+  /** An interface like that of Spark's factory. */
   public interface Factory {
-    /** Make one. */
+    /** Create a broadcast. */
     Object newBroadcast(Object value, boolean local, long id, boolean serialized, Object tag);
 
-    /** Forget one. */
+    /** Remove a broadcast. */
     void unbroadcast(long id, boolean fromDriver, boolean blocking);
 
-    /** End. */
+    /** Stop the factory. */
     void stop();
   }
 
   private static final SparkInternals.Cut CUT = new SparkInternals.Cut(3, 100);
-  private final List<String> heard = new ArrayList<>();
+  private final List<String> events = new ArrayList<>();
   private final Factory original = new Factory() {
     @Override
     public Object newBroadcast(Object value, boolean local, long id, boolean serialized, Object tag) {
@@ -37,48 +37,48 @@ class WatchedFactoryTest {
 
     @Override
     public void unbroadcast(long id, boolean fromDriver, boolean blocking) {
-      heard.add("original " + id);
+      events.add("original " + id);
     }
 
     @Override
     public void stop() {
-      heard.add("stop");
+      events.add("stop");
     }
   };
 
   @Test
   void broadcastsAreTold() {
-    Factory watched = watched(new SparkInternals.Watcher() {
+    Factory watched = watched(new SparkInternals.BroadcastListener() {
       @Override
-      public void made(long broadcast, SparkInternals.Cut cut) {
-        heard.add("made " + broadcast + " " + cut.pieces());
+      public void created(long broadcast, SparkInternals.Cut cut) {
+        events.add("created " + broadcast + " " + cut.pieces());
       }
 
       @Override
-      public void unwanted(long broadcast) {
-        heard.add("unwanted " + broadcast);
+      public void removed(long broadcast) {
+        events.add("removed " + broadcast);
       }
     });
     assertSame("value", watched.newBroadcast("value", false, 7, false, null));
     assertEquals(1, watched.newBroadcast(1, false, 8, false, null));
     watched.unbroadcast(7, true, false);
     watched.stop();
-    assertEquals(List.of("made 7 3", "original 7", "unwanted 7", "stop"), heard);
+    assertEquals(List.of("created 7 3", "original 7", "removed 7", "stop"), events);
     assertEquals(original.hashCode(), watched.hashCode());
   }
 
   @Test
   void whatTheWatcherThrowsIsNotFelt() {
     for (Throwable error : List.of(new IllegalStateException(), new NoClassDefFoundError("org/blast/x"))) {
-      Factory watched = watched(new SparkInternals.Watcher() {
+      Factory watched = watched(new SparkInternals.BroadcastListener() {
         @Override
-        public void made(long broadcast, SparkInternals.Cut cut) {
-          WatchedFactoryTest.<RuntimeException>fail(error);
+        public void created(long broadcast, SparkInternals.Cut cut) {
+          FactoryProxyTest.<RuntimeException>fail(error);
         }
 
         @Override
-        public void unwanted(long broadcast) {
-          WatchedFactoryTest.<RuntimeException>fail(error);
+        public void removed(long broadcast) {
+          FactoryProxyTest.<RuntimeException>fail(error);
         }
       });
       assertSame("value", watched.newBroadcast("value", false, 7, false, null));
@@ -96,7 +96,7 @@ class WatchedFactoryTest {
 
   @Test
   void aThreadOfOursEndsNoProcess() throws InterruptedException {
-    // Spark's handler in an executor ends it.
+    // Spark's default handler in an executor ends the process.
     CountDownLatch uncaught = new CountDownLatch(1);
     Thread.UncaughtExceptionHandler before = Thread.getDefaultUncaughtExceptionHandler();
     Thread.setDefaultUncaughtExceptionHandler((thread, error) -> uncaught.countDown());
@@ -116,8 +116,8 @@ class WatchedFactoryTest {
     throw (E) error;
   }
 
-  private Factory watched(SparkInternals.Watcher watcher) {
-    WatchedFactory handler = new WatchedFactory(original, made -> made instanceof String ? CUT : null, watcher);
+  private Factory watched(SparkInternals.BroadcastListener listener) {
+    FactoryProxy handler = new FactoryProxy(original, made -> made instanceof String ? CUT : null, listener);
     return (Factory) Proxy.newProxyInstance(getClass().getClassLoader(), new Class<?>[] {Factory.class}, handler);
   }
 }

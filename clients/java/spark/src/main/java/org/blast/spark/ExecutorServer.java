@@ -22,56 +22,57 @@ import java.util.concurrent.TimeUnit;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Where executors connect to the driver's half. Each has two threads here: one hears it, one tells it. */
-final class Door implements Closeable {
-  private static final Logger LOG = LoggerFactory.getLogger(Door.class);
+/** The server to which executors connect, in the driver. Two threads serve each executor, a reader and a writer. */
+final class ExecutorServer implements Closeable {
+  private static final Logger LOG = LoggerFactory.getLogger(ExecutorServer.class);
   private static final int MAX_EXECUTORS = 4096;
-  static final int MAX_STRANGERS = 64;
-  private static final int MAX_IN_THE_QUEUE = 1024;
+  static final int MAX_UNAUTHENTICATED = 64;
+  private static final int BACKLOG = 1024;
   private static final int PAUSE_MILLIS = 1_000;
-  static final int STRANGER_MILLIS = 5_000;
-  private static final int MAX_UNTOLD = 1024;
+  static final int AUTHENTICATION_MILLIS = 5_000;
+  private static final int MAX_OUTBOX = 1024;
 
-  /** Hears what executors say. */
+  /** A receiver of the events of executors. */
   interface Listener {
-    /** An executor is there. */
-    void joined(Guest guest);
+    /** Handle a new executor. */
+    void joined(Peer peer);
 
-    /** It has taken a broadcast, or waits for it no longer. */
-    void taken(Guest guest, Message.Taken taken);
+    /** Handle the result of a broadcast at an executor, which waits no longer. */
+    void taken(Peer peer, Message.Taken taken);
 
-    /** It is gone. */
-    void left(Guest guest);
+    /** Handle the end of a connection. */
+    void left(Peer peer);
   }
 
-  /** An executor that is there. */
-  static final class Guest {
+  /** A connected executor. */
+  static final class Peer {
     final Message.Hello hello;
     private final Socket socket;
-    final BlockingQueue<Message> untold = new ArrayBlockingQueue<>(MAX_UNTOLD);
+    final BlockingQueue<Message> outbox = new ArrayBlockingQueue<>(MAX_OUTBOX);
 
-    Guest(Message.Hello hello, Socket socket) {
+    Peer(Message.Hello hello, Socket socket) {
       this.hello = hello;
       this.socket = socket;
     }
 
-    /** Tell it something, soon. One that hears nothing for long is shown out. */
-    void tell(Message message) {
-      if (!untold.offer(message)) {
-        LOG.warn("executor {} hears nothing any more: it gets no broadcasts by Blast", hello.executor());
+    /** Queue a message. Disconnects an executor whose queue is full. */
+    void send(Message message) {
+      if (!outbox.offer(message)) {
+        LOG.warn("executor {} does not read messages and was disconnected: it fetches broadcasts without Blast",
+            hello.executor());
         close(socket);
       }
     }
 
-    private void write(Sealed lines) {
+    private void write(AuthenticatedLines lines) {
       try {
         while (!socket.isClosed()) {
-          lines.write(untold.take().text());
+          lines.write(outbox.take().text());
         }
       } catch (IOException error) {
         close(socket);
       } catch (InterruptedException error) {
-        // It has left.
+        // The executor has disconnected.
         Thread.currentThread().interrupt();
       }
     }
@@ -80,49 +81,49 @@ final class Door implements Closeable {
   private final byte[] key;
   private final Listener listener;
   private final ServerSocket server = new ServerSocket();
-  private final Semaphore strangers = new Semaphore(MAX_STRANGERS);
-  private final ScheduledThreadPoolExecutor clock =
+  private final Semaphore unauthenticated = new Semaphore(MAX_UNAUTHENTICATED);
+  private final ScheduledThreadPoolExecutor timer =
       new ScheduledThreadPoolExecutor(
-          1, work -> Daemon.of("blast-door-clock", work), new ThreadPoolExecutor.DiscardPolicy());
-  private final Map<Guest, Boolean> guests = new ConcurrentHashMap<>();
+          1, work -> Daemon.of("blast-executors-timer", work), new ThreadPoolExecutor.DiscardPolicy());
+  private final Map<Peer, Boolean> peers = new ConcurrentHashMap<>();
   private final Map<Socket, Boolean> sockets = new ConcurrentHashMap<>();
 
   /**
-   * Open it.
+   * Listen on any port of an address.
    *
-   * @throws IOException where the address is not ours
+   * @throws IOException if the address does not belong to this host
    */
-  Door(InetAddress address, byte[] key, Listener listener) throws IOException {
+  ExecutorServer(InetAddress address, byte[] key, Listener listener) throws IOException {
     this.key = key.clone();
     this.listener = listener;
-    clock.setRemoveOnCancelPolicy(true);
-    server.bind(new InetSocketAddress(address, 0), MAX_IN_THE_QUEUE);
-    Daemon.start("blast-door", this::accept);
+    timer.setRemoveOnCancelPolicy(true);
+    server.bind(new InetSocketAddress(address, 0), BACKLOG);
+    Daemon.start("blast-executors", this::accept);
   }
 
   int port() {
     return server.getLocalPort();
   }
 
-  Collection<Guest> guests() {
-    return guests.keySet();
+  Collection<Peer> peers() {
+    return peers.keySet();
   }
 
   @Override
   public void close() throws IOException {
     server.close();
-    clock.shutdownNow();
-    sockets.keySet().forEach(Door::close);
+    timer.shutdownNow();
+    sockets.keySet().forEach(ExecutorServer::close);
   }
 
   private void accept() {
     try {
       while (!server.isClosed()) {
-        // Of many executors that begin together some wait for a place, in the system's queue.
-        strangers.acquire();
+        // If many executors connect at once, some wait in the backlog of the socket.
+        unauthenticated.acquire();
         Socket socket = accepted();
         if (socket == null) {
-          strangers.release();
+          unauthenticated.release();
         } else {
           Daemon.start("blast-executor", () -> serve(socket));
         }
@@ -136,7 +137,7 @@ final class Door implements Closeable {
     try {
       Socket socket = server.accept();
       sockets.put(socket, true);
-      if (server.isClosed() || sockets.size() > MAX_EXECUTORS + MAX_STRANGERS) {
+      if (server.isClosed() || sockets.size() > MAX_EXECUTORS + MAX_UNAUTHENTICATED) {
         sockets.remove(socket);
         close(socket);
         return null;
@@ -144,7 +145,7 @@ final class Door implements Closeable {
       return socket;
     } catch (IOException error) {
       if (!server.isClosed()) {
-        LOG.warn("no executor can connect: {}", error.toString());
+        LOG.warn("cannot accept connections of executors, trying again: {}", error.toString());
         Thread.sleep(PAUSE_MILLIS);
       }
       return null;
@@ -153,15 +154,15 @@ final class Door implements Closeable {
 
   private void serve(Socket socket) {
     try (socket) {
-      Sealed lines;
+      AuthenticatedLines lines;
       Message first;
-      // Altogether, and not for each byte: a stranger could say one now and then.
-      ScheduledFuture<?> patience =
-          clock.schedule(() -> close(socket), STRANGER_MILLIS, TimeUnit.MILLISECONDS);
+      // One deadline for the whole handshake: a read timeout would restart with each byte of a slow client.
+      ScheduledFuture<?> deadline =
+          timer.schedule(() -> close(socket), AUTHENTICATION_MILLIS, TimeUnit.MILLISECONDS);
       try {
         socket.setTcpNoDelay(true);
         socket.setKeepAlive(true);
-        lines = new Sealed(
+        lines = new AuthenticatedLines(
             key,
             new BufferedInputStream(socket.getInputStream()),
             new BufferedOutputStream(socket.getOutputStream()),
@@ -170,11 +171,11 @@ final class Door implements Closeable {
         String text = lines.read();
         first = text == null ? null : Message.read(text);
       } finally {
-        patience.cancel(false);
-        strangers.release();
+        deadline.cancel(false);
+        unauthenticated.release();
       }
       if (first != null && first.hello() != null) {
-        attend(new Guest(first.hello(), socket), lines);
+        attend(new Peer(first.hello(), socket), lines);
       }
     } catch (IOException error) {
       LOG.debug("a connection has ended", error);
@@ -183,26 +184,26 @@ final class Door implements Closeable {
     }
   }
 
-  private void attend(Guest guest, Sealed lines) throws IOException {
-    Thread writer = Daemon.start("blast-executor-" + guest.hello.executor(), () -> guest.write(lines));
-    guests.put(guest, true);
+  private void attend(Peer peer, AuthenticatedLines lines) throws IOException {
+    Thread writer = Daemon.start("blast-executor-" + peer.hello.executor(), () -> peer.write(lines));
+    peers.put(peer, true);
     try {
-      listener.joined(guest);
+      listener.joined(peer);
       for (String text = lines.read(); text != null; text = lines.read()) {
         Message message = Message.read(text);
         if (message.taken() != null) {
-          listener.taken(guest, message.taken());
+          listener.taken(peer, message.taken());
         }
       }
     } finally {
       writer.interrupt();
-      guests.remove(guest);
-      listener.left(guest);
+      peers.remove(peer);
+      listener.left(peer);
     }
   }
 
   private static byte[] nonce() {
-    byte[] nonce = new byte[Sealed.NONCE_BYTES];
+    byte[] nonce = new byte[AuthenticatedLines.NONCE_BYTES];
     new SecureRandom().nextBytes(nonce);
     return nonce;
   }

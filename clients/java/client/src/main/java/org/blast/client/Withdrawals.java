@@ -10,25 +10,25 @@ import org.blast.RequestStatus;
 import org.blast.UnknownRequest;
 
 /**
- * Requests that nobody waits for any more. A request outlives the call that made it, and would get light later, for
- * nobody: so it is withdrawn, within a bounded time, and where that cannot be done it is said.
+ * Withdrawals of requests whose callers have given up. A request outlives the call that submitted it, and a later grant
+ * would stay unused. A withdrawal takes a bounded time; a failure is logged.
  */
-final class GivingBack {
-  /** Then the request is left to the controller, which ends it by lease or patience. */
+final class Withdrawals {
+  /** Timeout of a withdrawal. After it the request stays, until its lease or pending timeout ends it. */
   static final long SECONDS = 3;
 
   private static final System.Logger LOG = System.getLogger("org.blast.client");
 
-  private GivingBack() {}
+  private Withdrawals() {}
 
-  /** What a request is called in later calls. */
+  /** Returns the key of a request in later calls. */
   static String nameOf(MulticastRequest request) {
     return request.isSetTenant() ? request.tenant + "/" + request.key : request.key;
   }
 
-  /** Withdraws a request, if it was made and is the one that has its key; a failure is logged, and in the future. */
-  static CompletableFuture<Void> abandon(BlastAsyncClient client, MulticastRequest request) {
-    return toTheEnd(
+  /** Withdraws a request if it was submitted and its key is not in use by another. Logs a failure. */
+  static CompletableFuture<Void> withdrawIfSubmitted(BlastAsyncClient client, MulticastRequest request) {
+    return bounded(
         client,
         request,
         client
@@ -40,16 +40,16 @@ final class GivingBack {
                         : CompletableFuture.completedFuture(status)));
   }
 
-  /** Withdraws a request that had light, if it has not ended; a failure is logged, and in the future. */
-  static CompletableFuture<Void> giveUp(BlastAsyncClient client, MulticastRequest request) {
+  /** Withdraws a granted request if it has not ended. Logs a failure. */
+  static CompletableFuture<Void> withdrawGranted(BlastAsyncClient client, MulticastRequest request) {
     String name = nameOf(request);
-    return toTheEnd(
+    return bounded(
         client,
         request,
         client
             .withdraw(name)
             .handle(
-                // It may have been carried out; then the answer is that the request has ended.
+                // If the first attempt was executed, the second one answers that the request has ended.
                 (status, error) ->
                     error instanceof ConnectionBroken
                         ? client.withdraw(name)
@@ -59,34 +59,35 @@ final class GivingBack {
             .thenCompose(Function.identity()));
   }
 
-  private static CompletableFuture<Void> toTheEnd(
+  private static CompletableFuture<Void> bounded(
       BlastAsyncClient client, MulticastRequest request, CompletableFuture<RequestStatus> withdrawal) {
-    CompletableFuture<Void> told = client.givingBack(new CompletableFuture<>());
+    CompletableFuture<Void> outcome = client.track(new CompletableFuture<>());
     withdrawal
         .orTimeout(SECONDS, TimeUnit.SECONDS)
         .whenComplete(
             (status, error) -> {
               Throwable reason = error instanceof java.util.concurrent.CompletionException ? error.getCause() : error;
               if (reason == null || reason instanceof Ended || reason instanceof UnknownRequest) {
-                told.complete(null);
+                outcome.complete(null);
                 return;
               }
-              String why =
+              String cause =
                   reason instanceof java.util.concurrent.TimeoutException
                       ? "no answer within " + SECONDS + " s"
-                      : Sentences.of(reason);
+                      : ErrorMessages.of(reason);
               String sentence =
                   "request "
                       + nameOf(request)
-                      + " could not be withdrawn and may get light that nobody uses, until its lease is over: "
-                      + why;
+                      + " could not be withdrawn, and a grant may stay unused until its lease ends; withdraw it with "
+                          + "`blast withdraw`: "
+                      + cause;
               LOG.log(System.Logger.Level.WARNING, sentence);
-              told.completeExceptionally(new BlastException(sentence, reason));
+              outcome.completeExceptionally(new BlastException(sentence, reason));
             });
-    return told;
+    return outcome;
   }
 
-  /** Whether a request is the caller's, and not somebody else's under the same key. */
+  /** Returns true if the key belongs to this request, and not to another one. */
   private static boolean isSame(RequestStatus status, MulticastRequest request) {
     return status.sender.equals(request.sender)
         && status.bytes == request.bytes

@@ -2,8 +2,8 @@ package org.blast.spark;
 
 import com.codahale.metrics.MetricRegistry;
 
-/** Counts for Spark's metrics, under the driver's {@code plugin.org.blast.spark.BlastPlugin}. */
-final class Figures {
+/** The counters in Spark's metrics, under the driver's {@code plugin.org.blast.spark.BlastPlugin}. */
+final class PluginMetrics {
   private final MetricRegistry registry = new MetricRegistry();
 
   void sent(BroadcastSent sent) {

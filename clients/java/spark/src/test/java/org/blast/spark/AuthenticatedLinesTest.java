@@ -14,8 +14,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** What is said on a connection is heard there, once, in its order and by the other side, or not at all. */
-class SealedTest {
+/** Tests that a connection delivers lines once, in order and to the other side, and refuses all other lines. */
+class AuthenticatedLinesTest {
   private static final byte[] KEY = "0123456789abcdef0123456789abcdef".getBytes(StandardCharsets.UTF_8);
   private static final byte[] DRIVER = nonce(1);
   private static final byte[] EXECUTOR = nonce(2);
@@ -24,7 +24,7 @@ class SealedTest {
   void whatIsSaidIsHeardInBothDirections() throws IOException {
     List<String> texts = List.of("", "a", "two words", "{\"ü\":\"€ 𝄞\"}", "x".repeat(60_000));
     for (boolean driver : new boolean[] {true, false}) {
-      Sealed reader = reader(KEY, !driver, EXECUTOR, DRIVER, said(driver, texts));
+      AuthenticatedLines reader = reader(KEY, !driver, EXECUTOR, DRIVER, written(driver, texts));
       for (String text : texts) {
         assertEquals(text, reader.read());
       }
@@ -34,7 +34,7 @@ class SealedTest {
 
   @Test
   void aChangedLineIsRefusedWhicheverByteItIs() throws IOException {
-    byte[] line = said(true, List.of("over 7"));
+    byte[] line = written(true, List.of("over 7"));
     for (int place = 0; place < line.length - 1; place++) {
       byte[] changed = line.clone();
       changed[place] ^= 1;
@@ -46,26 +46,26 @@ class SealedTest {
 
   @Test
   void aReplayedOrReorderedOrMissingLineIsRefused() throws IOException {
-    byte[] both = said(true, List.of("one", "two"));
-    byte[] one = said(true, List.of("one"));
+    byte[] both = written(true, List.of("one", "two"));
+    byte[] one = written(true, List.of("one"));
     byte[] two = Arrays.copyOfRange(both, one.length, both.length);
     refused(two);
-    Sealed replayed = reader(KEY, false, EXECUTOR, DRIVER, joined(one, one));
+    AuthenticatedLines replayed = reader(KEY, false, EXECUTOR, DRIVER, joined(one, one));
     assertEquals("one", replayed.read());
     assertThrows(IOException.class, replayed::read);
   }
 
   @Test
   void aReflectedLineIsRefused() throws IOException {
-    byte[] ours = said(false, List.of("hello"));
-    // Whoever says our own nonce back to us, too.
+    byte[] ours = written(false, List.of("hello"));
+    // Also if the peer reflects the reader's nonce.
     assertThrows(IOException.class, reader(KEY, false, EXECUTOR, EXECUTOR, ours)::read);
     assertThrows(IOException.class, reader(KEY, false, EXECUTOR, DRIVER, ours)::read);
   }
 
   @Test
   void aLineOfAnotherConnectionOrKeyIsRefused() throws IOException {
-    byte[] line = said(true, List.of("hello"));
+    byte[] line = written(true, List.of("hello"));
     assertThrows(IOException.class, reader(KEY, false, nonce(3), DRIVER, line)::read);
     assertThrows(IOException.class, reader(KEY, false, EXECUTOR, nonce(3), line)::read);
     byte[] otherKey = KEY.clone();
@@ -82,38 +82,40 @@ class SealedTest {
   @Test
   void tooLongALineIsReadNoFurther() throws IOException {
     ByteArrayInputStream endless = new ByteArrayInputStream(joined(DRIVER, new byte[1 << 20]));
-    Sealed lines = new Sealed(KEY, endless, new ByteArrayOutputStream(), EXECUTOR, false);
+    AuthenticatedLines lines = new AuthenticatedLines(KEY, endless, new ByteArrayOutputStream(), EXECUTOR, false);
     assertThrows(IOException.class, lines::read);
-    assertEquals((1 << 20) - Sealed.MAX_BYTES, endless.available());
+    assertEquals((1 << 20) - AuthenticatedLines.MAX_BYTES, endless.available());
   }
 
   @Test
   void whatIsWrittenCanBeRead() throws IOException {
-    int most = Sealed.MAX_BYTES - said(true, List.of("")).length;
-    String longest = "x".repeat(most);
-    assertEquals(longest, reader(KEY, false, EXECUTOR, DRIVER, said(true, List.of(longest))).read());
-    assertThrows(IOException.class, () -> said(true, List.of(longest + "x")));
-    assertThrows(IllegalArgumentException.class, () -> said(true, List.of("two\nlines")));
+    int maxLength = AuthenticatedLines.MAX_BYTES - written(true, List.of("")).length;
+    String longest = "x".repeat(maxLength);
+    assertEquals(longest, reader(KEY, false, EXECUTOR, DRIVER, written(true, List.of(longest))).read());
+    assertThrows(IOException.class, () -> written(true, List.of(longest + "x")));
+    assertThrows(IllegalArgumentException.class, () -> written(true, List.of("two\nlines")));
   }
 
   @Test
   void theEndIsNoLine() throws IOException {
-    byte[] line = said(true, List.of("cut off"));
+    byte[] line = written(true, List.of("cut off"));
     for (int length = 0; length < line.length; length++) {
       assertNull(reader(KEY, false, EXECUTOR, DRIVER, Arrays.copyOf(line, length)).read());
     }
-    ByteArrayInputStream half = new ByteArrayInputStream(DRIVER, 0, Sealed.NONCE_BYTES - 1);
-    assertThrows(IOException.class, () -> new Sealed(KEY, half, new ByteArrayOutputStream(), EXECUTOR, false));
+    ByteArrayInputStream half = new ByteArrayInputStream(DRIVER, 0, AuthenticatedLines.NONCE_BYTES - 1);
+    assertThrows(IOException.class, () -> new AuthenticatedLines(KEY, half, new ByteArrayOutputStream(), EXECUTOR,
+        false));
   }
 
   private static void refused(byte[] line) throws IOException {
     assertThrows(IOException.class, reader(KEY, false, EXECUTOR, DRIVER, line)::read);
   }
 
-  private static byte[] said(boolean driver, List<String> texts) throws IOException {
+  private static byte[] written(boolean driver, List<String> texts) throws IOException {
     ByteArrayOutputStream out = new ByteArrayOutputStream();
     byte[] theirs = driver ? EXECUTOR : DRIVER;
-    Sealed lines = new Sealed(KEY, new ByteArrayInputStream(theirs), out, driver ? DRIVER : EXECUTOR, driver);
+    AuthenticatedLines lines = new AuthenticatedLines(KEY, new ByteArrayInputStream(theirs), out, driver
+        ? DRIVER : EXECUTOR, driver);
     out.reset();
     for (String text : texts) {
       lines.write(text);
@@ -121,12 +123,12 @@ class SealedTest {
     return out.toByteArray();
   }
 
-  /** The nonces are the executor's and the driver's where the reader is the executor, and else the other way round. */
-  private static Sealed reader(byte[] key, boolean driver, byte[] executor, byte[] other, byte[] lines)
+  /** Return a reader; the nonces are its own and the peer's for an executor, and swapped for a driver. */
+  private static AuthenticatedLines reader(byte[] key, boolean driver, byte[] executor, byte[] other, byte[] lines)
       throws IOException {
     byte[] ours = driver ? other : executor;
     byte[] theirs = driver ? executor : other;
-    return new Sealed(
+    return new AuthenticatedLines(
         key, new ByteArrayInputStream(joined(theirs, lines)), new ByteArrayOutputStream(), ours, driver);
   }
 
@@ -137,7 +139,7 @@ class SealedTest {
   }
 
   private static byte[] nonce(int value) {
-    byte[] nonce = new byte[Sealed.NONCE_BYTES];
+    byte[] nonce = new byte[AuthenticatedLines.NONCE_BYTES];
     Arrays.fill(nonce, (byte) value);
     return nonce;
   }

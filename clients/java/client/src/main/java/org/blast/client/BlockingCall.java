@@ -4,16 +4,16 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.function.Supplier;
 
-/** Waiting for a future as a call that throws what it ends with. */
-final class Waiting {
-  private Waiting() {}
+/** Blocking wait for the future of a call. */
+final class BlockingCall {
+  private BlockingCall() {}
 
-  /** What is thrown are the exceptions that the caller's signature has; the compiler cannot know it here. */
+  /** Returns the answer, or throws the exception of the future, which callers declare in their signatures. */
   static <A> A answer(Supplier<CompletableFuture<A>> call) {
-    if (OwnThread.isCurrent()) {
+    if (ClientThread.isCurrent()) {
       throw new IllegalStateException(
-          "a call that waits was made in a thread of the client, by which its answer would have to come:"
-              + " use async(), or let what depends on a future run elsewhere, as thenApplyAsync does");
+          "a blocking call in a thread of the client would wait for itself: use async(), or run the stages of futures"
+              + " in other threads, for example with thenApplyAsync");
     }
     CompletableFuture<A> future = call.get();
     try {
@@ -23,9 +23,9 @@ final class Waiting {
       Thread.currentThread().interrupt();
       throw new CallInterrupted(interrupted);
     } catch (ExecutionException failed) {
-      // Where it happened is of no use to anybody; who asked is.
+      // The stack of the caller is useful, that of the receiving thread is not.
       failed.getCause().fillInStackTrace();
-      throw Waiting.<RuntimeException>unchecked(failed.getCause());
+      throw BlockingCall.<RuntimeException>unchecked(failed.getCause());
     }
   }
 

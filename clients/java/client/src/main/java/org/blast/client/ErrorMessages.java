@@ -12,15 +12,15 @@ import org.blast.Rejected;
 import org.blast.UnknownRequest;
 import org.blast.Unsupported;
 
-/** What to tell people of an exception: the controller's answers, and with them their messages. */
-public final class Sentences {
-  private Sentences() {}
+/** Messages for users, from the exceptions of the interface and of the client. */
+public final class ErrorMessages {
+  private ErrorMessages() {}
 
   /**
-   * One sentence.
+   * Returns the message of an exception.
    *
-   * @param error whatever a call of a client has thrown, or its future ended with
-   * @return what is wrong, and what to do about it where there is something
+   * @param error an exception that a call has thrown, or with which its future has completed
+   * @return one sentence with the failure and, where there is one, the remedy
    */
   public static String of(Throwable error) {
     if ((error instanceof ExecutionException || error instanceof CompletionException) && error.getCause() != null) {
@@ -29,15 +29,15 @@ public final class Sentences {
     if (error instanceof Rejected rejected) {
       return rejected(rejected);
     }
-    if (error instanceof TimedOut notYet) {
-      return "not yet: " + notYet.message;
+    if (error instanceof TimedOut timedOut) {
+      return "not yet: " + timedOut.message;
     }
     if (error instanceof Ended ended) {
       String reason = ended.reason == null || ended.reason.isEmpty() ? "no reason given" : ended.reason;
       return "the request has ended (" + String.valueOf(ended.state).toLowerCase(Locale.ROOT) + "): " + reason;
     }
     if (error instanceof UnknownRequest unknown) {
-      return "the controller knows no request '" + unknown.key + "', or not any more: submit it anew";
+      return "the controller does not know request '" + unknown.key + "', or has forgotten it: submit it again";
     }
     if (error instanceof KeyReused reused) {
       return "the key '" + reused.key + "' is in use by a request with other content: choose another key";
@@ -49,14 +49,14 @@ public final class Sentences {
       return "this controller does not serve " + unsupported.feature + ": " + unsupported.message;
     }
     if (error instanceof NotLeader other) {
-      return "this controller is not the leader" + (other.address == null ? "" : ": ask " + other.address);
+      return "this controller is not the leader" + (other.address == null ? "" : ": connect to " + other.address);
     }
     return error.getMessage() == null ? error.toString() : error.getMessage();
   }
 
   private static String rejected(Rejected answer) {
-    boolean told = !answer.isSetMaxRacks() || answer.message.contains("" + answer.maxRacks);
-    return told
+    boolean complete = !answer.isSetMaxRacks() || answer.message.contains("" + answer.maxRacks);
+    return complete
         ? answer.message
         : answer.message.replaceFirst("\\.$", "") + " (at most " + answer.maxRacks + " racks)";
   }

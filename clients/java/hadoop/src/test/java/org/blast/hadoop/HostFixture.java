@@ -9,23 +9,23 @@ import java.util.Random;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 
-/** A host: a folder of its agent, an original on its own disk, and a `blast` that is a script. */
-final class Bed {
+/** A host with an agent's folder, an original file on its disk, and a script as `blast`. */
+final class HostFixture {
   final Path base;
   final Path copies;
   final Path original;
   final Configuration conf = new Configuration();
 
-  Bed(Path base, int bytes) throws IOException {
+  HostFixture(Path base, int bytes) throws IOException {
     this.base = base;
     copies = Files.createDirectory(base.resolve("copies"));
     original = base.resolve("w.bin");
     write(original, random(bytes, 1));
-    // JUnit's folders are their user's alone.
+    // JUnit creates private directories.
     Files.setPosixFilePermissions(base, PosixFilePermissions.fromString("rwxr-xr-x"));
     conf.set(Settings.FOLDER_PATH, copies.toString());
     conf.set(Settings.AGENT_USER, Files.getOwner(base).getName());
-    // Others may have another folder, and a file system remembers its own.
+    // A cached file system would keep the folder of another test.
     conf.setBoolean("fs.blast.impl.disable.cache", true);
   }
 
@@ -41,7 +41,7 @@ final class Bed {
     return path().getFileSystem(conf);
   }
 
-  /** Where a copy of the original, as it is now, has to be. */
+  /** Return the path of a copy of the current original. */
   Path copy() throws IOException {
     return copies.resolve(Copies.name(uri().toString(), conf));
   }
@@ -52,7 +52,7 @@ final class Bed {
     }
   }
 
-  /** `blast` is this script from now on; NAME stands for what the file shall be called. */
+  /** Replace `blast` by a script, in which $name is the name of the file. */
   void script(String... lines) throws IOException {
     Path script = base.resolve("blast");
     String name = "for word; do test \"$last\" = --as && name=$word; last=$word; done\n";

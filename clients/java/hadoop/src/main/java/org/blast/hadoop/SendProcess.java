@@ -9,25 +9,25 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 
-/** {@code blast send} of a stream: a file has its name at the agents only after that has ended. */
-final class Sending implements Closeable {
-  private static final int WRONG_USE = 2;
+/** The child process {@code blast send} with a stream. Agents name the file only after the stream has ended. */
+final class SendProcess implements Closeable {
+  private static final int USAGE_ERROR = 2;
 
   private final List<String> to;
   private final Process process;
   private final Thread reader;
-  private volatile Delivery told;
+  private volatile Delivery result;
 
   /**
-   * Start it.
+   * Start the process.
    *
-   * @param to the agents, each as {@code blast send --to} takes it
-   * @param name what it is called in their folder
-   * @param bytes how many will come
-   * @throws Refused where the configuration is wrong
-   * @throws IOException where there is no such command
+   * @param to agents in the format of {@code blast send --to}
+   * @param name name of the file in their folder
+   * @param bytes size of the stream
+   * @throws Refused if the configuration is wrong
+   * @throws IOException if the command does not exist
    */
-  Sending(Settings settings, List<String> to, String name, long bytes) throws IOException {
+  SendProcess(Settings settings, List<String> to, String name, long bytes) throws IOException {
     this.to = to;
     List<String> command = new ArrayList<>(List.of(settings.command(), "send"));
     command.addAll(settings.options());
@@ -43,7 +43,7 @@ final class Sending implements Closeable {
     reader.start();
   }
 
-  /** The next bytes; false where nobody wants them any more, and {@link #end} knows why. */
+  /** Write the next bytes. Return false if the process has ended; {@link #end} returns the reason. */
   boolean write(byte[] bytes, int length) {
     try {
       process.getOutputStream().write(bytes, 0, length);
@@ -55,30 +55,31 @@ final class Sending implements Closeable {
   }
 
   /**
-   * All bytes are written: wait for what becomes of them.
+   * Close the stream and wait for the result.
    *
-   * @throws Refused where it was used wrongly, about which it has said more on standard error
+   * @throws Refused for wrong usage, which the process explains on standard error
    */
   Delivery end() throws IOException {
     try {
       process.getOutputStream().close();
     } catch (IOException error) {
-      // It has ended already, and its status says why.
+      // The process has ended; its exit status gives the reason.
     }
     try {
       int status = process.waitFor();
       reader.join();
-      if (status == WRONG_USE) {
-        throw new Refused("blast send refuses what it was asked for: see above, and the settings blast.send.…");
+      if (status == USAGE_ERROR) {
+        throw new Refused("blast send refuses its options: see its message above, and check the settings blast.send.…");
       }
-      return told == null ? Delivery.none(to, "blast send has ended with status " + status) : told;
+      return result == null ? Delivery.none(to, "blast send failed with status " + status
+          + "; see its messages above") : result;
     } catch (InterruptedException error) {
       Thread.currentThread().interrupt();
-      throw new IOException("interrupted while it was sent", error);
+      throw new IOException("interrupted during the transfer", error);
     }
   }
 
-  /** Give up what has not ended. */
+  /** Kill the process if it still runs. */
   @Override
   public void close() {
     process.destroy();
@@ -89,7 +90,7 @@ final class Sending implements Closeable {
         new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8))) {
       for (String line = lines.readLine(); line != null; line = lines.readLine()) {
         Delivery delivery = Delivery.read(line);
-        told = delivery == null ? told : delivery;
+        result = delivery == null ? result : delivery;
       }
     } catch (IOException error) {
       process.destroy();

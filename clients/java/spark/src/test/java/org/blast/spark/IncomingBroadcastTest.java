@@ -21,10 +21,10 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What comes is put where Spark looks; readers wait for it, or do not, and never longer than said. */
+/** Tests that arriving pieces are stored for Spark, and that readers wait no longer than the hold time. */
 @Timeout(60)
-class ArrivalTest {
-  /** Spark's, in memory. */
+class IncomingBroadcastTest {
+  /** A store in memory. */
   private static class Store implements PieceStore {
     final Map<Integer, Integer> pieces = new ConcurrentHashMap<>();
     final CountDownLatch held = new CountDownLatch(1);
@@ -33,7 +33,7 @@ class ArrivalTest {
     volatile boolean room = true;
 
     @Override
-    public void holding(long broadcast, Runnable action) {
+    public void blockReaders(long broadcast, Runnable action) {
       held.countDown();
       action.run();
     }
@@ -65,7 +65,7 @@ class ArrivalTest {
   private HostFolder folder;
 
   @BeforeEach
-  void make() throws SwitchedOff {
+  void make() throws PluginDisabled {
     folder = new HostFolder(base, "app");
   }
 
@@ -76,7 +76,7 @@ class ArrivalTest {
 
   @Test
   void readersWaitUntilItIsThere() throws Exception {
-    CompletableFuture<Message.Taken> taken = take(arrival(60_000));
+    CompletableFuture<Message.Taken> taken = take(broadcast(60_000));
     assertTrue(store.held.await(50, TimeUnit.SECONDS));
     arrive(250);
     check(taken.get(), 3, 0, 250, "");
@@ -87,35 +87,35 @@ class ArrivalTest {
   void whatSparkHasIsLeftToIt() throws Exception {
     store.pieces.put(1, 100);
     arrive(250);
-    check(arrival(60_000).take(), 2, 1, 150, "");
+    check(broadcast(60_000).take(), 2, 1, 150, "");
   }
 
   @Test
   void whereThereIsNoRoomNothingIsCounted() throws Exception {
     store.room = false;
     arrive(250);
-    check(arrival(60_000).take(), 0, 3, 0, "");
+    check(broadcast(60_000).take(), 0, 3, 0, "");
   }
 
   @Test
   void whenItIsOverReadersGoTheirWay() throws Exception {
-    Arrival arrival = arrival(60_000);
-    CompletableFuture<Message.Taken> taken = take(arrival);
+    IncomingBroadcast broadcast = broadcast(60_000);
+    CompletableFuture<Message.Taken> taken = take(broadcast);
     assertTrue(store.held.await(50, TimeUnit.SECONDS));
-    arrival.over();
-    check(taken.get(), 0, 3, 0, "it did not come in time");
+    broadcast.end();
+    check(taken.get(), 0, 3, 0, "it did not arrive in time");
   }
 
   @Test
   void whatDoesNotComeInTimeIsLeftToSpark() {
-    check(arrival(1).take(), 0, 3, 0, "it did not come in time");
+    check(broadcast(1).take(), 0, 3, 0, "it did not arrive in time");
     assertTrue(store.isHeld());
   }
 
   @Test
   void withoutHoldNobodyWaitsAndWhatComesLaterIsTaken() throws Exception {
     store.pieces.put(0, 100);
-    CompletableFuture<Message.Taken> taken = take(arrival(0));
+    CompletableFuture<Message.Taken> taken = take(broadcast(0));
     assertFalse(taken.isDone());
     arrive(250);
     check(taken.get(), 2, 1, 150, "");
@@ -125,26 +125,26 @@ class ArrivalTest {
 
   @Test
   void withoutHoldItEndsWhenItIsOver() throws Exception {
-    Arrival arrival = arrival(0);
-    CompletableFuture<Message.Taken> taken = take(arrival);
-    arrival.over();
-    check(taken.get(), 0, 3, 0, "it did not come in time");
+    IncomingBroadcast broadcast = broadcast(0);
+    CompletableFuture<Message.Taken> taken = take(broadcast);
+    broadcast.end();
+    check(taken.get(), 0, 3, 0, "it did not arrive in time");
     assertFalse(store.isHeld());
   }
 
   @Test
   void nothingIsPutAfterItIsOver() throws Exception {
     arrive(250);
-    Arrival arrival = arrival(60_000);
-    store.onPut = arrival::over;
-    check(arrival.take(), 1, 2, 100, "it was over meanwhile");
+    IncomingBroadcast broadcast = broadcast(60_000);
+    store.onPut = broadcast::end;
+    check(broadcast.take(), 1, 2, 100, "it ended during the transfer");
   }
 
   @Test
   void piecesOfAFileArePutWhileTheNextFileIsOnItsWay() throws Exception {
     CountDownLatch hasFirst = new CountDownLatch(1);
     store.onPut = hasFirst::countDown;
-    CompletableFuture<Message.Taken> taken = take(new Arrival(store, folder, coming(60_000, 2, false)));
+    CompletableFuture<Message.Taken> taken = take(new IncomingBroadcast(store, folder, coming(60_000, 2, false)));
     arrive("app/7-x.0", 100);
     assertTrue(hasFirst.await(50, TimeUnit.SECONDS));
     assertFalse(taken.isDone());
@@ -159,7 +159,7 @@ class ArrivalTest {
     store.onPut = hasFirst::countDown;
     store.elsewhere.put(0, 100);
     store.pieces.put(1, 100);
-    CompletableFuture<Message.Taken> taken = take(new Arrival(store, folder, coming(60_000, 2, true)));
+    CompletableFuture<Message.Taken> taken = take(new IncomingBroadcast(store, folder, coming(60_000, 2, true)));
     assertTrue(hasFirst.await(50, TimeUnit.SECONDS));
     assertFalse(taken.isDone());
     assertTrue(store.isHeld());
@@ -170,17 +170,17 @@ class ArrivalTest {
 
   @Test
   void readersOfRelayedPiecesStopWaitingAtTheEndOfTheHoldAndWhenItIsOver() throws Exception {
-    check(new Arrival(store, folder, coming(1, 1, true)).take(), 0, 3, 0, "it did not come in time");
+    check(new IncomingBroadcast(store, folder, coming(1, 1, true)).take(), 0, 3, 0, "it did not arrive in time");
     store.elsewhere.putAll(Map.of(0, 100, 1, 100, 2, 50));
-    Arrival arrival = new Arrival(store, folder, coming(60_000, 1, true));
-    store.onPut = arrival::over;
-    check(arrival.take(), 1, 2, 100, "it was over meanwhile");
+    IncomingBroadcast broadcast = new IncomingBroadcast(store, folder, coming(60_000, 1, true));
+    store.onPut = broadcast::end;
+    check(broadcast.take(), 1, 2, 100, "it ended during the transfer");
   }
 
   @Test
   void aWrongFileIsLeftToSparkWithAReason() throws Exception {
     arrive(251 + 100);
-    check(arrival(60_000).take(), 0, 3, 0, "java.io.IOException: 351 bytes came, where 300 were announced");
+    check(broadcast(60_000).take(), 0, 3, 0, "java.io.IOException: received 351 bytes, but 300 were announced");
   }
 
   @Test
@@ -189,22 +189,23 @@ class ArrivalTest {
       throw new IllegalStateException("stopped");
     };
     arrive(250);
-    check(arrival(60_000).take(), 0, 3, 0, "java.lang.IllegalStateException: stopped");
+    check(broadcast(60_000).take(), 0, 3, 0, "java.lang.IllegalStateException: stopped");
     PieceStore ended = new Store() {
       @Override
-      public void holding(long broadcast, Runnable action) {
+      public void blockReaders(long broadcast, Runnable action) {
         throw new NullPointerException("no SparkEnv");
       }
     };
-    check(new Arrival(ended, folder, coming(60_000)).take(), 0, 3, 0, "java.lang.NullPointerException: no SparkEnv");
+    check(new IncomingBroadcast(ended, folder, coming(60_000)).take(), 0, 3, 0,
+        "java.lang.NullPointerException: no SparkEnv");
   }
 
   private static void check(Message.Taken taken, int put, int late, long bytes, String reason) {
     assertEquals(new Message.Taken(7, put, late, bytes, taken.heldMillis(), reason), taken);
   }
 
-  private Arrival arrival(long holdMillis) {
-    return new Arrival(store, folder, coming(holdMillis));
+  private IncomingBroadcast broadcast(long holdMillis) {
+    return new IncomingBroadcast(store, folder, coming(holdMillis));
   }
 
   private static Announcement coming(long holdMillis) {
@@ -215,11 +216,11 @@ class ArrivalTest {
     return new Announcement(7, "app/7-x", 3, 100, holdMillis, files, relayed);
   }
 
-  private static CompletableFuture<Message.Taken> take(Arrival arrival) {
-    return CompletableFuture.supplyAsync(arrival::take);
+  private static CompletableFuture<Message.Taken> take(IncomingBroadcast broadcast) {
+    return CompletableFuture.supplyAsync(broadcast::take);
   }
 
-  /** Whole from the first moment, as by an agent. */
+  /** Create a file in one step, as an agent does. */
   private void arrive(int bytes) throws IOException {
     arrive("app/7-x.0", bytes);
   }

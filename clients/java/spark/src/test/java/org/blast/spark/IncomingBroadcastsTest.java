@@ -18,17 +18,17 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/** What the driver announces is looked for until it is over, and then nothing is kept of it. */
+/** Tests that executors wait for announced broadcasts until their end, and then remove their files. */
 @Timeout(60)
-class ArrivalsTest implements PieceStore {
+class IncomingBroadcastsTest implements PieceStore {
   @TempDir Path base;
-  private final BlockingQueue<Message> told = new LinkedBlockingQueue<>();
+  private final BlockingQueue<Message> sent = new LinkedBlockingQueue<>();
   private final CountDownLatch welcomed = new CountDownLatch(1);
   private HostFolder folder;
-  private Arrivals arrivals;
+  private IncomingBroadcasts incoming;
 
   @Override
-  public void holding(long broadcast, Runnable action) {
+  public void blockReaders(long broadcast, Runnable action) {
     action.run();
   }
 
@@ -39,97 +39,97 @@ class ArrivalsTest implements PieceStore {
 
   @Override
   public ByteBuffer fetch(long broadcast, int piece) {
-    throw new AssertionError("it is here");
+    throw new AssertionError("the piece is in the store");
   }
 
   @Override
   public boolean put(long broadcast, int piece, ByteBuffer data) {
-    throw new AssertionError("it is here");
+    throw new AssertionError("the piece is in the store");
   }
 
   @BeforeEach
-  void begin() throws SwitchedOff {
+  void begin() throws PluginDisabled {
     folder = new HostFolder(base, "app");
-    arrivals = new Arrivals(this, folder, told::add, welcomed);
+    incoming = new IncomingBroadcasts(this, folder, sent::add, welcomed);
   }
 
   @AfterEach
   void end() throws IOException {
-    arrivals.close();
+    incoming.close();
     folder.close();
   }
 
   @Test
   void whoHasComeIsWelcomeWhenReadersOfAllAreHeldBack() throws Exception {
-    arrivals.hear(announced(7));
+    incoming.handle(announced(7));
     assertEquals(1, welcomed.getCount());
-    arrivals.hear(Message.ofWelcome());
+    incoming.handle(Message.ofWelcome());
     assertEquals(0, welcomed.getCount());
   }
 
   @Test
   void whatIsOverIsToldAndRemovedAlsoIfItComesLater() throws Exception {
-    arrivals.hear(announced(7));
-    assertEquals(1, arrivals.size());
-    arrivals.hear(Message.over(7));
-    check(7, "it did not come in time");
-    assertEquals(0, arrivals.size());
+    incoming.handle(announced(7));
+    assertEquals(1, incoming.size());
+    incoming.handle(Message.over(7));
+    check(7, "it did not arrive in time");
+    assertEquals(0, incoming.size());
     Path late = Files.write(base.resolve("app/7-x.0"), new byte[5]);
-    arrivals.hear(Message.over(8));
+    incoming.handle(Message.over(8));
     assertFalse(Files.exists(late));
   }
 
   @Test
   void moreThanThereArePlacesForAreLeftToSpark() throws Exception {
-    for (long broadcast = 0; broadcast < Arrivals.MAX_AT_ONCE; broadcast++) {
-      arrivals.hear(announced(broadcast));
+    for (long broadcast = 0; broadcast < IncomingBroadcasts.MAX_AT_ONCE; broadcast++) {
+      incoming.handle(announced(broadcast));
     }
-    assertTrue(told.isEmpty());
-    arrivals.hear(announced(99));
-    check(99, Arrivals.MAX_AT_ONCE + " are on their way here");
-    arrivals.hear(Message.over(3));
-    check(3, "it did not come in time");
-    // The place is free a moment after that was told.
+    assertTrue(sent.isEmpty());
+    incoming.handle(announced(99));
+    check(99, "this executor already expects " + IncomingBroadcasts.MAX_AT_ONCE + " broadcasts");
+    incoming.handle(Message.over(3));
+    check(3, "it did not arrive in time");
+    // The permit is free shortly after the result was sent.
     Message refused;
     do {
-      arrivals.hear(announced(100));
-      refused = told.poll();
+      incoming.handle(announced(100));
+      refused = sent.poll();
     } while (refused != null);
-    arrivals.hear(Message.over(100));
-    check(100, "it did not come in time");
+    incoming.handle(Message.over(100));
+    check(100, "it did not arrive in time");
   }
 
   @Test
   void whereTheConnectionEndsNobodyWaits() throws Exception {
-    arrivals.hear(announced(7));
-    arrivals.hear(announced(8));
-    arrivals.close();
-    assertEquals(15, told.take().taken().broadcast() + told.take().taken().broadcast());
-    assertEquals(0, arrivals.size());
+    incoming.handle(announced(7));
+    incoming.handle(announced(8));
+    incoming.close();
+    assertEquals(15, sent.take().taken().broadcast() + sent.take().taken().broadcast());
+    assertEquals(0, incoming.size());
   }
 
   @Test
   void aNameOutsideOfTheApplicationEndsTheConnection() {
     for (String name : new String[] {"other/x", "app/../other/x", "/etc/passwd", "app/.claim"}) {
       Message wrong = Message.of(new Announcement(7, name, 1, 1, 1, 1, false));
-      assertThrows(IOException.class, () -> arrivals.hear(wrong));
-      assertEquals(0, arrivals.size());
+      assertThrows(IOException.class, () -> incoming.handle(wrong));
+      assertEquals(0, incoming.size());
     }
-    assertTrue(told.isEmpty());
+    assertTrue(sent.isEmpty());
   }
 
   @Test
   void withoutAnAgentsFolderOnlyRelayedBroadcastsCome() throws Exception {
-    Arrivals without = new Arrivals(this, null, told::add, welcomed);
-    assertThrows(IOException.class, () -> without.hear(announced(7)));
-    without.hear(Message.of(new Announcement(8, "app/8-x", 1, 5, 60_000, 1, true)));
+    IncomingBroadcasts without = new IncomingBroadcasts(this, null, sent::add, welcomed);
+    assertThrows(IOException.class, () -> without.handle(announced(7)));
+    without.handle(Message.of(new Announcement(8, "app/8-x", 1, 5, 60_000, 1, true)));
     check(8, "");
-    without.hear(Message.over(8));
+    without.handle(Message.over(8));
     assertEquals(0, without.size());
   }
 
   private void check(long broadcast, String reason) throws InterruptedException {
-    Message.Taken taken = told.take().taken();
+    Message.Taken taken = sent.take().taken();
     assertEquals(broadcast, taken.broadcast());
     assertEquals(reason, taken.reason());
   }

@@ -17,11 +17,11 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * The plugin in an executor: listens to the driver's half, and takes the broadcasts that come to this host, or, without
- * an agent's folder, fetches them from executors on other hosts.
+ * The plugin in an executor. It connects to the driver's plugin, and takes the broadcasts that arrive at this host.
+ * Without an agent's directory, it fetches them from executors on other hosts.
  */
-final class ExecutorHalf implements ExecutorPlugin {
-  private static final Logger LOG = LoggerFactory.getLogger(ExecutorHalf.class);
+final class BlastExecutorPlugin implements ExecutorPlugin {
+  private static final Logger LOG = LoggerFactory.getLogger(BlastExecutorPlugin.class);
   private static final int CONNECT_MILLIS = 5_000;
   private static final int WELCOME_MILLIS = 1_000;
   private static final String AGENT_PORT = "9095";
@@ -33,11 +33,11 @@ final class ExecutorHalf implements ExecutorPlugin {
 
   @Override
   public void init(PluginContext context, Map<String, String> extra) {
-    if (!extra.containsKey(DriverHalf.KEY) || context.executorID().equals("driver")) {
+    if (!extra.containsKey(BlastDriverPlugin.KEY) || context.executorID().equals("driver")) {
       return;
     }
     Daemon.start("blast", () -> listen(context, extra));
-    // What was broadcast before there were executors must be announced before their first tasks read it.
+    // Broadcasts that are older than this executor must be announced before its first tasks read them.
     try {
       welcomed.await(WELCOME_MILLIS, TimeUnit.MILLISECONDS);
     } catch (InterruptedException error) {
@@ -49,9 +49,9 @@ final class ExecutorHalf implements ExecutorPlugin {
   public void shutdown() {
     ended = true;
     try (Socket closed = socket) {
-      LOG.debug("Blast ends: {}", closed);
+      LOG.debug("closing {}", closed);
     } catch (IOException error) {
-      LOG.debug("Blast ends", error);
+      LOG.debug("closing", error);
     }
   }
 
@@ -59,61 +59,63 @@ final class ExecutorHalf implements ExecutorPlugin {
     try {
       SparkInternals spark = SparkInternals.find();
       Path base = Path.of(setting(context, "executorFolder", "BLAST_FOLDER", FOLDER));
-      // Let go of at the end, however that comes: when no executor claims it any more, the agent removes it.
+      // Always closed at the end: the agent removes the directory once no executor claims it.
       try (HostFolder folder = folder(base, context.conf().get("spark.app.id"))) {
-        converse(context, extra, spark, folder);
+        exchangeMessages(context, extra, spark, folder);
       }
-    } catch (SwitchedOff off) {
-      LOG.warn("Blast is off in this executor, and Spark fetches broadcasts as always: {}", off.getMessage());
+    } catch (PluginDisabled disabled) {
+      LOG.warn("Blast is disabled in this executor: {}; Spark fetches broadcasts without Blast", disabled.getMessage());
     } catch (IOException | RuntimeException error) {
       if (!ended) {
-        LOG.warn("Blast has ended in this executor, and Spark fetches broadcasts as always: {}", error.toString());
+        LOG.warn("Blast has stopped in this executor: {}; Spark fetches broadcasts without Blast", error.toString());
       }
     } finally {
       welcomed.countDown();
     }
   }
 
-  /** Return the application's folder; null where this host has no agent for it. */
+  /** Return the application's directory; null if this host has no agent for it. */
   private static HostFolder folder(Path base, String application) {
     try {
       return new HostFolder(base, application);
-    } catch (SwitchedOff off) {
-      LOG.warn("this executor gets broadcasts from other executors: {}", off.getMessage());
+    } catch (PluginDisabled noAgent) {
+      LOG.warn("this executor fetches broadcasts from other executors: {}", noAgent.getMessage());
       return null;
     }
   }
 
-  private void converse(PluginContext context, Map<String, String> extra, SparkInternals spark, HostFolder folder)
+  private void exchangeMessages(PluginContext context, Map<String, String> extra, SparkInternals spark,
+      HostFolder folder)
       throws IOException {
     try (Socket connection = new Socket()) {
       socket = connection;
       if (ended) {
         return;
       }
-      int port = Integer.parseInt(extra.get(DriverHalf.PORT));
-      connection.connect(new InetSocketAddress(extra.get(DriverHalf.ADDRESS), port), CONNECT_MILLIS);
+      int port = Integer.parseInt(extra.get(BlastDriverPlugin.PORT));
+      connection.connect(new InetSocketAddress(extra.get(BlastDriverPlugin.ADDRESS), port), CONNECT_MILLIS);
       connection.setTcpNoDelay(true);
       connection.setKeepAlive(true);
-      byte[] nonce = new byte[Sealed.NONCE_BYTES];
+      byte[] nonce = new byte[AuthenticatedLines.NONCE_BYTES];
       new SecureRandom().nextBytes(nonce);
-      Sealed lines = new Sealed(
-          Base64.getDecoder().decode(extra.get(DriverHalf.KEY)),
+      AuthenticatedLines lines = new AuthenticatedLines(
+          Base64.getDecoder().decode(extra.get(BlastDriverPlugin.KEY)),
           new BufferedInputStream(connection.getInputStream()),
           new BufferedOutputStream(connection.getOutputStream()),
           nonce,
           false);
       String address = folder == null ? null : connection.getLocalAddress().getHostAddress();
-      say(lines, Message.of(hello(context, spark, address)));
-      try (Arrivals arrivals = new Arrivals(spark, folder, message -> say(lines, message), welcomed)) {
+      send(lines, Message.of(hello(context, spark, address)));
+      try (IncomingBroadcasts incoming = new IncomingBroadcasts(spark, folder, message -> send(lines, message),
+          welcomed)) {
         for (String text = lines.read(); text != null; text = lines.read()) {
-          arrivals.hear(Message.read(text));
+          incoming.handle(Message.read(text));
         }
       }
     }
   }
 
-  /** Introduce this executor; without an agent here, `address` is null. */
+  /** Return the first message of this executor; `address` is null if this host has no agent. */
   private static Message.Hello hello(PluginContext context, SparkInternals spark, String address) {
     String named = System.getenv("BLAST_HOST");
     String host = named == null ? spark.host() : named;
@@ -121,7 +123,7 @@ final class ExecutorHalf implements ExecutorPlugin {
     return new Message.Hello(context.executorID(), host, agent);
   }
 
-  private static void say(Sealed lines, Message message) throws IOException {
+  private static void send(AuthenticatedLines lines, Message message) throws IOException {
     synchronized (lines) {
       lines.write(message.text());
     }

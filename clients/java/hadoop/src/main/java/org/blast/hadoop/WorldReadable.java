@@ -6,12 +6,14 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.permission.FsAction;
 
-/** Whether everybody may read a file: then a copy that lies open on a node's disk tells nobody anything new. */
-final class Everyone {
-  private Everyone() {}
+/** The check that all users may read a file, so that a readable copy on a node's disk discloses nothing. */
+final class WorldReadable {
+  private WorldReadable() {}
 
-  /** By the permission bits of the file and of all folders on the way; what is encrypted is not for everybody. */
-  static boolean mayRead(FileSystem files, Path file, FileStatus status) throws IOException {
+  /**
+   * Check the permission bits of the file and its parent directories. Encrypted files are not readable by all users.
+   */
+  static boolean check(FileSystem files, Path file, FileStatus status) throws IOException {
     if (status.isEncrypted() || !others(status).implies(FsAction.READ)) {
       return false;
     }

@@ -18,31 +18,31 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import scala.Tuple2;
 
-/** The plugin in the driver: puts the parts together, and switches itself off where one cannot work. */
-final class DriverHalf implements DriverPlugin {
+/** The plugin in the driver. It connects the components, and disables itself if one cannot work. */
+final class BlastDriverPlugin implements DriverPlugin {
   static final String ADDRESS = "address";
-  static final String PORT = "door";
+  static final String PORT = "server";
   static final String KEY = "secret";
 
-  private static final Logger LOG = LoggerFactory.getLogger(DriverHalf.class);
+  private static final Logger LOG = LoggerFactory.getLogger(BlastDriverPlugin.class);
   private static final int KEY_BYTES = 32;
 
-  private final Figures figures = new Figures();
+  private final PluginMetrics metrics = new PluginMetrics();
   private Broadcasts broadcasts;
   private SenderProcess sender;
-  private Door door;
+  private ExecutorServer server;
 
   @Override
   public Map<String, String> init(SparkContext spark, PluginContext context) {
     try {
-      return begun(spark, context.conf());
-    } catch (SwitchedOff off) {
-      LOG.warn("Blast is off, and Spark fetches broadcasts as always: {}", off.getMessage());
+      return start(spark, context.conf());
+    } catch (PluginDisabled disabled) {
+      LOG.warn("Blast is disabled in the driver: {}; Spark fetches broadcasts without Blast", disabled.getMessage());
       shutdown();
       return Map.of();
     } catch (RuntimeException error) {
-      // The application begins without us, whatever it is.
-      LOG.warn("Blast is off, and Spark fetches broadcasts as always", error);
+      // No error of the plugin may keep the application from starting.
+      LOG.warn("Blast is disabled in the driver after an error; Spark fetches broadcasts without Blast", error);
       shutdown();
       return Map.of();
     }
@@ -50,25 +50,27 @@ final class DriverHalf implements DriverPlugin {
 
   @Override
   public void registerMetrics(String application, PluginContext context) {
-    context.metricRegistry().registerAll(figures.registry());
+    context.metricRegistry().registerAll(metrics.registry());
     if (broadcasts != null) {
-      broadcasts.name(application);
+      broadcasts.setApplication(application);
     }
   }
 
-  /** First whoever asks, then who is asked; the sender last, as it may take a moment to give the light back. */
+  /**
+   * Close the broadcasts before the components that they use; the sender last, since it first withdraws its requests.
+   */
   @Override
   public void shutdown() {
-    try (SenderProcess asked = sender; Door left = door; Broadcasts ended = broadcasts) {
-      LOG.debug("Blast ends: {} {} {}", asked, left, ended);
+    try (SenderProcess files = sender; ExecutorServer executors = server; Broadcasts transfers = broadcasts) {
+      LOG.debug("closing {} {} {}", files, executors, transfers);
     } catch (IOException error) {
-      LOG.debug("Blast ends", error);
+      LOG.debug("closing", error);
     }
   }
 
-  private Map<String, String> begun(SparkContext spark, SparkConf conf) throws SwitchedOff {
+  private Map<String, String> start(SparkContext spark, SparkConf conf) throws PluginDisabled {
     if (spark.isLocal()) {
-      throw new SwitchedOff("there are no executors in local mode");
+      throw new PluginDisabled("local mode has no executors");
     }
     String address = conf.get("spark.driver.host");
     String host = conf.get("spark.blast.host", System.getenv().getOrDefault("BLAST_HOST", address));
@@ -76,38 +78,40 @@ final class DriverHalf implements DriverPlugin {
     SparkInternals internals = SparkInternals.find();
     byte[] key = new byte[KEY_BYTES];
     new SecureRandom().nextBytes(key);
-    broadcasts = new Broadcasts(settings, internals::copy, host, event -> internals.publish(spark, event), figures);
-    String ours = conf.get("spark.driver.bindAddress", address);
+    broadcasts = new Broadcasts(settings, internals::copy, host, event -> internals.publish(spark, event), metrics);
+    String bindAddress = conf.get("spark.driver.bindAddress", address);
     try {
-      door = new Door(InetAddress.getByName(ours), key, broadcasts);
+      server = new ExecutorServer(InetAddress.getByName(bindAddress), key, broadcasts);
     } catch (IOException error) {
-      throw new SwitchedOff("executors cannot connect to " + ours + " (" + error.getMessage() + ")", error);
+      throw new PluginDisabled("cannot listen on " + bindAddress + " (" + error.getMessage()
+          + "): check spark.driver.bindAddress", error);
     }
     try {
       sender = new SenderProcess(settings, broadcasts);
     } catch (IOException error) {
-      throw new SwitchedOff(
-          "the sender does not start (" + error.getMessage() + "): spark.blast.command names the blast of this host",
+      throw new PluginDisabled(
+          "cannot start the sender (" + error.getMessage() + "): set spark.blast.command to the path of blast on this "
+              + "host",
           error);
     }
-    broadcasts.begin(door::guests, sender);
+    broadcasts.begin(server::peers, sender);
     internals.watch(broadcasts);
     spark.addSparkListener(new Removals(broadcasts));
     return Map.of(
-        ADDRESS, address, PORT, Integer.toString(door.port()), KEY, Base64.getEncoder().encodeToString(key));
+        ADDRESS, address, PORT, Integer.toString(server.port()), KEY, Base64.getEncoder().encodeToString(key));
   }
 
   private static Map<String, String> all(SparkConf conf) {
     return Arrays.stream(conf.getAll()).collect(Collectors.toMap(Tuple2::_1, Tuple2::_2));
   }
 
-  /** `unpersist` and `destroy` are seen by what goes from the executors. */
+  /** Detects `unpersist` and `destroy` from the blocks that executors remove. */
   private static final class Removals extends SparkListener {
     private static final String PREFIX = "broadcast_";
-    private final SparkInternals.Watcher watcher;
+    private final SparkInternals.BroadcastListener listener;
 
-    Removals(SparkInternals.Watcher watcher) {
-      this.watcher = watcher;
+    Removals(SparkInternals.BroadcastListener listener) {
+      this.listener = listener;
     }
 
     @Override
@@ -117,9 +121,9 @@ final class DriverHalf implements DriverPlugin {
       if (name.startsWith(PREFIX) && !info.storageLevel().isValid()) {
         String number = name.substring(PREFIX.length()).split("_", 2)[0];
         try {
-          watcher.unwanted(Long.parseLong(number));
+          listener.removed(Long.parseLong(number));
         } catch (RuntimeException error) {
-          LOG.warn("{} is no broadcast of ours", name, error);
+          LOG.warn("cannot parse the block name {}", name, error);
         }
       }
     }
