@@ -144,6 +144,6 @@ mod tests {
         assert!(
             word(json!({"pause": {"stop_bytes": 232_448, "go_bytes": 1}})).starts_with("pause.stop_bytes: 12 packets")
         );
-        assert!(word(json!({"headers": {"lossless": 20}})).starts_with("headers.lossless: 24 headers may come"));
+        assert!(word(json!({"headers": {"lossless": 20}})).starts_with("headers.lossless: 24 headers may arrive"));
     }
 }

@@ -104,7 +104,7 @@ def test_a_poisoned_controller_holds_until_an_operator_lets_it_go_on(controller:
             assert [r.key for r in client.list_requests()] == ["harmless"]
             (warning,) = client.fabric().warnings
             assert "KeyError" in warning and "blast resume" in warning
-            assert "safe_mode" in controller.blast("status").stderr
+            assert "safe mode" in controller.blast("status").stderr
             assert "WARNING" in controller.blast("fabric", "show").stdout
         assert '"event": "safe_mode"' in controller.log.read_text()
         controller.kill()

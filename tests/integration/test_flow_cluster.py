@@ -143,7 +143,7 @@ def test_worker_without_the_plugin_says_so(scheduler: str, tmp_path: Path) -> No
     words = ("flow", "mine.toml", "--policy", "elsewhere:Mine", "--scheduler", scheduler)
     ended = sim(*words, cwd=tmp_path)
     assert ended.returncode == 1
-    assert "a worker lacks what the command has: the module elsewhere of the policy" in ended.stderr
+    assert "a worker lacks a plug-in of the command" in ended.stderr
 
 
 def test_worker_with_other_source_of_the_plugin_refuses_it(
@@ -155,4 +155,4 @@ def test_worker_with_other_source_of_the_plugin_refuses_it(
     words = ("flow", "mine.toml", "--policy", "outside:Mine", "--scheduler", scheduler)
     ended = sim(*words, cwd=tmp_path)
     assert ended.returncode == 1
-    assert "the policy 'outside:Mine' of this worker has other source than that of the command" in ended.stderr
+    assert "the policy 'outside:Mine' of this worker differs from that of the command" in ended.stderr

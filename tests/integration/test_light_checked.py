@@ -72,7 +72,7 @@ def test_a_dark_output_is_avoided_and_taken_out_of_use(bench: FaultBench) -> Non
     with LiveTransfer(bench.lab, "r1h1", grant) as transfer:
         transfer.goes_on()
     assert transfer.missed == {}
-    assert "no light towards port:" in unusable(bench, "output:s1/7")["reason"]
+    assert "no light toward port:" in unusable(bench, "output:s1/7")["reason"]
     assert_converged(bench.lab, bench.client)
     assert 7 not in {source for source, _ in held_circuits(bench.lab)}
 

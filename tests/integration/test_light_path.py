@@ -319,7 +319,7 @@ def test_mixed_splitters_reach_exactly_the_members(wide_lab: Stage, receivers: i
         Captures(wide_lab, hosts, grant.groupAddress) as captures,
     ):
         (tree,) = wide_lab.client.fabric().lightTrees
-        fan_out = {splitter.name: splitter.fan_out for splitter in wide_lab.client.fabric().splitters}
+        fan_out = {splitter.name: splitter.fanOut for splitter in wide_lab.client.fabric().splitters}
         assert 1 + sum(fan_out[name] - 1 for name in tree.splitters) >= receivers
         assert send_and_see(captures, sender, grant) == set(members)
         assert send_and_see(captures, members[0], grant) == set(), "a member is no sender"

@@ -97,7 +97,7 @@ def test_closed_connection_reports_device_down_and_fails_its_steps(process: Cont
         process.apply(tor, STEP)
         switch.until_barrier()
     process.expect(event="DeviceDown", device=tor)
-    assert "was lost" in process.expect(event="StepFailed", device=tor, reservation=7)["reason"]
+    assert "was closed" in process.expect(event="StepFailed", device=tor, reservation=7)["reason"]
 
 
 def test_frozen_switch_fails_steps_at_their_timeout_and_is_down_after_the_probe(
@@ -208,7 +208,7 @@ def test_framework_serves_a_tor_and_survives_messages_that_it_cannot_read(framew
             switch.send(kind, 5, body)
         switch.expect_handled()
         lines = own.logged()[before:]
-        unreadable = [line for line in lines if "cannot be read" in line]
+        unreadable = [line for line in lines if "undecodable message" in line]
         assert [f"type {kind}" in line for line, (kind, _) in zip(unreadable, UNREADABLE, strict=True)] == [True] * 6
         own.apply(1, STEP, change(8, 1, add=[forward(2, "10.0.0.1", "239.77.0.1", 9)]))
         mods, barrier = switch.until_barrier()

@@ -158,7 +158,7 @@ def test_reload_takes_a_token_away_from_open_connections_too(protected: Controll
         user.fabric()
         protected.allow((protected.operator, Identity("default", Role.OPERATOR)))
         protected.reload()
-        with pytest.raises(Denied, match="not said who it is"):
+        with pytest.raises(Denied, match="not authenticated"):
             eventually(lambda: user.fabric() is None, "the new rights")
         operator.fabric()
         protected.allow_all()
@@ -180,7 +180,7 @@ def test_a_tor_s_certificate_is_no_other_tor_s(protected: Controller, authority:
         switch.until_closed()
     with protected.client(protected.operator) as operator:
         assert not operator.fabric().racks[0].connected
-    eventually(lambda: "shows no certificate of 0000000000000001" in protected.log.read_text(), "the refusal")
+    eventually(lambda: "but its certificate is not 0000000000000001" in protected.log.read_text(), "the refusal")
 
 
 def test_reload_shows_switches_a_new_certificate(protected: Controller, authority: Authority) -> None:

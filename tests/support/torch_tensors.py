@@ -92,7 +92,7 @@ def one_library_for_the_other(folder: Path) -> None:
 def refused(_: Path) -> None:
     mixed: Tensors = {"a": torch.zeros(1), "b": np.zeros(1)}
     for data, sentence in (
-        (torch.zeros(1, device="meta"), "lies on meta"),
+        (torch.zeros(1, device="meta"), "is on meta"),
         (torch.zeros(2, 2).to_sparse(), "does not support the tensor"),
         (torch.quantize_per_tensor(torch.zeros(2), 0.1, 0, torch.qint8), "does not support the tensor"),
         (torch.zeros(1, dtype=torch.complex128), "does not support the tensor"),

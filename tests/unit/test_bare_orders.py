@@ -21,7 +21,7 @@ from blast_transport.credentials.material import SharedSecret
 from blast_transport.remote import on_demand
 from blast_transport.remote.audit import client_description, record
 from blast_transport.remote.line import MAX_BYTES, table_of
-from blast_transport.remote.on_demand import read_order, wants
+from blast_transport.remote.on_demand import permissions_of, read_order
 from blast_transport.remote.place import TARGET, tables_of
 from blast_transport.remote.start import StartOptions, _order, started_agents
 
@@ -87,7 +87,7 @@ def test_a_line_comes_alone_and_runs_where_it_is_told(tmp_path: Path) -> None:
         settings = ordered(folder, line="tar -xzC /opt/").settings
         assert str(settings.command[0].folder) == expected
         assert not settings.folder and not settings.device
-        assert wants(settings) == "run tar -xzC /opt/"
+        assert permissions_of(settings) == "run tar -xzC /opt/"
 
 
 @pytest.mark.parametrize(
@@ -135,8 +135,8 @@ def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
 def test_a_path_comes_alone_with_the_name_of_the_host(tmp_path: Path) -> None:
     settings = ordered(path=f"{tmp_path}/{{host}}/x").settings
     assert [(folder.name, str(folder.path)) for folder in settings.folder] == [(TARGET, f"{tmp_path}/h2")]
-    assert wants(ordered(path="/dev/null").settings) == "overwrite /dev/null"
-    assert wants(ordered("/srv").settings) == "write files below /srv"
+    assert permissions_of(ordered(path="/dev/null").settings) == "overwrite /dev/null"
+    assert permissions_of(ordered("/srv").settings) == "write files below /srv"
 
 
 # ---------------------------------------------------------------------------------------------- the system's log
