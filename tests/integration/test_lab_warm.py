@@ -54,6 +54,6 @@ def test_one_shots_leave_the_fabric_dark_and_a_job_finds_its_light_from_its_thir
         assert told in shown(lab.thrift)
         warm = json.loads(shown(lab.thrift, "--json"))["warm"]
         assert (warm["trees"], warm["warmHits"], warm["evicted"]) == (1, 2, 3)
-        assert {"opticalSwitch": "ocs1", "fan_out": 4, "dark": 1, "lit": 1, "reserve": 1} in warm["pieces"]
+        assert {"opticalSwitch": "ocs1", "fanOut": 4, "dark": 1, "lit": 1, "reserve": 1} in warm["resources"]
         assert served(stage, "r6h1", ["r1h1", "r5h1"]) is False, "the job's light is in its way"
         assert client.fabric().warm.reclaimed == 1 and client.fabric().lightTrees == []

@@ -97,7 +97,7 @@ def refused(_: Path) -> None:
         (torch.quantize_per_tensor(torch.zeros(2), 0.1, 0, torch.qint8), "does not support the tensor"),
         (torch.zeros(1, dtype=torch.complex128), "does not support the tensor"),
         ({"a": torch.zeros(1), "step": 5}, "'step' is a int"),
-        (mixed, "both"),
+        (mixed, "either tensors or NumPy arrays"),
     ):
         try:
             with opened(data):
