@@ -209,7 +209,7 @@ def test_what_was_pushed_is_read_on_the_nodes_and_not_from_hdfs(world: World) ->
 def test_without_a_copy_the_job_reads_the_original(world: World) -> None:
     # An agent that is not there, and nobody else: the URI is good all the same.
     pushed = world.blast("push", "--to", "localhost:1", "/left")
-    assert pushed.returncode not in {DONE, WRONG_USE} and "localhost does not have" in pushed.stderr
+    assert pushed.returncode not in {DONE, WRONG_USE} and "localhost has no copy of" in pushed.stderr
     digests, read = world.digests(pushed.stdout.strip(), "/without-copy")
     assert digests == [content(world, "left")] * TASKS
     assert read >= SIZE
