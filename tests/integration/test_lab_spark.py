@@ -151,7 +151,7 @@ def test_executor_with_dead_agent_gets_next_broadcast_from_another_executor(
     assert answer.equal
     first, second = job.events["BroadcastSent"]
     assert (first["hosts"], second["hosts"]) == (1, 1)
-    assert "r3h1: it has no agent, or a failed one" in second["reason"]
+    assert "r3h1: no agent, or one that failed recently" in second["reason"]
     hosts = {joined["executor"]: joined["host"] for joined in job.events["ExecutorJoined"]}
     taken = {
         hosts[one["executor"]]: one for one in job.events["BroadcastTaken"] if one["broadcast"] == second["broadcast"]
