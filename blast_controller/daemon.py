@@ -33,7 +33,7 @@ from blast_controller.core.observer import Observer
 from blast_controller.first_check import check_fibers
 from blast_controller.garbage import GarbageCollection
 from blast_controller.holding import End, EndRecord, reason_to_hold
-from blast_controller.http_side import HttpSide, Told, Watchers
+from blast_controller.http_side import HttpSide, MetricSources, Watchers
 from blast_controller.openflow.driver import STRANGERS, OpenFlowDriver
 from blast_controller.openflow.framework import FRAMEWORK
 from blast_controller.openflow.server import EchoProbe
@@ -135,8 +135,8 @@ class Daemon:
             REFUSALS,
             security=Security(self.gate, tls_settings(config.access)),
         )
-        told = Told(lambda: self.epoch, self._counts, self._levels)
-        self._http_side = HttpSide(self.runtime, self.gate, handler, watchers, told, config.recording.file)
+        sources = MetricSources(lambda: self.epoch, self._counts, self._levels)
+        self._http_side = HttpSide(self.runtime, self.gate, handler, watchers, sources, config.recording.file)
         tls = tls_settings(config.access) if config.controller.http else None
         self._http = self._http_side.server(tls, self._room.share) if config.controller.http else None
         self._resuming = threading.Lock()

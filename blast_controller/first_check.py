@@ -62,5 +62,5 @@ def report_lines(report: FiberReport) -> Iterator[Line]:
         return
     count = len(report.faults)
     summary = f"{count} differ from the configuration" if count else "all probed fibers match the configuration"
-    told = f"fiber check complete: {summary} ({report.probed} probed, {len(report.skipped)} not)"
-    yield Line(logging.INFO, "fibers", told, counts)
+    text = f"fiber check complete: {summary} ({report.probed} probed, {len(report.skipped)} not)"
+    yield Line(logging.INFO, "fibers", text, counts)

@@ -57,7 +57,7 @@ class Watchers:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class MetricSources:
     """The daemon's own state: its epoch (0: a standby), and by name the counters of its servers and, in `levels`,
     values that also decrease."""
 
@@ -82,7 +82,7 @@ class HttpSide:
     gate: Gate
     handler: BlastHandler
     watchers: Watchers
-    told: Told
+    sources: MetricSources
     recording: Path | None = None
     _reading: FabricReading = field(default_factory=FabricReading)
     _drawing: _Drawing = field(default_factory=_Drawing)
@@ -92,11 +92,11 @@ class HttpSide:
         runtime, registry = self.runtime, self.watchers.metrics.registry
         sources = Sources(
             snapshot=self._snapshot,
-            epoch=self.told.epoch,
+            epoch=self.sources.epoch,
             store_fault=lambda: runtime.store_fault,
             holding=lambda: runtime.holding,
-            counts=self.told.counts,
-            levels=self.told.levels,
+            counts=self.sources.counts,
+            levels=self.sources.levels,
         )
         registry.register(Standing(sources))
         signs = Signs(self.watchers.vitals, self._condition(), self._snapshot)
@@ -106,7 +106,7 @@ class HttpSide:
             return live_routes(page, access)
 
         health = Health(runtime, lambda: said_of(runtime.standby))
-        site = Site(health, registry, lambda: self.gate.policy, self.told.epoch, more)
+        site = Site(health, registry, lambda: self.gate.policy, self.sources.epoch, more)
         served = application(site)
         return HttpServer(served, tls, lambda: signs.tell(page.broadcast), share, served.state.access.knows)
 
@@ -134,12 +134,12 @@ class HttpSide:
     def _condition(self) -> Condition:
         runtime = self.runtime
         return Condition(
-            epoch=self.told.epoch,
+            epoch=self.sources.epoch,
             leader=lambda: None if runtime.standby is None else runtime.standby.leader(),
             stale=lambda: None if runtime.standby is None else runtime.standby.age(),
             holding=lambda: runtime.holding,
             store_fault=lambda: runtime.store_fault,
             draining=lambda: runtime.core.draining,
             drift=self.watchers.metering.drift,
-            counts=self.told.counts,
+            counts=self.sources.counts,
         )

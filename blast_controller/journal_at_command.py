@@ -153,9 +153,9 @@ def _change_lines(before: Past, past: Past, changes: Differences) -> Iterator[st
 
 
 def _changes_json(before: Past, past: Past, changes: Differences) -> str:
-    told = [difference._asdict() for difference in changes.found]
+    changed = [difference._asdict() for difference in changes.found]
     ends = {"from": _head(before), "to": _head(past)}
-    return json.dumps({**ends, "changes": told, "leftOff": changes.left_off}, ensure_ascii=False)
+    return json.dumps({**ends, "changes": changed, "leftOff": changes.left_off}, ensure_ascii=False)
 
 
 def _head(past: Past) -> dict[str, object]:

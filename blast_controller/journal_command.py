@@ -34,7 +34,7 @@ examples:
   blast journal show --etcd etcd1:2379        (the same)
   blast journal at -10m --config blast.toml   (the state ten minutes ago)"""
 
-_TOLD = {"bytes_sent": "{} bytes sent", "duration": "{} s", "bytes_repaired": "{} bytes retransmitted"}
+_DETAILS = {"bytes_sent": "{} bytes sent", "duration": "{} s", "bytes_repaired": "{} bytes retransmitted"}
 
 Read = Callable[[int, int], Sequence[Entry]]
 """From (after_sequence, limit) to the entries."""
@@ -179,8 +179,8 @@ def _as_json(entry: Entry) -> str:
 
 def _as_line(entry: Entry) -> str:
     note = entry.note or ("forgotten" if entry.body is None else "")
-    told = "; ".join(_transfers(entry.body))
-    line = f"{_when(entry.at)}  {entry.sequence:>8}  {entry.kind:<11}  {entry.key}  {note}{told and f' ({told})'}"
+    details = "; ".join(_transfers(entry.body))
+    line = f"{_when(entry.at)}  {entry.sequence:>8}  {entry.kind:<11}  {entry.key}  {note}{details and f' ({details})'}"
     # Clients choose keys: none may steer the terminal.
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line).rstrip()
 
@@ -196,11 +196,11 @@ def _transfers(body: object) -> Iterator[str]:
 
 
 def _transfer(report: Mapping[object, object]) -> str:
-    told = [form.format(report[name]) for name, form in _TOLD.items() if report.get(name) is not None]
+    details = [form.format(report[name]) for name, form in _DETAILS.items() if report.get(name) is not None]
     match report.get("failed_receivers"):
         case [_, *_] as failed:
-            told.append(f"failed receivers: {' '.join(map(str, failed))}")
-    return ", ".join(told)
+            details.append(f"failed receivers: {' '.join(map(str, failed))}")
+    return ", ".join(details)
 
 
 def _when(at: float) -> str:

@@ -81,8 +81,8 @@ def _sentence(model: type[BaseModel], fault: ErrorDetails) -> str:
     if fault["type"] == "missing":
         return f"the key {place} is missing."
     message = fault["msg"].removeprefix("Value error, ")
-    told = f"{message[0].lower()}{message[1:]} (found {fault['input']!r})."
-    return f"{place}: {told}" if place else told
+    text = f"{message[0].lower()}{message[1:]} (found {fault['input']!r})."
+    return f"{place}: {text}" if place else text
 
 
 def _place(location: Location) -> str:

@@ -101,7 +101,7 @@ class Applications:
                 f"The progress must be from byte {part.reached} (as reported before) to {request.current.bytes}, "
                 f"not {event.reached}.",
             )
-        part.reached, part.heard = event.reached, True
+        part.reached, part.reported = event.reached, True
         self._table.touch(request, "progress")
 
     def on_finish(self, event: FinishAsked, now: float) -> None:

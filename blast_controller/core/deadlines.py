@@ -74,7 +74,7 @@ class RequestDeadlines:
             return None
         if part.lease_end > now:
             return part.lease_end
-        if request.current.may_pause and part.heard and part.reached < request.current.bytes:
+        if request.current.may_pause and part.reported and part.reached < request.current.bytes:
             # A request that may pause and reports progress continues, now or later.
             self._views.end_lease(request, part)
         else:

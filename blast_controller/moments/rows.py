@@ -195,8 +195,8 @@ def unit_value(standings: Standings) -> Value:
     found: Value = {}
     for element in sorted(standings):
         holder, unusable = standings[element]
-        told = {"holder": holder, "unusable": unusable}
-        found[element] = {name: value for name, value in told.items() if value is not None}
+        standing = {"holder": holder, "unusable": unusable}
+        found[element] = {name: value for name, value in standing.items() if value is not None}
     return found
 
 

@@ -58,10 +58,10 @@ class LineBudget:
     def _count(self, source: Source, now: float) -> None:
         if source not in self._left_out and len(self._left_out) >= MAX_PARTIES:
             source = (source[0], "")
-        told, count = self._left_out.get(source, (now, 0))
-        self._left_out[source] = (told, count + 1)
+        since, count = self._left_out.get(source, (now, 0))
+        self._left_out[source] = (since, count + 1)
 
-    def told(self, now: float, all_of_it: bool = False) -> Iterator[tuple[Source, int]]:
+    def take_due(self, now: float, all_of_it: bool = False) -> Iterator[tuple[Source, int]]:
         """Yield the sources whose suppressed lines are due for a report, with their number."""
         for source, (since, count) in list(self._left_out.items()):
             if all_of_it or now - since >= REPORT_EVERY:

@@ -118,7 +118,7 @@ class _Limited(logging.StreamHandler[TextIO]):
 
     def report_suppressed(self, all_of_it: bool = False) -> None:
         """Report lines suppressed a while ago, or all."""
-        for (kind, party), count in self._budget.told(self._clock(), all_of_it):
+        for (kind, party), count in self._budget.take_due(self._clock(), all_of_it):
             known = fields(event="left_out", left_out=count, kind=kind, peer=party or None)
             about = f" about {party}" if party else ""
             line = (logging.WARNING, "", 0, "suppressed %d similar lines%s: %s", (count, about, kind), None)

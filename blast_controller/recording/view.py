@@ -24,8 +24,7 @@ def parsed(past: Past) -> dict[str, Any]:
 
 
 def past_lines(past: Past, most: int) -> Iterator[str]:
-    """Yield all of it, but `most` requests and elements at most. Raises ValueError, and its like, for what is no
-    row."""
+    """Yield lines about a moment, with at most `most` requests and elements. Raises ValueError for a malformed row."""
     found = parsed(past)
     run = past.run
     yield f"{when(past.wall)}  moment {past.sequence}, epoch {run.epoch} of {run.instance}, release {run.release}"

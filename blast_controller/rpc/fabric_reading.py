@@ -47,7 +47,7 @@ class FabricReading:
         tenants)."""
         with self._lock:
             self._renew(snapshot)
-            racks, splitters, trees = self._racks.told, self._splitters.told, self._trees.told
+            racks, splitters, trees = self._racks.answers, self._splitters.answers, self._trees.answers
         away = snapshot.away
         return ttypes.FabricStatus(
             racks=list(racks.values()),
@@ -88,7 +88,7 @@ class _Kept(Generic[Key, Answer]):
     """Cached answers by object, valid while the facts about the object are unchanged."""
 
     def __init__(self) -> None:
-        self.told: dict[Key, Answer] = {}
+        self.answers: dict[Key, Answer] = {}
         self._facts: dict[Key, object] = {}
         self._sources: tuple[object, ...] = ()
 
@@ -103,8 +103,8 @@ class _Kept(Generic[Key, Answer]):
             return
         before, self._sources, self._facts = self._facts, sources, dict(facts())
         # Concurrent readers keep the previous dictionary.
-        self.told = {
-            key: self.told[key] if key in before and before[key] == found else make(key)
+        self.answers = {
+            key: self.answers[key] if key in before and before[key] == found else make(key)
             for key, found in self._facts.items()
         }
 

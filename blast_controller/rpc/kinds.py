@@ -63,7 +63,7 @@ def changes(
     return do
 
 
-def tells(event: Callable[[*Arguments], Event]) -> Callable[[Services, Connection, *Arguments], Future[None]]:
+def sends_event(event: Callable[[*Arguments], Event]) -> Callable[[Services, Connection, *Arguments], Future[None]]:
     """Build a method that sends an event to the core and returns nothing."""
 
     def do(services: Services, connection: Connection, *arguments: *Arguments) -> Future[None]:

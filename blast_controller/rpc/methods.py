@@ -19,7 +19,7 @@ from blast_controller.rpc.clients.identity import Role
 from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.convert import to_thrift_error
 from blast_controller.rpc.desk import Services
-from blast_controller.rpc.kinds import awaits, changes, looks, tells
+from blast_controller.rpc.kinds import awaits, changes, looks, sends_event
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
@@ -92,8 +92,8 @@ METHODS = table(
         Method(Iface.drain, server.drain, Role.OPERATOR, feature="drain"),
         Method(Iface.reconcile, awaits(server.to_audit, server.AUDIT), Role.OPERATOR, feature="reconcile"),
         Method(Iface.verifyFabric, awaits(server.to_verify, server.PROBES), Role.OPERATOR, feature="verify"),
-        Method(Iface.quarantine, tells(server.to_quarantine), Role.OPERATOR, feature="quarantine"),
-        Method(Iface.releaseElement, tells(server.to_release), Role.OPERATOR, feature="quarantine"),
+        Method(Iface.quarantine, sends_event(server.to_quarantine), Role.OPERATOR, feature="quarantine"),
+        Method(Iface.releaseElement, sends_event(server.to_release), Role.OPERATOR, feature="quarantine"),
         Method(Iface.resume, server.resume, Role.OPERATOR, feature="safe_mode"),
         Method(Iface.stepDown, server.step_down, Role.OPERATOR, feature="standby"),
         Method(Iface.journal, server.journal, Role.OPERATOR, feature="journal"),

@@ -52,16 +52,16 @@ def to_page_query(
 class Page:
     """An encoded page with its requests; the causes of the parts in `waiting` are still to be computed."""
 
-    told: ttypes.RequestPage
+    answer: ttypes.RequestPage
     requests: Sequence[RequestFacts]
     waiting: int
 
     def with_reasons(self, core: Core, now: float) -> ttypes.RequestPage:
         """Return the page with the causes of waiting parts."""
-        for request, status in zip(self.requests, self.told.requests, strict=True):
-            for part, told in zip(request.parts, status.parts, strict=True):
-                told.reason = core.reason(request.current, part, now)
-        return self.told
+        for request, status in zip(self.requests, self.answer.requests, strict=True):
+            for part, part_status in zip(request.parts, status.parts, strict=True):
+                part_status.reason = core.reason(request.current, part, now)
+        return self.answer
 
 
 def page(look: Look, query: PageQuery) -> Page:
@@ -82,5 +82,5 @@ def page(look: Look, query: PageQuery) -> Page:
             # A margin takes about as many bytes as a receiver.
             hosts += len(request.current.receivers) + len(request.parts)
             waiting += request.waiting
-    told = [convert.status(request, look, lambda part: part.reason, max_margins=1) for request in found]
-    return Page(ttypes.RequestPage(told, cursor, convert.stale(look), look.sequence), found, waiting)
+    statuses = [convert.status(request, look, lambda part: part.reason, max_margins=1) for request in found]
+    return Page(ttypes.RequestPage(statuses, cursor, convert.stale(look), look.sequence), found, waiting)

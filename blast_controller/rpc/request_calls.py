@@ -161,8 +161,8 @@ def to_finish(part: int | None, report: ttypes.TransferReport | None) -> Callabl
     """Return the transfer of a part is over. Raises Rejected."""
     if part is None:
         raise ttypes.Rejected("unknown_part", "Give the number of the finished part; the first part is 0.")
-    told = convert.to_transfer_report(report)
-    return lambda name: FinishAsked(name, part, told)
+    transfer = convert.to_transfer_report(report)
+    return lambda name: FinishAsked(name, part, transfer)
 
 
 def withdraw(services: Services, connection: Connection, key: str | None) -> Future[ttypes.RequestStatus]:
@@ -206,7 +206,7 @@ def list_requests(
     tenant = services.gate.tenant_to_list(connection, filter_.tenant if filter_ else None)
     page = pages.page(services.runtime.look(), pages.to_page_query(filter_, limit, cursor, tenant))
     if not page.waiting:
-        return page.told
+        return page.answer
     return services.do(connection, lambda context: page.with_reasons(context.core, context.now))
 
 

@@ -17,7 +17,7 @@ from blast_controller.core.model.requests import MulticastRequest
 from blast_controller.core.model.settings import CoreSettings
 from blast_controller.core.snapshot.changes import Changes
 from blast_controller.core.snapshot.snapshot import Snapshot
-from blast_controller.http_side import HttpSide, Told, Watchers
+from blast_controller.http_side import HttpSide, MetricSources, Watchers
 from blast_controller.moments.moment import Moment
 from blast_controller.recording.recorder import Recorder
 from blast_controller.recording.retention import Keep
@@ -55,7 +55,7 @@ class LiveServer:
         self.lab, self.watchers, self.recorder, self.gate = lab, watchers, recorder, gate
         self.handler = lab.make_handler(self.gate)
         self.epoch = 7
-        reported = Told(lambda: self.epoch, lambda: {"rpc_calls": 3}, lambda: {"rpc_connections": 2})
+        reported = MetricSources(lambda: self.epoch, lambda: {"rpc_calls": 3}, lambda: {"rpc_connections": 2})
         self.side = HttpSide(lab.runtime, self.gate, self.handler, watchers, reported, more.recording)
         self.server = self.side.server(more.tls)
         host, self.port = self.server.start("127.0.0.1", more.port)

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from blast_controller.core.model.settings import CoreSettings
-from blast_controller.http_side import Told
+from blast_controller.http_side import MetricSources
 from blast_controller.rpc.clients.gate import GateCounters
 from blast_controller.rpc.connections.server_state import ServerCounters
 from tests.support import live_server
@@ -37,7 +37,9 @@ def serving() -> Iterator[LiveServer]:
     """A controller that tells all that its servers and its recorder keep, as the daemon does."""
     counts = {f"{name}_{field.name}": 0.0 for name, kind in KEPT for field in fields(kind)}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(live_server, "Told", lambda epoch, *_: Told(epoch, lambda: counts, lambda: LEVELS))
+        patch.setattr(
+            live_server, "MetricSources", lambda epoch, *_: MetricSources(epoch, lambda: counts, lambda: LEVELS)
+        )
         patch.setattr(live_server, "CoreSettings", partial(CoreSettings, keep_warm=60.0))
         with live(make_fabric(4, [4, 4])) as served:
             yield served

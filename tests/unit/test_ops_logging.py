@@ -133,9 +133,9 @@ def test_a_burst_is_written_then_a_trickle_and_what_is_left_out_is_counted():
     budget = LineBudget()
     written = sum(budget.allows("kind", "peer", 0.0) for _ in range(1000))
     assert written == BURST
-    assert not list(budget.told(REPORT_EVERY / 2))
-    assert list(budget.told(REPORT_EVERY)) == [(("kind", "peer"), 1000 - BURST)]
-    assert not list(budget.told(1e9)), "told once"
+    assert not list(budget.take_due(REPORT_EVERY / 2))
+    assert list(budget.take_due(REPORT_EVERY)) == [(("kind", "peer"), 1000 - BURST)]
+    assert not list(budget.take_due(1e9)), "told once"
     assert sum(budget.allows("kind", "peer", 1.0) for _ in range(1000)) == PER_SECOND
 
 
@@ -162,7 +162,7 @@ def test_many_parties_together_have_a_bound_too_and_so_has_what_is_remembered():
     written = sum(budget.allows("kind", str(n), 0.0) for n in range(10 * MAX_PARTIES) for _ in range(2))
     assert written == BURST * ALL_PARTIES
     assert len(budget._buckets) <= MAX_PARTIES and len(budget._left_out) <= MAX_PARTIES + 1
-    assert sum(count for _, count in budget.told(1e9)) == 20 * MAX_PARTIES - written
+    assert sum(count for _, count in budget.take_due(1e9)) == 20 * MAX_PARTIES - written
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b", ""]), st.floats(0, 5), st.integers(1, 400)), max_size=30))
@@ -173,8 +173,8 @@ def test_every_line_is_written_or_counted_and_the_rate_holds(visits):
         now += pause
         asked += lines
         written += sum(budget.allows("kind", party, now) for _ in range(lines))
-        told += sum(count for _, count in budget.told(now))
-    told += sum(count for _, count in budget.told(now, all_of_it=True))
+        told += sum(count for _, count in budget.take_due(now))
+    told += sum(count for _, count in budget.take_due(now, all_of_it=True))
     assert written + told == asked
     assert written <= (BURST + now * PER_SECOND) * (ALL_PARTIES + 1) + 1
 

@@ -66,7 +66,7 @@ class Endings:
         self._quota.dark(reservation.id, now)
         self._warm.keep_idle(reservation, request.current, now)
         part.grant = part.lease_end = part.reservation = None
-        part.heard = False
+        part.reported = False
         self._table.move(request, part, PartEvent.PAUSED)
         reason = (
             f"The lease expired and other requests have precedence; the transfer will resume at byte {part.reached}."

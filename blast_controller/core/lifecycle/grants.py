@@ -28,7 +28,7 @@ class Grants:
 
     def give(self, request: Request, part: Part, now: float, kind: EventKind = EventKind.GRANTED) -> None:
         """Grant a lit part: its lease begins."""
-        part.heard = False
+        part.reported = False
         part.grant = self._made(request, part, now)
         self._table.lease(request, part, now + part.grant.lease)
         self._table.publish(request, part, kind, grant=part.grant)

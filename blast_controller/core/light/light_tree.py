@@ -1,7 +1,7 @@
 """Light trees: a tree's shape hung on real ports and splitters, as cross-connects of one optical switch.
 
-A tree grows and shrinks without moving what is lit: a new leaf or splitter takes an open output, so receivers that
-stay lose no light (`grow` returns None when no output is open).
+A tree grows and shrinks without moving lit circuits: a new leaf or splitter takes a free output, so the remaining
+receivers lose no signal (`grow` returns None when no output is free).
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ class RequestEvent:
 class Part:
     """The receivers of a request that one light tree serves.
 
-    `reached` is the number of bytes sent as last reported, and `heard` is true if the sender reported during the
+    `reached` is the number of bytes sent as last reported, and `reported` is true if the sender reported during the
     current lease; `chunk` is the seconds of data that the policy allows in a lease (None: all that remain). The policy
     knows the part by the number `slot`; it may be split into `slots` parts, which take the numbers from there on.
     """
@@ -157,7 +157,7 @@ class Part:
     grant: Grant | None = None
     report: TransferReport | None = None
     reached: int = 0
-    heard: bool = False
+    reported: bool = False
     chunk: float | None = None
     slot: int = 0
     slots: int = 1

@@ -125,15 +125,15 @@ class Broadcast(Observer):
         rows = ((name, row) for name, row in self._encoder.rows.items() if _may_see(audience, owners.get(name)))
         return _event("whole", {**self._opening, "clock": _clock()}, rows)
 
-    def vitals(self, told: Callable[[Audience], Mapping[str, object]]) -> None:
-        """Send the vital signs to all pages, built by `told` for each audience."""
+    def vitals(self, build: Callable[[Audience], Mapping[str, object]]) -> None:
+        """Send the vital signs to all pages, built by `build` for each audience."""
         if self._watched and not self._listeners and time.monotonic() - self._left_at > LINGER:
             self._watched, self._encoder = False, Encoder()
         by_audience: dict[Audience, bytes] = {}
         for listener in self._listeners:
             audience = listener.audience
             if audience not in by_audience:
-                by_audience[audience] = event_of("vitals", told(audience))
+                by_audience[audience] = event_of("vitals", build(audience))
             listener.put(by_audience[audience])
 
     def end(self, sentence: str) -> None:

@@ -110,13 +110,13 @@ class Ledger:
     def left_of(self, rows: list[Row]) -> list[Row]:
         """Return the rows left to write of a commit that begins with a change in doubt that was found to be written.
 
-        That change stays remembered until `told`: the remaining rows may become in doubt as well.
+        That change stays remembered until `acknowledge`: the remaining rows may become in doubt as well.
         """
         if rows[: len(self._found)] != self._found:
             self._found = []
         return rows[len(self._found) :]
 
-    def told(self) -> None:
+    def acknowledge(self) -> None:
         """Note that the committer knows that all rows are written."""
         self._found = []
 

@@ -148,7 +148,7 @@ class EtcdStore:
                 rows = opened.ledger.left_of(rows)
                 if rows:
                     opened.ledger.write(self._change(opened, rows, at))
-            opened.ledger.told()
+            opened.ledger.acknowledge()
             self.sequence = opened.ledger.head.sequence
             self.last_commit_seconds = time.perf_counter() - started
         self._on_commit(self.last_commit_seconds)
