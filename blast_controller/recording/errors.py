@@ -29,13 +29,13 @@ class Damaged(RecordingFault):
         )
 
 
-class NewerRecording(RecordingFault):
-    """A later release wrote the file."""
+class OtherFormat(RecordingFault):
+    """Another release wrote the file."""
 
     def __init__(self, path: Path, found: int, known: int) -> None:
         super().__init__(
-            f"the recording {path} has format {found} and this release knows formats up to {known}: read it with the "
-            "release that wrote it, or a later one"
+            f"the recording {path} has format {found} and this release reads format {known}: read it with the release "
+            "that wrote it, or move it and its -wal file away to begin a new one"
         )
 
 

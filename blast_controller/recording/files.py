@@ -11,8 +11,8 @@ from blast_controller.recording.errors import (
     CannotKeep,
     Damaged,
     InUse,
-    NewerRecording,
     NoRecording,
+    OtherFormat,
 )
 from blast_controller.store.sqlite_file import Faults, connect, typed
 
@@ -99,10 +99,10 @@ def _checked(path: Path, mode: str) -> sqlite3.Connection:
         try:
             (mark,) = connection.execute("PRAGMA application_id").fetchone()
             (version,) = connection.execute("PRAGMA user_version").fetchone()
-            if mark != APPLICATION_ID or version < FORMAT:
+            if mark != APPLICATION_ID or version == 0:
                 raise Damaged(path, "it is not a recording of Blast")
-            if version > FORMAT:
-                raise NewerRecording(path, version, FORMAT)
+            if version != FORMAT:
+                raise OtherFormat(path, version, FORMAT)
         except BaseException:
             connection.close()
             raise

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from blast_controller.store.errors import StoreFault
 from blast_controller.store.rows import encode
 
-NAME, FORMAT = "blast-journal", 2
+NAME, FORMAT = "blast-journal", 3
 
 
 class Thing(NamedTuple):
@@ -93,11 +93,10 @@ def from_lines(lines: Iterable[str | bytes]) -> Contents:
     digest = blake2b(digest_size=16)
     parsed = _parsed(lines, digest)
     match next(parsed, None):
-        case [str(name), int(found), int(epoch), int(sequence)] if name == NAME and found in {1, FORMAT}:
-            # Format 1 has no digest.
-            return Contents(epoch, sequence, checked(_rows(parsed, digest if found == FORMAT else None), sequence))
+        case [str(name), int(found), int(epoch), int(sequence)] if (name, found) == (NAME, FORMAT):
+            return Contents(epoch, sequence, checked(_rows(parsed, digest), sequence))
         case [str(name), int(found), *_] if name == NAME:
-            raise NotACopy(f"it has format {found}, and this release knows format {FORMAT}")
+            raise NotACopy(f"it has format {found}, this release reads format {FORMAT}: use the release that wrote it")
     raise NotACopy("its first line is not the header of a copy")
 
 
@@ -122,7 +121,7 @@ def checked(rows: Iterable[Thing | Written], sequence: int) -> Iterator[Thing | 
         raise NotACopy(f"its history ends with entry {entry} instead of {sequence}")
 
 
-def _rows(parsed: Iterator[object], digest: blake2b | None) -> Iterator[Thing | Written]:
+def _rows(parsed: Iterator[object], digest: blake2b) -> Iterator[Thing | Written]:
     """Yield the rows. `digest` covers all lines taken from `parsed` except the latest."""
     for before, found in enumerate(parsed):
         match found:
@@ -130,9 +129,7 @@ def _rows(parsed: Iterator[object], digest: blake2b | None) -> Iterator[Thing | 
                 yield Thing(first, kind, key, encode(body), frozenset(map(str, elements)))
             case ["entry", int(sequence), float() | int() as at, int(epoch), str(kind), str(key), str(note), body]:
                 yield Written(sequence, at, epoch, kind, key, note, None if body is None else encode(body))
-            case ["end", int(lines)] if lines == before and digest is None:
-                return
-            case ["end", int(lines), str(written)] if lines == before and digest is not None:
+            case ["end", int(lines), str(written)] if lines == before:
                 if written != digest.hexdigest():
                     raise NotACopy("its lines do not match its digest")
                 return

@@ -8,6 +8,7 @@ import zlib
 import pytest
 
 from blast_controller.core.model.records import Record
+from blast_controller.store.checksums import digest_of
 from blast_controller.store.errors import DiskFull, OurFault, StoreFault
 from blast_controller.store.etcd import trimming
 from blast_controller.store.etcd.access import Access, TlsFiles, User
@@ -17,7 +18,7 @@ from blast_controller.store.etcd.errors import (
     CredentialsRefused,
     CredentialsUnreadable,
     DamagedInEtcd,
-    NewerInEtcd,
+    OtherFormatInEtcd,
     SpaceUsedUp,
     StoreUnavailableError,
 )
@@ -28,7 +29,7 @@ from blast_controller.store.etcd.presence import Presence
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.requests import delete, put
 from blast_controller.store.etcd.store import Policy
-from blast_controller.store.etcd.values import Head, pack, to_head, unpack
+from blast_controller.store.etcd.values import FORMAT, Head, pack, to_head, unpack
 from blast_controller.store.retention import Retention
 from tests.support.certificates import Authority
 from tests.support.etcd_server import PATIENCE, SHORT, Controllers, EtcdServer
@@ -204,7 +205,7 @@ def spoilt(controllers, *operations):
     ("spoil", "words"),
     [
         (lambda keys: put(keys.head, b"nonsense"), "is damaged"),
-        (lambda keys: put(keys.head, b"[1,5]"), "its head is incomplete"),
+        (lambda keys: put(keys.head, b"[3,5]"), "its head is incomplete"),
         (lambda keys: put(keys.head, b"{}"), "names no format"),
         (lambda keys: put(keys.head, b"\x78nonsense"), "is damaged"),
         (lambda keys: delete(keys.head), "its head is missing"),
@@ -230,7 +231,8 @@ def test_what_is_no_whole_journal_is_left_as_it_is(controllers, spoil, words):
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (b"[[1.0]]", "entry 3 of the history is incomplete"),
+        (b"[[1.0]]", "not a list of entries behind their digest"),
+        (f"[{digest_of(3, '[1.0]')},[1.0]]".encode(), "entry 3 of the history is incomplete"),
         (b'[7,[1.0,1,"request","a","",{"is":"a"}]]', "the entries up to 3 of the history are changed"),
     ],
 )
@@ -261,9 +263,10 @@ def test_a_copy_into_it_that_was_not_finished_is_told(controllers):
         controllers.store().open()
 
 
-def test_a_journal_of_a_later_release_is_refused(controllers):
-    store = spoilt(controllers, put(controllers.keys.head, b"[3,5,0,1,1,0,0,0]"))
-    with pytest.raises(NewerInEtcd, match="has format 3 and this release knows formats up to 2"):
+@pytest.mark.parametrize("other", [FORMAT - 1, FORMAT + 1])
+def test_journal_of_another_format_is_refused(controllers, other):
+    store = spoilt(controllers, put(controllers.keys.head, f"[{other},5,0,1,1,0,0,0]".encode()))
+    with pytest.raises(OtherFormatInEtcd, match=f"has format {other} and this release reads format {FORMAT}"):
         store.open()
 
 
@@ -316,21 +319,6 @@ def test_values_are_compressed_where_it_pays():
     with pytest.raises(ValueError, match="incomplete"):
         unpack(zlib.compress(b"[]" * 1000)[:10])
     assert to_head(Head(1, 2, 3, 4, 5, 6).pack()) == Head(1, 2, 3, 4, 5, 6)
-    assert to_head(b"[1,1,2,3,4,5]") == Head(1, 2, 3, 4, 5, None, None)
-
-
-def test_a_journal_of_format_1_gets_digests_when_it_is_opened(controllers):
-    store = controllers.opened_store()
-    store.commit([row("a")], at=1.0)
-    store.close()
-    head, _ = EtcdHistory(controllers.connection(), controllers.keys).head()
-    old = f"[1,{head.sequence},{head.history_bytes},{head.epoch},{head.change},0]".encode()
-    controllers.connection().call(TXN, api.TxnRequest(success=[put(controllers.keys.head, old)]))
-    assert list(store.open().of("request")) == ["a"]
-    store.commit([row("b")], at=2.0)
-    store.close()
-    assert list(store.open().of("request")) == ["a", "b"]
-    store.close()
 
 
 def test_a_candidate_without_a_lease_is_none(controllers):

@@ -16,7 +16,7 @@ from blast_controller.moments.encoder import all_rows
 from blast_controller.recording import recorder as recording
 from blast_controller.recording import writer as writing
 from blast_controller.recording.blocks import Stamp
-from blast_controller.recording.errors import CannotKeep, Damaged, InUse, NewerRecording, NoRecording, NothingRecorded
+from blast_controller.recording.errors import CannotKeep, Damaged, InUse, NoRecording, NothingRecorded, OtherFormat
 from blast_controller.recording.files import FORMAT
 from blast_controller.recording.past import Bucket
 from blast_controller.recording.reader import Reader
@@ -119,11 +119,12 @@ def test_what_is_no_recording_is_refused_by_a_sentence(path, tmp_path):
             opened()
     path.unlink()
     begun(path).close()
-    with sqlite3.connect(path) as connection:
-        connection.execute(f"PRAGMA user_version = {FORMAT + 1}")
-    connection.close()
-    with pytest.raises(NewerRecording, match="or a later one"):
-        Reader(path)
+    for other in (FORMAT - 1, FORMAT + 1):
+        with sqlite3.connect(path) as connection:
+            connection.execute(f"PRAGMA user_version = {other}")
+        connection.close()
+        with pytest.raises(OtherFormat, match=f"has format {other} and this release reads format {FORMAT}"):
+            Reader(path)
 
 
 def test_runs_and_the_gaps_between_them_are_told(path):

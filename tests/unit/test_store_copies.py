@@ -7,7 +7,7 @@ import pytest
 
 from blast_client.command import GROUP, build_parser
 from blast_controller.core.model.records import Record
-from blast_controller.store.contents import AlreadyThere, NotACopy, from_lines, to_lines
+from blast_controller.store.contents import AlreadyThere, Contents, NotACopy, Written, from_lines, to_lines
 from blast_controller.store.errors import Damaged, DoubleHeld, NotAccessible, StoreFault
 from blast_controller.store.etcd import copying
 from blast_controller.store.etcd.copying import contents_of_etcd, copy_into_etcd
@@ -71,7 +71,7 @@ def test_from_sqlite_to_etcd_and_back_nothing_is_lost(sqlite, controllers, tmp_p
     assert lines_of_etcd(controllers) == before
     copy_into_file(tmp_path / "back.db", from_lines(lines_of_etcd(controllers)))
     assert lines_of_file(tmp_path / "back.db") == before
-    assert json.loads(before[0]) == ["blast-journal", 2, 3, 69]
+    assert json.loads(before[0]) == ["blast-journal", 3, 3, 69]
 
 
 def test_the_copy_goes_on_where_the_journal_was(sqlite, controllers):
@@ -107,9 +107,9 @@ def test_an_etcd_journal_is_copied_too_while_it_is_written(controllers, tmp_path
 
 
 def test_a_journal_that_was_never_opened_is_one_too(tmp_path):
-    lines = ['["blast-journal",1,0,0]', '["end",0]']
+    lines = list(to_lines(Contents(0, 0, iter(()))))
     copy_into_file(tmp_path / "new.db", from_lines(lines))
-    assert lines_of_file(tmp_path / "new.db")[0] == '["blast-journal",2,0,0]'
+    assert lines_of_file(tmp_path / "new.db") == lines
     store = SqliteStore(tmp_path / "new.db")
     assert store.open().epoch == 1
     store.close()
@@ -157,7 +157,8 @@ def test_of_a_copy_that_was_cut_off_nothing_is_in_the_next(sqlite, controllers, 
     connection.left = 6
     with pytest.raises(StoreUnavailableError):
         copy_into_etcd(controllers.leadership(connection), from_lines(lines_of_file(sqlite.path)))
-    small = ['["blast-journal",1,9,1]', '["entry",1,1.0,1,"meta","epoch","opened",{"epoch":1}]', '["end",1]']
+    entry = Written(1, 1.0, 1, "meta", "epoch", "opened", '{"epoch":1}')
+    small = list(to_lines(Contents(9, 1, iter([entry]))))
     copy_into_etcd(controllers.leadership(), from_lines(small))
     assert lines_of_etcd(controllers)[1] == small[1]
 
@@ -175,7 +176,7 @@ def test_a_file_that_cannot_be_filled_is_not_made(sqlite, tmp_path):
     [
         (lambda lines: [], "its first line is not the header of a copy"),
         (lambda lines: ["[5]"], "its first line is not the header of a copy"),
-        (lambda lines: ['["blast-journal",3,1,1,7]'], "it has format 3"),
+        (lambda lines: ['["blast-journal",2,1,1,7]'], "it has format 2"),
         (lambda lines: [*lines[:5], b"\xff", *lines[5:]], "line 6 is not valid JSON"),
         (lambda lines: lines[:-1], "its end is missing"),
         (lambda lines: lines[:-2] + lines[-1:], "is malformed"),

@@ -26,7 +26,7 @@ MANY = 1000
 
 
 def contents_of_etcd(connection: Connection, keys: Keys) -> Contents:
-    """Return a journal as it is now, also while a controller writes on. Raises DamagedInEtcd, NewerInEtcd, StoreFault.
+    """Return a journal as it is now, also while a controller writes on. Raises StoreFault.
 
     RevisionCompactedError is raised while its rows are read where that takes longer than etcd remembers.
     """

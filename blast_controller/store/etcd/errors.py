@@ -89,13 +89,13 @@ class DamagedInEtcd(StoreFault):
         )
 
 
-class NewerInEtcd(StoreFault):
-    """A later release wrote it."""
+class OtherFormatInEtcd(StoreFault):
+    """Another release wrote it."""
 
     def __init__(self, prefix: str, found: int, known: int) -> None:
         super().__init__(
-            f"the journal in etcd under {prefix} has format {found} and this release knows formats up to "
-            f"{known}: run the release that wrote it, or a later one"
+            f"the journal in etcd under {prefix} has format {found} and this release reads format {known}: run the "
+            "release that wrote it, or set another prefix to begin a new journal, which tears down all light trees"
         )
 
 

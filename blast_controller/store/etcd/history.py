@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from blast_controller.store.etcd.connection import Connection
-from blast_controller.store.etcd.errors import DamagedInEtcd, NewerInEtcd
+from blast_controller.store.etcd.errors import DamagedInEtcd, OtherFormatInEtcd
 from blast_controller.store.etcd.keys import Keys, Span, number_of
 from blast_controller.store.etcd.methods import RANGE
 from blast_controller.store.etcd.proto import etcd_pb2 as api
@@ -54,7 +54,7 @@ class EtcdHistory:
     def head(self) -> tuple[Head, int] | None:
         """Return the head and the revision of its last write, or None.
 
-        Raises NewerInEtcd, DamagedInEtcd, StoreFault.
+        Raises OtherFormatInEtcd, DamagedInEtcd, StoreFault.
         """
         answer = self._connection.call(RANGE, get(self._keys.head))
         return None if not answer.kvs else (checked_head(self._keys, answer.kvs[0].value), answer.kvs[0].mod_revision)
@@ -65,9 +65,9 @@ class EtcdHistory:
 
 
 def checked_head(keys: Keys, value: bytes) -> Head:
-    """Return a head that this release knows. Raises NewerInEtcd, DamagedInEtcd."""
+    """Return a head that this release knows. Raises OtherFormatInEtcd, DamagedInEtcd."""
     with whole(keys):
         found = head_format(value)
-        if found > FORMAT:
-            raise NewerInEtcd(keys.prefix, found, FORMAT)
+        if found != FORMAT:
+            raise OtherFormatInEtcd(keys.prefix, found, FORMAT)
         return to_head(value)

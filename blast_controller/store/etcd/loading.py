@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from google.protobuf.message import DecodeError
 
@@ -58,23 +58,21 @@ def load(connection: Connection, keys: Keys, revision: int = 0, parts: Sequence[
     return state
 
 
-def check_head(connection: Connection, keys: Keys, state: State, head: Head, epoch: int | None) -> Head:
-    """Return the head, completed with fields that an earlier release did not write.
+def check_head(connection: Connection, keys: Keys, state: State, head: Head, epoch: int | None) -> None:
+    """Compare the head with state, history and epoch (that of the new leader; None: the journal is new).
 
-    Raises DamagedInEtcd if state, history or epoch (that of the new leader; None: the journal is new) contradict it,
-    StoreFault. The history's entries, which may be many, are only counted.
+    Raises DamagedInEtcd if they contradict it, StoreFault. The history's entries, which may be many, are only counted.
     """
     found = Sum()
     found.change((), state.digests.values())
-    if head.state not in (None, found.total):
+    if head.state != found.total:
         raise DamagedInEtcd(keys.prefix, CHANGED_STATE)
     history = api.RangeRequest(key=keys.histories.first, range_end=keys.histories.end, count_only=True)
     batches = connection.call(RANGE, history).count
-    if head.batches not in (None, batches):
+    if head.batches != batches:
         raise DamagedInEtcd(keys.prefix, f"its history has {batches} keys, and {head.batches} were written")
     if epoch is not None and epoch <= head.epoch:
         raise DamagedInEtcd(keys.prefix, f"its epoch is {epoch - 1}, but epoch {head.epoch} was used already")
-    return replace(head, state=found.total, batches=batches)
 
 
 def _carry_out(operations: Iterable[api.RequestOp], values: dict[bytes, bytes]) -> None:

@@ -82,7 +82,7 @@ class EtcdStore:
         """Become the leader and load the journal; the first start creates it.
 
         Raises NotLeader if another controller stays the leader for longer than the timeout, StoreUnavailableError,
-        CredentialsRefused, SpaceUsedUp, DamagedInEtcd, NewerInEtcd.
+        CredentialsRefused, SpaceUsedUp, DamagedInEtcd, OtherFormatInEtcd.
         """
         if self._opened is not None:
             raise Locked(Path(self._leadership.keys.prefix), os.getpid())
@@ -110,14 +110,14 @@ class EtcdStore:
             ledger.settle()
         latest = self._history.read(ledger.head.sequence - 1, 1)
         state = load(connection, keys)
-        found_head = check_head(connection, keys, state, ledger.head, term.epoch if found else None)
+        check_head(connection, keys, state, ledger.head, term.epoch if found else None)
         opened = self._opened_with(term, ledger, state)
         opening = Row(EPOCH_KIND, EPOCH_KEY, encode({"epoch": term.epoch}), frozenset(), EPOCH_NOTE)
         entry = delta([opening], {}, ledger.head.sequence, (time.time(), term.epoch))
         # It is not a row of the state. Parts staged by an abandoned commit are removed with it.
         entry = Delta({}, {}, entry.entries)
         operations = list(entry.operations(keys))
-        after = entry.after(found_head, state.digests, operations)
+        after = entry.after(ledger.head, state.digests, operations)
         ledger.write(Change(after, [*operations, delete_all(keys.all_staged)]))
         self._opened, self.sequence = opened, ledger.head.sequence
         return Loaded(term.epoch, state.bodies, found is None, self.sequence, latest[0].at if latest else None)

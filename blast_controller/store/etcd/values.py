@@ -20,7 +20,7 @@ LARGEST_VALUE = 5 << 18
 LARGEST_BATCH = 128 << 10
 """The limit in bytes, uncompressed, of entries under one key, unless it is one entry: partly trimmed values are
 rewritten."""
-FORMAT = 2
+FORMAT = 3
 """Of all that is under the prefix."""
 _OF_ZLIB = b"\x78"
 
@@ -48,7 +48,7 @@ class Head:
 
     `change` counts what was written since the journal is there: with the epoch it names one transaction. `staged` is
     how many parts of the latest commit lie under `staged/` and count as written. `state` is what the digests of the
-    state add up to, `batches` the number of keys of the history; None in format 1, which had neither.
+    state add up to, `batches` the number of keys of the history.
     """
 
     sequence: int
@@ -56,8 +56,8 @@ class Head:
     epoch: int
     change: int
     staged: int = 0
-    state: int | None = 0
-    batches: int | None = 0
+    state: int = 0
+    batches: int = 0
 
     def pack(self) -> bytes:
         """Encode the value with its own digest."""
@@ -74,12 +74,10 @@ def head_format(value: bytes) -> int:
 
 
 def to_head(value: bytes) -> Head:
-    """Return a head of our format, or of an earlier one. Raises ValueError."""
+    """Return a head of our format. Raises ValueError."""
     match unpack(value):
-        case [2, *fields, int(digest)] if digest == digest_of(2, *fields) and len(fields) == len(Head.__slots__):
-            return Head(*fields)
-        case [1, int(sequence), int(size), int(epoch), int(change), int(staged)]:
-            return Head(sequence, size, epoch, change, staged, None, None)
+        case [*fields, int(digest)] if digest == digest_of(*fields) and len(fields) == len(Head.__slots__) + 1:
+            return Head(*fields[1:])
     raise ValueError("its head is incomplete or changed")
 
 
@@ -122,13 +120,12 @@ def batches(entries: Sequence[Written]) -> Iterator[tuple[int, bytes]]:
 def to_entries(last: int, value: bytes) -> list[Entry]:
     """Return the entries of a value of the history. Raises ValueError."""
     found = unpack(value)
-    if not isinstance(found, list) or not found:
-        raise ValueError("a value of the history is not a list of entries")
-    if isinstance(found[0], int):
-        digest, *found = found
-        if not found or digest != _digest(last, encode(found)[1:-1]):
-            raise ValueError(f"the entries up to {last} of the history are changed")
-    return [_entry(sequence, one) for sequence, one in enumerate(found, last - len(found) + 1)]
+    if not isinstance(found, list) or len(found) < 2:
+        raise ValueError("a value of the history is not a list of entries behind their digest")
+    digest, *entries = found
+    if digest != _digest(last, encode(entries)[1:-1]):
+        raise ValueError(f"the entries up to {last} of the history are changed")
+    return [_entry(sequence, one) for sequence, one in enumerate(entries, last - len(entries) + 1)]
 
 
 def text_of(body: Any) -> str | None:
@@ -142,7 +139,7 @@ def _line(entry: Written) -> str:
 
 
 def _batch(last: int, lines: Sequence[str]) -> bytes:
-    """Return the lines behind a digest of them, which those of format 1 do not have."""
+    """Return the lines behind a digest of them."""
     text = ",".join(lines)
     return pack(f"[{_digest(last, text)},{text}]")
 
