@@ -119,9 +119,14 @@ def findings(paths: list[str]) -> Iterator[Finding]:
             text = (ROOT / path).read_text(encoding="utf-8")
         except UnicodeDecodeError:
             continue
-        for chunk in chunks(path, text):
-            for found, use in forbidden(chunk, given):
-                yield Finding(path, chunk.line, found, use, chunk.public)
+        yield from findings_in(path, text, given)
+
+
+def findings_in(path: str, text: str, given: list[Rule]) -> Iterator[Finding]:
+    """Yield what the rules forbid in the text of a file."""
+    for chunk in chunks(path, text):
+        for found, use in _forbidden(chunk, given):
+            yield Finding(path, chunk.line, found, use, chunk.public)
 
 
 def counts(found: Iterator[Finding]) -> dict[str, int]:
@@ -133,7 +138,7 @@ def _is(path: str, patterns: tuple[str, ...]) -> bool:
     return any(fnmatch(path, pattern) for pattern in patterns)
 
 
-def forbidden(chunk: Chunk, given: list[Rule]) -> Iterator[tuple[str, str]]:
+def _forbidden(chunk: Chunk, given: list[Rule]) -> Iterator[tuple[str, str]]:
     """Yield each forbidden word or phrase of a chunk with the words to use."""
     text = chunk.text if chunk.is_name else " ".join(_TEST_NAME.sub("", chunk.text).split())
     tokens = [(token, chunk.is_name or bool(_HUMP.search(token))) for token in _TOKEN.findall(text)]
