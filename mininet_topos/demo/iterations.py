@@ -37,7 +37,7 @@ def _by_optical(stage: Stage, job: Job, iterations: int) -> list[Transfer]:
     stage.open_scene("b", f"An iterative job: {iterations} x {size:.1f} MB from {job.host} to {len(job.hosts)} racks")
     transfers = []
     for index in range(1, iterations + 1):
-        transfer, grant = job.by_optical(f"light-{index}")
+        transfer, grant = job.by_optical(f"optical-{index}")
         transfers.append(transfer)
         granted_after = grant.timings.totalMs if grant.timings else None
         stage.explain(

@@ -29,7 +29,7 @@ def table(results: Results) -> list[str]:
 
 
 def _grouped(transfers: Iterable[Transfer]) -> list[tuple[str, list[Transfer]]]:
-    """Group numbered transfers (`light-1`, `light-2`, …) into one row."""
+    """Group numbered transfers (`optical-1`, `optical-2`, …) into one row."""
     groups: dict[str, list[Transfer]] = {}
     for transfer in transfers:
         stem, _, number = transfer.name.rpartition("-")

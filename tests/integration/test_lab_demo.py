@@ -60,9 +60,9 @@ def test_it_plays_to_its_end_and_writes_what_it_measured(tmp_path: Path) -> None
 def check_transfers(transfers: list[dict[str, object]]) -> None:
     assert all(set(transfer) == TRANSFER for transfer in transfers)
     by_name = {transfer["name"]: transfer for transfer in transfers}
-    assert {"light-1", "unicast", "pipeline", *(f"group-{name}" for name in "ABCDEF")} <= set(by_name)
-    assert by_name["light-1"]["receivers"] == by_name["unicast"]["receivers"] == 7
-    assert by_name["light-1"]["bytes"] >= 8_000_000
+    assert {"optical-1", "unicast", "pipeline", *(f"group-{name}" for name in "ABCDEF")} <= set(by_name)
+    assert by_name["optical-1"]["receivers"] == by_name["unicast"]["receivers"] == 7
+    assert by_name["optical-1"]["bytes"] >= 8_000_000
     for transfer in transfers:
         assert transfer["hashes_equal"] is True and transfer["light_rate_mbps"] == 100
         if str(transfer["name"]).startswith(("unicast", "pipeline")):

@@ -105,7 +105,7 @@ def test_what_a_scene_raises_is_one_sentence_and_status_1(parse, capsys, monkeyp
 
 
 def transfer(mbps=99.0, copies=1.01, core=0.001, equal=True, repeated=0.0):
-    return Transfer("light-1", 7, 8_000_000, 64.0 / mbps, equal, copies, core, 100.0, repeated)
+    return Transfer("optical-1", 7, 8_000_000, 64.0 / mbps, equal, copies, core, 100.0, repeated)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_whose_file_is_not_whole_is_told_with_the_reason(stage):
     check_intact(stage, "all arrived", [transfer(), replace(transfer(equal=False), faults=faults)], "2 transfers")
     assert not stage.results.holds
     for fault in faults:
-        assert f"light-1: {fault}" in stage.out.getvalue()
+        assert f"optical-1: {fault}" in stage.out.getvalue()
 
 
 # ------------------------------------------------------------------------ a machine that is slow or busy fails nothing
@@ -210,7 +210,7 @@ def test_the_summary_parts_what_is_told_from_what_decides(stage):
     told = lines.index("info (a) request to grant, p50: 20.250 ms (floor 19, paper 33.183)")
     assert measured < told < checked < lines.index("ok   (a) members: all")
     assert "1 of 1 passed" in lines[checked]
-    heading, row = (line for line in lines if line.startswith(("transfer", "light")))
+    heading, row = (line for line in lines if line.startswith(("transfer", "optical")))
     assert len(heading) == len(row)
 
 
