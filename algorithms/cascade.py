@@ -25,7 +25,7 @@ from math import prod
 
 from algorithms.counts_box import CountsBox, Packing, Vector, bits_of
 from algorithms.level_program import DEEPEST, LevelProgram
-from algorithms.power_budget import ROUNDING_DB, InvalidOptics, Light, Passive, Piece, Window
+from algorithms.power_budget import ROUNDING_DB, InvalidOpticsError, Light, Passive, Piece, Window
 from algorithms.splitter_tree import Output, Shape
 
 Layers = tuple[int, ...]
@@ -70,7 +70,7 @@ class Catalog:
     """The trees that one budget allows from a pool of `supply` (kind to number).
 
     The table has up to `max_leaves` leaves, fewer than requested if the pool is too large for that. The fan-out
-    identifies a kind. Raises InvalidOptics if two kinds have the same fan-out. Computing the table takes a tenth of a
+    identifies a kind. Raises InvalidOpticsError if two kinds have the same fan-out. Computing the table takes a tenth of a
     second for the paper's three sizes; `choose` is a lookup.
     """
 
@@ -79,7 +79,9 @@ class Catalog:
         self._kinds = sorted(held, key=lambda kind: -kind.fan_out)
         self._fan_outs = [kind.fan_out for kind in self._kinds]
         if len(set(self._fan_outs)) < len(self._fan_outs):
-            raise InvalidOptics("two kinds of splitters have the same number of outputs: merge them with worst_of()")
+            raise InvalidOpticsError(
+                "two kinds of splitters have the same number of outputs: merge them with worst_of()"
+            )
         self._budget = budget
         self._amplified = any(kind.amplifier for kind in self._kinds)
         self._held = held
@@ -134,10 +136,10 @@ class Catalog:
         """Return the cheapest multiset for that many leaves (at least 1) that `pool` contains; None if there is no
         tree.
 
-        Raises InvalidOptics above `max_leaves`.
+        Raises InvalidOpticsError above `max_leaves`.
         """
         if not 1 <= leaves <= self.max_leaves:
-            raise InvalidOptics(f"this catalog has trees for 1 to {self.max_leaves} leaves, not for {leaves}")
+            raise InvalidOpticsError(f"this catalog has trees for 1 to {self.max_leaves} leaves, not for {leaves}")
         have = guards = self._packing.guards
         for fan_out, shift, limit in self._fields:
             count = pool.get(fan_out, 0)

@@ -106,7 +106,7 @@ def fit_tree(ends: Ends, pieces: Sequence[Piece], switch: Passive, first: Shape 
 
     Raises
     ------
-    SolverFault
+    SolverError
         The integer program failed.
 
     Notes

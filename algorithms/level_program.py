@@ -26,7 +26,7 @@ Level = tuple[int, Light]
 """(splitters passed, power at the slots)"""
 
 
-class SolverFault(RuntimeError):
+class SolverError(RuntimeError):
     """A fault of this package: the solver failed on a program that is small and bounded."""
 
 
@@ -154,7 +154,7 @@ class LevelProgram:
         if status == highspy.HighsModelStatus.kInfeasible:
             return None
         if status != highspy.HighsModelStatus.kOptimal:
-            raise SolverFault(f"the solver ended with {solver.modelStatusToString(status)}")
+            raise SolverError(f"the solver ended with {solver.modelStatusToString(status)}")
         return [round(value) for value in solver.getSolution().col_value]
 
 

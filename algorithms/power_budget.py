@@ -19,18 +19,18 @@ ROUNDING_DB = 1e-6
 """Resolution of margins in dB: sums of decimal fractions of a dB are not exact."""
 
 
-class InvalidOptics(ValueError):
+class InvalidOpticsError(ValueError):
     """The caller passed a value that no hardware can have."""
 
 
 def _check_order(name: str, *values: float) -> None:
     if not all(map(math.isfinite, values)) or list(values) != sorted(values):
-        raise InvalidOptics(f"{name} must be finite and in ascending order, not {list(values)}")
+        raise InvalidOpticsError(f"{name} must be finite and in ascending order, not {list(values)}")
 
 
 @dataclass(frozen=True, slots=True)
 class Light:
-    """Power at one place in dBm: at worst (minimum), typically, at best (maximum). Raises `InvalidOptics`."""
+    """Power at one place in dBm: at worst (minimum), typically, at best (maximum). Raises `InvalidOpticsError`."""
 
     worst: float
     typical: float
@@ -47,7 +47,7 @@ class Light:
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Loss of an element in dB: at best (minimum), typically, at worst (maximum). Raises `InvalidOptics` below 0."""
+    """Loss of an element in dB: at best (minimum), typically, at worst (maximum). Raises `InvalidOpticsError` below 0."""
 
     best: float = 0.0
     typical: float = 0.0
@@ -74,7 +74,7 @@ def exactly(loss: float) -> Loss:
 
     Raises
     ------
-    InvalidOptics
+    InvalidOpticsError
         The loss is below 0 or not finite.
 
     Examples
@@ -189,7 +189,7 @@ class Piece:
 
     def __post_init__(self) -> None:
         if self.fan_out < 2:
-            raise InvalidOptics(f"the splitter {self.name} has {self.fan_out} outputs, but needs at least 2")
+            raise InvalidOpticsError(f"the splitter {self.name} has {self.fan_out} outputs, but needs at least 2")
         # Cached, because every slot of every tree reads it.
         splitter = Passive(self.name, self.loss)
         object.__setattr__(self, "elements", (self.amplifier, splitter) if self.amplifier else (splitter,))

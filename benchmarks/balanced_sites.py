@@ -40,7 +40,7 @@ from balanced_bed.planning import METHODS, Planned, dearest_path, interior, plan
 from balanced_bed.unshaped import send_unshaped
 from tqdm import tqdm
 from transport_bed import script
-from transport_bed.failures import RunFailed
+from transport_bed.failures import RunFailedError
 
 from blast_sim.base.options import positive
 from mininet_topos.sites import presets
@@ -93,7 +93,7 @@ class Effort:
             try:
                 sent.append(send())
                 wrong += [*sent[-1].wrong, *(f"{host} has no file" for host in sent[-1].failed)]
-            except RunFailed as failure:
+            except RunFailedError as failure:
                 wrong.append(str(failure))
         found = statistics.median(each.rate for each in sent) if sent else 0.0
         cpu = statistics.median(each.cpu_share for each in sent) if sent else 0.0
@@ -223,7 +223,7 @@ def _struck(
         try:
             way = by_network(as_network_file(plan, root))
             sent = bed.send(root, way, int(rate * effort.seconds / 8), rate, strike)
-        except RunFailed as failure:
+        except RunFailedError as failure:
             return None, 0.0, [str(failure)]
         return sent, moments[-1], list(sent.wrong)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 STOP_SECONDS = 5.0
 
 
-class ChildFailed(Exception):
+class ChildFailedError(Exception):
     """A process printed no line in time, or exited. The message is one sentence."""
 
 
@@ -58,18 +58,18 @@ class Child(Process):
     """A process that prints JSON lines."""
 
     def next(self, seconds: float) -> dict[str, Any]:
-        """Return its next line. Raises ChildFailed."""
+        """Return its next line. Raises ChildFailedError."""
         try:
             found = self._lines.get(timeout=seconds)
         except Empty:
-            raise ChildFailed(f"the {self.name} printed nothing for {seconds:g} s; see {self._log}") from None
+            raise ChildFailedError(f"the {self.name} printed nothing for {seconds:g} s; see {self._log}") from None
         if found is None:
             raise self._ended()
         document: dict[str, Any] = json.loads(found[1])
         return document
 
     def waiting(self) -> list[dict[str, Any]]:
-        """Return the lines that have arrived. Raises ChildFailed if it has exited."""
+        """Return the lines that have arrived. Raises ChildFailedError if it has exited."""
         return [self.next(0.0) for _ in range(self._lines.qsize())]
 
     def rest(self) -> list[dict[str, Any]]:
@@ -78,14 +78,14 @@ class Child(Process):
         return [json.loads(line) for _, line in iter(self._lines.get, None)]
 
     def order(self, line: str) -> None:
-        """Write a line to its standard input. Raises ChildFailed if it has exited."""
+        """Write a line to its standard input. Raises ChildFailedError if it has exited."""
         try:
             self.write_line(line)
         except BrokenPipeError:
             raise self._ended() from None
 
     def ask(self, seconds: float = 10.0) -> dict[str, Any]:
-        """Return its answer to an empty line. Raises ChildFailed."""
+        """Return its answer to an empty line. Raises ChildFailedError."""
         self.order("")
         return self.next(seconds)
 
@@ -95,13 +95,13 @@ class Child(Process):
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def end(self, seconds: float) -> None:
-        """Close its standard input and wait for its end. Raises ChildFailed."""
+        """Close its standard input and wait for its end. Raises ChildFailedError."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
             status = self._process.wait(seconds)
         except subprocess.TimeoutExpired:
-            raise ChildFailed(f"the {self.name} did not end within {seconds:g} s; see {self._log}") from None
+            raise ChildFailedError(f"the {self.name} did not end within {seconds:g} s; see {self._log}") from None
         if status:
             raise self._ended()
 
@@ -121,8 +121,8 @@ class Child(Process):
             self.kill()
         self._reader.join()
 
-    def _ended(self) -> ChildFailed:
-        return ChildFailed(f"the {self.name} ended with status {self._process.wait()}; see {self._log}")
+    def _ended(self) -> ChildFailedError:
+        return ChildFailedError(f"the {self.name} ended with status {self._process.wait()}; see {self._log}")
 
 
 def print_json(line: dict[str, Any]) -> None:

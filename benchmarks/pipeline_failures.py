@@ -33,7 +33,7 @@ from typing import Any
 import machine
 from transport_bed import script
 from transport_bed.bed import Plan
-from transport_bed.failures import CannotRun, RunFailed
+from transport_bed.failures import PrerequisiteError, RunFailedError
 from transport_bed.kascade_failures import NO_FAILURE, SCENARIOS, Scenario, time_scale
 from transport_bed.kept_rounds import KeptRounds, Result
 from transport_bed.measured import AVAILABLE, ProcessorTimes
@@ -96,8 +96,8 @@ def _standing(plan: Plan, size: int) -> Iterator[Standing]:
         try:
             with Standing(tool, bed, source) as standing:
                 yield standing
-        except RunFailed as failure:
-            raise CannotRun(f"receivers cannot be started: {failure}") from None
+        except RunFailedError as failure:
+            raise PrerequisiteError(f"receivers cannot be started: {failure}") from None
 
 
 def _measure(case: Case, standing: Standing, nodes: int, undisturbed: float) -> Result:

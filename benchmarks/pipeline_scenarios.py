@@ -62,7 +62,7 @@ def main() -> bool:
 def _rows(
     scenario: Scenario, receivers: int, args: argparse.Namespace, kept: KeptRounds, before: list[Row]
 ) -> list[Row]:
-    """Return the rows of one bed, and measure missing ones. Raises CannotRun, LabError."""
+    """Return the rows of one bed, and measure missing ones. Raises PrerequisiteError, LabError."""
     megabytes = min(scenario.megabytes, QUICK_MEGABYTES) if args.quick else scenario.megabytes
     settings = {"bytes": megabytes * 1_000_000, "limit_seconds": args.limit, "repeats": args.repeats}
     left_out = {tool: _left_out(scenario, receivers, tool, before) for tool in args.tools}

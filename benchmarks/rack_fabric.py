@@ -27,7 +27,7 @@ from typing import Any
 
 import machine
 
-from blast_sim.fabric.simulator import NoSimulator, program
+from blast_sim.fabric.simulator import NoSimulatorError, program
 
 Row = dict[str, Any]
 Scenario = dict[str, Any]
@@ -130,7 +130,7 @@ def main() -> bool:
     args = parser.parse_args()
     try:
         program()
-    except NoSimulator as error:
+    except NoSimulatorError as error:
         parser.error(str(error))
     found = list(rows(args.repeats))
     machine.show(args.json, {"rows": found}, [machine.as_table(found)])

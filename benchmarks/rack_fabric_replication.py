@@ -16,7 +16,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from blast_sim.fabric.replication import FILE, RACKS, row_of, scenario
-from blast_sim.fabric.simulator import NoSimulator, program
+from blast_sim.fabric.simulator import NoSimulatorError, program
 
 
 def main() -> None:
@@ -26,7 +26,7 @@ def main() -> None:
     args = parser.parse_args()
     try:
         command = [str(program()), "run", "-"]
-    except NoSimulator as error:
+    except NoSimulatorError as error:
         parser.error(str(error))
     lines = ["# Written by benchmarks/rack_fabric_replication.py: do not edit."]
     for lossless, word in ((False, "lossy"), (True, "lossless")):

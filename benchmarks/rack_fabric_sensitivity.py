@@ -18,10 +18,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from blast_sim.base.sweep import Kept, Workers
-from blast_sim.fabric.paper.evaluation import NoResult, results_of
+from blast_sim.fabric.paper.evaluation import NoResultError, results_of
 from blast_sim.fabric.paper.sensitivity import Variation, explains, variations
 from blast_sim.fabric.paper.whole_system import received_gbps
-from blast_sim.fabric.simulator import NoSimulator, RunFailed, Simulator, program
+from blast_sim.fabric.simulator import NoSimulatorError, RunFailedError, Simulator, program
 
 HEAD = "| parameter | the paper | values tried | highest, Gb/s | within 5 % of 83 |\n|---|---|---|---|---|"
 
@@ -38,7 +38,7 @@ def main() -> int:
     try:
         workers = Workers(os.cpu_count() or 1)
         results = iter(results_of(Simulator(program()), models, workers, Kept(args.keep)))
-    except (NoSimulator, RunFailed, NoResult) as error:
+    except (NoSimulatorError, RunFailedError, NoResultError) as error:
         parser.error(str(error))
     gbps = {one.name: {label: received_gbps(next(results)) for label in one.models} for one in several}
     close = {name: [label for label, one in tried.items() if explains(one)] for name, tried in gbps.items()}

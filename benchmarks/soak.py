@@ -23,7 +23,7 @@ from functools import partial
 from typing import NoReturn
 
 import machine
-from child import ChildFailed
+from child import ChildFailedError
 from soak_bed.report import SEND, Reached, figures, lines, to_json
 from soak_bed.run import run
 from soak_bed.scenario import ATTACKS, CLIENT_ATTACKS, Slice, roster, slices
@@ -63,7 +63,7 @@ def main() -> int:
         run(reached, partial(progress, reached))
     except KeyboardInterrupt:
         reached.interrupted = True
-    except (LabError, ChildFailed, TimeoutError) as error:
+    except (LabError, ChildFailedError, TimeoutError) as error:
         reached.differences.append(str(error))
     machine.show(options.json, to_json(reached), lines(reached))
     if reached.interrupted:

@@ -26,7 +26,7 @@ from median_interval import median_interval
 from transport_bed import script
 from transport_bed.bed import Bed, Plan
 from transport_bed.contents import used_until_now
-from transport_bed.failures import CannotRun, RunFailed
+from transport_bed.failures import PrerequisiteError, RunFailedError
 from transport_bed.programs import compile_into
 from transport_bed.run import opened
 from transport_bed.shape import MTU
@@ -73,8 +73,8 @@ def _measure(share: float, bed: Bed, source: Path, library: Path) -> tuple[Struc
             with used_until_now(source.parent, source.stat().st_size * RECEIVERS):
                 tool.prepare(run)
             struck = watched(tool, run, _LIMIT_SECONDS, None, victims=set(), failing=set())
-        except RunFailed as failure:
-            raise CannotRun(f"the optical transfer with a loss of {share:g} failed: {failure}") from failure
+        except RunFailedError as failure:
+            raise PrerequisiteError(f"the optical transfer with a loss of {share:g} failed: {failure}") from failure
     lost, seen = map(sum, zip(*(_COUNTS.unpack(count.read_bytes()) for count in counts.values()), strict=True))
     return struck, lost / max(seen, 1)
 

@@ -24,7 +24,7 @@ class _AnswerError(BlastError):
     __delattr__ = Exception.__delattr__
 
 
-class Rejected(_AnswerError, ttypes.Rejected):
+class Rejected(_AnswerError, ttypes.Rejected):  # noqa: N818 - Thrift's name
     """The controller rejects a request or call.
 
     Attributes
@@ -44,49 +44,49 @@ class Rejected(_AnswerError, ttypes.Rejected):
         return f"{self.message.rstrip('.')} (at most {largest} racks)"
 
 
-class TimedOut(_AnswerError, ttypes.TimedOut):
+class TimedOut(_AnswerError, ttypes.TimedOut):  # noqa: N818 - Thrift's name
     """The event did not occur within the caller's timeout; the request stays pending."""
 
     def __str__(self) -> str:
         return f"not yet: {self.message}"
 
 
-class Ended(_AnswerError, ttypes.Ended):
+class Ended(_AnswerError, ttypes.Ended):  # noqa: N818 - Thrift's name
     """The request has ended, in its final `state` and for its `reason`; the call changed nothing."""
 
     def __str__(self) -> str:
         return f"the request has ended ({self.state}): {self.reason or 'no reason given'}"
 
 
-class UnknownRequest(_AnswerError, ttypes.UnknownRequest):
+class UnknownRequest(_AnswerError, ttypes.UnknownRequest):  # noqa: N818 - Thrift's name
     """The controller has no request with this key for this tenant; it forgets ended requests after some time."""
 
     def __str__(self) -> str:
         return f"the controller knows no request {self.key!r}: submit it again"
 
 
-class KeyReused(_AnswerError, ttypes.KeyReused):
+class KeyReused(_AnswerError, ttypes.KeyReused):  # noqa: N818 - Thrift's name
     """The key is in use by a request with other content."""
 
     def __str__(self) -> str:
         return f"the key {self.key!r} is in use by a request with other content: choose another key"
 
 
-class Denied(_AnswerError, ttypes.Denied):
+class Denied(_AnswerError, ttypes.Denied):  # noqa: N818 - Thrift's name
     """The caller lacks the permission."""
 
     def __str__(self) -> str:
         return f"denied: {self.message}"
 
 
-class Unsupported(_AnswerError, ttypes.Unsupported):
+class Unsupported(_AnswerError, ttypes.Unsupported):  # noqa: N818 - Thrift's name
     """A feature or optional field that this controller does not serve."""
 
     def __str__(self) -> str:
         return f"this controller does not serve {self.feature}: {self.message}"
 
 
-class NotLeader(_AnswerError, ttypes.NotLeader):
+class NotLeader(_AnswerError, ttypes.NotLeader):  # noqa: N818 - Thrift's name
     """This controller is a standby; `address` is that of the leader, or None."""
 
     def __str__(self) -> str:

@@ -17,7 +17,7 @@ from blast_controller.configuration.config import Config, ConfigError, OpticalSw
 from blast_controller.configuration.journal import IN_MEMORY
 from blast_controller.configuration.reading import load
 from blast_controller.configuration.switch_access import check_switch_files
-from blast_controller.daemon import CannotListen, JournalUnusable
+from blast_controller.daemon import ListenError, UnusableJournalError
 from blast_controller.ops.logging import FORMATS, LEVELS
 from blast_controller.process import ControllerProcess
 
@@ -64,7 +64,7 @@ def _add_config(parser: argparse.ArgumentParser) -> None:
 def _run(args: argparse.Namespace) -> int:
     try:
         ControllerProcess(args.config, lambda config: _with_options(config, args)).run(_print_ready)
-    except (ConfigError, CannotListen, JournalUnusable) as error:
+    except (ConfigError, ListenError, UnusableJournalError) as error:
         _complain(str(error))
         # Threads of a half-started daemon must not keep the process.
         _leave(EXIT_WRONG_INPUT if isinstance(error, ConfigError) else EXIT_FAILED)

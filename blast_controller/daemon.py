@@ -27,7 +27,7 @@ from blast_controller.configuration.section import endpoint_of
 from blast_controller.configuration.switch_access import read_password, read_way
 from blast_controller.core.controller import Core
 from blast_controller.core.model import events
-from blast_controller.core.model.errors import FabricError, Rejected
+from blast_controller.core.model.errors import FabricError, RejectedError
 from blast_controller.core.model.identifiers import SwitchId
 from blast_controller.core.observer import Observer
 from blast_controller.first_check import check_fibers
@@ -59,16 +59,16 @@ from blast_controller.runtime.waiting import Places
 from blast_controller.serving.listener import HANDSHAKES
 from blast_controller.store.compaction import Compactor
 from blast_controller.store.details import read_page
-from blast_controller.store.errors import Dispossessed, StoreFault
+from blast_controller.store.errors import JournalError, LockLostError
 from blast_controller.store.interface import Loaded, Store
 from blast_controller.store.memory import MemoryStore
 from blast_controller.store.retention import Retention
 from blast_controller.store.sqlite import SqliteStore
 from blast_controller.succession.candidate import Hooks
 from blast_controller.succession.succession import Succession, Watcher
-from blast_transport.base.descriptors import Descriptors, TooFewDescriptors, descriptors, raise_limit
+from blast_transport.base.descriptors import DescriptorLimitError, Descriptors, descriptors, raise_limit
 from blast_transport.base.endpoint import Endpoint
-from blast_transport.base.extras import NotInstalled, require
+from blast_transport.base.extras import NotInstalledError, require
 from tl1_driver.dialects import configured
 
 T = TypeVar("T")
@@ -82,7 +82,7 @@ TO_ANSWER = 0.05
 """Seconds for the answer to a client that requests a step-down."""
 
 
-class CannotListen(Exception):
+class ListenError(Exception):
     """An address that the config names cannot be listened on. One sentence."""
 
 
@@ -90,7 +90,7 @@ MIN_CONNECTIONS = 64
 """For which there must be descriptors."""
 
 
-class JournalUnusable(Exception):
+class UnusableJournalError(Exception):
     """The journal cannot be opened: held by another controller, damaged, not writable. One sentence."""
 
 
@@ -159,7 +159,7 @@ class Daemon:
         return served if self._recorder is None else served | self._recorder.levels()
 
     def start(self) -> dict[str, str]:
-        """Begin to serve; returns the addresses that are bound. Raises CannotListen."""
+        """Begin to serve; returns the addresses that are bound. Raises ListenError."""
         config = self._config
         self._openflow = _listening(
             config.controller.openflow,
@@ -217,14 +217,14 @@ class Daemon:
     # ----------------------------------------------------------------------------- one of several controllers
 
     def _stand(self, succession: Succession) -> None:
-        """Follow the leader, and take over if there is none. Raises JournalUnusable."""
+        """Follow the leader, and take over if there is none. Raises UnusableJournalError."""
         assert self._openflow is not None
         following = succession.follow(Watcher(self._show, self._openflow.follow))
         self.runtime.become_standby(following)
         try:
             following.start()
-        except StoreFault as fault:
-            raise JournalUnusable(str(fault)) from fault
+        except JournalError as fault:
+            raise UnusableJournalError(str(fault)) from fault
         except FabricError as error:
             raise ConfigError(
                 f"{error}: configure the same racks, splitters and switches on all controllers."
@@ -268,13 +268,13 @@ class Daemon:
         start_over()
 
     def step_down(self) -> None:
-        """Hand over to a standby after the caller has its answer. Raises Rejected without a standby."""
+        """Hand over to a standby after the caller has its answer. Raises RejectedError without a standby."""
         succession = self._succession
         try:
             if succession is None or not succession.others():
                 raise no_standby()
-        except StoreFault as fault:
-            raise Rejected("no_standby", f"The standby controllers cannot be read: {fault}") from fault
+        except JournalError as fault:
+            raise RejectedError("no_standby", f"The standby controllers cannot be read: {fault}") from fault
         threading.Timer(TO_ANSWER, self._depose, ["an operator requested it"]).start()
 
     def _may_write(self) -> bool:
@@ -283,7 +283,7 @@ class Daemon:
 
     def _die(self, error: BaseException) -> None:
         """End the process at once after an internal failure, so that a supervisor restarts it."""
-        if isinstance(error, Dispossessed):
+        if isinstance(error, LockLostError):
             self._depose(str(error))
         if self._deposed.locked():
             # Whatever fails from here on has lost its journal, and ends with the process anyway.
@@ -311,7 +311,7 @@ class Daemon:
         self._set_optimizer(self._config)
 
     def resume(self) -> None:
-        """Decide again after holding, as a new start would. Raises Rejected if it does not hold; from a worker."""
+        """Decide again after holding, as a new start would. Raises RejectedError if it does not hold; from a worker."""
         with self._resuming:
             if self.runtime.holding is None:
                 raise not_in_safe_mode()
@@ -417,7 +417,7 @@ def _store(config: Config) -> Store:
         log.warning("%s", IN_MEMORY, extra=fields(event="journal_in_memory"))
         return MemoryStore()
     if not path.parent.is_dir():
-        raise JournalUnusable(
+        raise UnusableJournalError(
             f"the journal {path} cannot be created because the directory {path.parent} does not exist: create it, "
             "set another journal.file, or keep no journal on disk with journal.in_memory = true."
         )
@@ -439,8 +439,8 @@ def _retention(keep: JournalSection) -> Retention:
 def _opened(store: Store) -> Loaded:
     try:
         return store.open()
-    except StoreFault as fault:
-        raise JournalUnusable(str(fault)) from fault
+    except JournalError as fault:
+        raise UnusableJournalError(str(fault)) from fault
 
 
 def _room(config: Config) -> Descriptors:
@@ -452,7 +452,7 @@ def _room(config: Config) -> Descriptors:
     own = 2 * len(config.optical_ports()) + 2 * len(config.optical_switch)
     try:
         return descriptors(raise_limit(), own, wanted, MIN_CONNECTIONS)
-    except TooFewDescriptors as error:
+    except DescriptorLimitError as error:
         raise ConfigError(str(error)) from error
 
 
@@ -484,11 +484,11 @@ def _listening(address: str, start: Callable[[], T]) -> T:
     try:
         return start()
     except OSError as error:
-        raise CannotListen(f"cannot listen on {address}: {error.strerror}; is another controller running?") from error
+        raise ListenError(f"cannot listen on {address}: {error.strerror}; is another controller running?") from error
 
 
 def _succession(config: Config) -> Succession | None:
-    """Return the part of one of several controllers, where there are to be several. Raises JournalUnusable,
+    """Return the part of one of several controllers, where there are to be several. Raises UnusableJournalError,
     ConfigError."""
     section = config.journal.etcd
     if section is None:
@@ -500,8 +500,8 @@ def _succession(config: Config) -> Succession | None:
 
         address = config.controller.advertise or config.controller.thrift
         return joined(section, address, _retention(config.journal))
-    except (NotInstalled, StoreFault) as fault:
-        raise JournalUnusable(str(fault)) from fault
+    except (NotInstalledError, JournalError) as fault:
+        raise UnusableJournalError(str(fault)) from fault
 
 
 def start_over() -> None:

@@ -25,7 +25,7 @@ _FILES = {
 }
 
 
-class NoSuchEtcd(Exception):
+class EtcdOptionsError(Exception):
     """The operator's fault: the options for etcd do not go together. One sentence."""
 
 
@@ -57,7 +57,7 @@ def copier_name() -> str:
 
 @contextmanager
 def connected(arguments: argparse.Namespace) -> Iterator[tuple[Connection, Keys]]:
-    """Yield a connection, and where the journal is. Raises NotInstalled, NoSuchEtcd, StoreFault."""
+    """Yield a connection, and where the journal is. Raises NotInstalledError, EtcdOptionsError, JournalError."""
     require("etcd", "grpc")
     from blast_controller.store.etcd.access import Access, TlsFiles, User
     from blast_controller.store.etcd.connection import Connection
@@ -65,14 +65,14 @@ def connected(arguments: argparse.Namespace) -> Iterator[tuple[Connection, Keys]
 
     files = (arguments.etcd_ca, arguments.etcd_cert, arguments.etcd_key)
     if any(files) and not all(files):
-        raise NoSuchEtcd("--etcd-ca, --etcd-cert and --etcd-key must be given together: give all three or none")
+        raise EtcdOptionsError("--etcd-ca, --etcd-cert and --etcd-key must be given together: give all three or none")
     if (arguments.etcd_user is None) != (arguments.etcd_password_file is None):
-        raise NoSuchEtcd("--etcd-user and --etcd-password-file must be given together: give both or none")
+        raise EtcdOptionsError("--etcd-user and --etcd-password-file must be given together: give both or none")
     user = None if arguments.etcd_user is None else User(arguments.etcd_user, arguments.etcd_password_file)
     try:
         keys = Keys(arguments.etcd_prefix)
     except ValueError as error:
-        raise NoSuchEtcd(f"--etcd-prefix {arguments.etcd_prefix!r}: {error}") from error
+        raise EtcdOptionsError(f"--etcd-prefix {arguments.etcd_prefix!r}: {error}") from error
     connection = Connection(Access(arguments.etcd, TlsFiles(*files) if all(files) else None, user))
     try:
         yield connection, keys

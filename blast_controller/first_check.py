@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 
 from blast_controller.core.fiber_check import FiberReport
-from blast_controller.core.model.errors import Rejected, RequestError
+from blast_controller.core.model.errors import RejectedError, RequestError
 from blast_controller.core.model.events import VerifyAsked
 from blast_controller.ops.activity import Line, tell
 from blast_controller.runtime.runtime import CoreContext, Runtime
@@ -31,7 +31,7 @@ def check_fibers(runtime: Runtime) -> None:
             Wait(
                 wanted=lambda report: True,
                 answer=lambda report: report,
-                too_late=lambda: Rejected("too_slow", "The fiber check did not finish."),
+                too_late=lambda: RejectedError("too_slow", "The fiber check did not finish."),
             ),
         )
 

@@ -88,7 +88,7 @@ class HttpSide:
     _drawing: _Drawing = field(default_factory=_Drawing)
 
     def server(self, tls: TlsSettings | None, share: Callable[[int], int] = lambda bound: bound) -> HttpServer:
-        """Return the server, not started. Raises BadTlsFile."""
+        """Return the server, not started. Raises TlsFileError."""
         runtime, registry = self.runtime, self.watchers.metrics.registry
         sources = Sources(
             snapshot=self._snapshot,

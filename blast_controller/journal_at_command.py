@@ -17,7 +17,7 @@ from pathlib import Path
 from blast_client.failures import DONE, FAILED, WRONG_USE
 from blast_client.options import checked
 from blast_controller.recording.differences import Differences
-from blast_controller.recording.errors import NothingRecorded, RecordingFault
+from blast_controller.recording.errors import NothingRecordedError, RecordingError
 from blast_controller.recording.past import Past, Span
 from blast_controller.recording.reader import Reader
 from blast_controller.recording.view import for_terminal, parsed, past_lines, span_line, when
@@ -37,7 +37,7 @@ OLDEST = float("-inf")
 """Stands for the oldest moment that can be shown."""
 
 
-class ConfigNamesNoRecording(Exception):
+class NoRecordingError(Exception):
     """The operator's fault: the config file cannot be read, or names no recording. One sentence."""
 
 
@@ -89,19 +89,19 @@ def _count(text: str) -> int:
 
 
 def recording_named_by(config: Path) -> Path:
-    """Return the recording's file, from the key `file` of the table `recording`. Raises ConfigNamesNoRecording.
+    """Return the recording's file, from the key `file` of the table `recording`. Raises NoRecordingError.
 
     Other keys are not read: a configuration that does not load may be the reason for the query.
     """
     try:
         section = tomllib.loads(config.read_text(encoding="utf-8")).get("recording")
     except OSError as error:
-        raise ConfigNamesNoRecording(f"{config} cannot be read: {error.strerror}") from error
+        raise NoRecordingError(f"{config} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise ConfigNamesNoRecording(f"{config} is not TOML: {error}") from error
+        raise NoRecordingError(f"{config} is not TOML: {error}") from error
     file = section.get("file") if isinstance(section, dict) else None
     if not isinstance(file, str) or not file:
-        raise ConfigNamesNoRecording(f"{config} configures no recording: set file in [recording], or use --recording")
+        raise NoRecordingError(f"{config} configures no recording: set file in [recording], or use --recording")
     return Path(file)
 
 
@@ -110,9 +110,9 @@ def _at(arguments: argparse.Namespace) -> int:
         path = arguments.recording or recording_named_by(arguments.config)
         with closing(Reader(path)) as reader:
             lines = list(_describe(reader, arguments))
-    except (RecordingFault, ConfigNamesNoRecording) as error:
+    except (RecordingError, NoRecordingError) as error:
         sys.stderr.write(f"blast: {error}\n")
-        return WRONG_USE if isinstance(error, ConfigNamesNoRecording) else FAILED
+        return WRONG_USE if isinstance(error, NoRecordingError) else FAILED
     except (ValueError, TypeError, KeyError, AttributeError):
         sys.stderr.write(
             f"blast: the recording {path} of that time is not readable by this release: use the release that wrote it\n"
@@ -141,8 +141,8 @@ def _shown(reader: Reader, span: Span, wall: float) -> Past:
         return reader.moment(span.oldest.sequence)
     try:
         return reader.at(wall)
-    except NothingRecorded as fault:
-        raise NothingRecorded(f"no recording of {when(wall)}: {span_line(span)}") from fault
+    except NothingRecordedError as fault:
+        raise NothingRecordedError(f"no recording of {when(wall)}: {span_line(span)}") from fault
 
 
 def _change_lines(before: Past, past: Past, changes: Differences) -> Iterator[str]:

@@ -17,12 +17,12 @@ from blast_client.failures import DONE, FAILED, WRONG_USE, report_failures
 from blast_client.options import add_command, checked, connect
 from blast_controller import journal_at_command, journal_copy_command
 from blast_controller.configuration.journal import DEFAULT_JOURNAL
-from blast_controller.etcd_options import NoSuchEtcd, add_etcd_options, connected, endpoints
-from blast_controller.store.details import NotAnEntry, from_details
-from blast_controller.store.errors import StoreFault
+from blast_controller.etcd_options import EtcdOptionsError, add_etcd_options, connected, endpoints
+from blast_controller.store.details import InvalidEntryError, from_details
+from blast_controller.store.errors import JournalError
 from blast_controller.store.interface import Entry
 from blast_controller.store.reader import JournalReader
-from blast_transport.base.extras import NotInstalled
+from blast_transport.base.extras import NotInstalledError
 
 PAGE = 1000
 FOLLOW_SECONDS = 0.5
@@ -40,7 +40,7 @@ Read = Callable[[int, int], Sequence[Entry]]
 """From (after_sequence, limit) to the entries."""
 
 
-class ConfigNamesNoJournal(Exception):
+class NoJournalError(Exception):
     """The operator's fault: the config file cannot be read, or names no journal. One sentence."""
 
 
@@ -87,22 +87,22 @@ def _show(arguments: argparse.Namespace) -> int:
                 sys.stdout.write(form(entry) + "\n")
                 if arguments.follow:
                     sys.stdout.flush()
-    except (StoreFault, NotAnEntry, NotInstalled, ConfigNamesNoJournal, NoSuchEtcd) as error:
+    except (JournalError, InvalidEntryError, NotInstalledError, NoJournalError, EtcdOptionsError) as error:
         sys.stderr.write(f"blast: {error}\n")
-        return WRONG_USE if isinstance(error, ConfigNamesNoJournal | NoSuchEtcd) else FAILED
+        return WRONG_USE if isinstance(error, NoJournalError | EtcdOptionsError) else FAILED
     return DONE
 
 
 def entries(read: Read, after: int, limit: int, wait: Callable[[], None] | None) -> Iterator[Entry]:
     """Yield at most `limit` entries after a sequence, page by page; at the end stop, or call `wait` and read again.
 
-    Raises NotAnEntry from a source whose sequences do not grow.
+    Raises InvalidEntryError from a source whose sequences do not grow.
     """
     while limit > 0:
         found = read(after, min(limit, PAGE))
         for entry in found:
             if entry.sequence <= after:
-                raise NotAnEntry(f"entry {entry.sequence} of the journal comes after entry {after}")
+                raise InvalidEntryError(f"entry {entry.sequence} of the journal comes after entry {after}")
             after = entry.sequence
             yield entry
         limit -= len(found)
@@ -147,26 +147,26 @@ def _from_etcd(arguments: argparse.Namespace) -> Iterator[Read]:
 
 
 def journal_named_by(config: Path) -> Path:
-    """Return the journal's file, from the key `file` of the table `journal`. Raises ConfigNamesNoJournal.
+    """Return the journal's file, from the key `file` of the table `journal`. Raises NoJournalError.
 
     Other keys are not read: a configuration that does not load may be the reason to read the journal.
     """
     try:
         section = tomllib.loads(config.read_text(encoding="utf-8")).get("journal")
     except OSError as error:
-        raise ConfigNamesNoJournal(f"{config} cannot be read: {error.strerror}") from error
+        raise NoJournalError(f"{config} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise ConfigNamesNoJournal(f"{config} is not TOML: {error}") from error
+        raise NoJournalError(f"{config} is not TOML: {error}") from error
     named = section if isinstance(section, dict) else {}
     if named.get("in_memory") is True:
-        raise ConfigNamesNoJournal(
+        raise NoJournalError(
             f"{config} keeps the journal in memory: use `blast journal show` without --config while the controller runs"
         )
     if named.get("etcd") is not None:
-        raise ConfigNamesNoJournal(f"{config} has its journal in etcd: use --etcd MEMBERS")
+        raise NoJournalError(f"{config} has its journal in etcd: use --etcd MEMBERS")
     file = named.get("file", DEFAULT_JOURNAL) if section is None or named is section else None
     if not isinstance(file, str) or not file:
-        raise ConfigNamesNoJournal(f"{config} configures no journal file: set file in [journal], or use --file")
+        raise NoJournalError(f"{config} configures no journal file: set file in [journal], or use --file")
     return Path(file)
 
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from blast_client.failures import DONE, FAILED, WRONG_USE
 from blast_client.options import checked
-from blast_controller.etcd_options import NoSuchEtcd, add_etcd_options, connected, copier_name, endpoints
+from blast_controller.etcd_options import EtcdOptionsError, add_etcd_options, connected, copier_name, endpoints
 from blast_controller.store.contents import Contents, Thing, Written, from_lines, to_lines
-from blast_controller.store.errors import NotAccessible, StoreFault
+from blast_controller.store.errors import JournalError, NotAccessibleError
 from blast_controller.store.sqlite import SqliteStore
 from blast_controller.store.sqlite_copy import contents_of_file, copy_into_file
-from blast_transport.base.extras import NotInstalled
+from blast_transport.base.extras import NotInstalledError
 
 _EXPORT = """\
 examples:
@@ -139,7 +139,7 @@ def _check(arguments: argparse.Namespace) -> int:
 def _take_over(arguments: argparse.Namespace) -> int:
     def raise_epoch() -> None:
         if not arguments.file.exists():
-            raise NotAccessible(arguments.file, "there is no journal yet: start a controller to create one")
+            raise NotAccessibleError(arguments.file, "there is no journal yet: start a controller to create one")
         # Seconds since 1970 are more than any number of openings.
         store = SqliteStore(arguments.file, min_epoch=int(time.time()))
         epoch = store.open().epoch
@@ -176,10 +176,10 @@ def _make(arguments: argparse.Namespace, contents: Contents) -> None:
 def _describe(act: Callable[[], None]) -> int:
     try:
         act()
-    except (NotInstalled, NoSuchEtcd) as error:
+    except (NotInstalledError, EtcdOptionsError) as error:
         sys.stderr.write(f"blast: {error}\n")
-        return WRONG_USE if isinstance(error, NoSuchEtcd) else FAILED
-    except StoreFault as error:
+        return WRONG_USE if isinstance(error, EtcdOptionsError) else FAILED
+    except JournalError as error:
         sys.stderr.write(f"blast: {error}\n")
         return FAILED
     except FileExistsError as error:

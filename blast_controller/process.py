@@ -45,7 +45,7 @@ class ControllerProcess:
         self._logged_safe_mode: str | None = None
 
     def run(self, ready: Callable[[dict[str, str]], None]) -> None:
-        """Serve until a signal; `ready` gets the bound addresses. Raises ConfigError, CannotListen."""
+        """Serve until a signal; `ready` gets the bound addresses. Raises ConfigError, ListenError."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, lambda number, _: self._signals.put(number))
         addresses = self._daemon.start()

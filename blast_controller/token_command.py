@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from blast_controller.rpc.clients.identity import DEFAULT_TENANT, Identity
-from blast_controller.rpc.clients.tokens import ROLES, BadToken, new_token, token_line
+from blast_controller.rpc.clients.tokens import ROLES, InvalidTokenError, new_token, token_line
 
 EXIT_DONE, EXIT_FAILED, EXIT_WRONG_INPUT = 0, 1, 2
 
@@ -39,7 +39,7 @@ def _run(args: argparse.Namespace) -> int:
         line = token_line(token, Identity(args.tenant, ROLES[args.role]))
         if args.new is not None:
             _write_secret(args.new, token)
-    except BadToken as error:
+    except InvalidTokenError as error:
         return _complain(str(error), EXIT_WRONG_INPUT)
     except OSError as error:
         return _complain(f"{args.new} cannot be written: {error.strerror}.", EXIT_FAILED)

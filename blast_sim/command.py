@@ -290,18 +290,18 @@ def _register_plan(subparsers: argparse._SubParsersAction[argparse.ArgumentParse
 
 @reporting_errors
 def _plan(arguments: argparse.Namespace) -> int:
-    from algorithms.b_matching.exact import SolverFailed
+    from algorithms.b_matching.exact import SolverError
     from blast_sim.allocation.plan_command import run
 
     advice = ": try --optimize 1000 instead"
-    return _run(lambda given: stoppable(lambda: run(given)), arguments, (SolverFailed,), advice)
+    return _run(lambda given: stoppable(lambda: run(given)), arguments, (SolverError,), advice)
 
 
 @reporting_errors
 def _fabric_plan(arguments: argparse.Namespace) -> int:
-    from algorithms.level_program import SolverFault as NoTree
+    from algorithms.level_program import SolverError as NoTree
     from blast_sim.planning.fabric_plan_command import run
-    from blast_sim.planning.pool_program import SolverFault as NoPool
+    from blast_sim.planning.pool_program import SolverError as NoPool
 
     advice = ": try fewer --groups or --samples"
     return _run(lambda given: stoppable(lambda: run(given)), arguments, (NoTree, NoPool), advice)
@@ -310,48 +310,48 @@ def _fabric_plan(arguments: argparse.Namespace) -> int:
 @reporting_errors
 def _figures(arguments: argparse.Namespace) -> int:
     require_drawing()
-    from blast_sim.figures.saving import MeasurementFailed, run
+    from blast_sim.figures.saving import MeasurementFailedError, run
 
-    return _run(run, arguments, (MeasurementFailed,))
+    return _run(run, arguments, (MeasurementFailedError,))
 
 
 @reporting_errors
 def _blast_figures(arguments: argparse.Namespace) -> int:
     require_drawing()
-    from blast_sim.base.worker_processes import WorkerDied
-    from blast_sim.figures.blast.figures import NoResult, run
-    from blast_sim.figures.measurements import MeasurementFailed
+    from blast_sim.base.worker_processes import WorkerDiedError
+    from blast_sim.figures.blast.figures import NoResultError, run
+    from blast_sim.figures.measurements import MeasurementFailedError
 
-    return _run(run, arguments, (MeasurementFailed, NoResult, WorkerDied))
+    return _run(run, arguments, (MeasurementFailedError, NoResultError, WorkerDiedError))
 
 
 @reporting_errors
 def _pipeline_figures(arguments: argparse.Namespace) -> int:
     require_drawing()
-    from blast_sim.figures.pipeline.figures import MeasurementFailed, run
+    from blast_sim.figures.pipeline.figures import MeasurementFailedError, run
 
-    return _run(run, arguments, (MeasurementFailed,))
+    return _run(run, arguments, (MeasurementFailedError,))
 
 
 @reporting_errors
 def _balanced_figures(arguments: argparse.Namespace) -> int:
     require_drawing()
-    from algorithms.balanced.balancing import NoRates
-    from algorithms.balanced.master import SolverFault
-    from blast_sim.base.worker_processes import WorkerDied
+    from algorithms.balanced.balancing import NoRatesError
+    from algorithms.balanced.master import SolverError
+    from blast_sim.base.worker_processes import WorkerDiedError
     from blast_sim.figures.balanced.figures import run
 
-    return _run(run, arguments, (NoRates, SolverFault, WorkerDied))
+    return _run(run, arguments, (NoRatesError, SolverError, WorkerDiedError))
 
 
 @reporting_errors
 def _fabric_figures(arguments: argparse.Namespace) -> int:
     require_drawing()
-    from blast_sim.fabric.paper.evaluation import NoResult
-    from blast_sim.fabric.simulator import NoSimulator, RunFailed
+    from blast_sim.fabric.paper.evaluation import NoResultError
+    from blast_sim.fabric.simulator import NoSimulatorError, RunFailedError
     from blast_sim.figures.rack_fabric.figures import run
 
-    return _run(run, arguments, (NoResult, NoSimulator, RunFailed))
+    return _run(run, arguments, (NoResultError, NoSimulatorError, RunFailedError))
 
 
 def _run(

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from blast_sim.base.options import FAILED, WRONG_INPUT, add_parquet, new_parser, reporting_errors, whole_number
-from blast_sim.base.wrong_input import PluginFailed
+from blast_sim.base.wrong_input import PluginFailedError
 from blast_sim.replay.options import register_replay
 
 PROCESSES = "number of worker processes (default: one per core)"
@@ -193,26 +193,26 @@ def _names(text: str) -> tuple[str, ...]:
 
 @reporting_errors
 def _flow(arguments: argparse.Namespace) -> int:
-    from blast_sim.base.sweep import NoScheduler
-    from blast_sim.base.worker_processes import WorkerDied
+    from blast_sim.base.sweep import NoSchedulerError
+    from blast_sim.base.worker_processes import WorkerDiedError
     from blast_sim.experiments.command import run
 
     try:
         return run(arguments)
-    except (NoScheduler, WorkerDied) as error:
+    except (NoSchedulerError, WorkerDiedError) as error:
         sys.stderr.write(f"blast: {error}\n")
         return FAILED
 
 
 @reporting_errors
 def _fabric(arguments: argparse.Namespace) -> int:
-    from blast_sim.base.sweep import NoScheduler
+    from blast_sim.base.sweep import NoSchedulerError
     from blast_sim.fabric.command import run
-    from blast_sim.fabric.simulator import NoSimulator, RunFailed
+    from blast_sim.fabric.simulator import NoSimulatorError, RunFailedError
 
     try:
         return run(arguments)
-    except (NoScheduler, NoSimulator, RunFailed) as error:
+    except (NoSchedulerError, NoSimulatorError, RunFailedError) as error:
         sys.stderr.write(f"blast: {error}\n")
         return FAILED
 
@@ -224,13 +224,13 @@ def _rerun(arguments: argparse.Namespace) -> int:
     file = read_result(arguments.file)
     # Imported first: the solver must be chosen before any module is imported that uses it.
     prefer_solver(file)
-    from blast_sim.base.worker_processes import WorkerDied
-    from blast_sim.fabric.simulator import NoSimulator, RunFailed
+    from blast_sim.base.worker_processes import WorkerDiedError
+    from blast_sim.fabric.simulator import NoSimulatorError, RunFailedError
     from blast_sim.rerun.command import run
 
     try:
         return run(arguments, file)
-    except (NoSimulator, PluginFailed, RunFailed, WorkerDied) as error:
+    except (NoSimulatorError, PluginFailedError, RunFailedError, WorkerDiedError) as error:
         sys.stderr.write(f"blast: {error}\n")
         return WRONG_INPUT
 

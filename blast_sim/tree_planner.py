@@ -15,9 +15,9 @@ import numpy as np
 from algorithms.balanced.best_trees import without_thin
 from algorithms.balanced.estimate import Estimate, Flow, Part, Place
 from algorithms.balanced.exact import exact
-from algorithms.balanced.network import InvalidNetwork, Network
+from algorithms.balanced.network import InvalidNetworkError, Network
 from algorithms.balanced.plan import NO_HOST, Plan, edges, kept_within, max_rate
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_sim.trees.network_file import read_network
 
 GAIN = 1.1
@@ -48,7 +48,7 @@ class Suspect:
 
 
 class TreePlanner:
-    """Plans for the network in this file, from its root to its hosts. Raises WrongInput, OSError."""
+    """Plans for the network in this file, from its root to its hosts. Raises InputError, OSError."""
 
     def __init__(self, path: Path) -> None:
         self._estimate = Estimate(read_network(path))
@@ -64,12 +64,12 @@ class TreePlanner:
         return self._hosts[self._estimate.network.root]
 
     def plan(self, receivers: Iterable[str]) -> PlannedTrees:
-        """The best trees to these, which are used from now on. Raises WrongInput, SolverFault."""
+        """The best trees to these, which are used from now on. Raises InputError, SolverError."""
         self._part = self._among(receivers)
         return self._use(_best(self._part))
 
     def chain_rate(self, order: Iterable[str]) -> float:
-        """Return the rate of a pipeline in this order. Raises WrongInput."""
+        """Return the rate of a pipeline in this order. Raises InputError."""
         network, parents, before = self._estimate.network, [NO_HOST] * len(self._hosts), self.root
         for name in order:
             parents[self._place(name)] = self._place(before)
@@ -77,14 +77,14 @@ class TreePlanner:
         return max_rate(network, tuple(parents))
 
     def see(self, flows: Iterable[Measured], broken: Iterable[tuple[str, str]], now: float) -> None:
-        """Take what was measured on the way, and the paths by which no connection can be had. Raises WrongInput."""
+        """Take what was measured on the way, and the paths by which no connection can be had. Raises InputError."""
         self._flows = [Flow(self._place(flow[0]), self._place(flow[1]), *flow[2:]) for flow in flows]
         self._estimate.see(self._flows, now)
         for sender, receiver in broken:
             self._estimate.broken(self._place(sender), self._place(receiver), now)
 
     def better(self) -> PlannedTrees | None:
-        """Trees that are worth a change, which are used from now on; None: there are none. Raises SolverFault."""
+        """Trees that are worth a change, which are used from now on; None: there are none. Raises SolverError."""
         if self._plan is None:
             return None
         part = self._among(self._part.hosts[host] for host in self._part.receivers)
@@ -127,18 +127,18 @@ class TreePlanner:
                 whole.out[kept],
                 whole.into[kept],
             )
-        except InvalidNetwork as error:
-            raise WrongInput(str(error)) from None
+        except InvalidNetworkError as error:
+            raise InputError(str(error)) from None
 
     def _place(self, name: str) -> int:
         try:
             return self._places[name]
         except KeyError:
-            raise WrongInput(f"the network file knows no host {name!r}: it has {', '.join(self._hosts)}") from None
+            raise InputError(f"the network file knows no host {name!r}: it has {', '.join(self._hosts)}") from None
 
 
 def _best(network: Network) -> Plan:
-    """The optimum without its thin trees. Raises SolverFault."""
+    """The optimum without its thin trees. Raises SolverError."""
     return without_thin(network, exact(network))
 
 

@@ -66,13 +66,13 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 
 @reporting_errors
 def _trees(arguments: argparse.Namespace) -> int:
-    from algorithms.balanced.balancing import NoRates
-    from algorithms.balanced.master import SolverFault
+    from algorithms.balanced.balancing import NoRatesError
+    from algorithms.balanced.master import SolverError
     from blast_sim.trees.trees_plan import run
 
     try:
         stoppable(lambda: run(arguments))
-    except (NoRates, SolverFault) as error:
+    except (NoRatesError, SolverError) as error:
         sys.stderr.write(f"blast: {error}: try another --method\n")
         return FAILED
     return DONE

@@ -51,7 +51,7 @@ class AgentPlaces:
 
 
 class Agents:
-    """Agents on `hosts`, up while the `with` block runs. Raises `ProcessFault` when one does not start."""
+    """Agents on `hosts`, up while the `with` block runs. Raises `ProcessError` when one does not start."""
 
     def __init__(self, lab: Inhabited, hosts: Sequence[str], places: AgentPlaces) -> None:
         self._lab, self.places = lab, places
@@ -88,7 +88,7 @@ class Agents:
         self._processes[host].kill()
 
     def restart(self, host: str) -> None:
-        """Kill a host's agent and start it again; its files stay. Raises `ProcessFault`."""
+        """Kill a host's agent and start it again; its files stay. Raises `ProcessError`."""
         self.kill(host)
         self._processes[host] = self._start(host)
         self._processes[host].wait_ready(_READY_SECONDS)

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from enum import Enum
 
 from blast_transport.base.endpoint import parse_endpoint
-from mininet_topos.errors import ProcessFault
+from mininet_topos.errors import ProcessError
 from mininet_topos.names import MARK
 from mininet_topos.passages import Gate, Passage, Passages, here, listening_here, listening_within, within
 
@@ -29,7 +29,7 @@ class Side(Enum):
 
 
 class ControllerNamespace:
-    """A network namespace for a controller, created at once and removed by `end`. Raises `ProcessFault`.
+    """A network namespace for a controller, created at once and removed by `end`. Raises `ProcessError`.
 
     `outward` are addresses outside that the controller needs, `inward` its listening addresses, each by its side.
     """
@@ -46,13 +46,13 @@ class ControllerNamespace:
         assert self._holder.stdout is not None
         if not self._holder.stdout.readline():
             self.end()
-            raise ProcessFault("a network namespace for a controller cannot be made: the machine refuses it")
+            raise ProcessError("a network namespace for a controller cannot be made: the machine refuses it")
         try:
             passages = [*self._outward(outward), *self._inward(inward)]
             self._undo.enter_context(Passages(passages))
         except OSError as refusal:
             self.end()
-            raise ProcessFault(f"a controller's addresses cannot be reached from outside: {refusal}") from refusal
+            raise ProcessError(f"a controller's addresses cannot be reached from outside: {refusal}") from refusal
 
     def command(self, words: Sequence[str]) -> list[str]:
         """The same command, run in the namespace."""

@@ -27,7 +27,7 @@ _HOSTS_FILE = "/etc/hosts"
 
 @contextmanager
 def equipped(lab: Lab) -> Iterator[Agents]:
-    """Equip all hosts while the `with` block runs. Raises `ProcessFault`, `HostError`."""
+    """Equip all hosts while the `with` block runs. Raises `ProcessError`, `HostError`."""
     memory = registry.memory(lab.id)
     memory.mkdir(mode=0o700)
     secret = write_new_secret(_secret_of(lab))

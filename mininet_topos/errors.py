@@ -15,15 +15,15 @@ class HostError(LabError):
     """This machine lacks a requirement of a lab, or the kernel or Open vSwitch refused a command."""
 
 
-class FabricRefused(LabError, ValueError):
+class FabricConflictError(LabError, ValueError):
     """A change to the optical fabric contradicts its state: unknown port, busy port, or no such circuit."""
 
 
-class FabricFault(LabError):
+class FabricChangeError(LabError):
     """The kernel refused a change to the optical fabric; the circuits are as they were before."""
 
 
-class ProcessFault(LabError):
+class ProcessError(LabError):
     """A process of the lab (TL1 agent, controller) did not start or died."""
 
 
@@ -31,7 +31,7 @@ class DemoError(LabError):
     """A scene of the demo failed in a way that prevents further scenes."""
 
 
-class RateTooHigh(LabError):
+class RateTooHighError(LabError):
     """This machine cannot sustain the planned optical rate; `factor` is a rate factor (1:factor) that should fit."""
 
     def __init__(self, loss: float, rate_mbps: float, factor: int) -> None:

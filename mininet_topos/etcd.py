@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from blast_transport.base.endpoint import parse_endpoint
-from mininet_topos.errors import ProcessFault
+from mininet_topos.errors import ProcessError
 from mininet_topos.names import MARK
 
 _SECONDS = 60.0
@@ -19,11 +19,11 @@ _QUICK = {"heartbeat-interval": "20", "election-timeout": "200"}
 
 
 class LabEtcd:
-    """Serves `address` until it is stopped. Raises `ProcessFault` where it is not installed or does not serve."""
+    """Serves `address` until it is stopped. Raises `ProcessError` where it is not installed or does not serve."""
 
     def __init__(self, address: str, peer: str, lab: str, folder: Path) -> None:
         if shutil.which("etcd") is None:
-            raise ProcessFault("several controllers need etcd: install it (Debian 12: apt-get install etcd-server)")
+            raise ProcessError("several controllers need etcd: install it (Debian 12: apt-get install etcd-server)")
         self.address = address
         self._log = folder / "etcd.log"
         client, others = f"http://{address}", f"http://{peer}"
@@ -56,7 +56,7 @@ class LabEtcd:
             else:
                 return
         self.stop()
-        raise ProcessFault(f"etcd does not serve: see {self._log}")
+        raise ProcessError(f"etcd does not serve: see {self._log}")
 
     def stop(self) -> None:
         """End it; a second time there is nothing to do."""

@@ -15,7 +15,7 @@ import socket
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from mininet_topos.errors import LabError, PlanError, ProcessFault
+from mininet_topos.errors import LabError, PlanError, ProcessError
 from mininet_topos.names import Names
 from mininet_topos.plan import LabPlan
 from mininet_topos.power import PowerModel
@@ -43,7 +43,7 @@ def fiber(plan: LabPlan, element: str) -> Port:
 class FaultInjector:
     """Fault injection for the owner of a lab; every call returns when the fault is effective.
 
-    All methods raise `ProcessFault` if the TL1 agent does not answer.
+    All methods raise `ProcessError` if the TL1 agent does not answer.
     """
 
     def __init__(self, plan: LabPlan, path: Path) -> None:
@@ -89,9 +89,9 @@ class FaultInjector:
                 with connection.makefile() as answers:
                     answer = json.loads(answers.readline() or "{}")
         except (OSError, ValueError) as error:
-            raise ProcessFault(f"the optical switch takes no faults: {error}") from error
+            raise ProcessError(f"the optical switch takes no faults: {error}") from error
         if answer.get("done") is not True:
-            raise ProcessFault(f"the optical switch refused a fault: {answer.get('refused', 'no answer')}")
+            raise ProcessError(f"the optical switch refused a fault: {answer.get('refused', 'no answer')}")
 
 
 class FaultDesk:

@@ -82,7 +82,7 @@ class Lab:
     def start(self) -> None:
         """Build the network and start everything; remove all parts again if that fails.
 
-        Raises `HostError` if this machine lacks a requirement, `ProcessFault` if agent or controller do not start.
+        Raises `HostError` if this machine lacks a requirement, `ProcessError` if agent or controller do not start.
         """
         require_lab_host()
         self.names = registry.claim()
@@ -118,7 +118,7 @@ class Lab:
             down(self.id)
 
     def start_controller(self, command: ControllerCommand = blast_controller) -> None:
-        """Start the controller and wait until it serves; sets `thrift`. Raises `ProcessFault`."""
+        """Start the controller and wait until it serves; sets `thrift`. Raises `ProcessError`."""
         log = self.directory / "controller.log"
         words = command(self.config)
         if self._namespaces:
@@ -321,7 +321,7 @@ class Standby:
         return folder / f"controller{self.number}.toml"
 
     def start(self, command: ControllerCommand, lab: str, folder: Path) -> None:
-        """Start it and wait until it serves. Raises `ProcessFault`."""
+        """Start it and wait until it serves. Raises `ProcessError`."""
         name = f"controller {self.number}"
         log = folder / f"controller{self.number}.log"
         self._process = LabProcess(name, command(self.config(folder)), lab, log)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
-from mininet_topos.errors import FabricFault, FabricRefused, HostError
+from mininet_topos.errors import FabricChangeError, FabricConflictError, HostError
 from mininet_topos.names import Names
 
 Circuit = tuple[int, int]
@@ -84,8 +84,8 @@ class OpticalFabric:
     def apply(self, removed: Sequence[Circuit], added: Sequence[Circuit]) -> None:
         """Remove and add circuits in one `tc` call; every removed one is dark before any added one is lit.
 
-        Raises `FabricRefused` (nothing done) for an unknown port, a busy input or output, a circuit to remove that is
-        not set, or a loop through splitters; raises `FabricFault` (all as before) when the kernel refuses.
+        Raises `FabricConflictError` (nothing done) for an unknown port, a busy input or output, a circuit to remove that is
+        not set, or a loop through splitters; raises `FabricChangeError` (all as before) when the kernel refuses.
         """
         wanted = changed_circuits(self._circuits, self._ports, removed, added)
         refuse_loops(wanted, self._splitters)
@@ -96,7 +96,7 @@ class OpticalFabric:
             self._run_tc(lines)
         except HostError as refusal:
             self._restore({i for i, _ in (*removed, *added)})
-            raise FabricFault(f"the optical fabric is unchanged: {refusal}") from refusal
+            raise FabricChangeError(f"the optical fabric is unchanged: {refusal}") from refusal
         self._circuits = wanted
 
     def _restore(self, inputs: Collection[int]) -> None:
@@ -117,7 +117,7 @@ class OpticalFabric:
 def changed_circuits(
     circuits: Mapping[int, int], ports: Collection[int], removed: Sequence[Circuit], added: Sequence[Circuit]
 ) -> dict[int, int]:
-    """The circuits after a change. Raises `FabricRefused` when it contradicts the state or itself."""
+    """The circuits after a change. Raises `FabricConflictError` when it contradicts the state or itself."""
     result = dict(circuits)
     for source, target in removed:
         _require(result.get(source) == target, f"there is no circuit from input {source} to output {target}")
@@ -134,7 +134,7 @@ def changed_circuits(
 
 
 def refuse_loops(circuits: Mapping[int, int], splitters: Iterable[Splitter]) -> None:
-    """Raise `FabricRefused` when light could return to a splitter it has passed.
+    """Raise `FabricConflictError` when light could return to a splitter it has passed.
 
     Glass would only lose power in a loop; emulated light has no loss and would take the machine down.
     """
@@ -146,7 +146,9 @@ def refuse_loops(circuits: Mapping[int, int], splitters: Iterable[Splitter]) -> 
     try:
         TopologicalSorter(fed).prepare()
     except CycleError as loop:
-        raise FabricRefused(f"light would go in a circle through the splitters at outputs {loop.args[1]}") from None
+        raise FabricConflictError(
+            f"light would go in a circle through the splitters at outputs {loop.args[1]}"
+        ) from None
 
 
 def mirror_set(splitter: Splitter, names: Names) -> list[str]:
@@ -173,4 +175,4 @@ def _dark(netdev: str) -> list[str]:
 
 def _require(condition: bool, otherwise: str) -> None:
     if not condition:
-        raise FabricRefused(otherwise)
+        raise FabricConflictError(otherwise)

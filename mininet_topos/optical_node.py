@@ -41,7 +41,7 @@ class OpticalSwitch(NamespaceSwitch):
         super().__init__(name, **params)
 
     def start(self, controllers: Sequence[object]) -> None:
-        """Lay the splitters' fibers and start the agent. Raises `HostError` or `ProcessFault`."""
+        """Lay the splitters' fibers and start the agent. Raises `HostError` or `ProcessError`."""
         names = Names(self.params["lab"])
         outputs = [output for splitter in self._splitters for output in splitter.outputs]
         pairs = [veth_pair(names.ocs_port(n), names.splitter_side(n), self._mtu) for n in outputs]

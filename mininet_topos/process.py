@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from mininet_topos.errors import ProcessFault
+from mininet_topos.errors import ProcessError
 from mininet_topos.names import MARK
 
 _STOP_SECONDS = 20.0
@@ -21,7 +21,7 @@ _STOP_SECONDS = 20.0
 class LabProcess:
     """A running command that reports readiness by one JSON line `{"event": "ready", …}` on standard output.
 
-    All its output goes to `log`. Raises `ProcessFault` if it cannot be started.
+    All its output goes to `log`. Raises `ProcessError` if it cannot be started.
     """
 
     def __init__(self, name: str, command: Sequence[str], lab: str, log: Path, env: Mapping[str, str] = os.environ):
@@ -41,7 +41,7 @@ class LabProcess:
                     start_new_session=True,
                 )
         except OSError as refusal:
-            raise ProcessFault(f"the {name} does not start: {refusal}") from refusal
+            raise ProcessError(f"the {name} does not start: {refusal}") from refusal
         self._reader = threading.Thread(target=self._read, name=f"log-{name}", daemon=True)
         self._reader.start()
 
@@ -56,13 +56,13 @@ class LabProcess:
         return self._process.poll() is None
 
     def wait_ready(self, seconds: float) -> dict[str, object]:
-        """The ready line. Raises `ProcessFault`, with the last line of the log, when it does not come in time."""
+        """The ready line. Raises `ProcessError`, with the last line of the log, when it does not come in time."""
         try:
             message = self._ready.get(timeout=seconds)
         except queue.Empty:
-            raise ProcessFault(f"the {self.name} was not ready after {seconds:g} s: see {self._log}") from None
+            raise ProcessError(f"the {self.name} was not ready after {seconds:g} s: see {self._log}") from None
         if message is None:
-            raise ProcessFault(self._obituary())
+            raise ProcessError(self._obituary())
         return message
 
     def watch(self, tell: Callable[[str], None]) -> None:

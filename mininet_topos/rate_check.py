@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from mininet_topos.errors import RateTooHigh
+from mininet_topos.errors import RateTooHighError
 from mininet_topos.plan import REAL_RATE_MBPS
 
 LARGEST_LOSS = 0.001
@@ -64,12 +64,12 @@ def check_rate(
 ) -> RateCheck:
     """Send `seconds` of `packet_bytes` datagrams at `rate_mbps`, counted with their Ethernet, IP and UDP headers.
 
-    Raises `RateTooHigh`, naming a factor that should fit, above 0.1 % loss or when the sender cannot keep the pace.
+    Raises `RateTooHighError`, naming a factor that should fit, above 0.1 % loss or when the sender cannot keep the pace.
     """
     check = _measure(open_socket, path, rate_mbps, packet_bytes, seconds)
     carried = min(1 - check.loss, check.achieved_mbps / rate_mbps)
     if check.loss > LARGEST_LOSS or carried < 1 - 20 * LARGEST_LOSS:
-        raise RateTooHigh(max(check.loss, 1 - carried), rate_mbps, fitting_factor(rate_mbps * carried))
+        raise RateTooHighError(max(check.loss, 1 - carried), rate_mbps, fitting_factor(rate_mbps * carried))
     return check
 
 

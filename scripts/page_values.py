@@ -36,7 +36,7 @@ _ABOVE_TABLE = re.compile(
 _NUMBER = re.compile(r"(?<![\w.])[+−]?\d(?:[\d,]*\d)?(?:\.\d+)?")
 
 
-class WrongDefinition(Exception):
+class DefinitionError(Exception):
     """docs/values.toml or a page is wrong. One sentence."""
 
 
@@ -74,17 +74,17 @@ class Output:
     values: Mapping[str, Value]
 
     def value(self, name: str) -> Value:
-        """Return what defines the value of this name. Raises WrongDefinition where nothing does."""
+        """Return what defines the value of this name. Raises DefinitionError where nothing does."""
         for pattern, value in self.values.items():
             if found := _pattern(pattern).fullmatch(name):
                 given = found.groupdict()
                 path, over, minus = (_filled(text, given) for text in (value.path, value.over, value.minus))
                 return replace(value, path=path, over=over, minus=minus)
-        raise WrongDefinition(f"values.toml does not define {self.name}.{name}")
+        raise DefinitionError(f"values.toml does not define {self.name}.{name}")
 
 
 def outputs(path: Path = DEFINITIONS) -> dict[str, Output]:
-    """Read the definitions. Raises WrongDefinition, OSError."""
+    """Read the definitions. Raises DefinitionError, OSError."""
     try:
         return {
             name: Output(
@@ -97,7 +97,7 @@ def outputs(path: Path = DEFINITIONS) -> dict[str, Output]:
             for name, table in tomllib.loads(path.read_text(encoding="utf-8")).items()
         }
     except (KeyError, TypeError, tomllib.TOMLDecodeError) as error:
-        raise WrongDefinition(f"{path.name}: {error}") from error
+        raise DefinitionError(f"{path.name}: {error}") from error
 
 
 def _pattern(name: str) -> re.Pattern[str]:
@@ -111,7 +111,7 @@ def _filled(path: str, parameters: Mapping[str, str]) -> str:
 
 
 def number(value: Value, result: object) -> float:
-    """Find a value in the JSON of its output. Raises WrongDefinition where there is no number."""
+    """Find a value in the JSON of its output. Raises DefinitionError where there is no number."""
     found = _look_up(value.path, result)
     if value.minus:
         found -= _look_up(value.minus, result)
@@ -126,7 +126,7 @@ def _look_up(path: str, result: object) -> float:
     if isinstance(found, list) and len(found) == 1:
         (found,) = found
     if not isinstance(found, int | float) or isinstance(found, bool):
-        raise WrongDefinition(f"{path} is {found!r}, which is no number")
+        raise DefinitionError(f"{path} is {found!r}, which is no number")
     return float(found)
 
 
@@ -208,7 +208,7 @@ def wanted() -> dict[str, list[str]]:
 
 
 def texts(definitions: Mapping[str, Output], found: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """Return the text of each value that was found, by id. Raises WrongDefinition for one that is not defined."""
+    """Return the text of each value that was found, by id. Raises DefinitionError for one that is not defined."""
     return {
         f"{output}.{name}": definitions[output].value(name).text.format(number)
         for output, result in found.items()

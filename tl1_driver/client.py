@@ -18,21 +18,21 @@ from tl1_driver.alarms import Alarm
 from tl1_driver.circuits import Circuit, CircuitState, Port
 from tl1_driver.dialects.base import Dialect
 from tl1_driver.errors import (
-    Denied,
-    MalformedAnswer,
-    NotOpen,
-    OutcomeUnknown,
-    SessionLost,
-    SwitchFault,
-    SwitchUnreachable,
-    TimedOut,
+    CommandDeniedError,
+    MalformedResponseError,
+    OutcomeUnknownError,
+    SessionLostError,
+    SessionNotOpenError,
+    SwitchError,
+    SwitchTimeoutError,
+    SwitchUnreachableError,
 )
 from tl1_driver.messages import Autonomous, Command, Response
 from tl1_driver.payload import quote
 from tl1_driver.procedure import Pause, Procedure, Step
 from tl1_driver.session import Answered, Event, Failed, Flooded, Notice, Session
 from tl1_driver.transcript import Mask
-from tl1_driver.ways import FloodDetected, Tcp, Way
+from tl1_driver.ways import FloodError, Tcp, Way
 
 __all__ = ["Alarm", "Circuit", "CircuitState", "Port", "SwitchClient"]
 
@@ -43,7 +43,7 @@ SENT, RECEIVED = "sent", "received"
 TCP = Tcp()
 
 T = TypeVar("T")
-Outcome = Response | SwitchFault
+Outcome = Response | SwitchError
 Transcript = Callable[[str, bytes], None]
 
 
@@ -71,7 +71,7 @@ class _Link(asyncio.Protocol):
     def ask(self, command: Command) -> asyncio.Future[Outcome]:
         """Send `command`; the future is always resolved, never with an exception, and outlives a cancelled caller."""
         if self._transport is None or self.lost.done():
-            raise SessionLost(self.lost.result() if self.lost.done() else "the session is not established")
+            raise SessionLostError(self.lost.result() if self.lost.done() else "the session is not established")
         ctag = self._session.send(command, self._loop.time())
         answer = self._waiters[ctag] = self._loop.create_future()
         self._write()
@@ -102,7 +102,7 @@ class _Link(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Resolve all pending futures."""
-        if isinstance(exc, FloodDetected):
+        if isinstance(exc, FloodError):
             self.flooded, self._reason = True, self._reason or str(exc)
         reason = self._reason or (f"connection lost: {exc}" if exc else "the switch closed the connection")
         if self._timer is not None:
@@ -192,7 +192,7 @@ class SwitchClient:
     async def open(self) -> None:
         """Connect, and log in if there is a user.
 
-        Raises `SwitchUnreachable` if no session can be opened, `Denied` if the login is refused. May be called again
+        Raises `SwitchUnreachableError` if no session can be opened, `CommandDeniedError` if the login is refused. May be called again
         after the session was lost or closed.
         """
         if self._link is not None and not self._link.lost.done():
@@ -201,12 +201,14 @@ class SwitchClient:
         try:
             await self._log_in()
             self._spoken = await _run(self._dialect.introduce(), self._link)
-        except Denied:
+        except CommandDeniedError:
             await self.close()
             raise
-        except (TimedOut, SessionLost, MalformedAnswer) as error:
+        except (SwitchTimeoutError, SessionLostError, MalformedResponseError) as error:
             await self.close()
-            raise SwitchUnreachable(f"optical switch at {self._name} does not complete the login: {error}") from error
+            raise SwitchUnreachableError(
+                f"optical switch at {self._name} does not complete the login: {error}"
+            ) from error
         except BaseException:
             self._link.drop("the login was cancelled")
             raise
@@ -214,7 +216,7 @@ class SwitchClient:
         self._keepalive = asyncio.create_task(self._keep_alive(self._link))
 
     async def close(self) -> None:
-        """End the session; pending commands fail with `SessionLost`."""
+        """End the session; pending commands fail with `SessionLostError`."""
         if self._keepalive is not None:
             self._keepalive.cancel()
             self._keepalive = None
@@ -227,7 +229,7 @@ class SwitchClient:
         self._link.drop("closed by us")
 
     async def wait_closed(self) -> str:
-        """Wait until the session has ended and return the reason. Raises `NotOpen` if there was no session."""
+        """Wait until the session has ended and return the reason. Raises `SessionNotOpenError` if there was no session."""
         return await asyncio.shield(self._session_link().lost)
 
     @property
@@ -238,8 +240,8 @@ class SwitchClient:
     async def connect(self, circuits: Sequence[Circuit]) -> None:
         """Set `circuits`, in this order, and return when the switch confirms.
 
-        Raises `Denied`, `TimedOut` or `SessionLost`. Then read the circuits, because some may have been set. After
-        `TimedOut` the next change raises `OutcomeUnknown` until they are read.
+        Raises `CommandDeniedError`, `SwitchTimeoutError` or `SessionLostError`. Then read the circuits, because some may have been set. After
+        `SwitchTimeoutError` the next change raises `OutcomeUnknownError` until they are read.
         """
         if circuits:
             await self._change(lambda: self._spoken.connect(circuits))
@@ -252,7 +254,7 @@ class SwitchClient:
     async def circuits(self) -> list[CircuitState]:
         """Return all circuits on the switch, including those of other clients.
 
-        Raises `Denied`, `TimedOut`, `SessionLost`, or `MalformedAnswer` if the list cannot be read.
+        Raises `CommandDeniedError`, `SwitchTimeoutError`, `SessionLostError`, or `MalformedResponseError` if the list cannot be read.
         """
         unsettled = self._unsettled
         found = await self._read(self._spoken.circuits)
@@ -282,7 +284,7 @@ class SwitchClient:
         if self._user:
             _confirmed(await self._session_link().ask(self._dialect.login(self._user, self._password)))
 
-    async def _restored_login(self, error: Denied) -> bool:
+    async def _restored_login(self, error: CommandDeniedError) -> bool:
         """Log in again if the code of `error` is that of an expired login."""
         if error.code != LOGIN_NOT_ACTIVE or not self._user:
             return False
@@ -292,7 +294,7 @@ class SwitchClient:
     async def _read(self, procedure: Callable[[], Procedure[T]]) -> T:
         try:
             return await _run(procedure(), self._session_link())
-        except Denied as error:
+        except CommandDeniedError as error:
             if not await self._restored_login(error):
                 raise
         return await _run(procedure(), self._session_link())
@@ -306,15 +308,15 @@ class SwitchClient:
     async def _change_exclusively(self, procedure: Callable[[], Procedure[None]], link: _Link) -> None:
         async with self._changes:
             if self._unsettled:
-                raise OutcomeUnknown(
+                raise OutcomeUnknownError(
                     f"an earlier change has no known outcome, read the circuits first: {self._unsettled}"
                 )
             try:
                 await _run(procedure(), link)
-            except (TimedOut, MalformedAnswer) as error:
+            except (SwitchTimeoutError, MalformedResponseError) as error:
                 self._unsettled = str(error)
                 raise
-            except Denied as error:
+            except CommandDeniedError as error:
                 # The change is not repeated, because only the caller knows what else has changed; but the next change
                 # can succeed.
                 await self._restored_login(error)
@@ -322,7 +324,7 @@ class SwitchClient:
 
     def _session_link(self) -> _Link:
         if self._link is None:
-            raise NotOpen(f"the session to the optical switch at {self._name} is not open")
+            raise SessionNotOpenError(f"the session to the optical switch at {self._name} is not open")
         return self._link
 
     def _notify(self, notice: Notice) -> None:
@@ -340,12 +342,12 @@ class SwitchClient:
                 await asyncio.sleep(self._dialect.keepalive - idle)
                 continue
             outcome = await link.ask(self._dialect.sign_of_life())
-            if isinstance(outcome, TimedOut):
+            if isinstance(outcome, SwitchTimeoutError):
                 link.drop(f"the switch does not answer keepalives: {outcome}")
 
 
 def _confirmed(outcome: Outcome) -> Response:
-    if isinstance(outcome, SwitchFault):
+    if isinstance(outcome, SwitchError):
         raise outcome
     return outcome
 
@@ -365,7 +367,7 @@ async def _run(procedure: Procedure[T], link: _Link) -> T:
             continue
         outcome = await link.ask(step)
         move = (
-            partial(procedure.throw, outcome) if isinstance(outcome, SwitchFault) else partial(procedure.send, outcome)
+            partial(procedure.throw, outcome) if isinstance(outcome, SwitchError) else partial(procedure.send, outcome)
         )
 
 

@@ -17,7 +17,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tl1_driver.errors import InvalidCommand, MalformedText, MessageTooLong, NotTl1, Truncated
+from tl1_driver.errors import (
+    InvalidCommandError,
+    MalformedTextError,
+    MessageTooLongError,
+    NotTl1Error,
+    TruncatedResponseError,
+)
 from tl1_driver.messages import (
     Acknowledgment,
     AcknowledgmentCode,
@@ -60,18 +66,18 @@ def encode_command(command: Command, ctag: str, *, limit: int, terminator: bytes
 
     `terminator` ends the command (`;`, or `;` and a line end).
 
-    Raises `InvalidCommand` if a field could be misread (a stray `;`, `:`, quote or control character) or if the result
+    Raises `InvalidCommandError` if a field could be misread (a stray `;`, `:`, quote or control character) or if the result
     is longer than `limit` bytes.
     """
     if not _WORD.fullmatch(command.verb) or not _CTAG.fullmatch(ctag):
-        raise InvalidCommand(f"{command.verb!r} with CTAG {ctag!r} is not a TL1 command")
+        raise InvalidCommandError(f"{command.verb!r} with CTAG {ctag!r} is not a TL1 command")
     for block in (command.tid, command.aid, *command.blocks):
         if not _BLOCK.fullmatch(block):
-            raise InvalidCommand(f"{command.verb} cannot be sent: a field would end it early")
+            raise InvalidCommandError(f"{command.verb} cannot be sent: a field would end it early")
     text = ":".join((command.verb, command.tid, command.aid, ctag, *command.blocks)).rstrip(":")
     wire = text.encode() + terminator
     if len(wire) > limit:
-        raise InvalidCommand(f"{command.verb} is {len(wire)} bytes long, the switch accepts {limit}")
+        raise InvalidCommandError(f"{command.verb} is {len(wire)} bytes long, the switch accepts {limit}")
     return wire
 
 
@@ -175,7 +181,7 @@ class Decoder:
         if self._draft is not None and not self._draft.spoiled:
             self._complete(self._draft, rest)
         drafts = [*self._parts.values(), *([self._draft] if self._draft else [])]
-        error = Truncated("the text ends inside a message")
+        error = TruncatedResponseError("the text ends inside a message")
         messages += [Unparsed(draft.excerpt(), error) for draft in drafts if not draft.spoiled]
         if self._header is not None:
             messages.append(_unparsed(" ".join(self._header).encode(), error))
@@ -215,7 +221,7 @@ class Decoder:
             code = AcknowledgmentCode(_text(acknowledgment[1]).upper())
             yield Acknowledgment(code, _text(acknowledgment[2]))
         elif not (end is End.SEMICOLON and _ECHO.fullmatch(line)):
-            yield _unparsed(line, NotTl1("text between messages is neither prompt nor echo nor acknowledgment"))
+            yield _unparsed(line, NotTl1Error("text between messages is neither prompt nor echo nor acknowledgment"))
 
     def _headed(self, line: bytes, end: End) -> Iterator[Message]:
         assert self._header is not None
@@ -224,7 +230,7 @@ class Decoder:
             yield from self._begin(draft, end)
         else:
             header, self._header = " ".join(self._header).encode(), None
-            yield _unparsed(header, Truncated("no message follows the date and time"))
+            yield _unparsed(header, TruncatedResponseError("no message follows the date and time"))
             yield from self._between(line, end)
 
     def _begin(self, draft: _Draft, end: End) -> Iterator[Message]:
@@ -273,14 +279,16 @@ class Decoder:
         if len(self._parts) > UNFINISHED_PARTS:
             oldest = self._parts.pop(next(iter(self._parts)))
             if not oldest.spoiled:
-                yield Unparsed(oldest.excerpt(), Truncated("too many messages wait for their next part"))
+                yield Unparsed(oldest.excerpt(), TruncatedResponseError("too many messages wait for their next part"))
 
     def _truncate(self, draft: _Draft) -> Iterator[Message]:
         self._draft = None
         if earlier := self._parts.pop(draft.key, None):
             draft.continue_from(earlier)
         if not draft.spoiled:
-            yield Unparsed(draft.excerpt(), Truncated(f"message {draft.tag} has no end: another one began inside it"))
+            yield Unparsed(
+                draft.excerpt(), TruncatedResponseError(f"message {draft.tag} has no end: another one began inside it")
+            )
         draft.spoil()
         yield from self._keep(draft)
 
@@ -298,7 +306,7 @@ class Decoder:
 
     def _give_up(self, text: bytes) -> Iterator[Message]:
         """Drop all buffered data. The rest of the messages is read line by line and not stored."""
-        error = MessageTooLong(f"more than {self._limit} bytes without an end")
+        error = MessageTooLongError(f"more than {self._limit} bytes without an end")
         if self._draft is None:
             self._header = None
             yield _unparsed(text, error)
@@ -312,5 +320,5 @@ class Decoder:
                     draft.spoil()
 
 
-def _unparsed(raw: bytes, error: MalformedText) -> Unparsed:
+def _unparsed(raw: bytes, error: MalformedTextError) -> Unparsed:
     return Unparsed(_text(raw[:UNPARSED_BYTES]), error)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from tl1_driver.errors import MalformedText
+from tl1_driver.errors import MalformedTextError
 
 _ERROR_CODE = re.compile(r"[A-Za-z]{4}")
 _COMMENT = re.compile(r"/\*(.*?)\*/", re.DOTALL)
@@ -98,7 +98,7 @@ class Unparsed:
     """Text that could not be decoded, at most its first 200 bytes, and the error."""
 
     text: str
-    error: MalformedText
+    error: MalformedTextError
 
 
 Message = Response | Acknowledgment | Autonomous | Unparsed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tl1_driver.errors import InvalidCommand
+from tl1_driver.errors import InvalidCommandError
 
 _FIRST_NAME = re.compile(r"(?:^|[,:])\s*([A-Za-z][A-Za-z0-9_-]*=)")
 _NAME = re.compile(r"(?:^|,)\s*([A-Za-z][A-Za-z0-9_-]*)=")
@@ -16,10 +16,10 @@ _QUOTED_OR_COLON = re.compile(r'"(?:[^"\\]|\\.)*"?|:', re.DOTALL)
 def quote(text: str) -> str:
     r"""Return `text` as a TL1 value: unchanged if that is safe, else in quotes with inner quotes written `\"`.
 
-    Raises `InvalidCommand` for control characters, which no quoting makes safe to send.
+    Raises `InvalidCommandError` for control characters, which no quoting makes safe to send.
     """
     if _CONTROL.search(text):
-        raise InvalidCommand("a value with control characters cannot be sent over TL1")
+        raise InvalidCommandError("a value with control characters cannot be sent over TL1")
     if _SAFE.fullmatch(text):
         return text
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from tl1_driver.errors import NotConfirmed
+from tl1_driver.errors import UnconfirmedCommandError
 from tl1_driver.messages import Command, Response
 
 T = TypeVar("T")
@@ -45,10 +45,10 @@ def all_confirmed(commands: Iterable[Command]) -> Procedure[None]:
 
 
 def answer(command: Command) -> Procedure[Response]:
-    """Send a read command and return its answer. Raises `NotConfirmed` if the switch only acknowledged it."""
+    """Send a read command and return its answer. Raises `UnconfirmedCommandError` if the switch only acknowledged it."""
     response = yield from confirmed(command)
     if response.code != "COMPLD":
-        raise NotConfirmed(f"the switch acknowledged {command.verb} but sent no answer")
+        raise UnconfirmedCommandError(f"the switch acknowledged {command.verb} but sent no answer")
     return response
 
 

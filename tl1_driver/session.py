@@ -24,7 +24,15 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from tl1_driver.codec import RECEIVE_LIMIT, Decoder, encode_command
-from tl1_driver.errors import Busy, Denied, NotConfirmed, PartlyDone, SessionLost, SwitchFault, TimedOut
+from tl1_driver.errors import (
+    CommandDeniedError,
+    PartialCompletionError,
+    SessionLostError,
+    SwitchBusyError,
+    SwitchError,
+    SwitchTimeoutError,
+    UnconfirmedCommandError,
+)
 from tl1_driver.messages import (
     Acknowledgment,
     AcknowledgmentCode,
@@ -85,7 +93,7 @@ class Failed:
     """The command `ctag` failed, or its outcome is unknown."""
 
     ctag: str
-    error: SwitchFault
+    error: SwitchError
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +212,7 @@ class Session:
         self.unknown: deque[Response | Acknowledgment] = deque(maxlen=REMEMBERED)
 
     def send(self, command: Command, now: float) -> str:
-        """Queue `command` and return its CTAG. Raises `InvalidCommand` and then queues nothing."""
+        """Queue `command` and return its CTAG. Raises `InvalidCommandError` and then queues nothing."""
         ctag = str(self._ctag + 1)
         wire = encode_command(command, ctag, limit=self._wire.send_limit, terminator=self._wire.terminator)
         self._ctag += 1
@@ -236,9 +244,9 @@ class Session:
         return [event for exchange in due for event in self._stimulate(exchange, Stimulus.DEADLINE, now)]
 
     def lose(self, reason: str) -> list[Event]:
-        """Fail all pending exchanges with `SessionLost`."""
+        """Fail all pending exchanges with `SessionLostError`."""
         awaited, self._exchanges = list(self._exchanges), {}
-        return [Failed(ctag, SessionLost(reason)) for ctag in awaited]
+        return [Failed(ctag, SessionLostError(reason)) for ctag in awaited]
 
     def _take(self, message: Message, now: float) -> list[Event]:
         if isinstance(message, Autonomous):
@@ -286,7 +294,9 @@ class Session:
         exchange.phase, action = TRANSITIONS[exchange.phase][stimulus]
         if action is Action.PAUSE and exchange.pauses == self._deadlines.repeats:
             exchange.phase, action = Phase.OVER, Action.REFUSE
-            outcome: SwitchFault | Response = Busy("RL", f"{exchange.verb} is to be repeated later, again and again")
+            outcome: SwitchError | Response = SwitchBusyError(
+                "RL", f"{exchange.verb} is to be repeated later, again and again"
+            )
         else:
             outcome = self._outcome(exchange, action, now, response)
         if exchange.phase is Phase.OVER:
@@ -298,16 +308,16 @@ class Session:
 
     def _outcome(
         self, exchange: _Exchange, action: Action, now: float, response: Response | None
-    ) -> SwitchFault | Response:
+    ) -> SwitchError | Response:
         if action is Action.DELIVER and response is not None:
             return _verdict(exchange.verb, response)
         if action is Action.CONFIRM:
             return Response("", exchange.ctag, "OK")
         if action is Action.REFUSE:
-            return Denied("NG", f"the switch rejected {exchange.verb}")
+            return CommandDeniedError("NG", f"the switch rejected {exchange.verb}")
         if action is Action.DISCLAIM:
-            return NotConfirmed(f"the switch does not know what became of {exchange.verb} (NA)")
-        return TimedOut(f"no answer to {exchange.verb} within {now - exchange.began:.3g} s")
+            return UnconfirmedCommandError(f"the switch does not know what became of {exchange.verb} (NA)")
+        return SwitchTimeoutError(f"no answer to {exchange.verb} within {now - exchange.began:.3g} s")
 
     def _deadline(self, exchange: _Exchange, action: Action, now: float) -> float:
         limits = self._deadlines
@@ -317,7 +327,7 @@ class Session:
         wait = limits.acknowledged if action is Action.EXTEND else limits.answer
         return min(now + wait, max(now, exchange.began + limits.longest))
 
-    def _end(self, exchange: _Exchange, outcome: SwitchFault | Response, *, answered: bool) -> Event:
+    def _end(self, exchange: _Exchange, outcome: SwitchError | Response, *, answered: bool) -> Event:
         del self._exchanges[exchange.ctag]
         if not answered:
             self._expired[exchange.ctag] = None
@@ -328,12 +338,12 @@ class Session:
         return Failed(exchange.ctag, outcome)
 
 
-def _verdict(verb: str, response: Response) -> SwitchFault | Response:
+def _verdict(verb: str, response: Response) -> SwitchError | Response:
     """Return the answer itself if it confirms the command, else the error that it stands for."""
     if response.code == "COMPLD":
         return response
     if response.code == "DENY":
-        return Denied(response.error_code or "DENY", response.error_text)
+        return CommandDeniedError(response.error_code or "DENY", response.error_text)
     if response.code == "PRTL":
-        return PartlyDone("PRTL", response.error_text or f"{verb} was done in part")
-    return NotConfirmed(f"the switch answered {verb} with {response.code}, which confirms nothing")
+        return PartialCompletionError("PRTL", response.error_text or f"{verb} was done in part")
+    return UnconfirmedCommandError(f"the switch answered {verb} with {response.code}, which confirms nothing")

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import asyncssh
 
-from tl1_driver.errors import HostKeyRefused, InvalidSetting, LoginRefused, SwitchUnreachable
+from tl1_driver.errors import HostKeyRefusedError, InvalidSettingError, LoginRefusedError, SwitchUnreachableError
 from tl1_driver.ssh_bridge import FLOOD, Bridge, printable
 from tl1_driver.ways import not_reachable
 
@@ -44,37 +44,37 @@ logging.getLogger("asyncssh").setLevel(logging.WARNING)
 
 
 def host_keys(text: str) -> HostKeys:
-    """Return the keys in `text`, one per line as `ssh-keygen` writes them. Raises `InvalidSetting`."""
+    """Return the keys in `text`, one per line as `ssh-keygen` writes them. Raises `InvalidSettingError`."""
     lines = [line for line in map(str.strip, text.splitlines()) if line and not line.startswith("#")]
     if not lines:
-        raise InvalidSetting("has no host key")
+        raise InvalidSettingError("has no host key")
     try:
         return [asyncssh.import_public_key(line) for line in lines], [], []
     except (asyncssh.KeyImportError, ValueError) as error:
-        raise InvalidSetting("is no list of public keys, one a line as in a .pub file") from error
+        raise InvalidSettingError("is no list of public keys, one a line as in a .pub file") from error
 
 
 def known_host_keys(text: str, host: str, port: int) -> HostKeys:
-    """Return the keys of the switch at `host` in `text`, in the format of known_hosts. Raises `InvalidSetting`."""
+    """Return the keys of the switch at `host` in `text`, in the format of known_hosts. Raises `InvalidSettingError`."""
     try:
         found = asyncssh.import_known_hosts(text).match(host, "", port)
     except ValueError as error:
-        raise InvalidSetting("is not in the format of known_hosts") from error
+        raise InvalidSettingError("is not in the format of known_hosts") from error
     if not (found[0] or found[1]):
-        raise InvalidSetting(f"has no key of [{host}]:{port}")
+        raise InvalidSettingError(f"has no key of [{host}]:{port}")
     return found[0], found[1], found[2]
 
 
 def private_key(text: str) -> asyncssh.SSHKey:
-    """Return the key in `text`. Raises `InvalidSetting`."""
+    """Return the key in `text`. Raises `InvalidSettingError`."""
     try:
         return asyncssh.import_private_key(text)
     except asyncssh.KeyEncryptionError as error:
-        raise InvalidSetting("is encrypted: store it without a passphrase") from error
+        raise InvalidSettingError("is encrypted: store it without a passphrase") from error
     except (asyncssh.KeyImportError, ValueError) as error:
         if "Passphrase" in str(error):
-            raise InvalidSetting("is encrypted: store it without a passphrase") from error
-        raise InvalidSetting("has no private key that can be used") from error
+            raise InvalidSettingError("is encrypted: store it without a passphrase") from error
+        raise InvalidSettingError("has no private key that can be used") from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Ssh:
         return frozenset(filter(None, [self.password]))
 
     async def open(self, link: asyncio.Protocol, host: str, port: int, seconds: float) -> None:
-        """Connect `link` within `self.seconds`. Raises `HostKeyRefused` and `LoginRefused` too."""
+        """Connect `link` within `self.seconds`. Raises `HostKeyRefusedError` and `LoginRefusedError` too."""
         bridge = Bridge(link)
         try:
             async with asyncio.timeout(self.seconds):
@@ -144,7 +144,7 @@ class Ssh:
             encoding=None,
         )
 
-    def _unreachable(self, error: BaseException, bridge: Bridge, host: str, port: int) -> SwitchUnreachable | None:
+    def _unreachable(self, error: BaseException, bridge: Bridge, host: str, port: int) -> SwitchUnreachableError | None:
         """Return an error that names the cause and the remedy; None for an error that does not concern the switch."""
         switch = f"optical switch at {host}:{port}"
         if not isinstance(error, Exception):
@@ -152,37 +152,37 @@ class Ssh:
         if bridge.tcp_error is not None and bridge.tcp_error is error:
             return not_reachable(host, port, bridge.tcp_error)
         if bridge.flooded:
-            return SwitchUnreachable(f"{switch}: {FLOOD}")
+            return SwitchUnreachableError(f"{switch}: {FLOOD}")
         match error:
             case TimeoutError():
-                return SwitchUnreachable(
+                return SwitchUnreachableError(
                     f"{switch} has not opened an SSH session within {self.seconds:g} s: check that it is an SSH "
                     "server, or raise ssh.open_timeout_ms if it is slow"
                 )
             case asyncssh.HostKeyNotVerifiable():
-                return HostKeyRefused(
+                return HostKeyRefusedError(
                     f"{switch} has another SSH host key ({bridge.refused_key or printable(error)}) than the trusted "
                     "one, so nothing was sent to it: if the switch has a new key, add it to the file of "
                     "ssh.host_key or ssh.known_hosts"
                 )
             case asyncssh.PermissionDenied():
                 setting = "private_key" if self.key is not None else "password_file"
-                return LoginRefused(
+                return LoginRefusedError(
                     f"{switch} does not let {self.user!r} in by SSH: correct ssh.user or the file of ssh.{setting}"
                 )
             case asyncssh.ChannelOpenError():
-                return SwitchUnreachable(
+                return SwitchUnreachableError(
                     f"{switch} does not start {self._program()} by SSH ({printable(error)}): correct ssh.subsystem, "
                     "ssh.command or ssh.terminal"
                 )
             # The SSH library rejected the peer's messages, but the peer speaks SSH.
             case _ if bridge.speaks_ssh:
-                return SwitchUnreachable(
+                return SwitchUnreachableError(
                     f"{switch} aborts SSH ({printable(error)}): check that it has a host key of the trusted type "
                     "and supports current encryption methods"
                 )
             case _:
-                return SwitchUnreachable(
+                return SwitchUnreachableError(
                     f"{switch} opens no SSH session ({printable(error)}): check that it is an SSH server"
                 )
 

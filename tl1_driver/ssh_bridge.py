@@ -14,7 +14,7 @@ from collections.abc import Callable
 import asyncssh
 
 from tl1_driver.unasked import UnaskedBudget
-from tl1_driver.ways import FloodDetected
+from tl1_driver.ways import FloodError
 
 FLOOD = "the switch sends far more than it is asked for"
 PRICE = 4
@@ -171,7 +171,7 @@ class Bridge:
 
     def _reason(self) -> Exception | None:
         if self.flooded:
-            return FloodDetected(FLOOD)
+            return FloodError(FLOOD)
         dropped = f" after {self._error_bytes} bytes of error output" if self._error_bytes else ""
         if self._exit or dropped:
             return ConnectionError(f"the program on the switch ended{self._exit}{dropped}")

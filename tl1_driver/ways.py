@@ -8,10 +8,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from tl1_driver.errors import SwitchUnreachable
+from tl1_driver.errors import SwitchUnreachableError
 
 
-class FloodDetected(ConnectionError):
+class FloodError(ConnectionError):
     """The connection was ended because its peer sent far too much data beside TL1."""
 
 
@@ -19,10 +19,10 @@ class Way(Protocol):
     """A transport that opens a session to a switch."""
 
     async def open(self, link: asyncio.Protocol, host: str, port: int, seconds: float) -> None:
-        """Connect `link`, within `seconds` if the transport has no time limit of its own. Raises `SwitchUnreachable`.
+        """Connect `link`, within `seconds` if the transport has no time limit of its own. Raises `SwitchUnreachableError`.
 
         From then on `link` is served as asyncio serves a protocol, and its transport can at least write, close and
-        abort. Its `connection_lost` is called when the connection has fully ended, with `FloodDetected` after a flood.
+        abort. Its `connection_lost` is called when the connection has fully ended, with `FloodError` after a flood.
         If `open` fails, it leaves nothing open.
         """
 
@@ -42,7 +42,7 @@ class Tcp:
                 transport, _ = await asyncio.get_running_loop().create_connection(lambda: link, host, port)
         except TimeoutError as error:
             message = f"optical switch at {host}:{port} does not accept a connection within {seconds:g} s"
-            raise SwitchUnreachable(message) from error
+            raise SwitchUnreachableError(message) from error
         except OSError as error:
             raise not_reachable(host, port, error) from error
         # The socket of a connection that the switch has already closed is gone; the link is notified.
@@ -55,6 +55,6 @@ class Tcp:
         return frozenset()
 
 
-def not_reachable(host: str, port: int, error: OSError) -> SwitchUnreachable:
+def not_reachable(host: str, port: int, error: OSError) -> SwitchUnreachableError:
     """Return the error for a connection that could not be established."""
-    return SwitchUnreachable(f"optical switch at {host}:{port} is not reachable: {error.strerror or error}")
+    return SwitchUnreachableError(f"optical switch at {host}:{port} is not reachable: {error.strerror or error}")

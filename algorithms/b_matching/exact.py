@@ -27,7 +27,7 @@ ROUNDING = 1e-12
 """Relative error of the solver's arithmetic: the bound is raised by it, never lowered."""
 
 
-class SolverFailed(Exception):
+class SolverError(Exception):
     """The solver ended without a solution or a bound. This is a fault of the solver: the empty selection is always
     feasible.
     """
@@ -52,7 +52,7 @@ def exact(groups: Sequence[Group], feasibility: Feasibility, seconds: float) -> 
 
     Raises
     ------
-    SolverFailed
+    SolverError
         The solver ended without a selection.
 
     Notes
@@ -84,7 +84,7 @@ def exact(groups: Sequence[Group], feasibility: Feasibility, seconds: float) -> 
         solver = pulp.PULP_CBC_CMD(msg=False, threads=1, timeLimit=seconds, **gaps)
     program.solve(solver)
     if program.status not in {pulp.LpStatusOptimal, pulp.LpStatusNotSolved}:
-        raise SolverFailed(f"{solver.name} ended with {pulp.LpStatus[program.status]}")
+        raise SolverError(f"{solver.name} ended with {pulp.LpStatus[program.status]}")
     selected = [j for j, variable in enumerate(taken) if (variable.value() or 0.0) > 0.5]
     selection = [(groups[choices.owners[j]], choices.pieces[j]) for j in selected]
     bound = _bound(program)

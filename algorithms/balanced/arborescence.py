@@ -18,7 +18,7 @@ from algorithms.balanced.network import Floats
 from algorithms.balanced.plan import NO_HOST
 
 
-class NoArborescence(ValueError):
+class NoArborescenceError(ValueError):
     """Some vertex cannot be reached from the root."""
 
 
@@ -39,7 +39,7 @@ def minimum_arborescence(costs: Floats, root: int) -> list[int]:
 
     Raises
     ------
-    NoArborescence
+    NoArborescenceError
         Some vertex cannot be reached.
 
     Notes
@@ -94,7 +94,7 @@ class _Contraction:
                 path[at:], vertex = [], self._contracted(path[at:])
                 continue
             if self._cheapest[vertex] == np.inf:
-                raise NoArborescence("some vertices cannot be reached from the root")
+                raise NoArborescenceError("some vertices cannot be reached from the root")
             places[vertex] = len(path)
             path.append(vertex)
             vertex = self._top[self._sources[vertex]]

@@ -17,7 +17,7 @@ from algorithms.balanced.plan import Plan, Tree, edges, kept_within
 from algorithms.balanced.resources import resources
 
 
-class NoRates(RuntimeError):
+class NoRatesError(RuntimeError):
     """The solver ends without rates: a fault of the solver, since rates of 0 are always feasible."""
 
 
@@ -44,7 +44,7 @@ def balanced(
 
     Raises
     ------
-    NoRates
+    NoRatesError
         The solver ends without an optimum.
 
     Notes
@@ -81,7 +81,7 @@ def balance(network: Network, trees: Sequence[Tree], solver: pulp.LpSolver | Non
 
     Raises
     ------
-    NoRates
+    NoRatesError
         The solver ends without an optimum.
 
     Notes
@@ -104,7 +104,7 @@ def balance(network: Network, trees: Sequence[Tree], solver: pulp.LpSolver | Non
         program += pulp.lpSum(count * rates[number] for number, count in uses.items()) <= limit / unit
     program.solve(solver or pulp.HiGHS(msg=False, threads=1))
     if program.status != pulp.LpStatusOptimal:
-        raise NoRates(f"PuLP's solver ended with {pulp.LpStatus[program.status]}")
+        raise NoRatesError(f"PuLP's solver ended with {pulp.LpStatus[program.status]}")
     found = zip(trees, ((rate.value() or 0.0) * unit for rate in rates), strict=True)
     used = sorted(((tree, rate) for tree, rate in found if rate > 0), key=lambda item: -item[1])
     return kept_within(network, Plan(tuple(tree for tree, _ in used), tuple(rate for _, rate in used)))

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from algorithms.balanced.master import Master
-from algorithms.balanced.network import Disconnected, Network
+from algorithms.balanced.network import DisconnectedError, Network
 from algorithms.balanced.plan import NO_HOST, Plan, Tree, loads, max_rate, pruned
 
 ROUNDING = 1e-12
@@ -43,7 +43,7 @@ def best_trees(network: Network, plan: Plan, max_trees: int) -> Plan:
 
     Raises
     ------
-    SolverFault
+    SolverError
         The linear program failed.
 
     Notes
@@ -84,7 +84,7 @@ def thinned(network: Network, plan: Plan, max_trees: int) -> Plan:
 
     Raises
     ------
-    SolverFault
+    SolverError
         The linear program failed.
 
     Notes
@@ -123,7 +123,7 @@ def without_thin(network: Network, plan: Plan) -> Plan:
 
     Raises
     ------
-    SolverFault
+    SolverError
         The linear program failed.
 
     Examples
@@ -172,7 +172,7 @@ def _without(network: Network, tree: Tree) -> Network | None:
     )
     try:
         return Network(network.hosts, network.root, network.receivers, *left)
-    except Disconnected:
+    except DisconnectedError:
         return None
 
 

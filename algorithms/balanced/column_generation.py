@@ -37,7 +37,7 @@ class ColumnGeneration:
         self.master.add(tree for tree, _ in islice(searches(network), CHAINS))
 
     def improve(self) -> Floats:
-        """Generate trees at rising prices, solve, and return the prices of the solution. Raises SolverFault."""
+        """Generate trees at rising prices, solve, and return the prices of the solution. Raises SolverError."""
         resources = self.master.resources
         made = []
         for _ in range(self._trees_a_round):

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 import highspy
 import numpy as np
 
-from algorithms.balanced.master import SolverFault, new_solver
+from algorithms.balanced.master import SolverError, new_solver
 from algorithms.balanced.network import Floats, Network
 from algorithms.balanced.plan import NO_HOST
 from algorithms.balanced.resources import resources
@@ -41,7 +41,7 @@ def cut_bound(network: Network) -> float:
 
     Raises
     ------
-    SolverFault
+    SolverError
         The linear program failed.
 
     Notes
@@ -85,11 +85,11 @@ class CutProgram:
         self.finished = False
 
     def tighten(self) -> None:
-        """Solve, and add the violated sets. Raises SolverFault."""
+        """Solve, and add the violated sets. Raises SolverError."""
         self._solver.run()
         status = self._solver.getModelStatus()
         if status != highspy.HighsModelStatus.kOptimal:
-            raise SolverFault(f"the solver ended with {self._solver.modelStatusToString(status)}")
+            raise SolverError(f"the solver ended with {self._solver.modelStatusToString(status)}")
         flows = np.array(self._solver.getSolution().col_value)
         self.bound = float(flows[self._rate]) * self._unit
         violated = self._violated(flows)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import NamedTuple
 
-from algorithms.balanced.network import Disconnected, Network
+from algorithms.balanced.network import DisconnectedError, Network
 
 DRIFT = 0.85
 """Share of the planned rate below which a held-back flow indicates a slower network. Headers take 0.05."""
@@ -107,7 +107,7 @@ class Estimate:
             return False
         try:
             self.network = _with(self.network, place, rate)
-        except Disconnected:
+        except DisconnectedError:
             return False
         self._suspects[place] = now + PROBE_SECONDS
         return True
@@ -117,7 +117,7 @@ class Estimate:
 
 
 def _with(network: Network, place: Place, rate: float) -> Network:
-    """Return the network with this rate there. Raises Disconnected."""
+    """Return the network with this rate there. Raises DisconnectedError."""
     match place.part:
         case Part.PATH:
             rates = network.rates.copy()

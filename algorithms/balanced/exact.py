@@ -36,7 +36,7 @@ def exact(network: Network, stop: Callable[[], bool] = lambda: False) -> Plan:
 
     Raises
     ------
-    SolverFault
+    SolverError
         The linear program failed.
 
     Notes
@@ -77,7 +77,7 @@ class ExactSearch:
         return self._generation.master.rate
 
     def improve(self) -> None:
-        """Generate more trees, and update the bound. Raises SolverFault."""
+        """Generate more trees, and update the bound. Raises SolverError."""
         master = self._generation.master
         prices = self._generation.improve()
         costs = master.resources.arc_costs(prices)

@@ -28,7 +28,7 @@ NO_RATE = 1e-10
 """Share of the total rate below which the rate of a tree is the solver's rounding error."""
 
 
-class SolverFault(RuntimeError):
+class SolverError(RuntimeError):
     """A fault of this package: the solver failed on a program that has an optimum."""
 
 
@@ -83,13 +83,13 @@ class Master:
         self._solver.addRows(count, lower, upper, 0, np.zeros(count, np.int32), none, none.astype(np.float64))
 
     def solve(self) -> Floats:
-        """Find the best rates; return the price of every row. Raises SolverFault."""
+        """Find the best rates; return the price of every row. Raises SolverError."""
         if fresh := list(islice(self._uses.values(), len(self._amounts), None)):
             self._enter(fresh)
         self._solver.run()
         status = self._solver.getModelStatus()
         if status != highspy.HighsModelStatus.kOptimal:
-            raise SolverFault(f"the solver ended with {self._solver.modelStatusToString(status)}")
+            raise SolverError(f"the solver ended with {self._solver.modelStatusToString(status)}")
         solution = self._solver.getSolution()
         self._amounts = np.maximum(0.0, solution.col_value)
         prices = np.zeros(len(self.resources.limits))

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from algorithms.balanced.network import Floats, InvalidNetwork, Network, UnknownHost
+from algorithms.balanced.network import Floats, InvalidNetworkError, Network, UnknownHostError
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class NamedNetwork:
         return {host: place for place, host in enumerate(self.hosts)}
 
     def numbered(self) -> Network:
-        """Return the network that algorithms take. Raises InvalidNetwork."""
+        """Return the network that algorithms take. Raises InvalidNetworkError."""
         _check_different(self.hosts, "host")
         receivers = [host for host in self.hosts if host != self.root] if self.receivers is None else self.receivers
         _check_different(receivers, "receiver")
@@ -46,7 +46,7 @@ class NamedNetwork:
 
     def _place(self, name: str, role: str) -> int:
         if name not in self._places:
-            raise UnknownHost(f"{role} is {name!r}, which is not among the hosts")
+            raise UnknownHostError(f"{role} is {name!r}, which is not among the hosts")
         return self._places[name]
 
     def _rates(self) -> Floats:
@@ -54,10 +54,10 @@ class NamedNetwork:
         seen = set()
         for start, end, rate in self.links:
             if (start, end) in seen:
-                raise InvalidNetwork(f"the link from {start!r} to {end!r} is there twice")
+                raise InvalidNetworkError(f"the link from {start!r} to {end!r} is there twice")
             seen.add((start, end))
             if start == end:
-                raise InvalidNetwork(f"a link leads from {start!r} to itself: leave it out")
+                raise InvalidNetworkError(f"a link leads from {start!r} to itself: leave it out")
             rates[self._place(start, "the start of a link"), self._place(end, "the end of a link")] = rate
         return rates
 
@@ -65,7 +65,7 @@ class NamedNetwork:
         capacities = np.full(len(self.hosts), np.inf)
         for name, capacity in given.items():
             if capacity == math.inf:
-                raise InvalidNetwork(f"the {word} capacity of {name!r} is infinite: leave it out")
+                raise InvalidNetworkError(f"the {word} capacity of {name!r} is infinite: leave it out")
             capacities[self._place(name, f"a host with an {word} capacity")] = capacity
         return capacities
 
@@ -74,5 +74,5 @@ def _check_different(names: Iterable[str], role: str) -> None:
     seen = set()
     for name in names:
         if name in seen:
-            raise InvalidNetwork(f"{role} {name!r} is there twice")
+            raise InvalidNetworkError(f"{role} {name!r} is there twice")
         seen.add(name)

@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 
-class InvalidNetwork(ValueError):
+class InvalidNetworkError(ValueError):
     """An invalid network for a multicast; the text is one sentence."""
 
 
-class UnknownHost(InvalidNetwork):
+class UnknownHostError(InvalidNetworkError):
     """A root, a receiver, a link or a capacity names an unknown host."""
 
 
-class Disconnected(InvalidNetwork):
+class DisconnectedError(InvalidNetworkError):
     """No path of links with a positive rate leads from the root to these `receivers` (names)."""
 
     def __init__(self, root: str, receivers: Sequence[str]) -> None:
@@ -41,7 +41,7 @@ class Network:
     """Hosts, the `root` that has the data, and the `receivers`; the other hosts may forward it.
 
     `rates[i, j]` is the capacity of the path from i to j, 0 if there is none; `out[i]` and `into[i]` are the total
-    capacities of host i for sending and receiving, infinite if unlimited. Raises InvalidNetwork.
+    capacities of host i for sending and receiving, infinite if unlimited. Raises InvalidNetworkError.
     """
 
     hosts: tuple[str, ...]
@@ -56,12 +56,12 @@ class Network:
             numbers.setflags(write=False)
         _check_numbers(self)
         if not self.receivers:
-            raise InvalidNetwork("the receivers are empty: name at least one receiver")
+            raise InvalidNetworkError("the receivers are empty: name at least one receiver")
         if self.root in self.receivers:
-            raise InvalidNetwork(f"the root {self.hosts[self.root]!r} is among the receivers: leave it out there")
+            raise InvalidNetworkError(f"the root {self.hosts[self.root]!r} is among the receivers: leave it out there")
         reached = self._reached()
         if cut_off := [self.hosts[host] for host in self.receivers if host not in reached]:
-            raise Disconnected(self.hosts[self.root], cut_off)
+            raise DisconnectedError(self.hosts[self.root], cut_off)
 
     @cached_property
     def widths(self) -> Floats:
@@ -94,12 +94,12 @@ class Network:
 
 def _check_numbers(network: Network) -> None:
     for one, other in np.argwhere(~((network.rates >= 0) & (network.rates < np.inf))).tolist():
-        raise InvalidNetwork(
+        raise InvalidNetworkError(
             f"the link from {network.hosts[one]!r} to {network.hosts[other]!r} has the rate "
             f"{network.rates[one, other]:g}, which is no finite number from 0 on"
         )
     for capacities, word in ((network.out, "out"), (network.into, "in")):
         for host in np.flatnonzero(~(capacities >= 0)).tolist():
-            raise InvalidNetwork(
+            raise InvalidNetworkError(
                 f"the {word} capacity of {network.hosts[host]!r} is {capacities[host]:g}, which is no number from 0 on"
             )

@@ -12,7 +12,7 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import NDArray
 
-from algorithms.balanced.arborescence import NoArborescence, minimum_arborescence, total_cost
+from algorithms.balanced.arborescence import NoArborescenceError, minimum_arborescence, total_cost
 from algorithms.balanced.network import Floats
 from algorithms.balanced.plan import NO_HOST, Tree, pruned
 
@@ -62,7 +62,7 @@ def improved(costs: Floats, root: int, terminals: Collection[int], tree: Tree) -
         if place not in fixed:
             vertices = _vertices(best, root)
             vertices[place] = not vertices[place]
-            with suppress(NoArborescence):
+            with suppress(NoArborescenceError):
                 changed = _over(costs, root, terminals, vertices)
                 if (less := total_cost(costs, changed)) < cost * (1 - ROUNDING):
                     best, cost, tried = changed, less, 0

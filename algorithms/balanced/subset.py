@@ -51,7 +51,7 @@ def subset(network: Network, stop: Callable[[], bool] = lambda: False) -> Plan:
 
     Raises
     ------
-    SolverFault
+    SolverError
         The linear program failed.
 
     Notes
@@ -104,7 +104,7 @@ class SubsetSearch:
         return self.rate >= self.bound * (1 - GAP)
 
     def improve(self) -> None:
-        """Generate more trees, and search sets with a tighter bound. Raises SolverFault."""
+        """Generate more trees, and search sets with a tighter bound. Raises SolverError."""
         if self._barren < MAX_BARREN_ROUNDS:
             self._make_trees()
         if not self._closed and not self._cuts.finished:

@@ -17,7 +17,7 @@ import numpy as np
 
 from algorithms.balanced.clusters import Cluster, Member, as_hosts
 from algorithms.balanced.named_network import NamedNetwork
-from algorithms.balanced.network import Network, UnknownHost
+from algorithms.balanced.network import Network, UnknownHostError
 
 MEGABIT = 1e6
 
@@ -60,7 +60,7 @@ def gridlab(root: str) -> Network:
 
     Raises
     ------
-    UnknownHost
+    UnknownHostError
         There is no such site.
 
     Examples
@@ -69,7 +69,7 @@ def gridlab(root: str) -> Network:
     8
     """
     if root not in SITES:
-        raise UnknownHost(f"the root is {root!r}, which is not among the sites: {', '.join(SITES)}")
+        raise UnknownHostError(f"the root is {root!r}, which is not among the sites: {', '.join(SITES)}")
     return _sites(SITES.index(root), _PATHS, _OUT, _INTO)
 
 

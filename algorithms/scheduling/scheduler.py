@@ -54,7 +54,7 @@ from algorithms.scheduling.overdue import Overdue
 from algorithms.scheduling.placing import ByNumber, Placement, Placing, Terms
 from algorithms.scheduling.policy import Policy, State, chunk
 from algorithms.scheduling.queues import NEW, Queues, Rank, Token
-from algorithms.scheduling.selection import Selection, Start, WrongPart
+from algorithms.scheduling.selection import PartStateError, Selection, Start
 
 FEWER = "fewer"
 """Kind of token that opens when a tree of that many leaves takes no more splitters than a tenant may still hold."""
@@ -93,7 +93,7 @@ class Waiting:
 class Scheduler:
     """Waiting and running parts, and free resources. Every event takes `now` (seconds) and returns the changes.
 
-    Raises WrongPart for events of unknown parts, and for the arrival of a known one.
+    Raises PartStateError for events of unknown parts, and for the arrival of a known one.
     """
 
     def __init__(
@@ -269,7 +269,7 @@ class Scheduler:
 
     def _enter(self, job: Job) -> None:
         if job.name in self._places:
-            raise WrongPart(f"the part {job.name} is here already")
+            raise PartStateError(f"the part {job.name} is here already")
         self._places[job.name] = self._arrivals
         self._arrivals += 1
         self.state.tenants.enter(job.group.tenant)
@@ -283,7 +283,7 @@ class Scheduler:
     def _waiting_job(self, name: PartName) -> Job:
         place = self._places.get(name)
         if place is None or place not in self._waiting:
-            raise WrongPart(f"the part {name} does not wait")
+            raise PartStateError(f"the part {name} does not wait")
         return self._waiting[place].job
 
     def _wait(self, job: Job, now: float, light: Start | None = None) -> None:
@@ -302,7 +302,7 @@ class Scheduler:
     def _stop(self, name: PartName) -> tuple[Start, list[Token]]:
         start = self._running.pop(name, None)
         if start is None:
-            raise WrongPart(f"the part {name} has no light")
+            raise PartStateError(f"the part {name} has no light")
         group = start.job.group
         self._held_pieces[group.tenant] -= len(start.pieces)
         freed = self._switches[start.switch].free.give_back(group, start.pieces)

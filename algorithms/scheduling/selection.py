@@ -32,5 +32,5 @@ class Selection:
     paused: PartName | None = None
 
 
-class WrongPart(Exception):
+class PartStateError(Exception):
     """The caller made a mistake: the event does not match the scheduler's state of the part."""

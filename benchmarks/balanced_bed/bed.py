@@ -15,7 +15,7 @@ from typing import Any
 
 from set_up import SetUp
 from transport_bed import contents
-from transport_bed.failures import RunFailed
+from transport_bed.failures import RunFailedError
 from transport_bed.measured import BUSY, ProcessorTimes
 from transport_bed.program import Program
 
@@ -83,7 +83,7 @@ def _written(path: Path, content: dict[str, Any]) -> str:
 
 
 class Bed(SetUp):
-    """Sites with agents, up during a `with` block. Raises HostError, ProcessFault."""
+    """Sites with agents, up during a `with` block. Raises HostError, ProcessError."""
 
     def __init__(self, plan: SitesPlan) -> None:
         self._plan = plan
@@ -97,7 +97,7 @@ class Bed(SetUp):
     def send(self, root: str, way: Way, size: int, expected: float, strike: Strike | None = None) -> Sent:
         """Send a new file from `root` to all others, at `expected` bits per second by plan.
 
-        `strike` is called when the sender runs. Raises RunFailed, CannotRun.
+        `strike` is called when the sender runs. Raises RunFailedError, PrerequisiteError.
         """
         contents.require_room(size, len(self.sites.hosts))
         self._count += 1
@@ -128,7 +128,7 @@ class Transfer:
         self._seen: list[Seen] = []
 
     def carried_out(self, strike: Strike | None, deadline: float) -> Sent:
-        """Wait for the end of the sender. Raises RunFailed."""
+        """Wait for the end of the sender. Raises RunFailedError."""
         try:
             if strike is not None:
                 strike(self)
@@ -140,10 +140,10 @@ class Transfer:
         return self._result(message["transfers"][0], self._times.share(BUSY))
 
     def await_slowest(self, count: float) -> float:
-        """Return the seconds until the slowest receiver has this number of bytes. Raises RunFailed."""
+        """Return the seconds until the slowest receiver has this number of bytes. Raises RunFailedError."""
         while not self._seen or self._seen[-1].slowest < count:
             if self._next(time.monotonic() + _START_SECONDS)["event"] == "result":
-                raise RunFailed("the transfer ended before the fault: send a larger file")
+                raise RunFailedError("the transfer ended before the fault: send a larger file")
         return self._seen[-1].seconds
 
     def _next(self, deadline: float) -> dict[str, Any]:

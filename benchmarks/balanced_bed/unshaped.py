@@ -19,7 +19,7 @@ _LIMIT_SECONDS = 600.0
 
 
 def send_unshaped(bed: Bed, root: str, plan: Planned, size: int) -> Sent:
-    """Send this number of bytes from `root` to all others, which discard them. Raises RunFailed."""
+    """Send this number of bytes from `root` to all others, which discard them. Raises RunFailedError."""
     sites, job, deadline = bed.sites, bed.folder / "job.json", time.monotonic() + _LIMIT_SECONDS
     trees = [{child: parent for parent, child in tree["edges"]} for tree in plan.trees["trees"]]
     addresses = {host: sites.address(host) for host in sites.hosts}

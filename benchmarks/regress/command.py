@@ -11,8 +11,8 @@ from pathlib import Path
 
 from benchmarks.regress.comparison import BASE, FAILED, HEAD, MEASURED, Comparison, Result, Side, table
 from benchmarks.regress.eras import ROWS
-from benchmarks.regress.runs import RunFailed
-from benchmarks.regress.worktrees import Commit, Worktrees, WrongRevision, default_cache
+from benchmarks.regress.runs import RunFailedError
+from benchmarks.regress.worktrees import Commit, RevisionError, Worktrees, default_cache
 from blast_sim.base.options import whole_number
 from blast_sim.measuring.machine import describe
 
@@ -38,7 +38,7 @@ def main(description: str) -> int:
     try:
         commits = {BASE: worktrees.commit(arguments.base), HEAD: worktrees.commit(arguments.head)}
         base, head = (Side(each.short, each.era, worktrees.prepare(each)) for each in commits.values())
-    except (WrongRevision, RunFailed) as error:
+    except (RevisionError, RunFailedError) as error:
         _report(str(error))
         return INCOMPLETE
     except KeyboardInterrupt:

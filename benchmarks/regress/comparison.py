@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.median_interval import median_interval
 from benchmarks.regress.eras import ROWS, Command, Era, ReadingError, Row
-from benchmarks.regress.runs import RunFailed, measure
+from benchmarks.regress.runs import RunFailedError, measure
 
 CONFIDENCE = 0.9
 WORSE_BELOW = 0.97
@@ -102,7 +102,7 @@ class Comparison:
             try:
                 for pair in range(count):
                     self._run_pair(commands, results, f"pair {pair + 1} of {count}", order(pair))
-            except (RunFailed, ReadingError) as error:
+            except (RunFailedError, ReadingError) as error:
                 for result in results:
                     result.state, result.reason = FAILED, str(error)
                 self._report(f"failed: {error}")

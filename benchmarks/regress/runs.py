@@ -21,7 +21,7 @@ _ERROR_LINES = 12
 _UNSET = ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV")
 
 
-class RunFailed(Exception):
+class RunFailedError(Exception):
     """A command failed. The message has the command, its exit status and the end of its standard error."""
 
 
@@ -36,18 +36,20 @@ def resolve(argv: Sequence[str], worktree: Path) -> list[str]:
 
 
 def measure(argv: Sequence[str], worktree: Path, limit_seconds: float) -> Output:
-    """Run a command and return its output and CPU time. Raises RunFailed."""
+    """Run a command and return its output and CPU time. Raises RunFailedError."""
     before = _children_seconds()
     text = execute(argv, worktree, limit_seconds)
     cpu_seconds = _children_seconds() - before
     try:
         return Output(json.loads(text), cpu_seconds)
     except ValueError:
-        raise RunFailed(f"{shlex.join(resolve(argv, worktree))}: the output is not JSON: {text[-200:]!r}") from None
+        raise RunFailedError(
+            f"{shlex.join(resolve(argv, worktree))}: the output is not JSON: {text[-200:]!r}"
+        ) from None
 
 
 def execute(argv: Sequence[str], worktree: Path, limit_seconds: float | None = None) -> str:
-    """Run a command of a commit and return its standard output. Raises RunFailed."""
+    """Run a command of a commit and return its standard output. Raises RunFailedError."""
     command = resolve(argv, worktree)
     with tempfile.TemporaryDirectory(prefix="regress-") as name:
         folder = Path(name)
@@ -73,7 +75,7 @@ def execute(argv: Sequence[str], worktree: Path, limit_seconds: float | None = N
             _end_session(process)
         if reason:
             lines = (folder / "stderr").read_text(errors="replace").replace("\r", "\n").strip().splitlines()
-            raise RunFailed("\n".join([f"{shlex.join(command)}: {reason}", *lines[-_ERROR_LINES:]]))
+            raise RunFailedError("\n".join([f"{shlex.join(command)}: {reason}", *lines[-_ERROR_LINES:]]))
         return (folder / "stdout").read_text(errors="replace")
 
 

@@ -18,7 +18,7 @@ from benchmarks.regress.eras import Era, era_of
 from benchmarks.regress.runs import execute
 
 
-class WrongRevision(Exception):
+class RevisionError(Exception):
     """A revision cannot be measured. The message is one sentence."""
 
 
@@ -50,20 +50,20 @@ class Worktrees:
         self._report = report
 
     def commit(self, revision: str) -> Commit:
-        """Return the commit of a revision. Raises WrongRevision."""
+        """Return the commit of a revision. Raises RevisionError."""
         found = self._git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         sha = found.stdout.strip()
         if found.returncode:
-            raise WrongRevision(f"{revision!r} is not a commit of {self._repository}: use a revision that git accepts")
+            raise RevisionError(f"{revision!r} is not a commit of {self._repository}: use a revision that git accepts")
         era = era_of(lambda path: self._git("cat-file", "-e", f"{sha}:{path}").returncode == 0)
         if era is None:
-            raise WrongRevision(
+            raise RevisionError(
                 f"{revision!r} is older than the first era in benchmarks/regress/eras.py: use a newer commit"
             )
         return Commit(sha, self._git("log", "-1", "--format=%s", sha).stdout.strip(), era)
 
     def prepare(self, commit: Commit) -> Path:
-        """Return the worktree of a commit; create it unless it is complete. Raises RunFailed."""
+        """Return the worktree of a commit; create it unless it is complete. Raises RunFailedError."""
         self._cache.mkdir(parents=True, exist_ok=True)
         worktree, stamp = self._cache / commit.sha, self._cache / f"{commit.sha}.stamp"
         made_by = repr(commit.era.setup)

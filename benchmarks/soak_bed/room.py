@@ -82,7 +82,7 @@ class Room:
         )
 
     def supervise(self) -> None:
-        """Restart the controller if it has exited. Raises ProcessFault."""
+        """Restart the controller if it has exited. Raises ProcessError."""
         if self._ended.is_set():
             self._ended.clear()
             self.lab.stop_controller()

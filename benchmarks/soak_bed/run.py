@@ -56,7 +56,7 @@ Progress = Callable[[Slice, float], None]
 
 
 def run(reached: Reached, progress: Progress) -> None:
-    """Run the soak and fill `reached`. Raises LabError, ChildFailed, TimeoutError; KeyboardInterrupt ends it early."""
+    """Run the soak and fill `reached`. Raises LabError, ChildFailedError, TimeoutError; KeyboardInterrupt ends it early."""
     with (
         tempfile.TemporaryDirectory(prefix="blast-soak-", dir="/var/tmp") as folder,
         # Real hosts have separate disks: on the controller's disk, its commits would wait for all files.
@@ -114,7 +114,7 @@ def _senders(room: Room, agents: Agents, reached: Reached) -> Iterator[list[Send
 
 
 class Load:
-    """Honest and hostile clients, which end with `stack`. Raises ChildFailed."""
+    """Honest and hostile clients, which end with `stack`. Raises ChildFailedError."""
 
     def __init__(self, room: Room, agents: Agents, reached: Reached, stack: ExitStack, progress: Progress) -> None:
         self._room, self._agents, self._reached, self._stack, self._progress = room, agents, reached, stack, progress

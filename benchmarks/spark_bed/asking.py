@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from mininet_topos.errors import ProcessFault
+from mininet_topos.errors import ProcessError
 from mininet_topos.spark.room import SparkRoom
 
 JOB = Path(__file__).parent / "broadcast_job.py"
@@ -48,7 +48,7 @@ class Answer:
 
 
 class AskedJob:
-    """A job that runs during a `with` block. Raises ProcessFault if it exits by itself or hangs."""
+    """A job that runs during a `with` block. Raises ProcessError if it exits by itself or hangs."""
 
     def __init__(self, room: SparkRoom, name: str, conf: Mapping[str, str]) -> None:
         self._room, self._answers_read = room, 0
@@ -91,7 +91,7 @@ class AskedJob:
         deadline = time.monotonic() + _LIMIT_SECONDS
         while len(answers := self._answers()) <= self._answers_read:
             if self._process.status is not None or time.monotonic() > deadline:
-                raise ProcessFault(f"{JOB.name} does not answer: {self._process.words.last()}")
+                raise ProcessError(f"{JOB.name} does not answer: {self._process.words.last()}")
             time.sleep(0.02)
         self._answers_read += 1
         answer: dict[str, Any] = json.loads(answers[self._answers_read - 1])

@@ -26,7 +26,7 @@ from mininet_topos.namespace import run_in_network_of
 from mininet_topos.netdev import batch, query, require_commands, require_root, silence_ipv6, veth_pair
 from mininet_topos.optical_fabric import OpticalFabric, Splitter
 from mininet_topos.sites.holder import held_namespace
-from transport_bed.failures import CannotRun
+from transport_bed.failures import PrerequisiteError
 from transport_bed.programs import HERE
 from transport_bed.shape import MTU, UNSHAPED, Shape
 
@@ -237,7 +237,7 @@ def _quiet_and_trusting() -> None:
 
 @contextmanager
 def apart(bed: Bed, pairs: Iterable[tuple[int, int]], one_way_ms: float) -> Iterator[None]:
-    """Delay all packets between these pairs of hosts, both ways, on a bed without racks. Raises CannotRun, HostError.
+    """Delay all packets between these pairs of hosts, both ways, on a bed without racks. Raises PrerequisiteError, HostError.
 
     Ingress of a host's port redirects packets for a distant host to one device, which returns them to the bridge later.
     """
@@ -247,7 +247,7 @@ def apart(bed: Bed, pairs: Iterable[tuple[int, int]], one_way_ms: float) -> Iter
         try:
             assert relay.stdout is not None
             if relay.stdout.readline() != b"ready\n":
-                raise CannotRun("the relay that adds distance did not start: it needs /dev/net/tun")
+                raise PrerequisiteError("the relay that adds distance did not start: it needs /dev/net/tun")
             # The bridge must not learn at that port, which frames of all hosts leave, and must not flood to it.
             plug = f"link set {device} type bridge_slave learning off flood off mcast_flood off bcast_flood off"
             batch("ip", [f"link set {device} master rack0", plug, f"link set {device} up"], middle)

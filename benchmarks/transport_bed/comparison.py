@@ -68,7 +68,7 @@ class Effort:
 def compare(cell: Cell, tools: Sequence[str], effort: Effort, report: Callable[[str], None]) -> Iterator[Row]:
     """Yield a row for each tool, before the bed is removed; `report` is called before each run.
 
-    Raises CannotRun, HostError.
+    Raises PrerequisiteError, HostError.
     """
     outcomes: dict[str, list[Outcome]] = {name: [] for name in tools}
     plan = Plan(cell.receivers, cell.shape)
@@ -88,7 +88,7 @@ def compare(cell: Cell, tools: Sequence[str], effort: Effort, report: Callable[[
 
 
 def compiled(tools: Iterable[Tool], folder: Path) -> Path:
-    """Compile the programs of these tools, and return their folder. Raises CannotRun."""
+    """Compile the programs of these tools, and return their folder. Raises PrerequisiteError."""
     programs = folder / "programs"
     programs.mkdir()
     for program in {program for tool in tools for program in tool.programs}:

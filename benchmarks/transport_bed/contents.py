@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from transport_bed.failures import CannotRun
+from transport_bed.failures import PrerequisiteError
 
 MEMORY = Path("/dev/shm")
 _PIECE = 1 << 20
@@ -30,11 +30,11 @@ def workshop() -> Iterator[Path]:
 
 
 def require_room(size: int, copies: int) -> None:
-    """Raise CannotRun unless this number of copies fits into memory."""
+    """Raise PrerequisiteError unless this number of copies fits into memory."""
     needed = size * copies + _SPARE
     free = min(shutil.disk_usage(MEMORY).free, memory("MemAvailable"))
     if free < needed:
-        raise CannotRun(
+        raise PrerequisiteError(
             f"{copies} copies of {size / 1e6:g} MB need {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are "
             f"free: give fewer --megabytes or fewer receivers"
         )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 
-class RunFailed(Exception):
+class RunFailedError(Exception):
     """A tool failed: it exited early, or did not complete in time. The message is one sentence."""
 
 
-class CannotRun(Exception):
+class PrerequisiteError(Exception):
     """The machine lacks a prerequisite of the measurement. The message is one sentence with the remedy."""

@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from transport_bed.failures import CannotRun
+from transport_bed.failures import PrerequisiteError
 
 Result = dict[str, Any]
 
 
 class KeptRounds:
-    """A result for each case and round, in `path` or, if it is None, in memory only. Raises CannotRun, OSError.
+    """A result for each case and round, in `path` or, if it is None, in memory only. Raises PrerequisiteError, OSError.
 
     A file of other `settings` is refused, because results are comparable only under the same settings.
     """
@@ -32,9 +32,9 @@ class KeptRounds:
             found = head["settings"]
             self._results = {(one["round"], one["case"]): one["result"] for one in rest}
         except (ValueError, KeyError, TypeError):
-            raise CannotRun(f"{path} is no file that --keep has written: name another file") from None
+            raise PrerequisiteError(f"{path} is no file that --keep has written: name another file") from None
         if found != json.loads(json.dumps(settings)):
-            raise CannotRun(
+            raise PrerequisiteError(
                 f"{path} has results of other settings, {json.dumps(found)}: give these options, or name another file"
             )
         rewritten = path.with_name(f"{path.name}.unfinished")
@@ -62,11 +62,11 @@ class KeptRounds:
 
 
 def _finished_lines(path: Path, first: str) -> list[str]:
-    """Return the lines of a file, or `first` if there are none. Raises CannotRun."""
+    """Return the lines of a file, or `first` if there are none. Raises PrerequisiteError."""
     try:
         *lines, unfinished = path.read_bytes().decode().split("\n")
     except FileNotFoundError:
         return [first]
     except UnicodeDecodeError:
-        raise CannotRun(f"{path} is no file that --keep has written: name another file") from None
+        raise PrerequisiteError(f"{path} is no file that --keep has written: name another file") from None
     return lines or ([first] if first.startswith(unfinished) else [unfinished])

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from transport_bed.bed import Bed
-from transport_bed.failures import RunFailed
+from transport_bed.failures import RunFailedError
 from transport_bed.run import Run, opened
 from transport_bed.tools.tool import Tool
 
@@ -50,7 +50,7 @@ def measured(  # noqa: PLR0913, PLR0917 - tool, place, and limit
         try:
             tool.prepare(run)
             return _carried(tool, run, processor, limit_seconds)
-        except RunFailed as failure:
+        except RunFailedError as failure:
             late = run.started > 0 and time.monotonic() > run.deadline
             return Measured(limit_seconds, limit_seconds, None, None, str(failure)[:200], late)
 

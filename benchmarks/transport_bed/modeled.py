@@ -94,7 +94,7 @@ def simulated(chain: Chain, size: int) -> float:
 
 
 def real(chain: Chain, size: int, repeats: int) -> list[Transferred]:
-    """Return the times of real transfers. Raises CannotRun, LabError."""
+    """Return the times of real transfers. Raises PrerequisiteError, LabError."""
     found = []
     plan = Plan(chain.hops, light=False)
     with script.bed_and_file(plan, size) as (bed, source):
@@ -160,7 +160,7 @@ def _shape(bed: Bed, chain: Chain) -> None:
 
 
 def rows(chains: Sequence[Chain], megabytes: Sequence[int], repeats: int) -> Iterator[dict[str, Any]]:
-    """Yield a row for each chain and size; the median decides. Raises CannotRun, LabError."""
+    """Yield a row for each chain and size; the median decides. Raises PrerequisiteError, LabError."""
     for chain in chains:
         for size in megabytes:
             expected, found = simulated(chain, size * 1_000_000), real(chain, size * 1_000_000, repeats)

@@ -15,7 +15,7 @@ from typing import Any
 
 from child import Process
 
-from transport_bed.failures import RunFailed
+from transport_bed.failures import RunFailedError
 
 _GRACE_SECONDS = 2.0
 
@@ -37,35 +37,35 @@ class Program(Process):
         return self._process.poll()
 
     def next_line(self, deadline: float) -> tuple[float, str]:
-        """Return the time (time.monotonic) of its next line, and the line. Raises RunFailed."""
+        """Return the time (time.monotonic) of its next line, and the line. Raises RunFailedError."""
         try:
             found = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
         except queue.Empty:
-            raise RunFailed(f"{self.name} printed nothing in time{self._last_line()}") from None
+            raise RunFailedError(f"{self.name} printed nothing in time{self._last_line()}") from None
         if found is None:
             self._lines.put(None)
-            raise RunFailed(f"{self.name} ended with status {self._process.wait()}{self._last_line()}")
+            raise RunFailedError(f"{self.name} ended with status {self._process.wait()}{self._last_line()}")
         return found
 
     def await_line(self, text: str, deadline: float) -> float:
-        """Return the time of the line `text`. Raises RunFailed."""
+        """Return the time of the line `text`. Raises RunFailedError."""
         while True:
             moment, line = self.next_line(deadline)
             if line == text:
                 return moment
 
     def await_message(self, event: str, deadline: float) -> tuple[float, dict[str, Any]]:
-        """Return the time and the JSON line with this `event`. Raises RunFailed, also if the event is `failed`."""
+        """Return the time and the JSON line with this `event`. Raises RunFailedError, also if the event is `failed`."""
         while True:
             moment, line = self.next_line(deadline)
             message = _parsed(line)
             if message.get("event") == event:
                 return moment, message
             if message.get("event") == "failed":
-                raise RunFailed(f"{self.name} failed: {message.get('reason')}")
+                raise RunFailedError(f"{self.name} failed: {message.get('reason')}")
 
     def await_event(self, event: str, deadline: float) -> float:
-        """Return the time of the JSON line with this `event`. Raises RunFailed."""
+        """Return the time of the JSON line with this `event`. Raises RunFailedError."""
         return self.await_message(event, deadline)[0]
 
     def last_json(self) -> dict[str, Any]:
@@ -78,17 +78,17 @@ class Program(Process):
         return last
 
     def await_end(self, deadline: float) -> float:
-        """Return the time of its exit. Raises RunFailed."""
+        """Return the time of its exit. Raises RunFailedError."""
         try:
             self._process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
-            raise RunFailed(f"{self.name} did not end in time{self._last_line()}") from None
+            raise RunFailedError(f"{self.name} did not end in time{self._last_line()}") from None
         return time.monotonic()
 
     def require_success(self) -> None:
-        """Raise RunFailed unless it has exited with status 0."""
+        """Raise RunFailedError unless it has exited with status 0."""
         if self._process.poll() != 0:
-            raise RunFailed(f"{self.name} ended with status {self._process.returncode}{self._last_line()}")
+            raise RunFailedError(f"{self.name} ended with status {self._process.returncode}{self._last_line()}")
 
     def end(self) -> None:
         """End it and its children."""
@@ -114,19 +114,19 @@ class Program(Process):
 
 
 def await_received(programs: Iterable[Program], deadline: float) -> tuple[float, float]:
-    """Return the times of the first byte at any of them and of the last complete copy. Raises RunFailed."""
+    """Return the times of the first byte at any of them and of the last complete copy. Raises RunFailedError."""
     messages = [program.await_message("received", deadline) for program in programs]
     return min(moment - one["seconds"] for moment, one in messages), max(moment for moment, _ in messages)
 
 
 def await_exits(programs: Sequence[Program], deadline: float) -> None:
-    """Wait until all have exited with status 0. Raises RunFailed as soon as one fails."""
+    """Wait until all have exited with status 0. Raises RunFailedError as soon as one fails."""
     waiting = {os.pidfd_open(program.pid): program for program in programs if program.status is None}
     try:
         while waiting:
             ready = wait(list(waiting), max(0.0, deadline - time.monotonic()))
             if not ready:
-                raise RunFailed(f"{next(iter(waiting.values())).name} was not done in time")
+                raise RunFailedError(f"{next(iter(waiting.values())).name} was not done in time")
             for handle in [handle for handle in waiting if handle in ready]:
                 os.close(handle)
                 waiting.pop(handle).require_success()

@@ -15,7 +15,7 @@ from typing import Any
 
 from transport_bed import contents
 from transport_bed.bed import SENDER, Bed
-from transport_bed.failures import RunFailed
+from transport_bed.failures import RunFailedError
 from transport_bed.program import Program
 from transport_bed.tools.tool import Tool
 
@@ -85,21 +85,21 @@ class Run:
         return started
 
     def await_outputs(self, sender: Program) -> float:
-        """Return the time when every receiver had its copy, which is named when complete. Raises RunFailed."""
+        """Return the time when every receiver had its copy, which is named when complete. Raises RunFailedError."""
         missing = list(self.receivers)
         while missing := [receiver for receiver in missing if not self.output(receiver).exists()]:
             if sender.status:
                 sender.require_success()
             if time.monotonic() > self.deadline:
-                raise RunFailed(f"{hosts(missing)} had no file in time")
+                raise RunFailedError(f"{hosts(missing)} had no file in time")
             time.sleep(_LOOK_SECONDS)
         return time.monotonic()
 
     def await_bytes(self, host: int, count: float) -> None:
-        """Wait until a host has received this number of bytes. Raises RunFailed."""
+        """Wait until a host has received this number of bytes. Raises RunFailedError."""
         while self.bed.received_bytes(host) < count:
             if time.monotonic() > self.deadline:
-                raise RunFailed(f"h{host} had received only {self.bed.received_bytes(host)} bytes in time")
+                raise RunFailedError(f"h{host} had received only {self.bed.received_bytes(host)} bytes in time")
             time.sleep(_LOOK_SECONDS)
 
     def intact(self, receivers: Collection[int]) -> list[int]:
@@ -145,6 +145,6 @@ def transfer(tool: Tool, bed: Bed, source: Path, programs_folder: Path, limit_se
             tool.prepare(run)
             started = run.begin(limit_seconds)
             ended, notes = tool.send(run)
-        except RunFailed as failure:
+        except RunFailedError as failure:
             return Outcome(limit_seconds, str(failure), {})
         return Outcome(ended - started, run.fault() if tool.carries else "", notes)

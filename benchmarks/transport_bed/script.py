@@ -17,7 +17,7 @@ from mininet_topos.ending import end_in_order
 from mininet_topos.errors import LabError
 from transport_bed import contents
 from transport_bed.bed import Bed, Plan
-from transport_bed.failures import CannotRun
+from transport_bed.failures import PrerequisiteError
 
 DONE, MISSED, WRONG_INPUT, ENDED = 0, 1, 2, 143
 count = whole_number(1, 1_000_000)
@@ -50,7 +50,7 @@ def some_of(names: Iterable[str]) -> Callable[[str], list[str]]:
 
 @contextmanager
 def bed_and_file(plan: Plan, size: int) -> Iterator[tuple[Bed, Path]]:
-    """Build a bed and create a file for it in memory. Raises CannotRun, LabError."""
+    """Build a bed and create a file for it in memory. Raises PrerequisiteError, LabError."""
     contents.require_room(size, plan.receivers + 1)
     with contents.workshop() as folder, Bed(plan) as bed:
         source = folder / "source"
@@ -95,6 +95,6 @@ def run(main: Callable[[], bool]) -> None:
     end_in_order(ENDED)
     try:
         sys.exit(DONE if main() else MISSED)
-    except (CannotRun, LabError) as error:
+    except (PrerequisiteError, LabError) as error:
         sys.stderr.write(f"{Path(sys.argv[0]).stem}: {error}\n")
         sys.exit(WRONG_INPUT)

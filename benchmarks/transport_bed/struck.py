@@ -17,13 +17,13 @@ from set_up import SetUp
 import blast_transport
 from transport_bed.bed import Bed
 from transport_bed.contents import compiled_once
-from transport_bed.failures import RunFailed
+from transport_bed.failures import RunFailedError
 from transport_bed.program import Program
 from transport_bed.run import Run, opened
 from transport_bed.tools.blast import Blast
 
 Strike = Callable[[Blast, Run], None]
-"""Called when the sender has started; waits for the time of the fault and acts. Raises RunFailed."""
+"""Called when the sender has started; waits for the time of the fault and acts. Raises RunFailedError."""
 Act = Callable[[Blast, Run, Collection[int]], None]
 """An action on some receivers."""
 Moments = Sequence[tuple[float, Collection[int]]]
@@ -127,22 +127,22 @@ def struck_transfer(  # noqa: PLR0913 - place, tool, and failures
             tool.prepare(run)
             failing = set(victims) if all_victims_fail else set()
             return watched(tool, run, limit_seconds, strike, victims=set(victims), failing=failing)
-        except RunFailed as failure:
+        except RunFailedError as failure:
             return Struck(limit_seconds, limit_seconds, {}, (str(failure),))
 
 
 def watched(  # noqa: PLR0913 - those of struck_transfer
     tool: Blast, run: Run, limit_seconds: float, strike: Strike | None, *, victims: set[int], failing: set[int]
 ) -> Struck:
-    """Send the file once to receivers that listen. Raises RunFailed."""
+    """Send the file once to receivers that listen. Raises RunFailedError."""
     started = run.begin(limit_seconds)
     sender = tool.start_sender(run)
     if strike is not None:
         strike(tool, run)
     try:
         ended = _received(tool, run, [receiver for receiver in run.receivers if receiver not in victims])
-    except RunFailed as failure:
-        raise RunFailed(f"{failure}{_reasons(sender)}") from None
+    except RunFailedError as failure:
+        raise RunFailedError(f"{failure}{_reasons(sender)}") from None
     sender_ended = sender.await_end(run.deadline)
     report = sender.last_json()
     names = [{tool.name_of(receiver) for receiver in some} for some in (victims, failing)]
@@ -154,15 +154,15 @@ def watched(  # noqa: PLR0913 - those of struck_transfer
 
 
 def _received(tool: Blast, run: Run, others: Sequence[int]) -> float:
-    """Return the time at which the last of these receivers had the file. Raises RunFailed."""
+    """Return the time at which the last of these receivers had the file. Raises RunFailedError."""
     moments, failures = list[float](), list[str]()
     for receiver in others:
         try:
             moments.append(tool.receivers[receiver].await_event("received", run.deadline))
-        except RunFailed as failure:
+        except RunFailedError as failure:
             failures.append(str(failure))
     if failures:
-        raise RunFailed(f"{len(failures)} of {len(others)} healthy receivers failed: {'; '.join(failures[:5])}")
+        raise RunFailedError(f"{len(failures)} of {len(others)} healthy receivers failed: {'; '.join(failures[:5])}")
     return max(moments)
 
 
@@ -198,7 +198,7 @@ def _failed_in(report: dict[str, Any]) -> set[str]:
 class Standing(SetUp):
     """Receivers that stay up for several transfers of `source` by `tool`; failed receivers are restarted.
 
-    Raises RunFailed, HostError.
+    Raises RunFailedError, HostError.
     """
 
     def __init__(self, tool: Blast, bed: Bed, source: Path) -> None:
@@ -213,12 +213,12 @@ class Standing(SetUp):
         self._warm(self._run.receivers)
 
     def carry(self, limit_seconds: float, mode: FailureMode | None = None, moments: Moments = ()) -> Struck:
-        """Send the file once while receivers fail, then restore them. Raises RunFailed."""
+        """Send the file once while receivers fail, then restore them. Raises RunFailedError."""
         victims = {victim for _, some in moments for victim in some}
         strike = None if mode is None else at_moments(moments, mode.strike)
         try:
             struck = watched(self._tool, self._run, limit_seconds, strike, victims=victims, failing=victims)
-        except RunFailed as failure:
+        except RunFailedError as failure:
             struck = Struck(limit_seconds, limit_seconds, {}, (str(failure),))
         if mode is not None:
             self._allow(len(victims))
@@ -245,7 +245,7 @@ class Standing(SetUp):
         self._warm(receivers)
 
     def _warm(self, receivers: Sequence[int]) -> None:
-        """Send a small file, because a receiver loads modules in its first session. Raises RunFailed."""
+        """Send a small file, because a receiver loads modules in its first session. Raises RunFailedError."""
         small = self._source.with_name("small")
         small.write_bytes(bytes(1024))
         for start in range(0, len(receivers), _WARM_AT_ONCE):

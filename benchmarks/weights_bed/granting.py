@@ -23,7 +23,7 @@ from mininet_topos.namespace import run_in_network_of
 
 
 class Granting(SetUp):
-    """The controller of a bed with shaped links, ended on exit. Raises ChildFailed, TimeoutError."""
+    """The controller of a bed with shaped links, ended on exit. Raises ChildFailedError, TimeoutError."""
 
     def __init__(self, bed: Bed) -> None:
         self._bed = bed

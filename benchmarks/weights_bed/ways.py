@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from transport_bed.bed import PACKETS, SENDER, Bed
-from transport_bed.failures import RunFailed
+from transport_bed.failures import RunFailedError
 from transport_bed.measured import IDLE, ProcessorTimes
 from transport_bed.program import Program
 from transport_bed.run import Run, opened
@@ -78,11 +78,11 @@ class Way(ABC):
 
     @abstractmethod
     def prepare(self, run: Run) -> None:
-        """Start the programs and wait until they are ready. Raises RunFailed."""
+        """Start the programs and wait until they are ready. Raises RunFailedError."""
 
     @abstractmethod
     def push(self, run: Run, model: str) -> Push:
-        """Push `SMALL` or `WEIGHTS`, and wait until every receiver has read every byte. Raises RunFailed."""
+        """Push `SMALL` or `WEIGHTS`, and wait until every receiver has read every byte. Raises RunFailedError."""
 
 
 def pushed(way: Way, bed: Bed, source: Path, limit_seconds: float) -> Pushed:
@@ -95,7 +95,7 @@ def pushed(way: Way, bed: Bed, source: Path, limit_seconds: float) -> Pushed:
             sent, times = bed.sent_bytes(SENDER), ProcessorTimes()
             run.begin(limit_seconds)
             push = way.push(run, WEIGHTS)
-        except RunFailed as error:
+        except RunFailedError as error:
             return Pushed(limit_seconds, 0.0, 0.0, str(error))
         share, copies = times.share(IDLE), (bed.sent_bytes(SENDER) - sent) / run.size
         wrong = set(push.digests) != {zlib.crc32(source.read_bytes())} or len(push.digests) != len(run.receivers)
@@ -146,7 +146,7 @@ class ByLight(_Ordered):
         """Push, and check that only the intended transport was used."""
         done = super().push(run, model)
         if done.notes["transports"] != [self.transport]:
-            raise RunFailed(f"it used {done.notes['transports']}, not {self.transport}: {done.notes['no_light']}")
+            raise RunFailedError(f"it used {done.notes['transports']}, not {self.transport}: {done.notes['no_light']}")
         return done
 
 

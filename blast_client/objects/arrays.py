@@ -67,7 +67,7 @@ def bytes_of(array: NDArray[np.generic]) -> memoryview:
 
 
 def mapped_array(path: Path) -> NDArray[np.generic]:
-    """Map the array of a file, copy-on-write. Raises UnreadableObjectError, NotInstalled."""
+    """Map the array of a file, copy-on-write. Raises UnreadableObjectError, NotInstalledError."""
     require("arrays", "numpy")
     import numpy as np
 

@@ -20,7 +20,7 @@ from blast_client.objects.not_readable import UnreadableObjectError
 from blast_client.objects.suffixes import ARRAY, BYTES, FOLDER, SUFFIXES, TENSORS
 from blast_client.objects.tensors import NUMPY, TORCH, mapped_tensors
 from blast_transport.base.errors import UnsafeNameError, sentence
-from blast_transport.base.extras import NotInstalled
+from blast_transport.base.extras import NotInstalledError
 from blast_transport.store.file_names import PARTIAL_PREFIX, checked_parts
 
 FOLDER_VARIABLE = "BLAST_FOLDER"
@@ -154,7 +154,7 @@ class _Place:
             return self._makers()[suffix](path) if keep or not suffix else self._made_alone(suffix, path)
         except FileNotFoundError as error:
             raise NotReceivedError(f"{self._name!r} was removed from {self._folder}") from error
-        except NotInstalled as error:
+        except NotInstalledError as error:
             raise MissingLibraryError(str(error)) from error
         except OSError as error:
             raise UnreadableObjectError(path, "object", f"{sentence(error)}{_ADVICE}") from error

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from blast_client.base_error import InvalidArgumentError
 from blast_client.objects.arrays import bytes_of
 from blast_client.objects.not_readable import UnreadableObjectError
-from blast_transport.base.extras import NotInstalled, require
+from blast_transport.base.extras import NotInstalledError, require
 
 if TYPE_CHECKING:
     import numpy as np
@@ -160,7 +160,7 @@ def mapped_tensors(path: Path, library: str | None = None) -> object:
     """Map the tensor or tensors of a file, copy-on-write.
 
     `library`: "torch" or "numpy"; None: that of the sender, or torch for a file of another tool. Raises
-    UnreadableObjectError, NotInstalled, OSError.
+    UnreadableObjectError, NotInstalledError, OSError.
     """
     with path.open("rb") as file:
         try:
@@ -223,7 +223,7 @@ def _checked(name: str, entry: Mapping[str, Any], held: int) -> _Found:
 def _maker(library: str) -> Callable[[mmap.mmap, int, _Found], object]:
     if library == TORCH:
         if find_spec(TORCH) is None:
-            raise NotInstalled("PyTorch is not installed: install it, or receive(…, library='numpy')")
+            raise NotInstalledError("PyTorch is not installed: install it, or receive(…, library='numpy')")
         return _as_torch
     require("arrays", "numpy")
     return _as_numpy

@@ -9,7 +9,7 @@ from functools import wraps
 from pathlib import Path
 
 from blast_client.failures import DONE, FAILED
-from blast_transport.base.extras import NotInstalled, require
+from blast_transport.base.extras import NotInstalledError, require
 
 SHELLS = ("bash", "zsh", "fish")
 _COMPLETION = """\
@@ -58,7 +58,7 @@ def _report_errors(run: Callable[[argparse.Namespace], int]) -> Callable[[argpar
     def wrapped(arguments: argparse.Namespace) -> int:
         try:
             return run(arguments)
-        except NotInstalled as error:
+        except NotInstalledError as error:
             status, sentence = FAILED, str(error)
         except BrokenPipeError:
             raise

@@ -10,8 +10,8 @@ from blast_controller.configuration.config import Config, ConfigError
 from blast_controller.configuration.openflow import OpenFlowSection
 from blast_controller.rpc.clients.access import OPEN_POLICY, AccessPolicy, CertificateRule
 from blast_controller.rpc.clients.identity import DEFAULT_TENANT, Identity, Role
-from blast_controller.rpc.clients.tokens import BadToken, parse_tokens
-from blast_controller.serving.tls import BadTlsFile, TlsSettings, server_context
+from blast_controller.rpc.clients.tokens import InvalidTokenError, parse_tokens
+from blast_controller.serving.tls import TlsFileError, TlsSettings, server_context
 
 MAX_SECRET_BYTES = 1 << 20
 
@@ -67,7 +67,7 @@ def check_access_files(config: Config) -> None:
         if settings is not None:
             try:
                 server_context(settings)
-            except BadTlsFile as error:
+            except TlsFileError as error:
                 raise ConfigError(str(error)) from error
 
 
@@ -100,7 +100,7 @@ def refuse_readable_by_others(path: Path) -> None:
 def _tokens(path: Path, tenants: frozenset[str]) -> dict[bytes, Identity]:
     try:
         tokens = parse_tokens(read_secret(path))
-    except BadToken as error:
+    except InvalidTokenError as error:
         raise ConfigError(f"{path}: {error}") from error
     for identity in tokens.values():
         if identity.tenant not in tenants:

@@ -12,7 +12,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from algorithms.power_budget import Amplifier, InvalidOptics, Light, Loss, Passive, Piece, Transceiver
+from algorithms.power_budget import Amplifier, InvalidOpticsError, Light, Loss, Passive, Piece, Transceiver
 from blast_controller.configuration.section import Section
 from blast_controller.core.model.fabric import OpticalPort, Splitter
 from blast_controller.core.model.optics import Optics
@@ -80,7 +80,7 @@ class SplitterKeys(Section):
     price: Annotated[float, Field(ge=0)] | None = None
 
 
-class IncompleteOptics(ValueError):
+class IncompleteOpticsError(ValueError):
     """The operator's fault: a power budget was begun, but something that it needs is missing or impossible."""
 
 
@@ -94,10 +94,10 @@ class OpticsKeys:
     switches: Iterable[tuple[str, SwitchKeys]]
 
     def build(self) -> Optics:
-        """Return the optics of all optical switches with a `pass_loss_db`. Raises IncompleteOptics."""
+        """Return the optics of all optical switches with a `pass_loss_db`. Raises IncompleteOpticsError."""
         passes = {name: _pass(name, keys) for name, keys in self.switches if keys.pass_loss_db is not None}
         if not passes and self._begun():
-            raise IncompleteOptics(
+            raise IncompleteOpticsError(
                 f"{self._begun()} is set, but no optical switch has pass_loss_db: set pass_loss_db, or remove the key."
             )
         return Optics(
@@ -121,8 +121,8 @@ class OpticsKeys:
         place = f"rack {port.rack} port {port.port}"
         common = self.common
 
-        def lacking(key: str) -> IncompleteOptics:
-            return IncompleteOptics(
+        def lacking(key: str) -> IncompleteOpticsError:
+            return IncompleteOpticsError(
                 f"{key} is set neither for {place} nor in fabric, but the optical switch {port.switch} has "
                 "pass_loss_db: set launch_dbm, sensitivity_dbm and overload_dbm, or remove pass_loss_db."
             )
@@ -139,8 +139,8 @@ class OpticsKeys:
         loss = Loss(*(own.fiber_loss_db or common.fiber_loss_db or (0.0, 0.0, 0.0)))
         try:
             return Transceiver(port.element, Light(*launch), sensitivity, overload, loss, loss)
-        except InvalidOptics as error:
-            raise IncompleteOptics(f"{place}: {error}.") from error
+        except InvalidOpticsError as error:
+            raise IncompleteOpticsError(f"{place}: {error}.") from error
 
 
 def _pass(name: str, keys: SwitchKeys) -> Passive:
@@ -150,7 +150,7 @@ def _pass(name: str, keys: SwitchKeys) -> Passive:
 
 def _piece(splitter: Splitter, keys: SplitterKeys) -> Piece:
     if keys.insertion_loss_db is None:
-        raise IncompleteOptics(
+        raise IncompleteOpticsError(
             f"the splitter {splitter.name} has no insertion_loss_db, but its optical switch {splitter.switch} has "
             "pass_loss_db: set insertion_loss_db for all splitters of the switch, or remove its pass_loss_db."
         )

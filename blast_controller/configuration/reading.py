@@ -16,12 +16,12 @@ from blast_controller.configuration.contradictions import contradiction
 from blast_controller.configuration.etcd import etcd_fault
 from blast_controller.configuration.openflow import openflow_fault
 from blast_controller.configuration.optics import (
-    IncompleteOptics,
+    IncompleteOpticsError,
 )
-from blast_controller.configuration.schema import SchemaFault, checked, read_toml
+from blast_controller.configuration.schema import SchemaError, checked, read_toml
 from blast_controller.configuration.ssh import ssh_fault
 from tl1_driver.dialects import configured
-from tl1_driver.errors import InvalidSetting
+from tl1_driver.errors import InvalidSettingError
 
 
 def load(path: Path) -> Config:
@@ -51,7 +51,7 @@ def parse(text: str) -> Config:
     """Check the text of a configuration file. Raises ConfigError."""
     try:
         config = checked(Config, read_toml(text))
-    except SchemaFault as fault:
+    except SchemaError as fault:
         raise ConfigError(str(fault)) from fault
     _check_consistency(config)
     return config
@@ -82,7 +82,7 @@ def _check_consistency(config: Config) -> None:
     for switch in config.optical_switch:
         try:
             configured(switch.dialect, switch.dialect_settings)
-        except InvalidSetting as error:
+        except InvalidSettingError as error:
             raise ConfigError(f"the optical switch {switch.name}: {error}.") from error
         if switch.user and switch.password_file is None:
             raise ConfigError(f"the optical switch {switch.name} has user but no password_file: set password_file.")
@@ -110,7 +110,7 @@ def _check_certificate_names(config: Config) -> None:
 def _check_optics(config: Config) -> None:
     try:
         config.build_fabric()
-    except IncompleteOptics as error:
+    except IncompleteOpticsError as error:
         raise ConfigError(str(error)) from error
 
 

@@ -19,7 +19,7 @@ Location = tuple[int | str, ...]
 Model = TypeVar("Model", bound=BaseModel)
 
 
-class SchemaFault(Exception):
+class SchemaError(Exception):
     """The text is no TOML, or not what the schema asks for. `location` is the keys and places that lead there."""
 
     def __init__(self, sentence: str, location: Location = ()) -> None:
@@ -28,18 +28,18 @@ class SchemaFault(Exception):
 
 
 def read_toml(text: str) -> dict[str, object]:
-    """Return the tables of a text. Raises SchemaFault."""
+    """Return the tables of a text. Raises SchemaError."""
     try:
         return tomllib.loads(text)
     except RecursionError as error:
-        raise SchemaFault("not TOML that can be parsed: nested too deeply.") from error
+        raise SchemaError("not TOML that can be parsed: nested too deeply.") from error
     except ValueError as error:
         # Not only TOMLDecodeError: Python refuses numbers of thousands of digits by itself.
-        raise SchemaFault(f"not TOML: {error}.") from error
+        raise SchemaError(f"not TOML: {error}.") from error
 
 
 def checked(model: type[Model], tables: object) -> Model:
-    """Return the tables as the model. Raises SchemaFault: a misspelled key first, since it is why another one is
+    """Return the tables as the model. Raises SchemaError: a misspelled key first, since it is why another one is
     missing.
 
     Values are taken as they are written: "4" is no number, and true is not 1. Pydantic is as strict as that with JSON
@@ -49,16 +49,16 @@ def checked(model: type[Model], tables: object) -> Model:
         text = json.dumps(tables)
     except ValueError as error:
         # Python writes no numbers of thousands of digits.
-        raise SchemaFault(f"a number is too long: {error}.") from error
+        raise SchemaError(f"a number is too long: {error}.") from error
     except TypeError:
         text = ""
     for location in _dates(tables):
-        raise SchemaFault(f"{_place(location)}: no key has a date or time as value.", location)
+        raise SchemaError(f"{_place(location)}: no key has a date or time as value.", location)
     try:
         return model.model_validate_json(text, strict=True)
     except ValidationError as error:
         first = min(error.errors(), key=lambda found: found["type"] != "extra_forbidden")
-        raise SchemaFault(_sentence(model, first), first["loc"]) from error
+        raise SchemaError(_sentence(model, first), first["loc"]) from error
 
 
 def _dates(value: object, location: Location = ()) -> Iterator[Location]:

@@ -10,8 +10,8 @@ from blast_controller.configuration.access_files import read_secret
 from blast_controller.configuration.config import Config, ConfigError, OpticalSwitchSection
 from blast_controller.configuration.reading import read
 from blast_transport.base.endpoint import parse_endpoint
-from blast_transport.base.extras import NotInstalled, require
-from tl1_driver.errors import InvalidSetting
+from blast_transport.base.extras import NotInstalledError, require
+from tl1_driver.errors import InvalidSettingError
 from tl1_driver.ways import Tcp, Way
 
 T = TypeVar("T")
@@ -29,14 +29,14 @@ def read_way(section: OpticalSwitchSection) -> Way:
         return Tcp()
     try:
         require("ssh-switches", "asyncssh")
-    except NotInstalled as error:
+    except NotInstalledError as error:
         raise ConfigError(f"the optical switch {section.name} cannot use SSH: {error}.") from error
     from tl1_driver.ssh import Ssh, host_keys, known_host_keys, private_key
 
     def made(path: Path, text: str, make: Callable[[str], T]) -> T:
         try:
             return make(text)
-        except InvalidSetting as error:
+        except InvalidSettingError as error:
             raise ConfigError(f"the optical switch {section.name}: {path} {error}.") from error
 
     trusted = ssh.host_key or ssh.known_hosts

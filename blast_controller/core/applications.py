@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from blast_controller.core.lifecycle.admission_control import AdmissionControl
 from blast_controller.core.lifecycle.endings import Endings
-from blast_controller.core.model.errors import KeyReused, Rejected, RequestEnded
+from blast_controller.core.model.errors import KeyReusedError, RejectedError, RequestEndedError
 from blast_controller.core.model.events import (
     ClientsVanished,
     ExtensionAsked,
@@ -33,7 +33,7 @@ class Extensions:
         self._reservations, self._layouts, self._limits, self._lighting = reservations, layouts, limits, lighting
 
     def begin(self, request: Request, part: Part, wanted: MulticastRequest, added: float, now: float) -> None:
-        """Let the only part of a request become as `wanted`, for `added` seconds more. Raises Rejected."""
+        """Let the only part of a request become as `wanted`, for `added` seconds more. Raises RejectedError."""
         reservation = self._lit_reservation(part)
         target = self._layouts.extended(reservation.layout, wanted, reservation.group_address)
         self._limits.check_change(reservation, target, now)
@@ -42,7 +42,9 @@ class Extensions:
     def _lit_reservation(self, part: Part) -> Reservation:
         reservation = self._reservations.live[part.reservation] if part.reservation is not None else None
         if reservation is None or reservation.busy:
-            raise Rejected("busy", "The light tree is being set up or changed; try again when the change is complete.")
+            raise RejectedError(
+                "busy", "The light tree is being set up or changed; try again when the change is complete."
+            )
         return reservation
 
 
@@ -55,12 +57,12 @@ class Applications:
         self._table, self._admission, self._endings, self._extensions = table, admission, endings, extensions
 
     def on_submitted(self, event: RequestSubmitted, now: float) -> None:
-        """Handle a new or repeated request. Raises Rejected, KeyReused."""
+        """Handle a new or repeated request. Raises RejectedError, KeyReusedError."""
         wanted = event.request
         known = self._table.requests.get(wanted.id)
         if known is not None:
             if known.content != wanted:
-                raise KeyReused(wanted.key)
+                raise KeyReusedError(wanted.key)
             known.vanished_at = None
             if known.attached and not event.attached:
                 # `submit` keeps the request even if clients that wait for it on a connection disconnect.
@@ -71,10 +73,10 @@ class Applications:
         self._table.add(wanted, event.attached, now)
 
     def on_extension(self, event: ExtensionAsked, now: float) -> None:
-        """Change a request. Raises Rejected, RequestEnded, UnknownRequest."""
+        """Change a request. Raises RejectedError, RequestEndedError, UnknownRequestError."""
         request = self._table.get_unended(event.request)
         if len(request.parts) > 1:
-            raise Rejected(
+            raise RejectedError(
                 "several_parts",
                 "The request is served in several parts, so it cannot be changed; "
                 "submit another request for further receivers.",
@@ -90,13 +92,13 @@ class Applications:
         self._extensions.begin(request, part, wanted, event.extension.add_seconds, now)
 
     def on_progress(self, event: ProgressReported, now: float) -> None:
-        """Record the progress that a sender reports. Raises Rejected, RequestEnded, UnknownRequest."""
+        """Record the progress that a sender reports. Raises RejectedError, RequestEndedError, UnknownRequestError."""
         request = self._table.get_unended(event.request)
         part = _part_of(request, event.part)
         if part.state.final:
-            raise RequestEnded(part.state.value, part.reason or "")
+            raise RequestEndedError(part.state.value, part.reason or "")
         if not part.reached <= event.reached <= request.current.bytes:
-            raise Rejected(
+            raise RejectedError(
                 "bad_extension",
                 f"The progress must be from byte {part.reached} (as reported before) to {request.current.bytes}, "
                 f"not {event.reached}.",
@@ -105,22 +107,22 @@ class Applications:
         self._table.touch(request, "progress")
 
     def on_finish(self, event: FinishAsked, now: float) -> None:
-        """Finish a part. Raises Rejected, RequestEnded, UnknownRequest."""
+        """Finish a part. Raises RejectedError, RequestEndedError, UnknownRequestError."""
         request = self._table.get(event.request)
         part = _part_of(request, event.part)
         if part.state is PartState.DONE:
             return
         if part.state.final:
-            raise RequestEnded(part.state.value, part.reason or "")
+            raise RequestEndedError(part.state.value, part.reason or "")
         if part.state is not PartState.ACTIVE:
-            raise Rejected(
+            raise RejectedError(
                 "not_active", f"Part {event.part} is {part.state.value}: only an active part can be finished."
             )
         part.report = event.report.about(part.receivers) if event.report is not None else None
         self._endings.end(request, part, PartEvent.FINISHED, "The sender has finished.", now)
 
     def on_withdraw(self, event: WithdrawAsked, now: float) -> None:
-        """Withdraw a request. Raises RequestEnded, UnknownRequest."""
+        """Withdraw a request. Raises RequestEndedError, UnknownRequestError."""
         if self._table.get(event.request).state is PartState.WITHDRAWN:
             return
         request = self._table.get_unended(event.request)
@@ -136,5 +138,5 @@ class Applications:
 
 def _part_of(request: Request, number: int) -> Part:
     if not 0 <= number < len(request.parts):
-        raise Rejected("unknown_part", f"The request has no part {number}.")
+        raise RejectedError("unknown_part", f"The request has no part {number}.")
     return request.parts[number]

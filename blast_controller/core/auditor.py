@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.light.layout import Step
 from blast_controller.core.model.commands import Announce, ReadDevice
-from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.events import CircuitsObserved, TableObserved
 from blast_controller.core.model.fabric import CrossConnect, Fabric
 from blast_controller.core.model.identifiers import Device, device_name
@@ -70,9 +70,9 @@ class Auditor:
         return self._round is not None
 
     def begin(self, dry_run: bool) -> None:
-        """Ask every device that is there what it holds. Raises Rejected while a round runs."""
+        """Ask every device that is there what it holds. Raises RejectedError while a round runs."""
         if self._round is not None:
-            raise Rejected("busy", "Another reconciliation is reading the devices; try again when it is complete.")
+            raise RejectedError("busy", "Another reconciliation is reading the devices; try again when it is complete.")
         self.number += 1
         devices: list[Device] = list(self._fabric.switches)
         devices += dict.fromkeys(rack.datapath for rack in self._fabric.racks.values())

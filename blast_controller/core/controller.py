@@ -14,7 +14,7 @@ from blast_controller.core.explanation import Explanation
 from blast_controller.core.fibers import probe_circuits
 from blast_controller.core.inventory.custody import PROBER
 from blast_controller.core.model.commands import Command
-from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.events import (
     AuditAsked,
     CircuitsObserved,
@@ -215,7 +215,7 @@ class Core:
         return self._table.requests
 
     def request(self, key: RequestKey) -> Request:
-        """Return the request with this key. Raises UnknownRequest."""
+        """Return the request with this key. Raises UnknownRequestError."""
         return self._table.get(key)
 
     def reason(self, request: MulticastRequest, part: Part | PartFacts, now: float) -> str | None:
@@ -228,7 +228,7 @@ class Core:
     def explain(self, key: RequestKey, viewer: str | None, now: float) -> Explanation:
         """Explain a request to a client of the tenant `viewer`, or (None) to an operator.
 
-        Raises UnknownRequest.
+        Raises UnknownRequestError.
         """
         return self._parts.explainer.explain(self._table.get(key), now, viewer)
 
@@ -300,12 +300,12 @@ class Core:
     def _on_element_released(self, event: ElementReleased, now: float) -> None:
         self._check_element(event.element)
         if event.element not in self._parts.inventory.quarantined:
-            raise Rejected("not_quarantined", f"{event.element} is not quarantined.")
+            raise RejectedError("not_quarantined", f"{event.element} is not quarantined.")
         self._parts.quarantine.lift(event.element)
 
     def _check_element(self, element: ElementId) -> None:
         if element not in self._parts.inventory.elements:
-            raise Rejected(
+            raise RejectedError(
                 "unknown_element", f"The fabric has no element {element!r}; run `blast element list` for all names."
             )
 

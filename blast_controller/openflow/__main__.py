@@ -42,7 +42,7 @@ from blast_controller.openflow.driver import OpenFlowDriver
 from blast_controller.openflow.rules import RuleSettings
 from blast_controller.openflow.server import EchoProbe
 from blast_controller.openflow.vocabulary import Event
-from blast_controller.serving.tls import BadTlsFile, TlsSettings
+from blast_controller.serving.tls import TlsFileError, TlsSettings
 
 STDIN = 0
 
@@ -110,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, stream=sys.stderr)
     try:
         driver = _driver(options.listen, _CONFIGURATION.validate_json(options.config.read_bytes()))
-    except (ValueError, BadTlsFile) as error:  # a pydantic ValidationError is a ValueError
+    except (ValueError, TlsFileError) as error:  # a pydantic ValidationError is a ValueError
         return _refuse(f"{options.config}: {error}", 2)
     except OSError as error:
         return _refuse(str(error), 1)

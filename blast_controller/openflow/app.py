@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from blast_controller.openflow.flow_stats import MalformedEntry, decode_entry
+from blast_controller.openflow.flow_stats import MalformedEntryError, decode_entry
 from blast_controller.openflow.framework import (
     DEAD_DISPATCHER,
     MAIN_DISPATCHER,
@@ -27,7 +27,7 @@ from blast_controller.openflow.vocabulary import (
     Demoted,
     Input,
     Lost,
-    MalformedMessage,
+    MalformedMessageError,
     PortReported,
     ProbeArrived,
     Refusal,
@@ -67,8 +67,8 @@ class ForwardingApplication(Application):
         message = event.msg
         try:
             rules = tuple(decode_entry(entry.data) for entry in message.body)
-        except MalformedEntry as error:
-            self._deliver(MalformedMessage(message.datapath, str(error)))
+        except MalformedEntryError as error:
+            self._deliver(MalformedMessageError(message.datapath, str(error)))
             return
         last = not message.flags & ofproto_v1_3.OFPMPF_REPLY_MORE
         self._deliver(RulesRead(message.datapath, message.xid, rules, last))

@@ -15,7 +15,7 @@ from blast_controller.openflow.rules import (
     AddRule,
     DeleteRule,
     DeleteStray,
-    InvalidForward,
+    InvalidForwardError,
     Rule,
     RuleSettings,
     Stray,
@@ -70,5 +70,5 @@ def _as_written_now(settings: RuleSettings, rule: Rule) -> tuple[Rule | None, Fo
         return None, None
     try:
         return forward_rule(settings, rule.reservation, forward), forward
-    except InvalidForward:
+    except InvalidForwardError:
         return None, None

@@ -69,7 +69,7 @@ class OpenFlowDriver:
     strangers : the limit of open connections beside those of the ToRs.
 
     Raises ValueError for an invalid group network or generation, OSError if the address cannot be listened on,
-    BadTlsFile if a certificate or key cannot be used.
+    TlsFileError if a certificate or key cannot be used.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - each is a fact of the installation
@@ -128,7 +128,7 @@ class OpenFlowDriver:
         return Terms(settings, generation, self._step_timeout)
 
     def reload_certificate(self, tls: TlsSettings) -> None:
-        """Show ToRs that connect from now on this certificate; whether TLS is spoken stays. Raises BadTlsFile."""
+        """Show ToRs that connect from now on this certificate; whether TLS is spoken stays. Raises TlsFileError."""
         self._server.reload_certificate(tls)
 
     def apply(self, command: SetForwarding) -> None:

@@ -21,30 +21,30 @@ _IN_PORT, _ETH_TYPE, _IPV4_SRC, _IPV4_DST = 0x80000004, 0x80000A02, 0x80001604, 
 _IPV4_DST_MASKED, _IP_DSCP = 0x80001908, 0x80001001
 
 
-class MalformedEntry(ValueError):
+class MalformedEntryError(ValueError):
     """The ToR's fault: an entry whose lengths contradict each other."""
 
 
-class _NotOurs(Exception):
+class _ForeignEntryError(Exception):
     """The entry is sound, but `Rule` has no words for it."""
 
 
 def decode_entry(entry: bytes) -> Rule | Stray:
-    """Decode one ofp_flow_stats. Raises MalformedEntry."""
+    """Decode one ofp_flow_stats. Raises MalformedEntryError."""
     try:
         length, table, _, _, priority, idle, hard, _, cookie, _, _ = _ENTRY.unpack_from(entry)
         _, match_length = struct.unpack_from("!HH", entry, _ENTRY.size)
     except struct.error as error:
-        raise MalformedEntry(f"a flow statistics entry of {len(entry)} bytes is cut short") from error
+        raise MalformedEntryError(f"a flow statistics entry of {len(entry)} bytes is cut short") from error
     instructions = _ENTRY.size + (match_length + 7) // 8 * 8
     if length != len(entry) or match_length < 4 or instructions > length:
-        raise MalformedEntry(f"a flow statistics entry of {length} bytes has a match of {match_length}")
+        raise MalformedEntryError(f"a flow statistics entry of {length} bytes has a match of {match_length}")
     match = entry[_ENTRY.size : _ENTRY.size + match_length]
     try:
         if idle or hard:
-            raise _NotOurs
+            raise _ForeignEntryError
         return Rule(table, priority, cookie, _match(match[4:]), *_treatment(entry[instructions:]))
-    except _NotOurs:
+    except _ForeignEntryError:
         return Stray(table, priority, cookie, match)
 
 
@@ -55,7 +55,7 @@ def _match(fields: bytes) -> Match:
     destination, masked = found.pop(_IPV4_DST, None), found.pop(_IPV4_DST_MASKED, None)
     about_ipv4 = source or destination or masked
     if found or bool(about_ipv4) != (ethertype == struct.pack("!H", IPV4)):
-        raise _NotOurs
+        raise _ForeignEntryError
     return Match(
         None if in_port is None else int.from_bytes(in_port),
         None if source is None else IPv4Address(source),
@@ -68,11 +68,11 @@ def _fields(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield (OXM header, value) of every field."""
     while data:
         if len(data) < 4:
-            raise _NotOurs
+            raise _ForeignEntryError
         header = int.from_bytes(data[:4])
         end = 4 + (header & 0xFF)
         if end > len(data):
-            raise _NotOurs
+            raise _ForeignEntryError
         yield header, data[4:end]
         data = data[end:]
 
@@ -84,7 +84,7 @@ def _network(address_and_mask: bytes | None) -> IPv4Network | None:
     try:
         return IPv4Network(f"{address}/{mask}")
     except ValueError as error:
-        raise _NotOurs from error
+        raise _ForeignEntryError from error
 
 
 def _treatment(instructions: bytes) -> tuple[tuple[int, ...], int | None, int | None]:
@@ -92,12 +92,12 @@ def _treatment(instructions: bytes) -> tuple[tuple[int, ...], int | None, int | 
     if not instructions:
         return (), None, None
     if len(instructions) < 8 or struct.unpack_from("!HH", instructions) != (_APPLY_ACTIONS, len(instructions)):
-        raise _NotOurs
+        raise _ForeignEntryError
     actions = list(_actions(instructions[8:]))
     dscp = _dscp(actions.pop(0)[1]) if actions and actions[0][0] == _SET_FIELD else None
     queue = int.from_bytes(actions.pop(0)[1][:4]) if actions and actions[0][0] == _SET_QUEUE else None
     if not actions or any(kind != _OUTPUT or len(body) != 12 for kind, body in actions):
-        raise _NotOurs
+        raise _ForeignEntryError
     return tuple(int.from_bytes(body[:4]) for _, body in actions), dscp, queue
 
 
@@ -105,15 +105,15 @@ def _actions(data: bytes) -> Iterator[tuple[int, bytes]]:
     """Yield (type, body) of every action."""
     while data:
         if len(data) < 8:
-            raise _NotOurs
+            raise _ForeignEntryError
         kind, length = struct.unpack_from("!HH", data)
         if not 8 <= length <= len(data):
-            raise _NotOurs
+            raise _ForeignEntryError
         yield kind, data[4:length]
         data = data[length:]
 
 
 def _dscp(body: bytes) -> int:
     if len(body) != 12 or int.from_bytes(body[:4]) != _IP_DSCP:
-        raise _NotOurs
+        raise _ForeignEntryError
     return body[4]

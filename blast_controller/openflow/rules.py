@@ -35,7 +35,7 @@ PROBE_ETHERTYPE = 0x88B5
 """EtherType of probe frames: IEEE 802 "local experimental 1"."""
 
 
-class InvalidForward(ValueError):
+class InvalidForwardError(ValueError):
     """A forward that no rule can express, with the reason as message."""
 
 
@@ -147,10 +147,10 @@ Operation = AddRule | DeleteRule | DeleteStray
 
 
 def cookie(epoch: int, reservation: int) -> int:
-    """Return the cookie of a rule of `reservation` (0: a guard). Raises InvalidForward if it does not fit in 32
+    """Return the cookie of a rule of `reservation` (0: a guard). Raises InvalidForwardError if it does not fit in 32
     bits."""
     if not 0 <= reservation <= RESERVATION_MASK:
-        raise InvalidForward(f"reservation {reservation} does not fit in the 32 bits of a cookie")
+        raise InvalidForwardError(f"reservation {reservation} does not fit in the 32 bits of a cookie")
     return MAGIC | epoch << 32 | reservation
 
 
@@ -169,9 +169,9 @@ def guards(settings: RuleSettings, optical_ports: Sequence[int], group_network: 
 
 
 def forward_rule(settings: RuleSettings, reservation: int, forward: Forward) -> Rule:
-    """Return the rule that does `forward` for `reservation`. Raises InvalidForward if no rule can."""
+    """Return the rule that does `forward` for `reservation`. Raises InvalidForwardError if no rule can."""
     if reservation == 0:
-        raise InvalidForward("reservation 0 is reserved for the guard rules")
+        raise InvalidForwardError("reservation 0 is reserved for the guard rules")
     outputs = _outputs(forward)
     return Rule(
         table=settings.table,
@@ -193,7 +193,7 @@ def forward_of(rule: Rule) -> Forward | None:
 
 
 def additions(settings: RuleSettings, change: ForwardingChange) -> list[AddRule]:
-    """Return the rules that a change adds. Raises InvalidForward."""
+    """Return the rules that a change adds. Raises InvalidForwardError."""
     return [AddRule(forward_rule(settings, change.reservation, forward)) for forward in change.add]
 
 
@@ -201,7 +201,7 @@ def removals(settings: RuleSettings, change: ForwardingChange) -> list[DeleteRul
     """Return the deletions of a change; a key that is also added is only added, which replaces the rule.
 
     A deletion names the reservation, so it never deletes a rule that another reservation has added with the same key
-    meanwhile. Raises InvalidForward.
+    meanwhile. Raises InvalidForwardError.
     """
     added = {forward.key for forward in change.add}
     removed = (forward for forward in change.remove if forward.key not in added)
@@ -237,21 +237,21 @@ def _match(forward: Forward) -> Match:
     try:
         source, group = _address(forward.source), _address(forward.group)
     except ValueError as error:
-        raise InvalidForward(f"{forward}: {error}") from error
+        raise InvalidForwardError(f"{forward}: {error}") from error
     if not group.is_multicast:
-        raise InvalidForward(f"{forward}: {group} is not a multicast address")
+        raise InvalidForwardError(f"{forward}: {group} is not a multicast address")
     if not 1 <= forward.in_port <= MAX_PORT:
-        raise InvalidForward(f"{forward}: {forward.in_port} is not a port number")
+        raise InvalidForwardError(f"{forward}: {forward.in_port} is not a port number")
     return Match(forward.in_port, source, _only(group))
 
 
 def _outputs(forward: Forward) -> tuple[int, ...]:
     if forward.in_port in forward.outputs:
-        raise InvalidForward(f"{forward}: a switch never sends a packet back by the port that it arrived on")
+        raise InvalidForwardError(f"{forward}: a switch never sends a packet back by the port that it arrived on")
     if len(set(forward.outputs)) < len(forward.outputs):
-        raise InvalidForward(f"{forward}: an output named twice would send every packet twice")
+        raise InvalidForwardError(f"{forward}: an output named twice would send every packet twice")
     if not all(1 <= port <= MAX_PORT for port in forward.outputs):
-        raise InvalidForward(f"{forward}: outputs must be port numbers")
+        raise InvalidForwardError(f"{forward}: outputs must be port numbers")
     return forward.outputs
 
 

@@ -181,7 +181,7 @@ class Server:
 
     It listens from construction on (`port` is the real port for 0) and accepts from `start` on. One server runs in a
     process at a time, because the frameworks register applications globally. Raises OSError if the address cannot be
-    listened on, BadTlsFile if a certificate or key cannot be used. At most `strangers` connections are open at once
+    listened on, TlsFileError if a certificate or key cannot be used. At most `strangers` connections are open at once
     beside settled ones.
     """
 
@@ -213,7 +213,7 @@ class Server:
         asyncio.run_coroutine_threadsafe(self._accept(), self.loop).result()
 
     def reload_certificate(self, tls: TlsSettings) -> None:
-        """Show switches that connect from now on this certificate; whether TLS is spoken stays. Raises BadTlsFile."""
+        """Show switches that connect from now on this certificate; whether TLS is spoken stays. Raises TlsFileError."""
         self._listening.reload(tls)
 
     def welcome(self, connection: Connection) -> None:

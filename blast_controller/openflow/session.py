@@ -37,7 +37,7 @@ from blast_controller.openflow.dialogues import (
     Standing,
     StepRules,
 )
-from blast_controller.openflow.rules import InvalidForward, Rule, RuleSettings, additions, merged, removals
+from blast_controller.openflow.rules import InvalidForwardError, Rule, RuleSettings, additions, merged, removals
 from blast_controller.openflow.vocabulary import (
     Answer,
     Connected,
@@ -46,7 +46,7 @@ from blast_controller.openflow.vocabulary import (
     Event,
     Fence,
     HangUp,
-    MalformedMessage,
+    MalformedMessageError,
     News,
     PortReported,
     PortState,
@@ -136,7 +136,7 @@ class Session:
         for step, part in merged(change.changes).items():
             try:
                 steps[step] = _step_rules(self._terms.settings, part)
-            except InvalidForward as error:
+            except InvalidForwardError as error:
                 failures.append(StepFailed(self.datapath, *step, reason=str(error)))
         if not steps:
             return failures
@@ -174,7 +174,7 @@ class Session:
             case Demoted():
                 # To a standby it is no news.
                 return [] if self._state is _State.STANDING else self.hang_up(FENCED)
-            case MalformedMessage(_, reason):
+            case MalformedMessageError(_, reason):
                 return self.hang_up(f"protocol violation: {reason}")
             case PortReported(_, state):
                 return self._port_reported(state)

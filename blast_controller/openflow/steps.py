@@ -41,7 +41,7 @@ from blast_controller.openflow.vocabulary import (
     Input,
     Lead,
     Lost,
-    MalformedMessage,
+    MalformedMessageError,
     PortReported,
     Probe,
     ProbeArrived,
@@ -221,7 +221,7 @@ class Steps:
             return self._kept(session, session.end(happened.reason)) + self._admit(session.datapath, now)
         effects = self._answers_the_challenge(session)
         match happened:
-            case Demoted() | MalformedMessage() | PortReported() | ProbeArrived():
+            case Demoted() | MalformedMessageError() | PortReported() | ProbeArrived():
                 return effects + self._kept(session, session.hears(happened))
             case Connected() | HandshakeFailed() | Command() | Read() | Probe() | Follow() | Lead() | Lost():
                 return effects

@@ -134,7 +134,7 @@ class ProbeArrived:
 
 
 @dataclass(frozen=True, slots=True)
-class MalformedMessage:
+class MalformedMessageError:
     """A message of the ToR violates the protocol."""
 
     session: object
@@ -142,7 +142,7 @@ class MalformedMessage:
 
 
 Answer = RoleAnswered | RulesRead | RulesCounted | BarrierAnswered | Refusal
-News = Demoted | PortReported | ProbeArrived | MalformedMessage
+News = Demoted | PortReported | ProbeArrived | MalformedMessageError
 
 # --------------------------------------------------------------------------------------- inputs: commands of the core
 

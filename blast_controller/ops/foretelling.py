@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from blast_controller.core.model.errors import UnknownRequest
+from blast_controller.core.model.errors import UnknownRequestError
 from blast_controller.core.model.identifiers import ElementId
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.wording import listed
@@ -95,7 +95,7 @@ def withdraw(snapshot: Snapshot, tenant: str, key: str) -> Foretold:
     """End a request."""
     try:
         found = snapshot.request((tenant, key))
-    except UnknownRequest:
+    except UnknownRequestError:
         return impossible(f"There is no request {tenant}/{key}.")
     if found.state.final:
         return impossible(f"The request {tenant}/{key} has ended already: {found.state.value}.")

@@ -34,7 +34,7 @@ from blast_controller.optical.light_check import LightCheck
 from tl1_driver.circuits import Circuit
 from tl1_driver.client import SwitchClient
 from tl1_driver.dialects.base import Dialect
-from tl1_driver.errors import Denied, Tl1Error
+from tl1_driver.errors import CommandDeniedError, Tl1Error
 from tl1_driver.messages import Autonomous
 from tl1_driver.ways import Tcp, Way
 
@@ -203,7 +203,7 @@ class _SwitchSession:
             except Tl1Error as error:
                 if self._up and not client.flooded:
                     retry = FIRST_RETRY
-                self._lost(self._refusal(error) if isinstance(error, Denied) else str(error))
+                self._lost(self._refusal(error) if isinstance(error, CommandDeniedError) else str(error))
             await client.close()
             await asyncio.sleep(retry)
             retry = min(2 * retry, LONGEST_RETRY)
@@ -262,7 +262,7 @@ class _SwitchSession:
         return frozenset(CrossConnect(self._settings.name, *c) for c in await self._present(client))
 
     async def _next(self, lost: asyncio.Future[str]) -> _Work | None:
-        """Return the next work (None: a reading), or _SessionEnded."""
+        """Return the next work (None: a reading), or _SessionEndedError."""
         if not self._queue:
             self._queued.clear()
             queued = asyncio.ensure_future(self._queued.wait())
@@ -271,7 +271,7 @@ class _SwitchSession:
             finally:
                 queued.cancel()
         if lost.done():
-            raise _SessionEnded(await lost)
+            raise _SessionEndedError(await lost)
         return self._queue.popleft()
 
     async def _present(self, client: SwitchClient) -> set[Circuit]:
@@ -344,7 +344,7 @@ class _SwitchSession:
         if doomed:
             try:
                 await client.disconnect(doomed)
-            except Denied as error:
+            except CommandDeniedError as error:
                 self._refusal(error)
                 refusals = await self._disconnect_singly(client, doomed)
         stuck = set()
@@ -362,7 +362,7 @@ class _SwitchSession:
         for circuit in set(doomed) & await self._present(client):
             try:
                 await client.disconnect([circuit])
-            except Denied as error:
+            except CommandDeniedError as error:
                 refusals[circuit] = self._refusal(error)
         return refusals
 
@@ -380,7 +380,7 @@ class _SwitchSession:
         refusal: str | None = None
         try:
             await client.connect(_roots_first(changes))
-        except Denied as error:
+        except CommandDeniedError as error:
             refusal = self._refusal(error)
         if refusal is None:
             return changes
@@ -408,11 +408,11 @@ class _SwitchSession:
             return None
         try:
             await client.connect(missing)
-        except Denied as error:
+        except CommandDeniedError as error:
             return self._refusal(error)
         return None
 
-    def _refusal(self, error: Denied) -> str:
+    def _refusal(self, error: CommandDeniedError) -> str:
         """Count a refusal and return its message."""
         self._on_refused(self._settings.dialect.name, error.code)
         return str(error)
@@ -430,7 +430,7 @@ def _key(change: CircuitChange) -> StepKey:
 _Answer = Callable[[CircuitChange, str | None], None]
 
 
-class _SessionEnded(Tl1Error):
+class _SessionEndedError(Tl1Error):
     """The switch, or the way to it, ended the session."""
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from blast_controller.moments.encoder import Difference, Rows
-from blast_controller.recording.compression import Unreadable
+from blast_controller.recording.compression import DecompressionError
 from blast_controller.recording.deltas import changed, delta
 from blast_controller.recording.lines import from_lines, to_lines
 
@@ -83,23 +83,23 @@ def _times(stamps: list[Stamp]) -> Iterator[str]:
 
 
 class Block:
-    """A block that is read; the time of its first moment is stored separately. Raises Unreadable, as all methods do."""
+    """A block that is read; the time of its first moment is stored separately. Raises DecompressionError, as all methods do."""
 
     def __init__(self, text: str, first: Stamp) -> None:
         head, *lines = text.split("\n")
         try:
             moments, changes = (int(number) for number in head.split(" "))
             if min(moments, changes) < 0 or len(lines) != 2 * (moments + changes):
-                raise Unreadable("a block's number of lines differs from its header")
+                raise DecompressionError("a block's number of lines differs from its header")
             self.stamps = list(_stamps(lines[:moments], first))
             self._counts = [int(count) for count in lines[moments : 2 * moments]]
         except ValueError as error:
-            raise Unreadable("a block's numbers are malformed") from error
+            raise DecompressionError("a block's numbers are malformed") from error
         names = 2 * moments
         self._names = from_lines(lines[names : names + changes])
         self._deltas = lines[names + changes :]
         if sum(self._counts) != changes or min(self._counts, default=0) < 0:
-            raise Unreadable("a block's number of changes differs from its header")
+            raise DecompressionError("a block's number of changes differs from its header")
 
     def play(self, rows: Rows, moments: int) -> None:
         """Apply this number of moments to the rows."""
@@ -123,5 +123,5 @@ def _stamps(lines: list[str], first: Stamp) -> Iterator[Stamp]:
         now += int(step)
         wall += int(step) + (int(more) if more else 0)
         if max(abs(now), abs(wall)) > LATEST:
-            raise Unreadable("a moment's time is malformed")
+            raise DecompressionError("a moment's time is malformed")
         yield Stamp(now, wall)

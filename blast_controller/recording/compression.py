@@ -17,7 +17,7 @@ _SOON, _LONG, _FAST = 0, 6, 19
 """The presets of xz for data rewritten within minutes and for permanent data, and the level of zstandard."""
 
 
-class Unreadable(ValueError):
+class DecompressionError(ValueError):
     """These are not the bytes of a text."""
 
 
@@ -37,12 +37,12 @@ def packed_for_speed(text: str) -> bytes:
 
 
 def unpacked(data: bytes) -> str:
-    """Return the text. Raises Unreadable, also of what would be too long."""
+    """Return the text. Raises DecompressionError, also of what would be too long."""
     try:
         found = _from_zstandard(data) if data.startswith(zstandard.FRAME_HEADER) else _from_xz(data)
         return found.decode("utf-8", "surrogatepass")
     except (lzma.LZMAError, zstandard.ZstdError, UnicodeDecodeError, EOFError) as error:
-        raise Unreadable(str(error)) from error
+        raise DecompressionError(str(error)) from error
 
 
 def _packed(text: str, preset: int) -> bytes:
@@ -57,7 +57,7 @@ def _from_xz(data: bytes) -> bytes:
     reader = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MAX_MEMORY)
     found = reader.decompress(data, max_length=MAX_BYTES)
     if not reader.eof:
-        raise Unreadable("it is cut off, or too long")
+        raise DecompressionError("it is cut off, or too long")
     return found
 
 
@@ -65,10 +65,10 @@ def _from_zstandard(data: bytes) -> bytes:
     # Decompression allocates the memory that the frame declares.
     frame = zstandard.get_frame_parameters(data)
     if frame.content_size > MAX_BYTES:
-        raise Unreadable("it is too long")
+        raise DecompressionError("it is too long")
     # `decompress` would trust a header that declares 0 bytes and ignore the data behind it.
     reader = zstandard.ZstdDecompressor(max_window_size=MAX_MEMORY).decompressobj()
     found: bytes = reader.decompress(data)
     if not (frame.has_checksum and reader.eof) or reader.unused_data:
-        raise Unreadable("it is cut off, or its header is damaged")
+        raise DecompressionError("it is cut off, or its header is damaged")
     return found

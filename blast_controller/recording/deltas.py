@@ -5,7 +5,7 @@ Most changes affect only a state or a number; storing the row completely would r
 
 from __future__ import annotations
 
-from blast_controller.recording.compression import Unreadable
+from blast_controller.recording.compression import DecompressionError
 
 GONE = ""
 _OWN_NAME = "\x01"
@@ -27,24 +27,24 @@ def delta(name: str, before: str | None, after: str | None) -> str:
 
 
 def changed(name: str, before: str | None, line: str) -> str | None:
-    """Return the row after a delta. Raises Unreadable."""
+    """Return the row after a delta. Raises DecompressionError."""
     if line == GONE:
         return None
     if line[0] == "{":
         own = _own(name)
         if line.count(_OWN_NAME) * len(own) > _LARGEST_ROW:
-            raise Unreadable("a row is too long")
+            raise DecompressionError("a row is too long")
         return line.replace(_OWN_NAME, own) if own else line
     if before is None:
-        raise Unreadable(f"{name!r} changes but did not exist")
+        raise DecompressionError(f"{name!r} changes but did not exist")
     try:
         first, second, middle = line.split(" ", 2)
         begin, end = int(first), int(second)
     except ValueError as error:
-        raise Unreadable("a change of a row is malformed") from error
+        raise DecompressionError("a change of a row is malformed") from error
     keep = len(before) - end
     if not 0 <= begin <= keep <= len(before) or len(before) + len(middle) > _LARGEST_ROW:
-        raise Unreadable("a change of a row does not fit the row")
+        raise DecompressionError("a change of a row does not fit the row")
     return before[:begin] + middle + before[keep:]
 
 

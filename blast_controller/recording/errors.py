@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 
-class RecordingFault(Exception):
+class RecordingError(Exception):
     """A recording cannot be written, or read."""
 
 
-class NoRecording(RecordingFault):
+class MissingRecordingError(RecordingError):
     """There is no such file, or it may not be used."""
 
     def __init__(self, path: Path, reason: str) -> None:
@@ -19,7 +19,7 @@ class NoRecording(RecordingFault):
         )
 
 
-class Damaged(RecordingFault):
+class DamagedRecordingError(RecordingError):
     """The file is no whole recording."""
 
     def __init__(self, path: Path, reason: str) -> None:
@@ -29,7 +29,7 @@ class Damaged(RecordingFault):
         )
 
 
-class OtherFormat(RecordingFault):
+class RecordingFormatError(RecordingError):
     """Another release wrote the file."""
 
     def __init__(self, path: Path, found: int, known: int) -> None:
@@ -39,19 +39,19 @@ class OtherFormat(RecordingFault):
         )
 
 
-class InUse(RecordingFault):
+class RecordingInUseError(RecordingError):
     """Another process has the file."""
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(f"the recording {path} is in use ({reason}): configure a different file for each controller")
 
 
-class CannotKeep(RecordingFault):
+class RecordingStorageError(RecordingError):
     """The disk is full, or fails."""
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(f"the recording {path} cannot be read or written ({reason}): free space, or check the disk")
 
 
-class NothingRecorded(RecordingFault):
+class NothingRecordedError(RecordingError):
     """Nothing is recorded of the time that is asked for."""

@@ -8,11 +8,11 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from blast_controller.recording.errors import (
-    CannotKeep,
-    Damaged,
-    InUse,
-    NoRecording,
-    OtherFormat,
+    DamagedRecordingError,
+    MissingRecordingError,
+    RecordingFormatError,
+    RecordingInUseError,
+    RecordingStorageError,
 )
 from blast_controller.store.sqlite_file import Faults, connect, typed
 
@@ -44,7 +44,13 @@ TABLES = (
 MOMENTS, NET, ALL = 1, 2, 3
 """Kinds of body: a block's moments, what a block comes to, and a base's rows."""
 
-_FAULTS = Faults(inaccessible=NoRecording, in_use=InUse, damaged=Damaged, full=CannotKeep, failed=CannotKeep)
+_FAULTS = Faults(
+    inaccessible=MissingRecordingError,
+    in_use=RecordingInUseError,
+    damaged=DamagedRecordingError,
+    full=RecordingStorageError,
+    failed=RecordingStorageError,
+)
 
 
 @contextmanager
@@ -55,18 +61,18 @@ def typed_faults(path: Path) -> Iterator[None]:
             yield
         except UnicodeDecodeError as error:
             # SQLite's message about the damage may contain invalid text itself.
-            raise Damaged(path, "it contains text that is not UTF-8") from error
+            raise DamagedRecordingError(path, "it contains text that is not UTF-8") from error
 
 
 def open_to_read(path: Path) -> sqlite3.Connection:
-    """Return a connection that writes nothing, for one thread at a time. Raises RecordingFault."""
+    """Return a connection that writes nothing, for one thread at a time. Raises RecordingError."""
     if not path.is_file():
-        raise NoRecording(path, "there is no such file")
+        raise MissingRecordingError(path, "there is no such file")
     return _checked(path, "ro")
 
 
 def open_to_write(path: Path) -> sqlite3.Connection:
-    """Return a connection for one thread at a time; the file is made where there is none. Raises RecordingFault."""
+    """Return a connection for one thread at a time; the file is made where there is none. Raises RecordingError."""
     if not path.exists():
         _create(path)
     connection = _checked(path, "rw")
@@ -100,9 +106,9 @@ def _checked(path: Path, mode: str) -> sqlite3.Connection:
             (mark,) = connection.execute("PRAGMA application_id").fetchone()
             (version,) = connection.execute("PRAGMA user_version").fetchone()
             if mark != APPLICATION_ID or version == 0:
-                raise Damaged(path, "it is not a recording of Blast")
+                raise DamagedRecordingError(path, "it is not a recording of Blast")
             if version != FORMAT:
-                raise OtherFormat(path, version, FORMAT)
+                raise RecordingFormatError(path, version, FORMAT)
         except BaseException:
             connection.close()
             raise

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from blast_controller.moments.encoder import Difference, Rows
-from blast_controller.recording.compression import Unreadable
+from blast_controller.recording.compression import DecompressionError
 from blast_controller.recording.lines import from_lines, to_lines
 
 TEXT_BYTES = 8 << 20
@@ -34,12 +34,12 @@ def _text(rows: Mapping[str, str | None]) -> str:
 
 
 def apply_image(texts: Iterable[str], rows: Rows) -> None:
-    """Replace the rows by those of the image. Raises Unreadable."""
+    """Replace the rows by those of the image. Raises DecompressionError."""
     for text in texts:
         head, _, rest = text.partition("\n")
         lines = rest.split("\n") if rest else []
         if not head.isdecimal() or len(head) > 9 or (len(lines) - (count := int(head))) % 2 or count > len(lines):
-            raise Unreadable("an image's numbers of rows and names differ")
+            raise DecompressionError("an image's numbers of rows and names differ")
         middle = count + (len(lines) - count) // 2
         for name in from_lines(lines[:count]):
             rows.pop(name, None)

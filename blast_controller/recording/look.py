@@ -9,8 +9,8 @@ from typing import NamedTuple, TypeVar, get_type_hints
 
 from blast_controller.recording.activity import Piece
 from blast_controller.recording.blocks import Block, Stamp
-from blast_controller.recording.compression import Unreadable, unpacked
-from blast_controller.recording.errors import Damaged
+from blast_controller.recording.compression import DecompressionError, unpacked
+from blast_controller.recording.errors import DamagedRecordingError
 from blast_controller.recording.files import MOMENTS
 from blast_controller.recording.past import Run
 from blast_controller.store.checksums import body_digest, digest_of
@@ -62,7 +62,7 @@ class RunRow(NamedTuple):
 
 
 class Look:
-    """Reads from a connection. Raises Damaged and SQLite's errors."""
+    """Reads from a connection. Raises DamagedRecordingError and SQLite's errors."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
@@ -113,9 +113,9 @@ class Look:
         blocks = self.blocks("")
         numbers = [run.number for run in runs]
         if sorted({one.run for one in bases} | {one.run for one in blocks}) != numbers:
-            raise Damaged(self._path, "a run is missing")
+            raise DamagedRecordingError(self._path, "a run is missing")
         if runs and (not bases or _moments(bases, blocks) != (bases[0].sequence, runs[-1].last)):
-            raise Damaged(self._path, "moments are missing")
+            raise DamagedRecordingError(self._path, "moments are missing")
 
     def bodies(self, owner: int, kind: int) -> list[bytes]:
         """Return the bodies of a base or block of one kind."""
@@ -123,17 +123,17 @@ class Look:
         found = self._connection.execute(query, (owner, kind)).fetchall()
         for place, (data, left, digest) in enumerate(found):
             if left != len(found) - place or digest != body_digest(owner, kind, left, data):
-                raise Damaged(self._path, "a body has changed, or is missing")
+                raise DamagedRecordingError(self._path, "a body has changed, or is missing")
         return [data for data, _, _ in found]
 
     def read(self, row: BlockRow) -> Block:
         """Return the moments of a block."""
         try:
             block = Block(only(self.bodies(row.first, MOMENTS)), row.stamp)
-        except Unreadable as error:
-            raise Damaged(self._path, str(error)) from error
+        except DecompressionError as error:
+            raise DamagedRecordingError(self._path, str(error)) from error
         if len(block.stamps) != row.last - row.first + 1:
-            raise Damaged(self._path, "a block has a wrong number of moments")
+            raise DamagedRecordingError(self._path, "a block has a wrong number of moments")
         return block
 
     def _rows(self, kind: type[T], query: str, values: tuple[int, ...]) -> list[T]:
@@ -141,9 +141,9 @@ class Look:
         found = self._connection.execute(query, values).fetchall()
         for *row, digest in found:
             if not all(isinstance(value, wanted) for value, wanted in zip(row, types, strict=True)):
-                raise Damaged(self._path, "a value in it has a wrong type")
+                raise DamagedRecordingError(self._path, "a value in it has a wrong type")
             if digest != digest_of(*row):
-                raise Damaged(self._path, "a value in it has changed")
+                raise DamagedRecordingError(self._path, "a value in it has changed")
         return [kind(*row) for *row, _ in found]
 
 
@@ -159,7 +159,7 @@ def _moments(bases: list[BaseRow], blocks: list[BlockRow]) -> tuple[int, int] | 
 
 
 def only(bodies: list[bytes]) -> str:
-    """Return the text of the only body. Raises Unreadable."""
+    """Return the text of the only body. Raises DecompressionError."""
     if len(bodies) != 1:
-        raise Unreadable("a block does not have exactly one body")
+        raise DecompressionError("a block does not have exactly one body")
     return unpacked(bodies[0])

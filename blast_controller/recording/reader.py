@@ -13,9 +13,9 @@ from typing import NamedTuple
 from blast_controller.moments.encoder import Rows
 from blast_controller.recording.activity import spread
 from blast_controller.recording.blocks import Block, Stamp
-from blast_controller.recording.compression import Unreadable, unpacked
+from blast_controller.recording.compression import DecompressionError, unpacked
 from blast_controller.recording.differences import MOST, Differences, differences
-from blast_controller.recording.errors import CannotKeep, Damaged, NothingRecorded
+from blast_controller.recording.errors import DamagedRecordingError, NothingRecordedError, RecordingStorageError
 from blast_controller.recording.files import ALL, MOMENTS, NET, open_to_read, typed_faults
 from blast_controller.recording.images import apply_image
 from blast_controller.recording.look import BaseRow, BlockRow, Look, only
@@ -57,7 +57,7 @@ class _Way(NamedTuple):
 
 
 class Reader:
-    """One recording. Every method raises RecordingFault."""
+    """One recording. Every method raises RecordingError."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -82,13 +82,13 @@ class Reader:
     # ---------------------------------------------------------------------------------------------- overview
 
     def span(self) -> Span:
-        """Return the recorded period. Raises NothingRecorded for an empty file."""
+        """Return the recorded period. Raises NothingRecordedError for an empty file."""
         with self._looking() as look:
             oldest, base = look.base("ORDER BY sequence"), look.base("ORDER BY sequence DESC")
             block = look.block("ORDER BY first DESC")
             runs = look.runs("ORDER BY number")
             if oldest is None or base is None or not runs:
-                raise NothingRecorded(f"the recording {self._path} is empty: it begins when a controller decides")
+                raise NothingRecordedError(f"the recording {self._path} is empty: it begins when a controller decides")
             newest = Instant(base.sequence, base.wall / 1e6)
             if block is not None and block.last > newest.sequence:
                 newest = Instant(block.last, look.read(block).stamps[-1].wall / 1e6)
@@ -109,13 +109,13 @@ class Reader:
     def at(self, wall: float) -> Past:
         """Return the state at this wall time: the last moment, by number, of this time or before.
 
-        If the clock was set back, this is the state at the last occurrence of the time. Raises NothingRecorded.
+        If the clock was set back, this is the state at the last occurrence of the time. Raises NothingRecordedError.
         """
         past = self._past(lambda look: self._found_at(look, _microseconds(wall)))
         return replace(past, gap=self._gap(past, wall)) if wall > past.run.seen + SOON else past
 
     def moment(self, sequence: int) -> Past:
-        """Return the moment of this number. Raises NothingRecorded."""
+        """Return the moment of this number. Raises NothingRecordedError."""
         return self._past(lambda look: self._found(look, min(max(sequence, -LATEST), LATEST)))
 
     def between(self, one: float, other: float, most: int = MOST) -> Differences:
@@ -127,7 +127,7 @@ class Reader:
         try:
             return differences(before.rows, after.rows, most)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise Damaged(self._path, "a row is malformed") from error
+            raise DamagedRecordingError(self._path, "a row is malformed") from error
 
     def _gap(self, past: Past, wall: float) -> Gap | None:
         with self._looking() as look:
@@ -145,14 +145,14 @@ class Reader:
             way = self._way(look, found)
         try:
             rows = self._walked(way)
-        except Unreadable as error:
-            raise Damaged(self._path, str(error)) from error
+        except DecompressionError as error:
+            raise DamagedRecordingError(self._path, str(error)) from error
         return Past(found.sequence, found.stamp.now / 1e6, found.stamp.wall / 1e6, run, rows)
 
     def _run(self, look: Look, found: _Found) -> Run:
         runs = look.runs("WHERE number = ?", found.run)
         if not runs:
-            raise Damaged(self._path, "a moment belongs to no run")
+            raise DamagedRecordingError(self._path, "a moment belongs to no run")
         return runs[0]
 
     def _found_at(self, look: Look, wall: int) -> _Found:
@@ -162,12 +162,12 @@ class Reader:
             read = look.read(block)
             places = [place for place, stamp in enumerate(read.stamps) if stamp.wall <= wall]
             if not places:
-                raise Damaged(self._path, "a block has no moment of its time")
+                raise DamagedRecordingError(self._path, "a block has no moment of its time")
             return _Found(block.first + places[-1], read.stamps[places[-1]], block.run, (block, read))
         # A recording may begin with a base that ends a block which is gone.
         base = base or look.base("WHERE wall <= ? ORDER BY sequence", wall)
         if base is None:
-            raise NothingRecorded(
+            raise NothingRecordedError(
                 f"{self._path} has no recording of that time: `blast journal at oldest` shows the oldest moment"
             )
         return _alone(base)
@@ -179,7 +179,7 @@ class Reader:
             return _Found(sequence, read.stamps[sequence - block.first], block.run, (block, read))
         base = look.base("WHERE sequence = ?", sequence)
         if base is None:
-            raise NothingRecorded(f"there is no moment {sequence} in {self._path}")
+            raise NothingRecordedError(f"there is no moment {sequence} in {self._path}")
         return _alone(base)
 
     # --------------------------------------------------------------------------------------------- the way there
@@ -188,7 +188,7 @@ class Reader:
         """Read everything needed to reconstruct a moment in one transaction, so that trimming cannot interfere."""
         base = look.base("WHERE sequence <= ? ORDER BY sequence DESC", found.sequence)
         if base is None:
-            raise Damaged(self._path, "a moment has no base")
+            raise DamagedRecordingError(self._path, "a moment has no base")
         if base.sequence == found.sequence:
             # It is the last of its block, and a base as well.
             found = found._replace(block=None)
@@ -199,7 +199,7 @@ class Reader:
             start, rows = kept, dict(self._kept[kept])
             self._kept.move_to_end(kept)
         elif not (images := look.bodies(start, ALL)):
-            raise Damaged(self._path, "a base is empty")
+            raise DamagedRecordingError(self._path, "a base is empty")
         steps = []
         for block in look.blocks("WHERE first > ? AND first <= ? ORDER BY first", start, before):
             nets = look.bodies(block.first, NET)
@@ -235,7 +235,7 @@ class Reader:
         """Yield the file as of one moment."""
         with self._reading, typed_faults(self._path):
             if self._closed:
-                raise CannotKeep(self._path, "it is closed already")
+                raise RecordingStorageError(self._path, "it is closed already")
             self._connection.execute("BEGIN")
             try:
                 yield Look(self._connection, self._path)
@@ -245,7 +245,7 @@ class Reader:
 
 def _check_follows(block: BlockRow, at: int) -> None:
     if block.first != at + 1:
-        raise Unreadable("a block is missing")
+        raise DecompressionError("a block is missing")
 
 
 def _alone(base: BaseRow) -> _Found:

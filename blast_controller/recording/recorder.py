@@ -18,7 +18,7 @@ from blast_controller.moments.encoder import Encoder
 from blast_controller.moments.mailbox import Mailbox
 from blast_controller.moments.moment import Moment
 from blast_controller.recording.blocks import stamp_of
-from blast_controller.recording.errors import RecordingFault
+from blast_controller.recording.errors import RecordingError
 from blast_controller.recording.retention import Keep
 from blast_controller.recording.writer import RunFacts, Writer
 
@@ -104,7 +104,7 @@ class Recorder(Observer):
     def _guarded(self, work: Callable[[], None]) -> None:
         try:
             work()
-        except RecordingFault as fault:
+        except RecordingError as fault:
             self._pause(str(fault))
         except Exception as error:
             log.exception("a published moment could not be recorded")

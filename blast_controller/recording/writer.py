@@ -17,12 +17,12 @@ from blast_controller.core.model.age_clock import AgeClock
 from blast_controller.moments.encoder import Difference, Rows
 from blast_controller.recording.blocks import BlockText, Stamp
 from blast_controller.recording.compression import packed, packed_for_speed, packed_soon
-from blast_controller.recording.errors import InUse, NoRecording
+from blast_controller.recording.errors import MissingRecordingError, RecordingInUseError
 from blast_controller.recording.files import ALL, MOMENTS, NET, open_to_write, typed_faults
 from blast_controller.recording.images import TEXT_BYTES, image_texts
 from blast_controller.recording.retention import MICROSECONDS_PER_DAY, Group, Keep
 from blast_controller.store.checksums import body_digest, digest_of
-from blast_controller.store.errors import Locked, NotAccessible
+from blast_controller.store.errors import JournalLockedError, NotAccessibleError
 from blast_controller.store.lock import FileLock
 
 BLOCK_BYTES = 4 << 20
@@ -49,7 +49,7 @@ class RunFacts:
 
 
 class Writer:
-    """Sole writer of a file, used by one thread. Every method raises RecordingFault; it is of no use any more then."""
+    """Sole writer of a file, used by one thread. Every method raises RecordingError; it is of no use any more then."""
 
     def __init__(self, path: Path, keep: Keep) -> None:
         self.path = path
@@ -59,10 +59,10 @@ class Writer:
         self._lock = FileLock(path)
         try:
             self._lock.acquire()
-        except Locked as fault:
-            raise InUse(path, f"by process {fault.pid}" if fault.pid else "by another process") from fault
-        except NotAccessible as fault:
-            raise NoRecording(path, f"no file can be created in {path.parent}") from fault
+        except JournalLockedError as fault:
+            raise RecordingInUseError(path, f"by process {fault.pid}" if fault.pid else "by another process") from fault
+        except NotAccessibleError as fault:
+            raise MissingRecordingError(path, f"no file can be created in {path.parent}") from fault
         try:
             self._connection = open_to_write(path)
             with typed_faults(path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable
 
-from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.requests import RequestKey
 
 MAX_PER_ACCOUNT = 4096
@@ -35,9 +35,9 @@ class Attachments:
         return first
 
     def check(self, account: Hashable) -> None:
-        """Raise Rejected when an account's connections stand for as many requests as they may."""
+        """Raise RejectedError when an account's connections stand for as many requests as they may."""
         if self._count[account] >= self._limit:
-            raise Rejected(
+            raise RejectedError(
                 "too_many_waiting",
                 f"Your connections already wait for {self._limit} grants, the limit: wait for a grant, withdraw a "
                 "request, or use submit.",

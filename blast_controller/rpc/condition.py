@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.errors import RejectedError
 
 
 class Condition(Protocol):
@@ -14,10 +14,10 @@ class Condition(Protocol):
         """Return warnings for all clients, one sentence each."""
 
     def resume(self) -> None:
-        """Decide again after holding; may take a while. Raises Rejected if it does not hold."""
+        """Decide again after holding; may take a while. Raises RejectedError if it does not hold."""
 
     def step_down(self) -> None:
-        """Let another controller decide, soon after this returns. Raises Rejected where there is none."""
+        """Let another controller decide, soon after this returns. Raises RejectedError where there is none."""
 
 
 class Healthy:
@@ -28,19 +28,19 @@ class Healthy:
         return []
 
     def resume(self) -> None:
-        """Refuse: it decides. Raises Rejected."""
+        """Refuse: it decides. Raises RejectedError."""
         raise not_in_safe_mode()
 
     def step_down(self) -> None:
-        """Refuse: it is alone. Raises Rejected."""
+        """Refuse: it is alone. Raises RejectedError."""
         raise no_standby()
 
 
-def not_in_safe_mode() -> Rejected:
+def not_in_safe_mode() -> RejectedError:
     """Return the rejection of `resume` outside safe mode."""
-    return Rejected("not_in_safe_mode", "The controller is not in safe mode.")
+    return RejectedError("not_in_safe_mode", "The controller is not in safe mode.")
 
 
-def no_standby() -> Rejected:
+def no_standby() -> RejectedError:
     """Return the rejection of `stepDown` without a standby."""
-    return Rejected("no_standby", "There is no standby controller that could take over: start one first.")
+    return RejectedError("no_standby", "There is no standby controller that could take over: start one first.")

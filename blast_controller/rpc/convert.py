@@ -154,11 +154,11 @@ def event(key: str, found: RequestEvent) -> ttypes.Event:
 def refuse_failed_change(found: RequestEvent) -> None:
     """Raise the error of an `extend` whose change was not made."""
     if found.kind is EventKind.ENDED and found.state is not None:
-        raise errors.RequestEnded(found.state.value, found.reason or "")
+        raise errors.RequestEndedError(found.state.value, found.reason or "")
     if found.kind is EventKind.REVOKED:
-        raise errors.Rejected("light_lost", f"The grant was revoked before the change was made: {found.reason}.")
+        raise errors.RejectedError("light_lost", f"The grant was revoked before the change was made: {found.reason}.")
     if found.reason is not None:
-        raise errors.Rejected("device_failed", f"The change failed and was undone: {found.reason}.")
+        raise errors.RejectedError("device_failed", f"The change failed and was undone: {found.reason}.")
 
 
 Reasons = Callable[[PartFacts], str | None]
@@ -263,32 +263,32 @@ def to_thrift_error(error: BaseException) -> BaseException:
 
 
 @to_thrift_error.register
-def _(error: errors.Rejected) -> BaseException:
+def _(error: errors.RejectedError) -> BaseException:
     return _typed(ttypes.Rejected(error.code, error.sentence, error.largest))
 
 
 @to_thrift_error.register
-def _(error: errors.UnknownRequest) -> BaseException:
+def _(error: errors.UnknownRequestError) -> BaseException:
     return _typed(ttypes.UnknownRequest(error.key))
 
 
 @to_thrift_error.register
-def _(error: errors.KeyReused) -> BaseException:
+def _(error: errors.KeyReusedError) -> BaseException:
     return _typed(ttypes.KeyReused(error.key))
 
 
 @to_thrift_error.register
-def _(error: errors.NotLeader) -> BaseException:
+def _(error: errors.NotLeaderError) -> BaseException:
     return _typed(ttypes.NotLeader(error.address))
 
 
 @to_thrift_error.register
-def _(error: errors.TimedOut) -> BaseException:
+def _(error: errors.RequestTimeoutError) -> BaseException:
     return _typed(ttypes.TimedOut(error.sentence))
 
 
 @to_thrift_error.register
-def _(error: errors.RequestEnded) -> BaseException:
+def _(error: errors.RequestEndedError) -> BaseException:
     return _typed(ttypes.Ended(ttypes.PartState._NAMES_TO_VALUES[error.state.upper()], error.reason))
 
 

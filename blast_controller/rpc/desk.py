@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.events import ClientsVanished
 from blast_controller.rpc.attachments import Attachments
 from blast_controller.rpc.clients.gate import Gate
@@ -75,7 +75,7 @@ class Services:
 def _noting_too_much(connection: Connection, context: CoreContext, work: Callable[[CoreContext], T]) -> T:
     try:
         return work(context)
-    except Rejected as refusal:
+    except RejectedError as refusal:
         if refusal.code in _ASKED_TOO_MUCH:
             connection.asked_too_much(context.now)
         raise

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar, TypeVarTuple
 
 from blast_api import ttypes
 from blast_controller.core.controller import Core
-from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.events import Event
 from blast_controller.core.model.requests import RequestKey
 from blast_controller.rpc import acting
@@ -86,7 +86,7 @@ class Announcement(Generic[Found, T]):
     answer: Callable[[Found], T]
     longest: float
     """Seconds."""
-    too_late: Callable[[Core], Rejected]
+    too_late: Callable[[Core], RejectedError]
 
 
 def awaits(

@@ -19,18 +19,18 @@ def named(known: Container[RequestKey], client: Identity, key: str | None) -> Re
 
 
 def found(context: CoreContext, client: Identity, key: str | None) -> Request:
-    """Return the request that a client calls `key`. Raises UnknownRequest."""
+    """Return the request that a client calls `key`. Raises UnknownRequestError."""
     return context.core.request(named(context.core.requests, client, key))
 
 
 def status_of(context: CoreContext, request: RequestKey) -> ttypes.RequestStatus:
-    """Return the published status of a request. Raises UnknownRequest; NotLeader if the leader may know it."""
+    """Return the published status of a request. Raises UnknownRequestError; NotLeaderError if the leader may know it."""
     return _status(context, request, context.look)
 
 
 def changed_status(context: CoreContext, request: RequestKey) -> ttypes.RequestStatus:
-    """Return the status of a request that the caller changed: NotLeader would mean that it has not. Raises
-    UnknownRequest."""
+    """Return the status of a request that the caller changed: NotLeaderError would mean that it has not. Raises
+    UnknownRequestError."""
     return _status(context, request, context.written)
 
 

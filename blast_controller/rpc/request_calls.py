@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 
 from blast_api import ttypes
-from blast_controller.core.model.errors import Rejected, RequestEnded, TimedOut
+from blast_controller.core.model.errors import RejectedError, RequestEndedError, RequestTimeoutError
 from blast_controller.core.model.events import (
     ExtensionAsked,
     FinishAsked,
@@ -53,7 +53,7 @@ def request_grant(
         context.take(RequestSubmitted(wanted, attached=True))
         asked = context.core.request(wanted.id)
         if asked.state.final:
-            raise RequestEnded(asked.state.value, asked.parts[-1].reason or "")
+            raise RequestEndedError(asked.state.value, asked.parts[-1].reason or "")
         granted = next((part.grant for part in asked.parts if part.grant and not part.state.final), None)
         if granted is not None:
             return convert.grant(wanted.key, granted)
@@ -81,7 +81,7 @@ def _attach(
         settled = Wait(
             wanted=lambda event: _is_settled(request, event),
             answer=lambda event: None,
-            too_late=lambda: TimedOut(""),
+            too_late=lambda: RequestTimeoutError(""),
         )
         context.wait(name, math.inf, settled).add_done_callback(lambda done: services.attached.settle(name))
     services.attached.add(connection.id, name, account)
@@ -102,7 +102,7 @@ def await_event(
         if event is not None:
             return convert.event(request.current.key, event)
         if request.state.final:
-            raise RequestEnded(request.state.value, request.parts[-1].reason or "")
+            raise RequestEndedError(request.state.value, request.parts[-1].reason or "")
         return context.wait(
             request.current.id,
             timeout,
@@ -145,7 +145,9 @@ def extend(
             Wait(
                 wanted=lambda event: event.kind in (EventKind.CHANGED, EventKind.REVOKED, EventKind.ENDED),
                 answer=lambda event: in_force(services.later(), name, event),
-                too_late=lambda: Rejected("too_slow", "The change is still in progress; call `status` for its result."),
+                too_late=lambda: RejectedError(
+                    "too_slow", "The change is still in progress; call `status` for its result."
+                ),
                 seat=seat,
             ),
         )
@@ -158,7 +160,7 @@ def extend(
 
 
 def to_finish(part: int | None, report: ttypes.TransferReport | None) -> Callable[[RequestKey], FinishAsked]:
-    """Return the transfer of a part is over. Raises Rejected."""
+    """Return the transfer of a part is over. Raises RejectedError."""
     if part is None:
         raise ttypes.Rejected("unknown_part", "Give the number of the finished part; the first part is 0.")
     transfer = convert.to_transfer_report(report)
@@ -222,19 +224,21 @@ def _is_settled(request: Request, event: RequestEvent) -> bool:
 
 def _first_grant(key: str, event: RequestEvent) -> ttypes.Grant:
     if event.grant is None:
-        raise RequestEnded(event.state.value if event.state else "", event.reason or "")
+        raise RequestEndedError(event.state.value if event.state else "", event.reason or "")
     return convert.grant(key, event.grant)
 
 
 def _event_or_end(request: Request, event: RequestEvent, after: int) -> ttypes.Event:
     if event.sequence <= after:
-        raise RequestEnded(request.state.value, event.reason or "")
+        raise RequestEndedError(request.state.value, event.reason or "")
     return convert.event(request.current.key, event)
 
 
-def _not_yet(context: CoreContext, request: Request) -> TimedOut:
+def _not_yet(context: CoreContext, request: Request) -> RequestTimeoutError:
     reasons = [context.core.reason(request.current, part, context.now) for part in request.parts]
-    return TimedOut(" ".join(reason for reason in reasons if reason) or "No event occurred within the timeout.")
+    return RequestTimeoutError(
+        " ".join(reason for reason in reasons if reason) or "No event occurred within the timeout."
+    )
 
 
 def _seconds(milliseconds: int | None) -> float:

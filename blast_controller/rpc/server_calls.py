@@ -8,7 +8,7 @@ from importlib.metadata import version as version_of
 
 from blast_api import ttypes
 from blast_controller.core.controller import Core
-from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.events import AuditAsked, DrainAsked, ElementQuarantined, ElementReleased, VerifyAsked
 from blast_controller.core.model.identifiers import ElementId
 from blast_controller.core.model.wording import listed
@@ -84,8 +84,8 @@ def to_audit(dry_run: bool | None) -> AuditAsked:
     return AuditAsked(bool(dry_run))
 
 
-def _unread(core: Core) -> Rejected:
-    return Rejected(
+def _unread(core: Core) -> RejectedError:
+    return RejectedError(
         "device_disconnected",
         f"No answer within {LONGEST_READING:g} s from: {listed(core.audit_waits_for)}. The journal has the result "
         "for the other devices (`blast journal show`).",
@@ -101,8 +101,8 @@ def to_verify() -> VerifyAsked:
     return VerifyAsked(secrets.token_bytes(NONCE_BYTES))
 
 
-def _unprobed(core: Core) -> Rejected:
-    return Rejected("too_slow", "The fiber probe is still running; repeat the call for its report.")
+def _unprobed(core: Core) -> RejectedError:
+    return RejectedError("too_slow", "The fiber probe is still running; repeat the call for its report.")
 
 
 PROBES = Announcement(lambda core: core.fiber_topic, convert.fiber_report, LONGEST_PROBING, _unprobed)

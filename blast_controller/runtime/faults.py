@@ -16,11 +16,11 @@ log = logging.getLogger(__name__)
 E = TypeVar("E", bound=Exception)
 
 
-class EventFailed(Exception):
+class EventFailedError(Exception):
     """Our fault: the core could not handle an event, and nothing that it knows may be trusted any further."""
 
 
-class InternalFault(Exception):
+class InternalError(Exception):
     """Our fault: one call could not be answered. It has changed nothing, and the controller goes on."""
 
     def __init__(self, action: str, trace: str) -> None:
@@ -31,13 +31,13 @@ class InternalFault(Exception):
         self.trace = trace
 
 
-def logged(action: str, error: BaseException) -> InternalFault:
+def logged(action: str, error: BaseException) -> InternalError:
     """Log an unexpected error and return the error for its caller. One that was logged before stays."""
-    if isinstance(error, InternalFault):
+    if isinstance(error, InternalError):
         return error
     trace = secrets.token_hex(4)
     log.error("%s failed (trace %s)", action, trace, exc_info=error, extra=fields(event="fault", trace=trace))
-    return InternalFault(action, trace)
+    return InternalError(action, trace)
 
 
 def without_frames(error: E) -> E:
@@ -52,10 +52,10 @@ def without_frames(error: E) -> E:
 
 @contextmanager
 def telling(action: str) -> Iterator[None]:
-    """Add the core's current action to an unexpected error. Raises RequestError unchanged, else EventFailed."""
+    """Add the core's current action to an unexpected error. Raises RequestError unchanged, else EventFailedError."""
     try:
         yield
     except RequestError:
         raise
     except Exception as error:
-        raise EventFailed(f"{action} failed: {type(error).__name__}: {error}") from error
+        raise EventFailedError(f"{action} failed: {type(error).__name__}: {error}") from error

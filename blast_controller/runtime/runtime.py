@@ -24,7 +24,7 @@ from blast_controller.core.model.commands import (
     SetCircuits,
     SetForwarding,
 )
-from blast_controller.core.model.errors import FabricError, NotLeader, Rejected
+from blast_controller.core.model.errors import FabricError, NotLeaderError, RejectedError
 from blast_controller.core.model.events import (
     DecisionTimed,
     DeviceDown,
@@ -46,7 +46,7 @@ from blast_controller.runtime.observing import Observers
 from blast_controller.runtime.settling import run_into
 from blast_controller.runtime.standing_by import Standby
 from blast_controller.runtime.waiting import Places, Seat, Wait, WaitingRoom
-from blast_controller.store.errors import Dispossessed, OurFault, StoreFault
+from blast_controller.store.errors import JournalError, LockLostError, StoreUsageError
 from blast_controller.store.interface import Loaded, Store
 
 T = TypeVar("T")
@@ -90,12 +90,12 @@ class CoreContext:
         self.now = time.monotonic()
 
     def check_leader(self) -> None:
-        """Raise NotLeader on a standby."""
+        """Raise NotLeaderError on a standby."""
         self._runtime.check_leader_now()
 
     @property
     def look(self) -> Look:
-        """Return the published state at the time of this turn. Raises NotLeader if another controller may have a newer
+        """Return the published state at the time of this turn. Raises NotLeaderError if another controller may have a newer
         one."""
         runtime = self._runtime
         return (runtime.look_at_written() if runtime.has_just_written else runtime.look())._replace(now=self.now)
@@ -119,15 +119,15 @@ class CoreContext:
         self._runtime.take(event)
 
     def check_place(self, seat: Seat) -> None:
-        """Raise Rejected, before anything is changed, where there would be no place to wait."""
+        """Raise RejectedError, before anything is changed, where there would be no place to wait."""
         self._runtime.waiting.check_place(seat)
 
     def wait(self, request: RequestKey, timeout: float, wait: Wait) -> Future[Any]:
-        """Return the answer to a request's next wanted event, or a refusal after `timeout` seconds. Raises Rejected."""
+        """Return the answer to a request's next wanted event, or a refusal after `timeout` seconds. Raises RejectedError."""
         return self._runtime.waiting.park(request, self.now + timeout, wait)
 
     def wait_announced(self, topic: Hashable, timeout: float, wait: Wait) -> Future[Any]:
-        """Return the answer to the core's announcement of a topic. Raises Rejected."""
+        """Return the answer to the core's announcement of a topic. Raises RejectedError."""
         return self._runtime.announced.park(topic, self.now + timeout, wait)
 
     def when_decided(self, answer: Callable[[], T]) -> Future[T]:
@@ -219,7 +219,7 @@ class Runtime:
             self._observers.on_published(self._shown.snapshot, changes)
 
     def look(self) -> Look:
-        """Return the published state, for any thread. Raises NotLeader on a standby that has read nothing yet."""
+        """Return the published state, for any thread. Raises NotLeaderError on a standby that has read nothing yet."""
         standby, shown = self.standby, self._shown
         stale = self._seconds_in_doubt() if standby is None else standby.age()
         if stale is None:
@@ -272,17 +272,17 @@ class Runtime:
         self._abandoned = True
 
     def check_leader(self) -> None:
-        """Raise NotLeader where another controller decides, or may by now."""
+        """Raise NotLeaderError where another controller decides, or may by now."""
         if self.standby is not None:
-            raise NotLeader(self.standby.leader())
+            raise NotLeaderError(self.standby.leader())
         if self._abandoned or not self.holds_leadership():
-            raise NotLeader(None)
+            raise NotLeaderError(None)
 
     def check_leader_now(self) -> None:
-        """Raise NotLeader like `check_leader`, for the current piece of work (on the runtime's thread only)."""
+        """Raise NotLeaderError like `check_leader`, for the current piece of work (on the runtime's thread only)."""
         try:
             self.check_leader()
-        except NotLeader:
+        except NotLeaderError:
             self._is_durable = True
             raise
 
@@ -291,11 +291,13 @@ class Runtime:
         return self.holding is None and self.standby is None
 
     def go_on(self, core: Core, optical: OpticalDriver, forwarding: ForwardingDriver, loaded: Loaded) -> None:
-        """Decide again, by a core that has seen nothing (on the runtime's thread only). Raises Rejected."""
+        """Decide again, by a core that has seen nothing (on the runtime's thread only). Raises RejectedError."""
         try:
             commands = self._taken_over(core, loaded)
         except FabricError as error:
-            raise Rejected("bad_config", f"The configuration conflicts with active light trees: {error}.") from error
+            raise RejectedError(
+                "bad_config", f"The configuration conflicts with active light trees: {error}."
+            ) from error
         self.core, self.holding, self.standby = core, None, None
         self._optical, self._forwarding = optical, forwarding
         self._take(commands)
@@ -338,10 +340,12 @@ class Runtime:
         """
         self.check_leader_now()
         if self.holding is not None:
-            raise Rejected("safe_mode", self.holding)
+            raise RejectedError("safe_mode", self.holding)
         if self.store_fault is not None and isinstance(event, RequestSubmitted | ExtensionAsked):
             self._is_durable = True
-            raise Rejected("journal_unavailable", f"The controller's journal cannot be written: {self.store_fault}")
+            raise RejectedError(
+                "journal_unavailable", f"The controller's journal cannot be written: {self.store_fault}"
+            )
         self._hand_in(event)
 
     def _hand_in(self, event: Event) -> None:
@@ -495,8 +499,8 @@ class Runtime:
         began = time.monotonic()
         try:
             self._store.commit(self._unwritten, time.time())
-        except StoreFault as fault:
-            if isinstance(fault, OurFault | Dispossessed):
+        except JournalError as fault:
+            if isinstance(fault, StoreUsageError | LockLostError):
                 raise
             log.error("the journal cannot be written, no requests are admitted: %s", fault)
             self.store_fault, self._write_again = str(fault), time.monotonic() + WRITE_AGAIN

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TypeVar
 
 from blast_controller.core.model.errors import RequestError
-from blast_controller.runtime.faults import EventFailed, logged, without_frames
+from blast_controller.runtime.faults import EventFailedError, logged, without_frames
 
 T = TypeVar("T")
 Argument = TypeVar("Argument")
@@ -25,7 +25,7 @@ def run_into(outer: Future[T], work: Callable[[Argument], T | Future[T]], argume
     failure: Exception
     try:
         result = work(argument)
-    except EventFailed:
+    except EventFailedError:
         raise
     except RequestError as error:
         failure = without_frames(error)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from blast_controller.core.model.errors import Rejected, RequestError
+from blast_controller.core.model.errors import RejectedError, RequestError
 from blast_controller.runtime.audience import Audience
 from blast_controller.runtime.faults import logged, without_frames
 from blast_controller.runtime.parked_future import ParkedFuture
@@ -81,7 +81,7 @@ class WaitingRoom:
         self._cancelled: queue.SimpleQueue[Future[object]] = queue.SimpleQueue()
 
     def park(self, topic: Hashable, deadline: float, wait: Wait) -> Future[Any]:
-        """Wait for an event on a topic. Raises Rejected when the caller's places, or all, are taken."""
+        """Wait for an event on a topic. Raises RejectedError when the caller's places, or all, are taken."""
         self._take_place(wait.seat)
         waiter = _Waiter(topic, wait)
         self._audiences[topic].add(waiter, wait.after)
@@ -133,7 +133,7 @@ class WaitingRoom:
     # --------------------------------------------------------------------------------------------- places
 
     def check_place(self, seat: Seat) -> None:
-        """Raise Rejected when the places of a seat's account, or all, are taken."""
+        """Raise RejectedError when the places of a seat's account, or all, are taken."""
         self._see_off()
         if not seat.asks:
             max_of_one, most = int(FOR_LOOKERS * self.places.of_one), int(FOR_LOOKERS * self.places.in_all)
@@ -190,8 +190,8 @@ class WaitingRoom:
         self._give_place_back(waiter.wait.seat)
 
 
-def _too_many(message: str) -> Rejected:
-    return Rejected("too_many_waiting", f"{message}: wait for answers, or try again later.")
+def _too_many(message: str) -> RejectedError:
+    return RejectedError("too_many_waiting", f"{message}: wait for answers, or try again later.")
 
 
 def _count_down(counter: Counter[Hashable], account: Hashable) -> None:

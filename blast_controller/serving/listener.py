@@ -47,7 +47,7 @@ class Door:
 
 
 class Listener:
-    """Accepts clients; with TLS each becomes a connection when its handshake is complete. Raises BadTlsFile.
+    """Accepts clients; with TLS each becomes a connection when its handshake is complete. Raises TlsFileError.
 
     The listener of asyncio accepts a thousand at once, does not limit handshakes, and does not report failed ones.
     """
@@ -69,7 +69,7 @@ class Listener:
     def reload(self, tls: TlsSettings) -> None:
         """Reload certificates for new clients; TLS cannot be turned on or off. From any thread.
 
-        Raises BadTlsFile, with nothing changed.
+        Raises TlsFileError, with nothing changed.
         """
         if self._context is not None:
             # A context of its own: one whose certificate and key are being changed fails the handshakes of that moment.

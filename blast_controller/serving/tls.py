@@ -32,12 +32,12 @@ class TlsSettings:
     handshake_seconds: float = 5.0
 
 
-class BadTlsFile(Exception):
+class TlsFileError(Exception):
     """The operator's fault: a certificate or key cannot be used. One sentence."""
 
 
 def server_context(settings: TlsSettings) -> ssl.SSLContext:
-    """Return the context of a server. Raises BadTlsFile."""
+    """Return the context of a server. Raises TlsFileError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     # Every connection authenticates again: no session outlives the certificate that opened it.
@@ -48,7 +48,7 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
         try:
             context.load_verify_locations(cafile=settings.client_ca)
         except (ssl.SSLError, OSError) as error:
-            raise BadTlsFile(f"the CA file {settings.client_ca} cannot be used: {reason_of(error)}.") from error
+            raise TlsFileError(f"the CA file {settings.client_ca} cannot be used: {reason_of(error)}.") from error
         context.verify_mode = ssl.CERT_REQUIRED if settings.required else ssl.CERT_OPTIONAL
     return context
 
@@ -58,7 +58,7 @@ def _load_certificate(context: ssl.SSLContext, settings: TlsSettings) -> None:
         # Without a password of our own, OpenSSL would ask for one at the terminal.
         context.load_cert_chain(settings.certificate, settings.private_key, password=lambda: "")
     except (ssl.SSLError, OSError) as error:
-        raise BadTlsFile(
+        raise TlsFileError(
             f"the certificate {settings.certificate} and the key {settings.private_key} cannot be used: "
             f"{reason_of(error)} (PEM, and the key without a password)."
         ) from error

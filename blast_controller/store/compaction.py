@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from blast_controller.core.model.age_clock import AgeClock
-from blast_controller.store.errors import StoreFault
+from blast_controller.store.errors import JournalError
 from blast_controller.store.interface import Store
 
 log = logging.getLogger(__name__)
@@ -52,6 +52,6 @@ class Compactor:
             at = self._ages.now(time.time(), time.monotonic())
             while self._store.compact(at) and not self._stopped.wait(PAUSE):
                 pass
-        except StoreFault as fault:
+        except JournalError as fault:
             # The disk is full or busy; failing commits report that more prominently.
             log.warning("compaction of the journal failed: %s", fault)

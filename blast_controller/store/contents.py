@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import NamedTuple
 
-from blast_controller.store.errors import StoreFault
+from blast_controller.store.errors import JournalError
 from blast_controller.store.rows import encode
 
 NAME, FORMAT = "blast-journal", 3
@@ -44,7 +44,7 @@ class Written(NamedTuple):
 class Contents:
     """A journal that was opened `epoch` times and whose latest entry is `sequence`.
 
-    `rows` can be read once: all things, `first` growing, then the history without a gap. Reading may raise StoreFault.
+    `rows` can be read once: all things, `first` growing, then the history without a gap. Reading may raise JournalError.
     """
 
     epoch: int
@@ -52,14 +52,14 @@ class Contents:
     rows: Iterator[Thing | Written]
 
 
-class NotACopy(StoreFault):
+class NotAnExportError(JournalError):
     """An incomplete or damaged copy of a journal."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"the copy of the journal is incomplete or damaged ({reason}): repeat `blast journal export`")
 
 
-class AlreadyThere(StoreFault):
+class JournalExistsError(JournalError):
     """A copy would replace a journal; nothing was changed."""
 
     def __init__(self, place: object) -> None:
@@ -67,7 +67,7 @@ class AlreadyThere(StoreFault):
 
 
 def to_lines(contents: Contents) -> Iterator[str]:
-    """Yield the lines of the text form. Raises StoreFault as the rows do."""
+    """Yield the lines of the text form. Raises JournalError as the rows do."""
     head = encode([NAME, FORMAT, contents.epoch, contents.sequence])
     digest = _digest(head)
     yield head
@@ -89,36 +89,38 @@ def _digest(head: str) -> blake2b:
 
 
 def from_lines(lines: Iterable[str | bytes]) -> Contents:
-    """Return the contents behind `to_lines`, checked while they are read. Raises NotACopy, now and then."""
+    """Return the contents behind `to_lines`, checked while they are read. Raises NotAnExportError, now and then."""
     digest = blake2b(digest_size=16)
     parsed = _parsed(lines, digest)
     match next(parsed, None):
         case [str(name), int(found), int(epoch), int(sequence)] if (name, found) == (NAME, FORMAT):
             return Contents(epoch, sequence, checked(_rows(parsed, digest), sequence))
         case [str(name), int(found), *_] if name == NAME:
-            raise NotACopy(f"it has format {found}, this release reads format {FORMAT}: use the release that wrote it")
-    raise NotACopy("its first line is not the header of a copy")
+            raise NotAnExportError(
+                f"it has format {found}, this release reads format {FORMAT}: use the release that wrote it"
+            )
+    raise NotAnExportError("its first line is not the header of a copy")
 
 
 def checked(rows: Iterable[Thing | Written], sequence: int) -> Iterator[Thing | Written]:
-    """Yield the same, as long as they can be those of a journal up to `sequence`. Raises NotACopy."""
+    """Yield the same, as long as they can be those of a journal up to `sequence`. Raises NotAnExportError."""
     things: set[tuple[str, str]] = set()
     held: set[str] = set()
     first = entry = 0
     for row in rows:
         if isinstance(row, Thing):
             if entry or not first < row.first <= sequence or (row.kind, row.key) in things or row.elements & held:
-                raise NotACopy(f"the {row.kind} {row.key!r} is at a wrong place")
+                raise NotAnExportError(f"the {row.kind} {row.key!r} is at a wrong place")
             first = row.first
             things.add((row.kind, row.key))
             held |= row.elements
         else:
             if entry and row.sequence != entry + 1:
-                raise NotACopy(f"entry {row.sequence} comes after entry {entry}")
+                raise NotAnExportError(f"entry {row.sequence} comes after entry {entry}")
             entry = row.sequence
         yield row
     if entry != sequence:
-        raise NotACopy(f"its history ends with entry {entry} instead of {sequence}")
+        raise NotAnExportError(f"its history ends with entry {entry} instead of {sequence}")
 
 
 def _rows(parsed: Iterator[object], digest: blake2b) -> Iterator[Thing | Written]:
@@ -131,11 +133,11 @@ def _rows(parsed: Iterator[object], digest: blake2b) -> Iterator[Thing | Written
                 yield Written(sequence, at, epoch, kind, key, note, None if body is None else encode(body))
             case ["end", int(lines), str(written)] if lines == before:
                 if written != digest.hexdigest():
-                    raise NotACopy("its lines do not match its digest")
+                    raise NotAnExportError("its lines do not match its digest")
                 return
             case _:
-                raise NotACopy(f"line {before + 2} is malformed")
-    raise NotACopy("its end is missing")
+                raise NotAnExportError(f"line {before + 2} is malformed")
+    raise NotAnExportError("its end is missing")
 
 
 def _parsed(lines: Iterable[str | bytes], digest: blake2b) -> Iterator[object]:
@@ -144,7 +146,7 @@ def _parsed(lines: Iterable[str | bytes], digest: blake2b) -> Iterator[object]:
         try:
             found = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise NotACopy(f"line {number} is not valid JSON") from error
+            raise NotAnExportError(f"line {number} is not valid JSON") from error
         yield found
         written = line if isinstance(line, bytes) else line.encode(errors="replace")
         digest.update(written.rstrip(b"\r\n") + b"\n")
@@ -154,4 +156,4 @@ def _readable(lines: Iterable[str | bytes]) -> Iterator[str | bytes]:
     try:
         yield from lines
     except OSError as error:
-        raise NotACopy(f"it cannot be read: {error.strerror}") from error
+        raise NotAnExportError(f"it cannot be read: {error.strerror}") from error

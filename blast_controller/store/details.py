@@ -17,7 +17,7 @@ CHUNK = 50
 """Entries read at a time: a request may have a megabyte, and most of what is asked for may not fit."""
 
 
-class NotAnEntry(ValueError):
+class InvalidEntryError(ValueError):
     """An invalid entry of a journal from the peer."""
 
 
@@ -27,7 +27,7 @@ def details(entry: Entry) -> str:
 
 
 def from_details(sequence: int, kind: str, text: str) -> Entry:
-    """Return the entry behind `details`. Raises NotAnEntry."""
+    """Return the entry behind `details`. Raises InvalidEntryError."""
     try:
         match json.loads(text):
             case {
@@ -39,8 +39,8 @@ def from_details(sequence: int, kind: str, text: str) -> Entry:
             }:
                 return Entry(sequence, float(at), epoch, kind, key, note, body)
     except (ValueError, OverflowError, RecursionError) as error:
-        raise NotAnEntry(f"entry {sequence} of the journal is malformed") from error
-    raise NotAnEntry(f"entry {sequence} of the journal is incomplete")
+        raise InvalidEntryError(f"entry {sequence} of the journal is malformed") from error
+    raise InvalidEntryError(f"entry {sequence} of the journal is incomplete")
 
 
 def page(entries: Iterable[Entry], max_bytes: int = MAX_BYTES) -> list[tuple[int, str, str]]:
@@ -65,7 +65,7 @@ def page(entries: Iterable[Entry], max_bytes: int = MAX_BYTES) -> list[tuple[int
 def read_page(
     read: Callable[[int, int], Sequence[Entry]], after_sequence: int, limit: int
 ) -> list[tuple[int, str, str]]:
-    """Return the answer to the Thrift call `journal`, from a store's `journal`. Raises StoreFault as that does."""
+    """Return the answer to the Thrift call `journal`, from a store's `journal`. Raises JournalError as that does."""
     return page(_in_chunks(read, after_sequence, limit))
 
 

@@ -1,6 +1,6 @@
 """Faults of a store, each with a message that has the cause and the remedy.
 
-`OurFault` is a mistake of the controller itself and has changed nothing; all others are faults of the machine or the
+`StoreUsageError` is a mistake of the controller itself and has changed nothing; all others are faults of the machine or the
 operator.
 """
 
@@ -9,18 +9,18 @@ from __future__ import annotations
 from pathlib import Path
 
 
-class StoreFault(Exception):
+class JournalError(Exception):
     """A failure to store or read data."""
 
 
 # ---------------------------------------------------------------------------------------------------- ours
 
 
-class OurFault(StoreFault):
+class StoreUsageError(JournalError):
     """The controller handed the store something impossible; nothing of that commit was written."""
 
 
-class DoubleHeld(OurFault):
+class DoubleHeldError(StoreUsageError):
     """Two live reservations would hold one element (invariant I1)."""
 
     def __init__(self, element: str, holder: str, wanted_by: str) -> None:
@@ -30,22 +30,22 @@ class DoubleHeld(OurFault):
         self.wanted_by = wanted_by
 
 
-class Unstorable(OurFault):
+class UnstorableError(StoreUsageError):
     """A record that cannot be written, or read back, as it is."""
 
     def __init__(self, kind: str, key: str, reason: str) -> None:
         super().__init__(f"the {kind} {key!r} cannot be stored: {reason}")
 
 
-class Unreachable(StoreFault):
+class StoreUnreachableError(JournalError):
     """The backend of the store does not answer; it may recover by itself."""
 
 
-class Dispossessed(StoreFault):
+class LockLostError(JournalError):
     """Another controller has taken over the journal: writes of this one are void."""
 
 
-class NotOpen(OurFault):
+class JournalNotOpenError(StoreUsageError):
     """The store was not opened, or is closed already."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class NotOpen(OurFault):
 # -------------------------------------------------------------------------------------- the machine's, the operator's
 
 
-class DiskFull(StoreFault):
+class DiskFullError(JournalError):
     """There is no room for the commit; the store stays usable, and a later commit may succeed."""
 
     def __init__(self, path: Path) -> None:
@@ -64,7 +64,7 @@ class DiskFull(StoreFault):
         )
 
 
-class DiskFailed(StoreFault):
+class DiskFailedError(JournalError):
     """Reading or writing failed (EIO and its like).
 
     Whether the commit is on disk is open until a later one succeeds or the store is opened again.
@@ -74,7 +74,7 @@ class DiskFailed(StoreFault):
         super().__init__(f"the journal {path} cannot be read or written ({reason}): check the disk under it")
 
 
-class NotAccessible(StoreFault):
+class NotAccessibleError(JournalError):
     """File or folder are missing or may not be used."""
 
     def __init__(self, path: Path, reason: str) -> None:
@@ -84,7 +84,7 @@ class NotAccessible(StoreFault):
         )
 
 
-class Locked(StoreFault):
+class JournalLockedError(JournalError):
     """Another process has the journal. `pid` is that process, None if unknown."""
 
     def __init__(self, path: Path, pid: int | None) -> None:
@@ -93,7 +93,7 @@ class Locked(StoreFault):
         self.pid = pid
 
 
-class Damaged(StoreFault):
+class DamagedJournalError(JournalError):
     """The file is no whole journal. It is left as it is, never replaced by an empty one."""
 
     def __init__(self, path: Path, reason: str) -> None:
@@ -103,7 +103,7 @@ class Damaged(StoreFault):
         )
 
 
-class OtherSchema(StoreFault):
+class JournalSchemaError(JournalError):
     """Another release wrote the file."""
 
     def __init__(self, path: Path, found: int, known: int) -> None:

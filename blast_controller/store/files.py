@@ -9,16 +9,22 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
-from blast_controller.store.errors import Damaged, DiskFailed, DiskFull, Locked, NotAccessible
+from blast_controller.store.errors import (
+    DamagedJournalError,
+    DiskFailedError,
+    DiskFullError,
+    JournalLockedError,
+    NotAccessibleError,
+)
 from blast_controller.store.schema import make_tables
 from blast_controller.store.sqlite_file import Faults, connect, typed
 
 _FAULTS = Faults(
-    inaccessible=NotAccessible,
-    in_use=lambda path, _: Locked(path, None),
-    damaged=Damaged,
-    full=lambda path, _: DiskFull(path),
-    failed=DiskFailed,
+    inaccessible=NotAccessibleError,
+    in_use=lambda path, _: JournalLockedError(path, None),
+    damaged=DamagedJournalError,
+    full=lambda path, _: DiskFullError(path),
+    failed=DiskFailedError,
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from blast_controller.store.errors import DoubleHeld
+from blast_controller.store.errors import DoubleHeldError
 from blast_controller.store.interface import RESERVATION
 from blast_controller.store.rows import Row
 
@@ -25,7 +25,7 @@ class Holdings:
         return element in self._holder
 
     def changes(self, rows: Sequence[Row]) -> Changes:
-        """Return the changes of holders by these rows in order. Raises DoubleHeld; nothing has changed yet."""
+        """Return the changes of holders by these rows in order. Raises DoubleHeldError; nothing has changed yet."""
         held: dict[str, frozenset[str]] = {}
         holder: dict[str, str | None] = {}
         for row in rows:
@@ -36,7 +36,7 @@ class Holdings:
             for element in sorted(row.elements - before):
                 other = holder[element] if element in holder else self._holder.get(element)
                 if other is not None:
-                    raise DoubleHeld(element, other, row.key)
+                    raise DoubleHeldError(element, other, row.key)
                 holder[element] = row.key
             held[row.key] = row.elements
         return holder

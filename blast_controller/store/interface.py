@@ -69,7 +69,7 @@ class Seen:
 class Store(Protocol):
     """Keeps the latest state of every thing, who holds which element, and a history.
 
-    All methods may raise a StoreFault. `last_commit_seconds` is how long the latest commit waited for the disk.
+    All methods may raise a JournalError. `last_commit_seconds` is how long the latest commit waited for the disk.
     """
 
     last_commit_seconds: float
@@ -80,8 +80,8 @@ class Store(Protocol):
     def commit(self, records: Sequence[Record], at: float) -> None:
         """Write all records, in the order in which they happened, or none; durable on return.
 
-        `at` is wall time in seconds since 1970 and goes into the history only. Raises DoubleHeld and Unstorable
-        (ours), DiskFull, DiskFailed, Locked, Damaged.
+        `at` is wall time in seconds since 1970 and goes into the history only. Raises DoubleHeldError and UnstorableError
+        (ours), DiskFullError, DiskFailedError, JournalLockedError, DamagedJournalError.
         """
 
     def journal(self, after_sequence: int, limit: int) -> list[Entry]:

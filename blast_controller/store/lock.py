@@ -12,7 +12,7 @@ import struct
 from contextlib import suppress
 from pathlib import Path
 
-from blast_controller.store.errors import Locked, NotAccessible
+from blast_controller.store.errors import JournalLockedError, NotAccessibleError
 
 _STRUCT_FLOCK = "hhqqi4x"
 """`struct flock` of 64-bit Linux: l_type, l_whence, l_start, l_len, l_pid."""
@@ -30,22 +30,22 @@ class FileLock:
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Take the lock or raise Locked; NotAccessible where the lock's file cannot be made."""
+        """Take the lock or raise JournalLockedError; NotAccessibleError where the lock's file cannot be made."""
         if self._file in _held_by_this_process:
-            raise Locked(self._path, os.getpid())
+            raise JournalLockedError(self._path, os.getpid())
         try:
             descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise NotAccessible(self._path, f"{self._file.name}: {error.strerror}") from error
+            raise NotAccessibleError(self._path, f"{self._file.name}: {error.strerror}") from error
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             holder = _holder(descriptor)
             os.close(descriptor)
-            raise Locked(self._path, holder) from error
+            raise JournalLockedError(self._path, holder) from error
         except OSError as error:
             os.close(descriptor)
-            raise NotAccessible(self._path, f"it cannot be locked: {error.strerror}") from error
+            raise NotAccessibleError(self._path, f"it cannot be locked: {error.strerror}") from error
         self._descriptor = descriptor
         _held_by_this_process.add(self._file)
 

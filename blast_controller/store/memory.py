@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from blast_controller.core.model.records import Body, Record
-from blast_controller.store.errors import Locked, NotOpen
+from blast_controller.store.errors import JournalLockedError, JournalNotOpenError
 from blast_controller.store.holdings import Holdings
 from blast_controller.store.interface import Entry, Loaded
 from blast_controller.store.retention import Line, Retention, size_of
@@ -36,10 +36,10 @@ class MemoryStore:
         self._entries: list[tuple[int, float, int, Row]] = []
 
     def open(self) -> Loaded:
-        """Begin a new epoch. Raises Locked while it is open already."""
+        """Begin a new epoch. Raises JournalLockedError while it is open already."""
         with self._lock:
             if self._is_open:
-                raise Locked(NAME, os.getpid())
+                raise JournalLockedError(NAME, os.getpid())
             is_new = self._epoch == 0
             self._is_open = True
             self._epoch += 1
@@ -85,7 +85,7 @@ class MemoryStore:
 
     def _check_open(self) -> None:
         if not self._is_open:
-            raise NotOpen
+            raise JournalNotOpenError
 
     def _apply(self, row: Row) -> None:
         if row.body is None:

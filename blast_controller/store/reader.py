@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from blast_controller.store.errors import Damaged, NotOpen
+from blast_controller.store.errors import DamagedJournalError, JournalNotOpenError
 from blast_controller.store.files import typed_faults
 from blast_controller.store.interface import Entry
 from blast_controller.store.rows import decode
@@ -16,7 +16,7 @@ LARGEST = (1 << 63) - 1
 
 
 class JournalReader:
-    """A read-only connection, for any thread. Raises NotAccessible, Damaged, OtherSchema."""
+    """A read-only connection, for any thread. Raises NotAccessibleError, DamagedJournalError, JournalSchemaError."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -31,12 +31,12 @@ class JournalReader:
                 raise
 
     def read(self, after_sequence: int, limit: int) -> list[Entry]:
-        """Read at most `limit` entries after `after_sequence`, oldest first. Raises StoreFault."""
+        """Read at most `limit` entries after `after_sequence`, oldest first. Raises JournalError."""
         # SQLite takes a negative limit for none.
         window = (min(max(after_sequence, 0), LARGEST), min(max(limit, 0), LARGEST))
         with self._reading, typed_faults(self._path):
             if not self._open:
-                raise NotOpen
+                raise JournalNotOpenError
             rows = self._connection.execute(
                 "SELECT sequence, at, epoch, kind, key, note, body FROM journal "
                 "WHERE sequence > ? ORDER BY sequence LIMIT ?",
@@ -45,7 +45,7 @@ class JournalReader:
         try:
             return [Entry(n, at, epoch, kind, key, note, decode(body)) for n, at, epoch, kind, key, note, body in rows]
         except ValueError as error:
-            raise Damaged(
+            raise DamagedJournalError(
                 self._path, f"the history after {after_sequence} has a body that is not valid JSON"
             ) from error
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from blast_controller.core.model.records import Record
-from blast_controller.store.errors import Unstorable
+from blast_controller.store.errors import UnstorableError
 from blast_controller.store.interface import RESERVATION
 
 EPOCH_KIND, EPOCH_KEY, EPOCH_NOTE = "meta", "epoch", "opened"
@@ -26,15 +26,15 @@ class Row:
 
 
 def to_row(record: Record) -> Row:
-    """Check a record and encode it. Raises Unstorable."""
+    """Check a record and encode it. Raises UnstorableError."""
     if record.elements and (record.kind != RESERVATION or record.body is None):
-        raise Unstorable(record.kind, record.key, "only a live reservation holds elements")
+        raise UnstorableError(record.kind, record.key, "only a live reservation holds elements")
     try:
         body = None if record.body is None else encode(dict(record.body))
         for text in (record.kind, record.key, *record.elements):
             text.encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise Unstorable(record.kind, record.key, str(error)) from error
+        raise UnstorableError(record.kind, record.key, str(error)) from error
     # A note is for people: one that no encoding has is no reason to stop writing the journal.
     note = record.note.encode(errors="backslashreplace").decode()
     return Row(record.kind, record.key, body, record.elements, note)

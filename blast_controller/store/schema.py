@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from blast_controller.store.errors import Damaged, OtherSchema
+from blast_controller.store.errors import DamagedJournalError, JournalSchemaError
 
 APPLICATION_ID = 0x424C5354
 """Marks an SQLite file as a journal of Blast ("BLST")."""
@@ -42,17 +42,17 @@ def make_tables(connection: sqlite3.Connection) -> None:
 
 
 def check_is_ours(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse what this release cannot read. Raises Damaged for another program's file, OtherSchema, sqlite3.Error."""
+    """Refuse what this release cannot read. Raises DamagedJournalError for another program's file, JournalSchemaError, sqlite3.Error."""
     (mark,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if mark != APPLICATION_ID or version == 0:
-        raise Damaged(path, "it does not carry the mark of a journal of Blast")
+        raise DamagedJournalError(path, "it does not carry the mark of a journal of Blast")
     if version != SCHEMA:
-        raise OtherSchema(path, version, SCHEMA)
+        raise JournalSchemaError(path, version, SCHEMA)
 
 
 def check_is_whole(connection: sqlite3.Connection, path: Path) -> None:
-    """Look at every page. Raises Damaged, sqlite3.Error."""
+    """Look at every page. Raises DamagedJournalError, sqlite3.Error."""
     (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":
-        raise Damaged(path, verdict.splitlines()[-1])
+        raise DamagedJournalError(path, verdict.splitlines()[-1])

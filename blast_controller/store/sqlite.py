@@ -22,7 +22,7 @@ from typing import TypeVar
 from blast_controller.core.model.records import Body, Record
 from blast_controller.store.checksums import Sum, chained, thing_digest
 from blast_controller.store.contents import Thing
-from blast_controller.store.errors import Damaged, NotAccessible, NotOpen
+from blast_controller.store.errors import DamagedJournalError, JournalNotOpenError, NotAccessibleError
 from blast_controller.store.files import create, typed_faults, wal_of
 from blast_controller.store.holdings import Changes, Holdings
 from blast_controller.store.interface import Entry, Loaded
@@ -118,7 +118,7 @@ class SqliteStore:
     # ------------------------------------------------------------------------------------------ open, close
 
     def open(self) -> Loaded:
-        """Take the file; make it on the first start. Raises Locked, NotAccessible, Damaged, OtherSchema, DiskFull."""
+        """Take the file; make it on the first start. Raises JournalLockedError, NotAccessibleError, DamagedJournalError, JournalSchemaError, DiskFullError."""
         with ExitStack() as undo, typed_faults(self.path):
             lock = FileLock(self.path)
             lock.acquire()
@@ -157,12 +157,12 @@ class SqliteStore:
     def _create_if_missing(self) -> bool:
         if self.path.exists():
             if not self.path.is_file():
-                raise NotAccessible(self.path, "it is not a file")
+                raise NotAccessibleError(self.path, "it is not a file")
             if self.path.stat().st_size == 0:
-                raise Damaged(self.path, "it is empty")
+                raise DamagedJournalError(self.path, "it is empty")
             return False
         if wal_of(self.path).exists():
-            raise Damaged(self.path, "it is missing, but its -wal file exists")
+            raise DamagedJournalError(self.path, "it is missing, but its -wal file exists")
         create(self.path)
         return True
 
@@ -184,7 +184,7 @@ class SqliteStore:
                 if isinstance(row, Thing):
                     state.setdefault(row.kind, {})[row.key] = decode(row.body)
         except ValueError as error:
-            raise Damaged(self.path, "a row of the state is not valid JSON") from error
+            raise DamagedJournalError(self.path, "a row of the state is not valid JSON") from error
         for kind, key, first, digest in connection.execute("SELECT kind, key, first, digest FROM state"):
             things[kind, key] = first, digest
         (total,) = connection.execute("SELECT value FROM meta WHERE name = ?", (STATE,)).fetchone()
@@ -198,7 +198,7 @@ class SqliteStore:
             found = connection.execute(raised, (self._min_epoch,))
             values = [value for (value,) in found]
             if not values:
-                raise Damaged(self.path, "its epoch is missing")
+                raise DamagedJournalError(self.path, "its epoch is missing")
             (newest,) = connection.execute("SELECT coalesce(max(sequence), 0) FROM journal").fetchone()
             (before,) = connection.execute("SELECT value FROM meta WHERE name = ?", (CHAIN,)).fetchone()
             body = encode({"epoch": values[0]})
@@ -271,7 +271,7 @@ class SqliteStore:
 
     def _current(self) -> _Opened:
         if self._opened is None:
-            raise NotOpen
+            raise JournalNotOpenError
         return self._opened
 
 

@@ -9,8 +9,8 @@ from itertools import islice
 from pathlib import Path
 
 from blast_controller.store.checksums import Sum, chained, thing_digest
-from blast_controller.store.contents import AlreadyThere, Contents, Thing, Written
-from blast_controller.store.errors import Damaged, NotAccessible
+from blast_controller.store.contents import Contents, JournalExistsError, Thing, Written
+from blast_controller.store.errors import DamagedJournalError, NotAccessibleError
 from blast_controller.store.files import create, typed_faults, wal_of
 from blast_controller.store.lock import FileLock
 from blast_controller.store.schema import CHAIN, STATE, check_is_ours, check_is_whole
@@ -23,19 +23,19 @@ MANY = 1000
 
 @contextmanager
 def contents_of_file(path: Path) -> Iterator[Contents]:
-    """Yield a journal as it is now, also while a controller writes on. Raises NotAccessible, Damaged, OtherSchema."""
+    """Yield a journal as it is now, also while a controller writes on. Raises NotAccessibleError, DamagedJournalError, JournalSchemaError."""
     # Exclude the caller's block: its faults are not the file's.
     with ExitStack() as undo:
         with typed_faults(path):
             if not path.is_file():
-                raise NotAccessible(path, "there is no such file")
+                raise NotAccessibleError(path, "there is no such file")
             connection = undo.enter_context(closing(connect(path, "ro")))
             connection.execute("BEGIN")
             check_is_ours(connection, path)
             check_is_whole(connection, path)
             found = connection.execute("SELECT value FROM meta WHERE name = 'epoch'").fetchone()
             if found is None:
-                raise Damaged(path, "its epoch is missing")
+                raise DamagedJournalError(path, "its epoch is missing")
             (epoch,) = found
             (sequence,) = connection.execute("SELECT coalesce(max(sequence), 0) FROM journal").fetchone()
         yield Contents(epoch, sequence, _rows(connection, path))
@@ -44,7 +44,7 @@ def contents_of_file(path: Path) -> Iterator[Contents]:
 def copy_into_file(path: Path, contents: Contents) -> None:
     """Make a journal of these contents, which appears whole or not at all.
 
-    Raises AlreadyThere, Locked, NotACopy, StoreFault.
+    Raises JournalExistsError, JournalLockedError, NotAnExportError, JournalError.
     """
     with typed_faults(path):
         _check_nothing_there(path)
@@ -59,7 +59,7 @@ def copy_into_file(path: Path, contents: Contents) -> None:
 
 def _check_nothing_there(path: Path) -> None:
     if path.exists() or wal_of(path).exists():
-        raise AlreadyThere(path)
+        raise JournalExistsError(path)
 
 
 def _rows(connection: sqlite3.Connection, path: Path) -> Iterator[Thing | Written]:

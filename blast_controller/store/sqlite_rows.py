@@ -8,14 +8,14 @@ from pathlib import Path
 
 from blast_controller.store.checksums import Sum, chained, thing_digest
 from blast_controller.store.contents import Thing, Written
-from blast_controller.store.errors import Damaged
+from blast_controller.store.errors import DamagedJournalError
 from blast_controller.store.interface import RESERVATION
 from blast_controller.store.schema import CHAIN, ENTRY, STATE, TRIMMED
 from blast_controller.store.witness import read_witness, witness_file
 
 
 def rows(connection: sqlite3.Connection, path: Path) -> Iterator[Thing | Written]:
-    """Yield the state in the order of `first`, then the history. Raises Damaged, sqlite3.Error.
+    """Yield the state in the order of `first`, then the history. Raises DamagedJournalError, sqlite3.Error.
 
     All is compared only where the iterator is read to its end. A journal of schema 1, which has no digests, is read as
     it is.
@@ -37,13 +37,13 @@ def _state(connection: sqlite3.Connection, path: Path, written: int | None) -> I
         elements = frozenset(held.pop(key, ()) if kind == RESERVATION else ())
         computed = thing_digest(first, kind, key, body, elements)
         if digest_written not in (None, computed):
-            raise Damaged(path, f"the {kind} {key!r} is changed")
+            raise DamagedJournalError(path, f"the {kind} {key!r} is changed")
         found.change((), [computed])
         yield Thing(first, kind, key, body, elements)
     if held:
-        raise Damaged(path, f"the reservation {next(iter(held))}, which holds elements, is missing")
+        raise DamagedJournalError(path, f"the reservation {next(iter(held))}, which holds elements, is missing")
     if written not in (None, found.total):
-        raise Damaged(path, "rows of its state are missing or outdated")
+        raise DamagedJournalError(path, "rows of its state are missing or outdated")
 
 
 def _history(connection: sqlite3.Connection, path: Path, meta: dict[str, int]) -> Iterator[Written]:
@@ -55,15 +55,17 @@ def _history(connection: sqlite3.Connection, path: Path, meta: dict[str, int]) -
         entry = Written._make(fields)
         chain = chained(chain, entry)
         if written not in (None, chain):
-            raise Damaged(path, f"entry {entry.sequence} of its history is changed, or an earlier one is missing")
+            raise DamagedJournalError(
+                path, f"entry {entry.sequence} of its history is changed, or an earlier one is missing"
+            )
         yield entry
     if has_digests and chain != meta[CHAIN]:
-        raise Damaged(path, "the latest entries of its history are missing")
+        raise DamagedJournalError(path, "the latest entries of its history are missing")
     if entry is not None and entry.epoch != meta.get("epoch"):
-        raise Damaged(path, f"its epoch is {meta.get('epoch')}, but an entry has epoch {entry.epoch}")
+        raise DamagedJournalError(path, f"its epoch is {meta.get('epoch')}, but an entry has epoch {entry.epoch}")
     missing = read_witness(path) - (0 if entry is None else entry.sequence)
     if missing > 0:
-        raise Damaged(
+        raise DamagedJournalError(
             path,
             f"its last {missing} entries are missing: its -wal file is damaged, or this is an older copy; to use "
             f"an older copy, remove {witness_file(path)}",

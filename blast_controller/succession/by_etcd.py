@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from blast_controller.configuration.etcd import EtcdSection
-from blast_controller.store.errors import StoreFault
+from blast_controller.store.errors import JournalError
 from blast_controller.store.etcd.access import Access, TlsFiles, User
 from blast_controller.store.etcd.connection import Connection
 from blast_controller.store.etcd.followed import FollowedJournal
@@ -33,7 +33,7 @@ class LeaderTerms:
 class EtcdSuccession:
     """A Succession by etcd. `address` is the one to which others refer clients of this controller.
 
-    Raises StoreFault for unreadable files, ValueError for an invalid prefix.
+    Raises JournalError for unreadable files, ValueError for an invalid prefix.
     """
 
     def __init__(self, access: Access, keys: Keys, address: str, term: LeaderTerms) -> None:
@@ -76,7 +76,7 @@ class EtcdSuccession:
             self._following.stop()
 
     def others(self) -> int:
-        """Return the number of other candidates. Raises StoreFault."""
+        """Return the number of other candidates. Raises JournalError."""
         return len(self._presence.others())
 
     def history(self, after_sequence: int, limit: int) -> list[Entry]:
@@ -90,14 +90,14 @@ class EtcdSuccession:
             self._candidate.stop()
         self._leadership.give_up()
         self.store.close()
-        with suppress(StoreFault):
+        with suppress(JournalError):
             # It runs out by itself.
             self._presence.leave()
         self._connection.close()
 
 
 def joined(section: EtcdSection, address: str, retention: Retention) -> EtcdSuccession:
-    """Return the part in the journal that this table names. Raises StoreFault for files that cannot be read."""
+    """Return the part in the journal that this table names. Raises JournalError for files that cannot be read."""
     tls = user = None
     if section.ca is not None and section.certificate is not None and section.private_key is not None:
         tls = TlsFiles(section.ca, section.certificate, section.private_key)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from blast_controller.store.errors import DiskFull, Dispossessed, StoreFault, Unreachable
+from blast_controller.store.errors import DiskFullError, JournalError, LockLostError, StoreUnreachableError
 from blast_controller.store.interface import Loaded, Store
 
 log = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ PATIENCE = 3
 
 
 class Rivals(Protocol):
-    """The controllers that could lead. All methods may raise StoreFault."""
+    """The controllers that could lead. All methods may raise JournalError."""
 
     def tell(self, reached: int) -> None:
         """Publish the number of devices connected to this controller."""
@@ -88,11 +88,11 @@ class Candidate:
 
     def _opened(self) -> Loaded:
         """Open the journal once there is no other leader; its backend may be away or full until then. Raises
-        StoreFault."""
+        JournalError."""
         while True:
             try:
                 return self._store.open()
-            except (Unreachable, DiskFull) as fault:
+            except (StoreUnreachableError, DiskFullError) as fault:
                 log.warning("this controller cannot become the leader yet: %s", fault)
                 if self._ended.wait(AGAIN):
                     raise
@@ -104,9 +104,9 @@ class Candidate:
                 if self._holds_leadership() and self._is_worse_off(self._rivals.others()):
                     self._hooks.depose("another controller reaches more of the devices")
                     return
-            except Dispossessed as fault:
+            except LockLostError as fault:
                 log.warning("%s", fault)
-            except StoreFault as fault:
+            except JournalError as fault:
                 log.warning("the list of reachable devices could not be published to the other controllers: %s", fault)
 
     def _is_worse_off(self, others: Mapping[str, int]) -> bool:

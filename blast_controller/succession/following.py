@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from blast_controller.store.errors import StoreFault, Unreachable
+from blast_controller.store.errors import JournalError, StoreUnreachableError
 from blast_controller.store.interface import Loaded, Seen
 
 log = logging.getLogger(__name__)
@@ -20,7 +20,7 @@ SHARE = 0.1
 
 
 class Journal(Protocol):
-    """The followed journal. Both methods raise StoreFault."""
+    """The followed journal. Both methods raise JournalError."""
 
     def look(self) -> Seen:
         """Return the state of the journal."""
@@ -49,7 +49,7 @@ class Following:
         """Look, and go on looking, also where what keeps the journal is away. Raises other StoreFaults."""
         try:
             self._look()
-        except Unreachable as fault:
+        except StoreUnreachableError as fault:
             log.error("the journal could not be read, retrying: %s", fault)
         self._thread.start()
 
@@ -71,7 +71,7 @@ class Following:
             began = time.monotonic()
             try:
                 self._look()
-            except StoreFault as fault:
+            except JournalError as fault:
                 log.warning("following the journal failed: %s", fault)
             except Exception:
                 # The displayed age grows; this controller may still have to take over.

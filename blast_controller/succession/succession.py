@@ -48,7 +48,7 @@ class Succession(Protocol):
         """Become a candidate for leadership; `reached` counts the devices connected to this controller."""
 
     def others(self) -> int:
-        """Return the number of other candidates. Raises StoreFault."""
+        """Return the number of other candidates. Raises JournalError."""
 
     def history(self, after_sequence: int, limit: int) -> list[Entry]:
         """Read entries like `Store.journal`, also on a standby."""

@@ -65,7 +65,7 @@ class Plan:
 
 
 def plan(instance: Instance, method: Method) -> Plan:
-    """Allocate. Raises algorithms.b_matching.exact.SolverFailed."""
+    """Allocate. Raises algorithms.b_matching.exact.SolverError."""
     groups, idle = instance.groups(), instance.feasibility()
     if method.optimize is not None:
         # The solver's first start takes longer than a decision may.

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from blast_sim.allocation.instance import Instance, Request
 from blast_sim.base.json_input import parse_json
-from blast_sim.base.wrong_input import WrongInput, entry_of, first_repeated, list_of, number, shown, truth, whole
+from blast_sim.base.wrong_input import InputError, entry_of, first_repeated, list_of, number, shown, truth, whole
 
 MAX_RACKS = 100_000
 MAX_PIECES = 1_000_000
@@ -27,22 +27,22 @@ OPTIONAL = ("max_splitters_per_tree", "directional", "loop_leaf")
 
 
 def read_instance(path: Path) -> Instance:
-    """The instance in this file. Raises WrongInput, OSError."""
+    """The instance in this file. Raises InputError, OSError."""
     return parse_instance(path.read_bytes())
 
 
 def parse_instance(data: bytes) -> Instance:
-    """The instance in these bytes. Raises WrongInput."""
+    """The instance in these bytes. Raises InputError."""
     top = entry_of(parse_json(data, "instance", _request_of), "the instance", NEEDED, OPTIONAL)
     racks = whole(top["racks"], "racks", 1, MAX_RACKS)
     entries = list_of(top["requests"], "requests")
     requests = tuple(_request(entry, place, racks) for place, entry in enumerate(entries, start=1))
     twice = first_repeated(request.name for request in requests)
     if twice is not None:
-        raise WrongInput(f"request {shown(twice)}: this id is there twice, but ids must differ")
+        raise InputError(f"request {shown(twice)}: this id is there twice, but ids must differ")
     directional, loop_leaf = (truth(top.get(key, False), key) for key in ("directional", "loop_leaf"))
     if directional and loop_leaf:
-        raise WrongInput("directional and loop_leaf cannot both be true: the sender's receiver has one use only")
+        raise InputError("directional and loop_leaf cannot both be true: the sender's receiver has one use only")
     limit = top.get("max_splitters_per_tree")
     instance = Instance(
         _ports(top["ports_per_rack"], racks),
@@ -62,7 +62,7 @@ def _check_splitters(instance: Instance) -> None:
         return
     for request in instance.requests:
         if instance.leaves(request) > 1:
-            raise WrongInput(f"request {shown(request.name)} needs a splitter, but splitters lists none")
+            raise InputError(f"request {shown(request.name)} needs a splitter, but splitters lists none")
 
 
 def _request_of(pairs: Sequence[tuple[str, object]]) -> str:
@@ -73,7 +73,7 @@ def _ports(value: object, racks: int) -> tuple[int, ...]:
     if not isinstance(value, list):
         return (whole(value, "ports_per_rack", 0, MAX_PIECES),) * racks
     if len(value) != racks:
-        raise WrongInput(f"ports_per_rack has {len(value)} entries for {racks} racks: give one each, or one number")
+        raise InputError(f"ports_per_rack has {len(value)} entries for {racks} racks: give one each, or one number")
     return tuple(whole(ports, f"ports_per_rack of rack {rack}", 0, MAX_PIECES) for rack, ports in enumerate(value))
 
 
@@ -84,7 +84,7 @@ def _pool(value: object) -> dict[int, int]:
         entry = entry_of(item, where, ("fan_out", "count"))
         fan_out = whole(entry["fan_out"], f"{where}: ways", 2, MAX_FAN_OUT)
         if fan_out in pool:
-            raise WrongInput(f"{where}: 1:{fan_out} is there twice: add the counts up")
+            raise InputError(f"{where}: 1:{fan_out} is there twice: add the counts up")
         pool[fan_out] = whole(entry["count"], f"{where}: count", 0, MAX_PIECES)
     return pool
 
@@ -93,17 +93,17 @@ def _request(value: object, place: int, racks: int) -> Request:
     where = f"request {shown(value['id'])}" if isinstance(value, dict) and "id" in value else f"request number {place}"
     entry = entry_of(value, where, ("id", "sender", "receivers", "weight"))
     if not isinstance(entry["id"], str) or not entry["id"]:
-        raise WrongInput(f"{where}: id must be a text of at least one character")
+        raise InputError(f"{where}: id must be a text of at least one character")
     sender = whole(entry["sender"], f"{where}: sender", 0, racks - 1)
     receivers = [
         whole(rack, f"{where}: a receiver", 0, racks - 1) for rack in list_of(entry["receivers"], f"{where}: receivers")
     ]
     if not receivers:
-        raise WrongInput(f"{where}: receivers must name at least one rack")
+        raise InputError(f"{where}: receivers must name at least one rack")
     if sender in receivers:
-        raise WrongInput(f"{where}: its sender, rack {sender}, is among its receivers: leave it out there")
+        raise InputError(f"{where}: its sender, rack {sender}, is among its receivers: leave it out there")
     twice = first_repeated(receivers)
     if twice is not None:
-        raise WrongInput(f"{where}: rack {twice} is there twice among its receivers")
+        raise InputError(f"{where}: rack {twice} is there twice among its receivers")
     weight = number(entry["weight"], f"{where}: weight", MIN_WEIGHT, MAX_WEIGHT)
     return Request(entry["id"], sender, tuple(receivers), weight)

@@ -13,7 +13,7 @@ from blast_sim.allocation.instance import Instance
 from blast_sim.allocation.instance_file import parse_instance
 from blast_sim.base.provenance import Origin, Recording, describe_input, with_provenance
 from blast_sim.base.text import table
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_sim.plugins.loading import blamed, is_plugin, plugins_of
 
 STANDARD_INPUT = "-"
@@ -25,12 +25,12 @@ ALL_DIGITS = ".12g"
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Allocate the instance and print the result. Raises WrongInput, OSError, SolverFailed, PluginFailed."""
+    """Allocate the instance and print the result. Raises InputError, OSError, SolverError, PluginFailedError."""
     recording = Recording()
     data = sys.stdin.buffer.read() if arguments.file == STANDARD_INPUT else Path(arguments.file).read_bytes()
     instance = parse_instance(data)
     if arguments.policy not in ONE_SHOT and not is_plugin("policy", arguments.policy):
-        raise WrongInput(
+        raise InputError(
             f"--policy {arguments.policy!r} does not apply to a single decision: use {', '.join(ONE_SHOT)}, or a "
             "plug-in as module:Class"
         )

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from blast_sim.base.wrong_input import WrongInput, first_repeated, shown
+from blast_sim.base.wrong_input import InputError, first_repeated, shown
 
 Pairs = Sequence[tuple[str, object]]
 
@@ -15,24 +15,24 @@ def parse_json(data: bytes, kind: str, place: Callable[[Pairs], str] = lambda pa
     """Return the value of these bytes; reject duplicate keys, NaN and infinity.
 
     `kind` names the expected content in errors, and `place` returns the position of a table for them. Raises
-    WrongInput.
+    InputError.
     """
 
     def table(pairs: list[tuple[str, object]]) -> dict[str, object]:
         twice = first_repeated(key for key, _ in pairs)
         if twice is not None:
-            raise WrongInput(f"{place(pairs)}the key {shown(twice)} is there twice")
+            raise InputError(f"{place(pairs)}the key {shown(twice)} is there twice")
         return dict(pairs)
 
     try:
         return json.loads(data, parse_constant=_no_number, object_pairs_hook=table)
     except RecursionError:
-        raise WrongInput(f"this is no {kind}: its brackets are nested too deep") from None
-    except WrongInput:
+        raise InputError(f"this is no {kind}: its brackets are nested too deep") from None
+    except InputError:
         raise
     except ValueError as error:
-        raise WrongInput(f"this is no JSON: {error}") from None
+        raise InputError(f"this is no JSON: {error}") from None
 
 
 def _no_number(text: str) -> NoReturn:
-    raise WrongInput(f"{text} is no finite number: JSON has none")
+    raise InputError(f"{text} is no finite number: JSON has none")

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 
-from blast_sim.base.wrong_input import PluginFailed, WrongInput
-from blast_transport.base.extras import NotInstalled, require
+from blast_sim.base.wrong_input import InputError, PluginFailedError
+from blast_transport.base.extras import NotInstalledError, require
 
 DONE, FAILED, WRONG_INPUT = 0, 1, 2
 LIBRARIES = ("highspy", "networkx", "numpy", "pulp", "pydantic")
@@ -112,7 +112,7 @@ def add_parquet(parser: argparse._ActionsContainer, rows: str) -> None:
 
 
 def require_drawing() -> None:
-    """Raise NotInstalled if the drawing library is missing."""
+    """Raise NotInstalledError if the drawing library is missing."""
     require("figures", "matplotlib")
 
 
@@ -129,10 +129,10 @@ def reporting_errors(run: Callable[[argparse.Namespace], int]) -> Callable[[argp
             if getattr(arguments, "parquet", None) is not None:
                 require("parquet", "pyarrow")
             return run(arguments)
-        except (NotInstalled, PluginFailed) as error:
+        except (NotInstalledError, PluginFailedError) as error:
             sys.stderr.write(f"blast: {error}\n")
             return FAILED
-        except WrongInput as error:
+        except InputError as error:
             sys.stderr.write(f"blast: {error}\n")
             return WRONG_INPUT
         except BrokenPipeError:

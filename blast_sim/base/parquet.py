@@ -10,7 +10,7 @@ from typing import Any
 from blast_sim.base.files import whole_or_not
 from blast_sim.base.provenance import Json, Provenance
 from blast_sim.base.report import Row, columns_of
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_transport.base.extras import require
 
 MAGIC = b"PAR1"
@@ -30,7 +30,7 @@ def write_parquet(path: Path, rows: Sequence[Row], provenance: Provenance) -> No
 def read_parquet(path: Path) -> tuple[Json, list[Row]]:
     """Return the provenance and the rows of a file; a value that a row lacks is None.
 
-    Raises WrongInput, OSError, NotInstalled.
+    Raises InputError, OSError, NotInstalledError.
     """
     require("parquet", "pyarrow")
     import pyarrow
@@ -40,7 +40,7 @@ def read_parquet(path: Path) -> tuple[Json, list[Row]]:
         found = parquet.read_table(path)
         record = json.loads((found.schema.metadata or {})[KEY])
     except (pyarrow.ArrowInvalid, KeyError, ValueError) as error:
-        raise WrongInput(f"{path} is no Parquet file with the provenance of a result: {error}") from None
+        raise InputError(f"{path} is no Parquet file with the provenance of a result: {error}") from None
     return record, found.to_pylist()
 
 

@@ -18,7 +18,7 @@ from importlib.machinery import EXTENSION_SUFFIXES
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
 
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 
 BLAST = frozenset(
     {"algorithms", "blast_api", "blast_client", "blast_controller", "blast_sim", "blast_transport", "tl1_driver"}
@@ -31,7 +31,7 @@ MAIN = "__main__"
 _DIGESTS: dict[tuple[type, str], str] = {}
 
 
-class NoSource(WrongInput):
+class NoSourceError(InputError):
     """The source of a plug-in is in no file."""
 
 
@@ -46,7 +46,7 @@ def source_digest(module: str) -> str:
 
     Raises
     ------
-    NoSource
+    NoSourceError
         The module is in no file, as a notebook's cells are.
     """
     covered = _covered(module)
@@ -64,7 +64,7 @@ def object_digest(plugin: object) -> str | None:
 
     Raises
     ------
-    NoSource
+    NoSourceError
         One of its classes is in no file, or its state cannot be pickled.
     """
     modules = _modules_of(type(plugin))
@@ -73,7 +73,7 @@ def object_digest(plugin: object) -> str | None:
     try:
         state = pickle.dumps(vars(plugin))
     except Exception as error:
-        raise NoSource(f"the state of {type(plugin).__name__} cannot be pickled: {error}") from error
+        raise NoSourceError(f"the state of {type(plugin).__name__} cannot be pickled: {error}") from error
     digest = hashlib.sha256(state)
     for module in modules:
         digest.update(_digest_once(type(plugin), module).encode())
@@ -107,7 +107,7 @@ def _covered(module: str) -> _Covered:
         seen.add(top)
         files = _files(top)
         if top in own and not files:
-            raise NoSource(f"the module {top} is in no file: move it into a module of its own")
+            raise NoSourceError(f"the module {top} is in no file: move it into a module of its own")
         if top not in own and any(INSTALLED & set(path.parts) for path in files.values()):
             covered.versions |= {name: version(name) for name in packages_distributions().get(top, ())}
             continue

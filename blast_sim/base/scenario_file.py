@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-from blast_controller.configuration.schema import Location, SchemaFault, line_of, read_toml
+from blast_controller.configuration.schema import Location, SchemaError, line_of, read_toml
 from blast_sim.base.provenance import text_digest
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 
 SUFFIX = ".toml"
 
@@ -35,21 +35,21 @@ def shipped_in(package: str) -> list[str]:
 
 
 def find_in(package: str, name: str) -> Source:
-    """A scenario that comes with this package, or the file of this name. Raises WrongInput, OSError."""
+    """A scenario that comes with this package, or the file of this name. Raises InputError, OSError."""
     shipped = shipped_in(package)
     if name in shipped:
         return Source(name, resources.files(package).joinpath(name + SUFFIX).read_text("utf-8"))
     path = Path(name)
     if not path.is_file():
-        raise WrongInput(f"there is no scenario {name!r}: name a file, or one of {', '.join(shipped)}")
+        raise InputError(f"there is no scenario {name!r}: name a file, or one of {', '.join(shipped)}")
     try:
         return Source(name, path.read_text("utf-8"))
     except UnicodeDecodeError as error:
-        raise WrongInput(f"{name} is not UTF-8 text (byte {error.start})") from None
+        raise InputError(f"{name} is not UTF-8 text (byte {error.start})") from None
 
 
 def tables_of(source: Source, settings: Mapping[str, object]) -> dict[str, object]:
-    """Return the file's tables, with some (dotted) keys replaced. Raises SchemaFault."""
+    """Return the file's tables, with some (dotted) keys replaced. Raises SchemaError."""
     tables: dict[str, object] = read_toml(source.text)
     for key, value in settings.items():
         _put(tables, key, value)
@@ -64,9 +64,9 @@ def parsed_value(text: str) -> object:
         return text
 
 
-def refusal(source: Source, origins: Mapping[str, str], fault: SchemaFault) -> WrongInput:
+def refusal(source: Source, origins: Mapping[str, str], fault: SchemaError) -> InputError:
     """Return a fault with its place: FILE:LINE, or the option in `origins` that set the key."""
-    return WrongInput(f"{_place(source, origins, fault.location)}: {str(fault).rstrip('.')}")
+    return InputError(f"{_place(source, origins, fault.location)}: {str(fault).rstrip('.')}")
 
 
 def _put(tables: dict[str, object], key: str, value: object) -> None:
@@ -76,11 +76,11 @@ def _put(tables: dict[str, object], key: str, value: object) -> None:
         inside = here[int(step)] if isinstance(here, list) and step.isdecimal() and int(step) < len(here) else None
         found = inside if inside is not None else here.setdefault(step, {}) if isinstance(here, dict) else None
         if not isinstance(found, dict | list):
-            raise SchemaFault(f"there is no table to set {key} in", tuple(key.split(".")))
+            raise SchemaError(f"there is no table to set {key} in", tuple(key.split(".")))
         here = found
     if isinstance(here, list):
         if not last.isdecimal() or int(last) >= len(here):
-            raise SchemaFault(f"there is nothing to set at {key}", tuple(key.split(".")))
+            raise SchemaError(f"there is nothing to set at {key}", tuple(key.split(".")))
         here[int(last)] = value
     else:
         here[last] = value

@@ -6,21 +6,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
 from blast_sim.base.scenario_file import parsed_value
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 
 
 def setting(text: str) -> tuple[str, object]:
-    """A key and its value. Raises WrongInput."""
+    """A key and its value. Raises InputError."""
     key, value = _assignment(text)
     return key, parsed_value(value)
 
 
 def sweep(text: str) -> tuple[str, list[object]]:
-    """A key and its values: words or numbers between commas. Raises WrongInput."""
+    """A key and its values: words or numbers between commas. Raises InputError."""
     key, listed = _assignment(text)
     values = [parsed_value(part) for part in listed.split(",") if part]
     if not values:
-        raise WrongInput(f"--sweep {text!r} has no values: write KEY=VALUE,VALUE")
+        raise InputError(f"--sweep {text!r} has no values: write KEY=VALUE,VALUE")
     return key, values
 
 
@@ -33,5 +33,5 @@ def combinations(swept: Mapping[str, Sequence[object]]) -> Iterator[dict[str, ob
 def _assignment(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
-        raise WrongInput(f"{text!r} is no setting: write KEY=VALUE, as in light.splitters=20")
+        raise InputError(f"{text!r} is no setting: write KEY=VALUE, as in light.splitters=20")
     return key.strip(), value.strip()

@@ -12,7 +12,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 
 CODE = ("blast_sim", "algorithms", "blast_controller.core", "blast_controller.configuration")
 """The packages that results come from."""
@@ -26,7 +26,7 @@ SUFFIXES = frozenset({".py", ".toml", ".json", ".txt"})
 GIT_SECONDS = 10.0
 
 
-class OtherSoftware(WrongInput):
+class OtherSoftwareError(InputError):
     """A worker would compute a result with other software than the result is recorded for."""
 
 
@@ -49,7 +49,7 @@ class Software:
     versions: tuple[tuple[str, str], ...]
 
     def require_here(self) -> None:
-        """Raise OtherSoftware if this process computes with other software."""
+        """Raise OtherSoftwareError if this process computes with other software."""
         here = software()
         if here == self:
             return
@@ -57,7 +57,7 @@ class Software:
         ours, theirs = dict(self.versions), dict(here.versions)
         pairs |= {name: (ours.get(name, "none"), theirs.get(name, "none")) for name in {**ours, **theirs}}
         differing = ", ".join(f"{name} is {b} and not {a}" for name, (a, b) in pairs.items() if a != b)
-        raise OtherSoftware(
+        raise OtherSoftwareError(
             f"the software of this worker is not that of the command ({differing}): install the same on both"
         )
 

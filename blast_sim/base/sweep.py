@@ -16,13 +16,13 @@ from blast_sim.base.files import whole_or_not
 from blast_sim.base.provenance import Origin, Provenance, Recording, command_line, with_provenance
 from blast_sim.base.report import Row
 from blast_sim.base.worker_processes import computed
-from blast_sim.base.wrong_input import PluginFailed, WrongInput
+from blast_sim.base.wrong_input import InputError, PluginFailedError
 from blast_transport.base.extras import how_to_install
 
 CONNECT_SECONDS = 10
 
 
-class NoScheduler(Exception):
+class NoSchedulerError(Exception):
     """The cluster cannot be used: Dask is not installed, or its address does not answer."""
 
 
@@ -92,14 +92,14 @@ class Kept:
             folder.mkdir(parents=True, exist_ok=True)
 
     def get(self, cell: Cell) -> list[Row] | None:
-        """Return the stored result of this cell. Raises WrongInput for an invalid file."""
+        """Return the stored result of this cell. Raises InputError for an invalid file."""
         path = self._path(cell)
         if path is None or not path.exists():
             return None
         try:
             rows: list[Row] = json.loads(path.read_bytes())["rows"]
         except (ValueError, KeyError, TypeError):
-            raise WrongInput(f"{path} is no result of a cell: remove it") from None
+            raise InputError(f"{path} is no result of a cell: remove it") from None
         return rows
 
     def put(self, cell: Cell, rows: list[Row], provenance: Provenance) -> None:
@@ -128,7 +128,7 @@ def run_cells(
 ) -> list[Result]:
     """Return the result of `work` for every cell, in order; stored results are not computed again.
 
-    Raises NoScheduler, WrongInput, WorkerDied. `progress` is called with the number of further cells done. `work` must
+    Raises NoSchedulerError, InputError, WorkerDiedError. `progress` is called with the number of further cells done. `work` must
     be importable if it runs on a cluster or in other processes.
     """
     results: dict[int, Result] = {}
@@ -154,7 +154,7 @@ def _tried(work: Callable[[C], list[Row]], cell: C) -> Tried:
     result: Result
     try:
         result = work(cell)
-    except (PluginFailed, WrongInput) as error:
+    except (PluginFailedError, InputError) as error:
         result = Failure(str(error))
     except Exception as error:  # noqa: BLE001 - one cell must not take the others with it, whatever is wrong in it
         result = Failure(f"{type(error).__name__}: {error}")
@@ -190,10 +190,10 @@ def _cluster(scheduler: str) -> Iterator[Executor]:
     try:
         from distributed import Client
     except ImportError:
-        raise NoScheduler(f"--scheduler needs Dask: {how_to_install('cluster')}") from None
+        raise NoSchedulerError(f"--scheduler needs Dask: {how_to_install('cluster')}") from None
     try:
         client = Client(scheduler, timeout=CONNECT_SECONDS)
     except (OSError, ValueError) as error:
-        raise NoScheduler(f"no Dask scheduler answers at {scheduler}: {error}") from error
+        raise NoSchedulerError(f"no Dask scheduler answers at {scheduler}: {error}") from error
     with client, client.get_executor(pure=False) as pool:
         yield pool

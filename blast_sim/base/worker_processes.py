@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 LOOK_SECONDS = 0.2
 
 
-class WorkerDied(Exception):
+class WorkerDiedError(Exception):
     """A process ended in the middle of its work; the text is a sentence."""
 
 
@@ -34,7 +34,7 @@ def computed(
     """Yield the place of each item and what `work` makes of it, as it comes; the first items are begun first.
 
     `work` and the items must be importable and picklable. `waiting` is called five times a second. Raises what `work`
-    raises, and WorkerDied; the processes end with the generator.
+    raises, and WorkerDiedError; the processes end with the generator.
     """
     with _workers(work, min(processes, len(items))) as workers:
         at: dict[Connection, int] = {}
@@ -60,7 +60,7 @@ def _received(connection: Connection, process: BaseProcess) -> Any:
         result, error = connection.recv()
     except (EOFError, OSError):
         process.join()
-        raise WorkerDied(
+        raise WorkerDiedError(
             f"a process that calculates ended with status {process.exitcode}, perhaps for want of memory: "
             "try fewer --processes"
         ) from None

@@ -8,7 +8,7 @@ from importlib import resources
 
 import numpy as np
 
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_sim.controller.core_driver import Compute
 
 MEASURED, RECORDED = "measured", "recorded"
@@ -17,7 +17,7 @@ MEASURED, RECORDED = "measured", "recorded"
 def compute_of(text: str, racks: int, requests: int) -> Compute:
     """Parse `--compute`: `measured`, `recorded` (by concurrent requests and racks), or milliseconds.
 
-    Only `measured` differs between runs. Raises WrongInput.
+    Only `measured` differs between runs. Raises InputError.
     """
     if text == MEASURED:
         return lambda measured: measured
@@ -39,5 +39,5 @@ def _milliseconds(text: str) -> float:
     except ValueError:
         value = math.nan
     if not 0 <= value < math.inf:
-        raise WrongInput(f"--compute {text!r} is neither measured, nor recorded, nor a number of milliseconds")
+        raise InputError(f"--compute {text!r} is neither measured, nor recorded, nor a number of milliseconds")
     return value

@@ -10,7 +10,7 @@ from itertools import product
 from blast_sim.base.provenance import Origin, Plugin, text_digest
 from blast_sim.base.report import Row
 from blast_sim.base.software import Software, software
-from blast_sim.base.wrong_input import WrongInput, shown
+from blast_sim.base.wrong_input import InputError, shown
 from blast_sim.plugins.loading import plugins_of
 from blast_sim.scenarios.schema import Scenario
 
@@ -61,12 +61,12 @@ class Cell:
     def key(self) -> str:
         """A name from the cell's whole content, without fields that do not affect its result.
 
-        Raises WrongInput for a policy whose source is not in a file: its stored results could not be distinguished from
+        Raises InputError for a policy whose source is not in a file: its stored results could not be distinguished from
         those of another policy.
         """
         for plugin in self.plugins:
             if not plugin.sha256:
-                raise WrongInput(
+                raise InputError(
                     f"results of the policy {shown(plugin.name)} cannot be stored, because its class is not in a file: "
                     "move it into a module, and name it as module:Class"
                 )

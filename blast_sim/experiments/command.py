@@ -15,7 +15,7 @@ from blast_sim.base.report import Row, as_csv, as_json, as_table
 from blast_sim.base.scenario_file import Source
 from blast_sim.base.settings import combinations, setting, sweep
 from blast_sim.base.sweep import Failure, Kept, Workers, run_cells
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_sim.controller.compute import compute_of
 from blast_sim.experiments.cell import Cell, Effort, cells_of
 from blast_sim.experiments.run import run_cell
@@ -28,7 +28,7 @@ KIND = "flow"
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run every cell; return the exit status. Raises WrongInput, NoScheduler, OSError."""
+    """Run every cell; return the exit status. Raises InputError, NoSchedulerError, OSError."""
     source = find(arguments.scenario)
     if arguments.show:
         sys.stdout.write(source.text)
@@ -84,7 +84,7 @@ def origin_of(source: Source, arguments: argparse.Namespace, cells: Sequence[Cel
 
 
 def requested_cells(source: Source, arguments: argparse.Namespace) -> list[Cell]:
-    """Return the cells that pass the filters, for every combination of the swept keys. Raises WrongInput."""
+    """Return the cells that pass the filters, for every combination of the swept keys. Raises InputError."""
     fixed = dict(map(setting, arguments.set))
     swept = dict(map(sweep, arguments.sweep))
     effort = Effort(arguments.compute, arguments.stepped)
@@ -103,7 +103,7 @@ def requested_cells(source: Source, arguments: argparse.Namespace) -> list[Cell]
 def with_plugins(scenario: Scenario, methods: Sequence[str], policies: Sequence[str]) -> Scenario:
     """Add the plug-ins among these names to every run of a scenario.
 
-    Raises PluginError, PluginFailed.
+    Raises PluginError, PluginFailedError.
     """
     more_methods = [name for name in methods if is_plugin("method", name)]
     more_policies = [name for name in policies if is_plugin("policy", name)]
@@ -130,13 +130,13 @@ def _without_repeats(cells: Sequence[Cell]) -> list[Cell]:
 
 
 def _left(cells: Sequence[Cell], names: Sequence[str] | None, part: str) -> list[Cell]:
-    """Return the cells that have one of these names, or none. Raises WrongInput for a name that no cell has."""
+    """Return the cells that have one of these names, or none. Raises InputError for a name that no cell has."""
     if names is None:
         return list(cells)
     found = list(dict.fromkeys(filter(None, (getattr(cell, part) for cell in cells))))
     for name in names:
         if name not in found:
-            raise WrongInput(
+            raise InputError(
                 f"no cell of the scenario has the {part} {name!r}, only {', '.join(found) or 'none'}: "
                 "add it to a [[run]] of a file of your own (--show)"
             )

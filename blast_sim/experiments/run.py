@@ -41,7 +41,7 @@ PHASED = {"naive": naive, "pipeline": pipeline, "trees": trees}
 def run_cell(cell: Cell) -> list[Row]:
     """The results of a cell: one row, or one for each kind of jobs.
 
-    Raises Stalled; PluginFailed, PluginError and OtherSoftware on a worker that is not as the command is.
+    Raises StalledError; PluginFailedError, PluginError and OtherSoftwareError on a worker that is not as the command is.
     """
     cell.software.require_here()
     require_plugins_here(cell.plugins)

@@ -7,18 +7,18 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from types import UnionType
 
-from blast_controller.configuration.schema import SchemaFault, line_of
+from blast_controller.configuration.schema import SchemaError, line_of
 from blast_sim.base.parquet import write_parquet
 from blast_sim.base.provenance import Origin, Provenance, Recording
 from blast_sim.base.report import Row, as_csv, as_json, as_table
 from blast_sim.base.scenario_file import Source, find_in, refusal
 from blast_sim.base.settings import combinations, setting, sweep
 from blast_sim.base.sweep import Failure, Kept, Workers
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_sim.fabric.cell import Cell
 from blast_sim.fabric.running import simulated
 from blast_sim.fabric.scenario import HERE, dotted, load
-from blast_sim.fabric.simulator import Refused, Simulator, program
+from blast_sim.fabric.simulator import ScenarioRefusedError, Simulator, program
 
 DONE, FAILED, SOME = 0, 1, 3
 KIND = "fabric"
@@ -30,7 +30,7 @@ COLUMNS = ("leaf", "port", "gbps", "copies", "mean_delay_ns")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run every cell; return the exit status. Raises WrongInput, NoSimulator, RunFailed, NoScheduler, OSError."""
+    """Run every cell; return the exit status. Raises InputError, NoSimulatorError, RunFailedError, NoSchedulerError, OSError."""
     source = find_in(HERE, arguments.scenario)
     if arguments.show:
         sys.stdout.write(source.text)
@@ -63,7 +63,7 @@ def origin_of(source: Source, arguments: argparse.Namespace, simulator: Simulato
 
 
 def requested_cells(source: Source, arguments: argparse.Namespace, simulator: Simulator) -> list[Cell]:
-    """Return a cell for every combination of the swept keys, each checked. Raises WrongInput, RunFailed, OSError."""
+    """Return a cell for every combination of the swept keys, each checked. Raises InputError, RunFailedError, OSError."""
     fixed = dict(map(setting, arguments.set))
     named = dict(map(sweep, arguments.sweep))
     origins = {**{key: f"--set {key}" for key in fixed}, **{key: f"--sweep {key}" for key in named}}
@@ -91,7 +91,7 @@ def destinations(cell: Cell, results: Row) -> Iterator[Row]:
 def _sweep_of(source: Source, fixed: Mapping[str, object], origins: Mapping[str, str]) -> Mapping[str, list[object]]:
     try:
         return load(source, fixed).sweep
-    except SchemaFault as fault:
+    except SchemaError as fault:
         raise refusal(source, origins, fault) from None
 
 
@@ -106,11 +106,11 @@ def _cell(  # noqa: PLR0913, PLR0917
     try:
         scenario = load(source, settings)
         taken = simulator.check(scenario.model)
-    except SchemaFault as fault:
+    except SchemaError as fault:
         raise refusal(source, origins, fault) from None
-    except Refused as wrong:
+    except ScenarioRefusedError as wrong:
         place = f"{dotted(wrong.location)}: " if wrong.location else ""
-        raise refusal(source, origins, SchemaFault(f"{place}{wrong}", wrong.location)) from None
+        raise refusal(source, origins, SchemaError(f"{place}{wrong}", wrong.location)) from None
     return Cell(scenario.title, scenario.model, taken.events, taken.memory_bytes, version, labels)
 
 
@@ -123,11 +123,11 @@ def _check_trace(arguments: argparse.Namespace, cells: list[Cell]) -> None:
     if arguments.trace is None:
         return
     if len(cells) > 1 or arguments.keep is not None or arguments.scheduler is not None:
-        raise WrongInput("--trace records the events of one local cell: leave out --keep, --scheduler and sweeps")
+        raise InputError("--trace records the events of one local cell: leave out --keep, --scheduler and sweeps")
     if not arguments.trace.parent.is_dir():
-        raise WrongInput(f"--trace: there is no folder {arguments.trace.parent}: create it, or name another file")
+        raise InputError(f"--trace: there is no folder {arguments.trace.parent}: create it, or name another file")
     if arguments.trace.exists() and not arguments.trace.is_file():
-        raise WrongInput(f"--trace: {arguments.trace} is not a file: name another one")
+        raise InputError(f"--trace: {arguments.trace} is not a file: name another one")
 
 
 def answer(cell: Cell, results: Row) -> Row:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 
 MEMINFO = Path("/proc/meminfo")
 
@@ -24,11 +24,11 @@ def available_bytes() -> int:
 def runs_at_once(limit: int, needs: Sequence[int], available: int) -> int:
     """Return how many of the runs, at most `limit`, fit into memory at the same time in any combination.
 
-    Raises WrongInput if a single run does not fit.
+    Raises InputError if a single run does not fit.
     """
     largest = sorted(needs, reverse=True)[:limit]
     if largest and largest[0] > available:
-        raise WrongInput(
+        raise InputError(
             f"a run needs {_shown(largest[0])} of memory, but {_shown(available)} are available: "
             "use fewer leaves or flows, or a larger machine"
         )

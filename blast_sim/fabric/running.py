@@ -10,7 +10,7 @@ from pathlib import Path
 
 from blast_sim.base.files import whole_or_not
 from blast_sim.base.report import Row
-from blast_sim.base.software import OtherSoftware
+from blast_sim.base.software import OtherSoftwareError
 from blast_sim.base.sweep import Kept, Result, Workers, run_cells
 from blast_sim.fabric.at_once import at_once
 from blast_sim.fabric.cell import Cell
@@ -24,7 +24,7 @@ def simulated(
 ) -> list[Result]:
     """The results of every cell, a list of one, in order, with a bar; on the cluster of a scheduler if there is one.
 
-    Raises WrongInput, NoScheduler.
+    Raises InputError, NoSchedulerError.
     """
     if workers.scheduler is None:
         fitting = runs_at_once(workers.processes, [cell.memory_bytes for cell in cells], available_bytes())
@@ -35,10 +35,10 @@ def simulated(
 
 
 def _simulated_there(cell: Cell) -> list[Row]:
-    """Simulate a cell on a worker of a cluster, with the program there. Raises OtherSoftware."""
+    """Simulate a cell on a worker of a cluster, with the program there. Raises OtherSoftwareError."""
     simulator = Simulator(program())
     if simulator.version() != cell.simulator:
-        raise OtherSoftware(
+        raise OtherSoftwareError(
             "the rack-fabric program of this worker differs from that of the command: build the same version on both"
         )
     runs_at_once(1, [cell.memory_bytes], available_bytes())

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from blast_controller.configuration.schema import Location, SchemaFault
+from blast_controller.configuration.schema import Location, SchemaError
 from blast_sim.base.scenario_file import Source, tables_of
 from blast_sim.base.wrong_input import shown
 
@@ -32,16 +32,16 @@ class Scenario:
 
 
 def load(source: Source, settings: Mapping[str, object]) -> Scenario:
-    """The scenario with some keys (dotted) set otherwise. Raises SchemaFault."""
+    """The scenario with some keys (dotted) set otherwise. Raises SchemaError."""
     tables = tables_of(source, settings)
     title, sweep = tables.pop("title", source.name), tables.pop("sweep", {})
     if not isinstance(title, str):
-        raise SchemaFault("title must be a text", ("title",))
+        raise SchemaError("title must be a text", ("title",))
     if not isinstance(sweep, dict):
-        raise SchemaFault("sweep must be a table of keys and their values", ("sweep",))
+        raise SchemaError("sweep must be a table of keys and their values", ("sweep",))
     for key, values in sweep.items():
         if not isinstance(values, list) or not values:
-            raise SchemaFault(
+            raise SchemaError(
                 f'{key} must have a list of values here, and a dotted key quotes, as in "a.b"', ("sweep", key)
             )
     for value, location in _values(tables, ()):
@@ -67,8 +67,8 @@ def _values(value: object, location: Location) -> Iterator[tuple[object, Locatio
 
 def _require_json_value(value: object, location: Location) -> None:
     if isinstance(value, float) and not math.isfinite(value):
-        raise SchemaFault(f"{dotted(location)} must be a finite number, not {value}", location)
+        raise SchemaError(f"{dotted(location)} must be a finite number, not {value}", location)
     if isinstance(value, int) and not MIN_INTEGER <= value <= MAX_INTEGER:
-        raise SchemaFault(f"{dotted(location)} must be a number of 64 bits", location)
+        raise SchemaError(f"{dotted(location)} must be a number of 64 bits", location)
     if not isinstance(value, str | int | float):
-        raise SchemaFault(f"{dotted(location)} must be a number, a text or a truth value, not {shown(value)}", location)
+        raise SchemaError(f"{dotted(location)} must be a number, a text or a truth value, not {shown(value)}", location)

@@ -33,11 +33,11 @@ CHECK_SECONDS = 60.0
 LONGEST_LINE = 65536
 
 
-class NoSimulator(Exception):
+class NoSimulatorError(Exception):
     """The program is not here. The text is a sentence."""
 
 
-class Refused(Exception):
+class ScenarioRefusedError(Exception):
     """The scenario is wrong. `location` is the keys and places that lead to the fault."""
 
     def __init__(self, sentence: str, location: Location) -> None:
@@ -45,11 +45,11 @@ class Refused(Exception):
         self.location = location
 
 
-class RunFailed(Exception):
+class RunFailedError(Exception):
     """The program ended without a result. The text is a sentence."""
 
 
-class Stopped(Exception):
+class StoppedError(Exception):
     """Nothing is started any more."""
 
 
@@ -62,16 +62,16 @@ class Estimate:
 
 
 def program() -> Path:
-    """Return the program named by the environment, beside this Python, or on the path. Raises NoSimulator."""
+    """Return the program named by the environment, beside this Python, or on the path. Raises NoSimulatorError."""
     named = os.environ.get(VARIABLE)
     if named is not None:
         found = shutil.which(named)
         if found is None:
-            raise NoSimulator(f"{VARIABLE} names {named!r}, which is no program: correct it, or unset it")
+            raise NoSimulatorError(f"{VARIABLE} names {named!r}, which is no program: correct it, or unset it")
         return Path(found)
     found = shutil.which(PROGRAM, path=str(Path(sys.executable).parent)) or shutil.which(PROGRAM)
     if found is None:
-        raise NoSimulator(
+        raise NoSimulatorError(
             f"the program {PROGRAM} is not built: run make setup in a checkout, which needs Rust 1.85 or newer "
             f"(as root it installs Debian's), or name one in {VARIABLE}"
         )
@@ -94,20 +94,20 @@ class Simulator:
         return hashlib.sha256(Path(self._path).read_bytes()).hexdigest()
 
     def check(self, model: Model) -> Estimate:
-        """Return the cost of a run. Raises Refused, RunFailed."""
+        """Return the cost of a run. Raises ScenarioRefusedError, RunFailedError."""
         values = self._answer(["check", "-"], model, lambda share: None, CHECK_SECONDS)
         try:
             return Estimate(int(values["memory_bytes"]), float(values["events"]))
         except (KeyError, TypeError, ValueError):
-            raise RunFailed(f"{self._path} does not estimate a run: rebuild it with `make setup`") from None
+            raise RunFailedError(f"{self._path} does not estimate a run: rebuild it with `make setup`") from None
 
     def run(
         self, model: Model, advance: Callable[[float], object] = lambda share: None, trace: Path | None = None
     ) -> Row:
         """Return the results.
 
-        `advance` is called with the share of simulated time that is over; `trace` is a file for events. Raises Refused,
-        RunFailed, Stopped.
+        `advance` is called with the share of simulated time that is over; `trace` is a file for events. Raises ScenarioRefusedError,
+        RunFailedError, StoppedError.
         """
         options = [] if trace is None else ["--trace", str(trace)]
         return self._answer(["run", "-", "--progress", *options], model, advance)
@@ -140,13 +140,13 @@ class Simulator:
     ) -> Iterator[subprocess.Popen[bytes]]:
         with self._lock:
             if self._stopped:
-                raise Stopped("no more runs are begun")
+                raise StoppedError("no more runs are begun")
             try:
                 process = subprocess.Popen(
                     [*_tied(), self._path, *words], stdin=question, stdout=answer, stderr=subprocess.PIPE
                 )
             except OSError as error:
-                raise RunFailed(f"{self._path} does not start: {error.strerror}") from error
+                raise RunFailedError(f"{self._path} does not start: {error.strerror}") from error
             self._running.add(process)
         with process:
             try:
@@ -162,20 +162,20 @@ class Simulator:
         except ValueError:
             results = None
         if not isinstance(results, dict) or not results:
-            raise RunFailed(f"{self._path} succeeded without results: rebuild it with `make setup`")
+            raise RunFailedError(f"{self._path} succeeded without results: rebuild it with `make setup`")
         return results
 
-    def _failure(self, status: int, last: bytes) -> Refused | RunFailed:
+    def _failure(self, status: int, last: bytes) -> ScenarioRefusedError | RunFailedError:
         values = _table(last)
         sentence, path = values.get("error"), values.get("path", [])
         if status == 2 and isinstance(sentence, str) and isinstance(path, list):
-            return Refused(sentence, tuple(step if isinstance(step, int) else str(step) for step in path))
+            return ScenarioRefusedError(sentence, tuple(step if isinstance(step, int) else str(step) for step in path))
         if isinstance(sentence, str):
-            return RunFailed(sentence)
+            return RunFailedError(sentence)
         if status < 0:
-            return RunFailed(f"{self._path} was ended by signal {-status}, perhaps for want of memory")
+            return RunFailedError(f"{self._path} was ended by signal {-status}, perhaps for want of memory")
         words = last.decode(errors="replace").strip()
-        return RunFailed(f"{self._path} ended with status {status}" + (f": {words[:300]}" if words else ""))
+        return RunFailedError(f"{self._path} ended with status {status}" + (f": {words[:300]}" if words else ""))
 
 
 @cache

@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 
 MAGIC = b"BLASTRF1"
 VERSION = 1
@@ -97,12 +97,12 @@ class Reason(IntEnum):
 
 
 def read_trace(path: Path, at_once: int = AT_ONCE) -> Iterator[Events]:
-    """The records of a trace, up to `at_once` at a time. Raises OSError, WrongInput: not a whole trace that we know."""
+    """The records of a trace, up to `at_once` at a time. Raises OSError, InputError: not a whole trace that we know."""
     with path.open("rb") as file:
         _check_header(path, file.read(HEADER.size))
         while data := file.read(at_once * RECORD.itemsize):
             if len(data) % RECORD.itemsize:
-                raise WrongInput(f"{path} is cut off in the middle of an event: write the trace again")
+                raise InputError(f"{path} is cut off in the middle of an event: write the trace again")
             events: Events = np.frombuffer(data, RECORD)
             _check_kinds(path, events["kind"])
             yield events
@@ -110,14 +110,14 @@ def read_trace(path: Path, at_once: int = AT_ONCE) -> Iterator[Events]:
 
 def _check_header(path: Path, header: bytes) -> None:
     if not header.startswith(MAGIC):
-        raise WrongInput(
+        raise InputError(
             f"{path} is no trace of the rack fabric: name a file that blast sim fabric --trace has written"
         )
     if len(header) < HEADER.size:
-        raise WrongInput(f"{path} is cut off in its header: write the trace again")
+        raise InputError(f"{path} is cut off in its header: write the trace again")
     _, version, size = HEADER.unpack(header)
     if (version, size) != (VERSION, RECORD.itemsize):
-        raise WrongInput(
+        raise InputError(
             f"{path} is a trace of version {version} with records of {size} bytes, and only version {VERSION} with "
             f"{RECORD.itemsize} is known: write it again with the simulator of this version"
         )
@@ -126,4 +126,4 @@ def _check_header(path: Path, header: bytes) -> None:
 def _check_kinds(path: Path, kinds: NDArray[np.generic]) -> None:
     if not min(Kind) <= kinds.min() <= kinds.max() <= max(Kind):
         unknown = next(int(kind) for kind in kinds if kind not in Kind.__members__.values())
-        raise WrongInput(f"{path} has an event of the unknown kind {unknown}: write the trace again")
+        raise InputError(f"{path} has an event of the unknown kind {unknown}: write the trace again")

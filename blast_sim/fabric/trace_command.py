@@ -13,7 +13,7 @@ from blast_sim.fabric.trace import VERSION, Kind, read_trace
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the counts; return the exit status. Raises WrongInput, OSError."""
+    """Print the counts; return the exit status. Raises InputError, OSError."""
     counts: dict[Kind, int] = {}
     first: dict[Kind, int] = {}
     last: dict[Kind, int] = {}

@@ -15,7 +15,7 @@ from typing import IO
 
 from blast_sim import measuring
 from blast_sim.base.report import Row
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_transport.base.child_process import child_process
 
 Tables = Mapping[str, list[Row]]
@@ -29,7 +29,7 @@ MISSED_A_BAR = 1
 """Exit status of a benchmark whose figures miss a bar; they are figures all the same."""
 
 
-class MeasurementFailed(Exception):
+class MeasurementFailedError(Exception):
     """A benchmark script ended without a result, which is its fault."""
 
 
@@ -89,15 +89,15 @@ def kept_in(folder: Path, benchmark: Benchmark) -> Path:
 
 
 def read(path: Path, benchmark: Benchmark) -> Tables:
-    """The tables in this file. Raises WrongInput, OSError."""
+    """The tables in this file. Raises InputError, OSError."""
     try:
         data = json.loads(path.read_bytes())
     except (ValueError, RecursionError):
-        raise WrongInput(f"{path} is not JSON: use --again to repeat the measurement") from None
+        raise InputError(f"{path} is not JSON: use --again to repeat the measurement") from None
     for name, columns in benchmark.columns.items():
         rows = data.get(name) if isinstance(data, dict) else None
         if not isinstance(rows, list) or not rows or any(not _has(row, columns) for row in rows):
-            raise WrongInput(
+            raise InputError(
                 f"{path} has no table {name!r} with {', '.join(columns)}: use --again to repeat the measurement"
             )
     return {name: data[name] for name in benchmark.columns}
@@ -108,7 +108,7 @@ def measure(
 ) -> None:
     """Run the program and store its result in `folder`; call `report` with its progress lines.
 
-    `scripts` is a folder with other scripts of the same names. Raises WrongInput if there is none, MeasurementFailed.
+    `scripts` is a folder with other scripts of the same names. Raises InputError if there is none, MeasurementFailedError.
     """
     script = _program(benchmark, scripts)
     path = kept_in(folder, benchmark)
@@ -129,11 +129,11 @@ def measure(
                 report(line)
             running.wait()
         if running.returncode not in {0, MISSED_A_BAR}:
-            raise MeasurementFailed(f"{script[-1]} ended with status {running.returncode}: {line}")
+            raise MeasurementFailedError(f"{script[-1]} ended with status {running.returncode}: {line}")
         try:
             read(unfinished, benchmark)
-        except WrongInput:
-            raise MeasurementFailed(f"{script[-1]} gave no result: {line}") from None
+        except InputError:
+            raise MeasurementFailedError(f"{script[-1]} gave no result: {line}") from None
         unfinished.rename(path)
         cells.unlink(missing_ok=True)
     finally:
@@ -146,7 +146,7 @@ def _program(benchmark: Benchmark, scripts: Path | None) -> list[str]:
         return ["-m", f"{measuring.__name__}.{benchmark.script}"]
     script = (scripts or CHECKOUT) / f"{benchmark.script}.py"
     if not script.is_file():
-        raise WrongInput(f"{script} does not exist: run in a checkout, or name the folder with --benchmarks")
+        raise InputError(f"{script} does not exist: run in a checkout, or name the folder with --benchmarks")
     return [str(script)]
 
 

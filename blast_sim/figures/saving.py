@@ -18,7 +18,7 @@ from blast_sim.base.provenance import Origin, Provenance, Recording
 from blast_sim.base.report import Row, as_csv
 from blast_sim.figures.canvas import SCREEN, Canvas, Style
 from blast_sim.figures.drawings import all_policies, completion_times, decision_times, shares_of_optimum
-from blast_sim.figures.measurements import BENCHMARKS, Benchmark, MeasurementFailed, Tables, kept_in, measure, read
+from blast_sim.figures.measurements import BENCHMARKS, Benchmark, MeasurementFailedError, Tables, kept_in, measure, read
 
 Drawing = Callable[[Figure, Sequence[Row]], None]
 
@@ -26,11 +26,11 @@ DOTS_PER_INCH = 300
 UNDATED: dict[str, dict[str, None]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
 """Metadata without the date that matplotlib would write, so that the same rows make the same file."""
 
-__all__ = ["Gallery", "MeasurementFailed", "draw", "gallery_of", "measured", "papers", "run", "save"]
+__all__ = ["Gallery", "MeasurementFailedError", "draw", "gallery_of", "measured", "papers", "run", "save"]
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Draw all allocation results, and print the files. Raises WrongInput, MeasurementFailed, OSError."""
+    """Draw all allocation results, and print the files. Raises InputError, MeasurementFailedError, OSError."""
     recording = Recording()
     tables = measured(arguments, BENCHMARKS)
     for path in draw(tables, gallery_of(arguments, recording, Origin("figures allocation"))):
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def measured(arguments: argparse.Namespace, benchmarks: Sequence[Benchmark]) -> Tables:
-    """Return the tables of these benchmarks; measure missing ones. Raises WrongInput, MeasurementFailed, OSError."""
+    """Return the tables of these benchmarks; measure missing ones. Raises InputError, MeasurementFailedError, OSError."""
     folder: Path = arguments.out
     folder.mkdir(parents=True, exist_ok=True)
     missing = [benchmark for benchmark in benchmarks if arguments.again or not kept_in(folder, benchmark).exists()]

@@ -27,7 +27,7 @@ Ended = Callable[[Places], None]
 """Called with the places of a transfer's flows that have ended."""
 
 
-class Stalled(Exception):
+class StalledError(Exception):
     """No event is left although the simulation is not done: a method waits for an event that never occurs."""
 
 
@@ -134,13 +134,13 @@ class Simulation:
         return rates
 
     def run(self, done: Callable[[], bool]) -> None:
-        """Go on until `done()`. Raises Stalled when nothing is left that could happen."""
+        """Go on until `done()`. Raises StalledError when nothing is left that could happen."""
         self.clock.advance(self.clock.now)
         while not done():
             self._update_rates()
             moment = min(self.clock.next, self._next_end(), self._next_update())
             if moment == math.inf:
-                raise Stalled(f"nothing happens any more after {self.clock.now:g} s")
+                raise StalledError(f"nothing happens any more after {self.clock.now:g} s")
             self._left[self._ids] -= self._rates * (moment - self.clock.now)
             self.clock.now = moment
             self._finish()

@@ -20,7 +20,7 @@ from blast_sim.fair.paths import Numbers, Places
 from blast_sim.flow.network import Network
 
 
-class DeadPath(Exception):
+class DeadPathError(Exception):
     """A method sends over a path of rate 0."""
 
 
@@ -51,7 +51,7 @@ class Sites(Network):
         return np.concatenate([*access, np.zeros(self._first_path - 2 * self.servers), rates.ravel()])
 
     def as_hosts(self, racks: Sequence[int]) -> Hosts:
-        """These sites as the hosts of a balanced multicast from the first to all others. Raises Disconnected."""
+        """These sites as the hosts of a balanced multicast from the first to all others. Raises DisconnectedError."""
         chosen = np.asarray(racks)
         return replace(
             self.model,
@@ -64,12 +64,14 @@ class Sites(Network):
         )
 
     def unicast(self, sources: ArrayLike, targets: ArrayLike) -> Paths:
-        """Flows from each source to its target, 3 links each, none to oneself. Raises DeadPath."""
+        """Flows from each source to its target, 3 links each, none to oneself. Raises DeadPathError."""
         one, other = np.asarray(sources, np.int64), np.asarray(targets, np.int64)
         away = one != other
         for dead in np.flatnonzero(away & (self.model.widths[one, other] == 0)).tolist():
             names = self.model.hosts[one[dead]], self.model.hosts[other[dead]]
-            raise DeadPath(f"the path from {names[0]} to {names[1]} is dead: compare methods that go around, as trees")
+            raise DeadPathError(
+                f"the path from {names[0]} to {names[1]} is dead: compare methods that go around, as trees"
+            )
         table = np.stack([one, self._first_path + one * self.racks + other, self.servers + other], axis=1)
         offsets = np.concatenate([[0], np.cumsum(np.where(away, 3, 0))])
         return Paths(offsets, table[away].ravel().astype(np.int32))

@@ -29,7 +29,7 @@ MAX_PLANNED = 256
 
 
 def trees(world: World, multicast: Multicast) -> list[Phase]:
-    """A phase for each tree, all at once: a flow of its part of the data. Raises Disconnected."""
+    """A phase for each tree, all at once: a flow of its part of the data. Raises DisconnectedError."""
     racks = world.by_rack(multicast.servers)
     chains = list(racks.values())
     if len(chains) == 1:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_sim.planning.hardware import Bill, Hardware
 
 
@@ -43,9 +43,9 @@ def cheapest_serving(candidates: Sequence[Candidate], share_of_best: float) -> C
 
 
 def best_for(candidates: Sequence[Candidate], max_price: float) -> Candidate:
-    """Return the fabric that serves the most for at most this price. Raises WrongInput."""
+    """Return the fabric that serves the most for at most this price. Raises InputError."""
     affordable = [candidate for candidate in candidates if candidate.bill.price <= max_price]
     if not affordable:
         cheapest = min(candidate.bill.price for candidate in candidates)
-        raise WrongInput(f"--max-price {max_price:g} is too low: the cheapest fabric costs {cheapest:g}")
+        raise InputError(f"--max-price {max_price:g} is too low: the cheapest fabric costs {cheapest:g}")
     return max(affordable, key=lambda candidate: candidate.served)

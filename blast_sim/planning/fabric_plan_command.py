@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from blast_sim.allocation.instance import Instance
 from blast_sim.base.provenance import Origin, Recording, describe_input, with_provenance
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_sim.planning.fabric_choice import best_for, cheapest_serving, pareto
 from blast_sim.planning.fabric_plan import Planner, Question
 from blast_sim.planning.fabric_plan_text import Answer, as_json, as_text
@@ -28,12 +28,12 @@ OPTIONS = (
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Plan and print. Raises WrongInput, OSError."""
+    """Plan and print. Raises InputError, OSError."""
     if arguments.example_prices:
         sys.stdout.write(example_text())
         return
     if arguments.workload is None:
-        raise WrongInput("--workload is missing: name a family, such as P-contig, or an instance file")
+        raise InputError("--workload is missing: name a family, such as P-contig, or an instance file")
     recording = Recording()
     samples = _samples(arguments)
     limits = [sample.max_splitters_per_tree for sample in samples]
@@ -68,13 +68,13 @@ def _samples(arguments: argparse.Namespace) -> list[Instance]:
     if not is_family(name) and Path(name).exists():
         samples = from_file(Path(name), racks)
     elif racks is None:
-        raise WrongInput("--racks is missing: a workload family needs the number of racks")
+        raise InputError("--racks is missing: a workload family needs the number of racks")
     else:
         samples = from_family(name, racks, arguments.groups or max(1, racks // 2), arguments.samples)
     if not arguments.directional:
         return samples
     if samples[0].loop_leaf:
-        raise WrongInput(
+        raise InputError(
             "--directional excludes loop_leaf, which occupies the sender's receiver: leave out one of them"
         )
     return [replace(sample, directional=True) for sample in samples]
@@ -85,7 +85,7 @@ def _answer(question: Question, arguments: argparse.Namespace) -> Answer:
     proposed = {ports: planner.proposals(ports) for ports in arguments.ports}
     proposals = [hardware for found in proposed.values() for hardware in found]
     if not proposals:
-        raise WrongInput(_too_small(question, min(arguments.ports)))
+        raise InputError(_too_small(question, min(arguments.ports)))
     bar = tqdm(proposals, desc="fabrics tried", leave=False, disable=not sys.stderr.isatty(), file=sys.stderr)
     fabrics = pareto(candidate for hardware in bar if (candidate := planner.tried(hardware)) is not None)
     if arguments.max_price is None:

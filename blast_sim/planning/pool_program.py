@@ -22,7 +22,7 @@ ROUNDING = 1e-6
 """Distance from a whole number that is the solver's tolerance."""
 
 
-class SolverFault(RuntimeError):
+class SolverError(RuntimeError):
     """The solver found no optimum of a program that has one, which is its fault."""
 
 
@@ -63,7 +63,7 @@ class PoolProgram:
         self._solver.run()
         status = self._solver.getModelStatus()
         if status != highspy.HighsModelStatus.kOptimal:
-            raise SolverFault(f"the solver ended with {self._solver.modelStatusToString(status)}")
+            raise SolverError(f"the solver ended with {self._solver.modelStatusToString(status)}")
         values = self._solver.getSolution().col_value
         return _whole(
             {size: values[column] for size, column in zip(self._sizes, self._bought, strict=True)}, self._max_ports

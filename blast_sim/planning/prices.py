@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from blast_sim.base.wrong_input import WrongInput, entry_of, list_of, number, whole
+from blast_sim.base.wrong_input import InputError, entry_of, list_of, number, whole
 
 MAX_PRICE = 1e9
 MAX_PORTS = 1_000_000
@@ -79,35 +79,35 @@ def example_text() -> str:
 
 
 def read_prices(path: Path | None) -> Prices:
-    """The table in this file, or the example's. Raises WrongInput, OSError."""
+    """The table in this file, or the example's. Raises InputError, OSError."""
     if path is None:
         return parse_prices(example_text())
     try:
         return parse_prices(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as error:
-        raise WrongInput(f"the price table is not UTF-8 text: {error.reason} at byte {error.start}") from None
+        raise InputError(f"the price table is not UTF-8 text: {error.reason} at byte {error.start}") from None
 
 
 def parse_prices(text: str) -> Prices:
-    """The table in this text. Raises WrongInput."""
+    """The table in this text. Raises InputError."""
     try:
         data = tomllib.loads(text)
     except RecursionError:
-        raise WrongInput("the price table is not TOML: its brackets are nested too deep") from None
+        raise InputError("the price table is not TOML: its brackets are nested too deep") from None
     except ValueError as error:
-        raise WrongInput(f"the price table is not TOML: {error}") from None
+        raise InputError(f"the price table is not TOML: {error}") from None
     top = entry_of(data, "the price table", ("rack_port", "optical_switch", "splitter"), ("light", "amplifier"))
     light = _light(top["light"]) if "light" in top else None
     if "amplifier" in top and light is None:
-        raise WrongInput("the price table has an [amplifier] and no [light]: without a budget no tree lacks light")
+        raise InputError("the price table has an [amplifier] and no [light]: without a budget no tree lacks light")
     switches = [_switch(entry, place) for place, entry in enumerate(list_of(top["optical_switch"], "optical_switch"))]
     if not switches:
-        raise WrongInput("the price table needs at least one [[optical_switch]]")
+        raise InputError("the price table needs at least one [[optical_switch]]")
     splitters: dict[int, SplitterOffer] = {}
     for place, entry in enumerate(list_of(top["splitter"], "splitter")):
         fan_out, offer = _splitter(entry, place, light is not None)
         if fan_out in splitters:
-            raise WrongInput(f"the price table has 1:{fan_out} splitters twice")
+            raise InputError(f"the price table has 1:{fan_out} splitters twice")
         splitters[fan_out] = offer
     rack_port = entry_of(top["rack_port"], "rack_port", ("price", "watts"))
     return Prices(

@@ -9,17 +9,17 @@ from pathlib import Path
 from blast_sim.allocation import workloads
 from blast_sim.allocation.instance import Instance, Request
 from blast_sim.allocation.instance_file import read_instance
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 
 
 def from_family(name: str, racks: int, groups: int, samples: int) -> list[Instance]:
-    """Return instances of a family with seeds 0, 1, … and its ports and splitters. Raises WrongInput."""
+    """Return instances of a family with seeds 0, 1, … and its ports and splitters. Raises InputError."""
     if not is_family(name):
         known = ", ".join(workloads.FAMILIES)
         near = difflib.get_close_matches(name.removesuffix("+uni"), workloads.FAMILIES, n=1, cutoff=0.4)
         hint = f"did you mean {near[0]!r}?" if near else f"families are {known}"
-        raise WrongInput(f"--workload {name!r} is neither a file nor a workload family: {hint}")
-    too_small = WrongInput(f"the workload {name} has no requests of {groups} groups on {racks} racks: use more racks")
+        raise InputError(f"--workload {name!r} is neither a file nor a workload family: {hint}")
+    too_small = InputError(f"the workload {name} has no requests of {groups} groups on {racks} racks: use more racks")
     try:
         made = [workloads.instance(name, seed, racks, groups) for seed in range(samples)]
     except ValueError:
@@ -36,16 +36,16 @@ def is_family(name: str) -> bool:
 
 def from_file(path: Path, racks: int | None) -> list[Instance]:
     """Return the requests of an instance file as the one sample, on `racks` racks (None: the file's). Raises
-    WrongInput.
+    InputError.
     """
     instance = read_instance(path)
     if not instance.requests:
-        raise WrongInput(f"{path} has no requests: add at least one")
+        raise InputError(f"{path} has no requests: add at least one")
     if racks is None:
         return [instance]
     for request in instance.requests:
         if max(request.racks) >= racks:
-            raise WrongInput(
+            raise InputError(
                 f"request {request.name!r} has rack {max(request.racks)}, but --racks is {racks}: use more racks"
             )
     return [replace(instance, ports=(1,) * racks)]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from algorithms.scheduling.job import Job
 from algorithms.scheduling.policy import Policy, State
-from blast_sim.base.wrong_input import PluginFailed, shown
+from blast_sim.base.wrong_input import PluginFailedError, shown
 from blast_sim.flow.phases import Phase
 from blast_sim.methods.method import Multicast, World
 from blast_sim.plugins.interface import MethodFunction
@@ -40,29 +40,29 @@ class CheckedPolicy(Policy):
 
         Raises
         ------
-        PluginFailed
+        PluginFailedError
             The plug-in returned no number.
         """
         return self._number("key", self._inner.key(job, now, state))
 
     def objective(self, job: Job, state: State) -> float:
-        """Return the checked objective of a job. Raises PluginFailed if it is no number."""
+        """Return the checked objective of a job. Raises PluginFailedError if it is no number."""
         return self._number("objective", self._inner.objective(job, state))
 
     def fewest_receivers(self, job: Job) -> int:
-        """Return the checked minimum number of receivers. Raises PluginFailed if it is no whole number."""
+        """Return the checked minimum number of receivers. Raises PluginFailedError if it is no whole number."""
         found = self._inner.fewest_receivers(job)
         if not isinstance(found, numbers.Integral):
             raise self._wrong("fewest_receivers", found, "a whole number")
         return int(found)
 
     def quantum(self, job: Job) -> float | None:
-        """Return the checked quantum in seconds, or None. Raises PluginFailed if it is no number."""
+        """Return the checked quantum in seconds, or None. Raises PluginFailedError if it is no number."""
         found = self._inner.quantum(job)
         return None if found is None else self._number("quantum", found)
 
     def max_wait(self, job: Job) -> float:
-        """Return the checked maximum wait in seconds. Raises PluginFailed if it is no number."""
+        """Return the checked maximum wait in seconds. Raises PluginFailedError if it is no number."""
         return self._number("max_wait", self._inner.max_wait(job))
 
     def _number(self, method: str, found: object) -> float:
@@ -70,8 +70,8 @@ class CheckedPolicy(Policy):
             raise self._wrong(method, found, "a number")
         return float(found)
 
-    def _wrong(self, method: str, found: object, expected: str) -> PluginFailed:
-        return PluginFailed(
+    def _wrong(self, method: str, found: object, expected: str) -> PluginFailedError:
+        return PluginFailedError(
             f"the policy {self._name} returned {shown(found)} from {method}, which must be {expected}. This is an "
             "error of the plug-in, not of Blast: correct it there"
         )
@@ -101,12 +101,12 @@ class CheckedPhases:
 
         Raises
         ------
-        PluginFailed
+        PluginFailedError
             The plug-in returned no list of phases.
         """
         found = self._inner(world, multicast)
         if not isinstance(found, Sequence) or not all(isinstance(phase, Phase) for phase in found):
-            raise PluginFailed(
+            raise PluginFailedError(
                 f"the method {self._name} returned {shown(found)}, which must be a list of phases. This is an error of "
                 "the plug-in, not of Blast: correct it there"
             )

@@ -15,9 +15,9 @@ from typing import Any, Literal
 
 from algorithms.scheduling import POLICIES
 from algorithms.scheduling.policy import Policy
-from blast_sim.base.plugin_source import NoSource, object_digest, source_digest
+from blast_sim.base.plugin_source import NoSourceError, object_digest, source_digest
 from blast_sim.base.provenance import Plugin
-from blast_sim.base.wrong_input import PluginFailed, WrongInput, shown
+from blast_sim.base.wrong_input import InputError, PluginFailedError, shown
 from blast_sim.methods import METHODS
 from blast_sim.methods.method import Method, Phased, World
 from blast_sim.plugins.checking import CheckedPhases, CheckedPolicy
@@ -27,27 +27,27 @@ Kind = Literal["policy", "method"]
 GROUPS: dict[Kind, str] = {"policy": "blast.policies", "method": "blast.methods"}
 
 
-class PluginError(WrongInput):
+class PluginError(InputError):
     """The plug-in cannot be used."""
 
 
-class PluginMissing(PluginError):
+class PluginMissingError(PluginError):
     """There is no such module or entry point."""
 
 
-class PluginAttributeMissing(PluginError):
+class PluginAttributeError(PluginError):
     """The module has no such attribute."""
 
 
-class PluginWrongType(PluginError):
+class PluginTypeError(PluginError):
     """The attribute is neither a policy nor a method."""
 
 
-class PluginWrongVersion(PluginError):
+class PluginVersionError(PluginError):
     """The plug-in was written for another version of the interface, or declares none."""
 
 
-class PluginChanged(PluginError):
+class PluginChangedError(PluginError):
     """The plug-in differs from the one that a result records."""
 
 
@@ -64,7 +64,7 @@ def is_plugin(kind: Kind, name: str) -> bool:
 
 
 def require_plugin(kind: Kind, name: str) -> None:
-    """Load a plug-in. Raises PluginError, PluginFailed."""
+    """Load a plug-in. Raises PluginError, PluginFailedError."""
     if kind == "policy":
         policy_named(name)
     else:
@@ -72,18 +72,18 @@ def require_plugin(kind: Kind, name: str) -> None:
 
 
 def policy_named(name: str) -> Policy:
-    """Return the policy of this name, and add a plug-in to `POLICIES`. Raises PluginError, PluginFailed."""
+    """Return the policy of this name, and add a plug-in to `POLICIES`. Raises PluginError, PluginFailedError."""
     if name not in POLICIES:
         found = _found("policy", name)
         if not (isinstance(found.attribute, type) and issubclass(found.attribute, Policy)):
-            raise PluginWrongType(f"{shown(name)} is not a policy: it must be a subclass of blast_sim.plugins.Policy")
+            raise PluginTypeError(f"{shown(name)} is not a policy: it must be a subclass of blast_sim.plugins.Policy")
         with blamed([Plugin("policy", name, found.sha256)]):
             POLICIES[name] = CheckedPolicy(name, found.attribute())
     return POLICIES[name]
 
 
 def method_named(name: str, world: World) -> Method:
-    """Return the method of this name for a world. Raises PluginError, PluginFailed."""
+    """Return the method of this name for a world. Raises PluginError, PluginFailedError."""
     attribute = _checked_method(name)
     if isinstance(attribute, type):
         made: Method = attribute(world)
@@ -95,7 +95,7 @@ def plugins_of(policy: str = "", method: str = "") -> tuple[Plugin, ...]:
     """Return the loaded plug-ins among a policy and a method, with the digests of their sources.
 
     A policy that a program added to `POLICIES` itself counts as a plug-in if its class is not Blast's own; its digest
-    is empty if its source is not in a file. Raises PluginError, PluginFailed.
+    is empty if its source is not in a file. Raises PluginError, PluginFailedError.
     """
     found: list[Plugin] = []
     if is_plugin("method", method):
@@ -113,15 +113,15 @@ def plugins_of(policy: str = "", method: str = "") -> tuple[Plugin, ...]:
 
 
 def require_plugins_here(plugins: Sequence[Plugin]) -> None:
-    """Load the command's plug-ins on a worker. Raises PluginError, PluginFailed."""
+    """Load the command's plug-ins on a worker. Raises PluginError, PluginFailedError."""
     for one in plugins:
         kind: Kind = "policy" if one.kind == "policy" else "method"
         try:
             here = plugins_of(**{kind: one.name})
-        except PluginMissing as error:
-            raise PluginMissing(f"a worker lacks a plug-in of the command: {error}") from None
+        except PluginMissingError as error:
+            raise PluginMissingError(f"a worker lacks a plug-in of the command: {error}") from None
         if one not in here:
-            raise PluginChanged(
+            raise PluginChangedError(
                 f"the {kind} {shown(one.name)} of this worker differs from that of the command: "
                 "install the same version and restart the worker"
             )
@@ -129,10 +129,10 @@ def require_plugins_here(plugins: Sequence[Plugin]) -> None:
 
 @contextmanager
 def blamed(plugins: Sequence[Plugin]) -> Iterator[None]:
-    """Turn an exception from a plug-in's own code into PluginFailed, which names the plug-in."""
+    """Turn an exception from a plug-in's own code into PluginFailedError, which names the plug-in."""
     try:
         yield
-    except (PluginFailed, WrongInput):
+    except (PluginFailedError, InputError):
         raise
     except Exception as error:
         for one in plugins:
@@ -143,9 +143,9 @@ def blamed(plugins: Sequence[Plugin]) -> Iterator[None]:
         raise
 
 
-def _failure(kind: str, name: str, frame: traceback.FrameSummary, error: Exception) -> PluginFailed:
+def _failure(kind: str, name: str, frame: traceback.FrameSummary, error: Exception) -> PluginFailedError:
     place = f"{Path(frame.filename).name}, line {frame.lineno}, in {frame.name}"
-    return PluginFailed(
+    return PluginFailedError(
         f"the {kind} {name} raised {type(error).__name__} ({place}): {error}. This is an error of the plug-in, "
         "not of Blast: correct it there"
     )
@@ -172,7 +172,7 @@ def _is_in(file: str, folder: Path | None) -> bool:
 def _digest_of(policy: Policy) -> str | None:
     try:
         return object_digest(policy)
-    except NoSource:
+    except NoSourceError:
         return ""
 
 
@@ -183,7 +183,7 @@ def _checked_method(name: str) -> MethodFunction | type[MethodClass]:
     attribute: Any = _found("method", name).attribute
     fits = callable(getattr(attribute, "send", None)) if isinstance(attribute, type) else callable(attribute)
     if not fits:
-        raise PluginWrongType(
+        raise PluginTypeError(
             f"{shown(name)} is not a method: it must be a function (world, multicast) that returns phases, or a class "
             "with send(multicast, done), as blast_sim/plugins/interface.py describes them"
         )
@@ -199,12 +199,12 @@ def _found(kind: Kind, name: str) -> _Found:
     attribute: object = module
     for step in path.split("."):
         if not hasattr(attribute, step):
-            raise PluginAttributeMissing(f"the module {module_name} of the {kind} {shown(name)} has no {shown(path)}")
+            raise PluginAttributeError(f"the module {module_name} of the {kind} {shown(name)} has no {shown(path)}")
         attribute = getattr(attribute, step)
     stated = getattr(attribute, "interface", getattr(module, "interface", None))
     if stated != INTERFACE_VERSION:
         states = "states no interface" if stated is None else f"is written for the interface {shown(stated)}"
-        raise PluginWrongVersion(
+        raise PluginVersionError(
             f"the {kind} {shown(name)} {states}, and this version of Blast has {INTERFACE_VERSION}: adapt it "
             f"to blast_sim/plugins/interface.py, then set `interface = {INTERFACE_VERSION}` in it"
         )
@@ -218,7 +218,7 @@ def _place(kind: Kind, name: str) -> tuple[str, str]:
         return declared[0].module, declared[0].attr
     module, colon, path = name.partition(":")
     if not colon or not module or not path:
-        raise PluginMissing(
+        raise PluginMissingError(
             f"there is no {kind} {shown(name)}: use a built-in one, module:attribute, or an entry point of the "
             f"group {GROUPS[kind]} of an installed package"
         )
@@ -238,11 +238,11 @@ def _imported(kind: Kind, name: str, module: str) -> object:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is not None and (module == error.name or module.startswith(f"{error.name}.")):
-            raise PluginMissing(
+            raise PluginMissingError(
                 f"the module {module} of the {kind} {shown(name)} is not installed here: install it, or name its "
                 "folder in PYTHONPATH"
             ) from None
-        raise PluginMissing(f"the {kind} {shown(name)} needs the module {error.name}: install it") from None
+        raise PluginMissingError(f"the {kind} {shown(name)} needs the module {error.name}: install it") from None
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         raise _failure(kind, name, frame, error) from error

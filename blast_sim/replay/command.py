@@ -15,7 +15,7 @@ from tqdm import tqdm
 from blast_sim.base.parquet import write_parquet
 from blast_sim.base.provenance import Origin, Provenance, Recording, with_provenance
 from blast_sim.base.report import Row, as_table
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_sim.controller.compute import compute_of
 from blast_sim.flow.optics import SWITCHING_SECONDS
 from blast_sim.plugins.loading import plugins_of
@@ -50,7 +50,7 @@ COLUMNS = ("policy", "mean_seconds", "median_seconds", "p95_seconds", "p99_secon
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Replay and print; return the exit status. Raises WrongInput, PluginFailed, OSError."""
+    """Replay and print; return the exit status. Raises InputError, PluginFailedError, OSError."""
     recording = Recording()
     setting, workload, runs = requested_runs(arguments)
     ran = played(runs, arguments.processes)
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def requested_runs(arguments: argparse.Namespace) -> tuple[Setting, Workload, list[Run]]:
-    """Return the setting, the workload, and a run for each policy. Raises WrongInput, PluginFailed, OSError."""
+    """Return the setting, the workload, and a run for each policy. Raises InputError, PluginFailedError, OSError."""
     workload = workload_from(arguments)
     if not arguments.shuffles:
         workload = replace(workload, shuffles=())
@@ -78,7 +78,7 @@ def requested_runs(arguments: argparse.Namespace) -> tuple[Setting, Workload, li
 
 
 def played(runs: Sequence[Run], processes: int) -> list[Ran]:
-    """Play the runs with a progress bar. Raises PluginFailed, WorkerDied."""
+    """Play the runs with a progress bar. Raises PluginFailedError, WorkerDiedError."""
     ends = sum(len(run.workload.multicasts) + len(run.workload.shuffles) for run in runs)
     with tqdm(total=ends, desc="ended", disable=not sys.stderr.isatty(), file=sys.stderr, leave=False) as bar:
         return play_all(runs, processes, bar.update)
@@ -101,9 +101,9 @@ def origin_of(arguments: argparse.Namespace) -> Origin:
 def _setting(arguments: argparse.Namespace, workload: Workload) -> Setting:
     racks = workload.racks if arguments.racks is None else arguments.racks
     if racks < workload.racks:
-        raise WrongInput(f"the trace has {workload.racks} racks, but --racks is {racks}: use at least {workload.racks}")
+        raise InputError(f"the trace has {workload.racks} racks, but --racks is {racks}: use at least {workload.racks}")
     if arguments.switch not in SWITCHING_SECONDS:
-        raise WrongInput(f"--switch {arguments.switch!r} is unknown: use one of {', '.join(SWITCHING_SECONDS)}")
+        raise InputError(f"--switch {arguments.switch!r} is unknown: use one of {', '.join(SWITCHING_SECONDS)}")
     splitters = racks // RACKS_A_SPLITTER if arguments.splitters is None else arguments.splitters
     light = LightSection(
         rate_gbps=arguments.light_gbps,

@@ -196,11 +196,11 @@ def _register_light(light: argparse._ArgumentGroup) -> None:
 
 @reporting_errors
 def _replay(arguments: argparse.Namespace) -> int:
-    from blast_sim.base.worker_processes import WorkerDied
+    from blast_sim.base.worker_processes import WorkerDiedError
     from blast_sim.replay.command import run
 
     try:
         return run(arguments)
-    except WorkerDied as error:
+    except WorkerDiedError as error:
         sys.stderr.write(f"blast: {error}\n")
         return FAILED

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from algorithms.scheduling import POLICIES
 from blast_sim.base.provenance import Json, file_digest
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_sim.plugins.loading import is_plugin, require_plugin
 from blast_sim.traces.deriving import Volume
 from blast_sim.traces.loading import Derivation, load_workload
@@ -19,7 +19,7 @@ ALL = "all"
 
 
 def workload_from(arguments: argparse.Namespace) -> Workload:
-    """Return the workload of the trace. Raises WrongInput, OSError."""
+    """Return the workload of the trace. Raises InputError, OSError."""
     how = Derivation(
         rule=arguments.rule,
         volume=_volume(arguments.volume),
@@ -42,16 +42,16 @@ def describe_trace(name: str, form: str) -> Json:
 def policies_from(text: str, plugins: bool = False) -> list[str]:
     """The policies that `--policy` names; `plugins` may be among them, and are loaded.
 
-    Raises WrongInput, PluginFailed.
+    Raises InputError, PluginFailedError.
     """
     names = list(POLICIES) if text == ALL else list(dict.fromkeys(filter(None, text.split(","))))
     for name in names:
         if plugins and is_plugin("policy", name):
             require_plugin("policy", name)
         elif name not in POLICIES:
-            raise WrongInput(f"--policy {name!r} is none: there are {', '.join(POLICIES)}, and {ALL}")
+            raise InputError(f"--policy {name!r} is none: there are {', '.join(POLICIES)}, and {ALL}")
     if not names:
-        raise WrongInput(f"--policy names none: there are {', '.join(POLICIES)}, and {ALL}")
+        raise InputError(f"--policy names none: there are {', '.join(POLICIES)}, and {ALL}")
     return names
 
 
@@ -65,5 +65,5 @@ def _volume(text: str) -> Volume:
     except ValueError:
         megabytes = 0.0
     if not 0 < megabytes <= 1e9:
-        raise WrongInput(f"--volume {text!r} is neither maximum, nor median, nor a number of megabytes above 0")
+        raise InputError(f"--volume {text!r} is neither maximum, nor median, nor a number of megabytes above 0")
     return Volume(megabytes)

@@ -37,7 +37,7 @@ class Ran:
 
 
 def play(run: Run, on_end: Callable[[], None] = lambda: None) -> Ran:
-    """Play one run. Raises Stalled, PluginError, PluginFailed."""
+    """Play one run. Raises StalledError, PluginError, PluginFailedError."""
     begun = time.process_time()
     # In a process of its own the policy is not loaded yet.
     with blamed(plugins_of(run.policy)):
@@ -49,7 +49,7 @@ def play(run: Run, on_end: Callable[[], None] = lambda: None) -> Ran:
 def play_all(runs: Sequence[Run], processes: int, progress: Callable[[int], object]) -> list[Ran]:
     """Play all runs, in order; call `progress` with the number of further multicasts and shuffles ended.
 
-    Raises Stalled, WorkerDied.
+    Raises StalledError, WorkerDiedError.
     """
     if processes == 1 or len(runs) == 1:
         return [play(run, lambda: _one_more(progress)) for run in runs]

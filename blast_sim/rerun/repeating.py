@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from blast_controller.configuration.schema import SchemaFault, checked
+from blast_controller.configuration.schema import SchemaError, checked
 from blast_sim.base.parquet import as_parquet_rows
 from blast_sim.base.report import Row, as_csv, from_csv
 from blast_sim.base.scenario_file import Source
 from blast_sim.base.sweep import Failure, Kept, Workers, run_cells
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_sim.controller.compute import MEASURED as COMPUTE_MEASURED
 from blast_sim.experiments import cell as flow_cell
 from blast_sim.experiments import command as flow
@@ -23,13 +23,13 @@ from blast_sim.fabric import cell as fabric_cell
 from blast_sim.fabric import command as fabric
 from blast_sim.fabric.running import simulated
 from blast_sim.fabric.simulator import Simulator, program
-from blast_sim.plugins.loading import PluginChanged, plugins_of
+from blast_sim.plugins.loading import PluginChangedError, plugins_of
 from blast_sim.replay import command as replay
 from blast_sim.replay.options import replay_arguments
 from blast_sim.replay.reading import describe_trace
 from blast_sim.replay.tables import tables
 from blast_sim.rerun.comparing import MEASURED, Part
-from blast_sim.rerun.result_file import Form, ResultFile, TraceChanged, TraceMissing
+from blast_sim.rerun.result_file import Form, ResultFile, TraceChangedError, TraceMissingError
 from blast_sim.scenarios.schema import Scenario
 
 
@@ -44,7 +44,7 @@ class Again:
 def again(file: ResultFile, processes: int) -> Again:
     """Compute a result again, in parallel processes.
 
-    Raises UnusableResult, PluginError, PluginFailed, NoSimulator, WorkerDied, OSError.
+    Raises UnusableResultError, PluginError, PluginFailedError, NoSimulatorError, WorkerDiedError, OSError.
     """
     repeat = KINDS.get(file.kind)
     if repeat is None:
@@ -56,7 +56,7 @@ def again(file: ResultFile, processes: int) -> Again:
 def _check_plugins(file: ResultFile) -> None:
     for recorded in file.plugins():
         if recorded not in plugins_of(**{recorded.kind: recorded.name}):
-            raise PluginChanged(
+            raise PluginChangedError(
                 f"the {recorded.kind} {recorded.name} is not the one that {file.path} was made with: its source differs"
             )
 
@@ -107,8 +107,8 @@ def _is_measured(cell: flow_cell.Cell) -> bool:
 def _checked(model: Row) -> Scenario:
     try:
         return checked(Scenario, model)
-    except SchemaFault as fault:
-        raise WrongInput(str(fault)) from None
+    except SchemaError as fault:
+        raise InputError(str(fault)) from None
 
 
 # ----------------------------------------------------------------------------------------------- fabric
@@ -180,11 +180,11 @@ def _check_trace(file: ResultFile, name: str, form: str) -> None:
     try:
         here = describe_trace(name, form)["sha256"]
     except OSError as error:
-        raise TraceMissing(
+        raise TraceMissingError(
             f"{file.path} was made from the trace {name}, which cannot be read ({error.strerror}): put it there"
         ) from None
     if here != recorded:
-        raise TraceChanged(
+        raise TraceChangedError(
             f"the trace {name} is not the one that {file.path} was made from: its SHA-256 is {here}, and that of the "
             f"other one {recorded}"
         )
@@ -219,7 +219,7 @@ def _model(file: ResultFile) -> Row:
 
 
 def _built(file: ResultFile, build: Callable[[], Any]) -> Any:
-    """Build the request's cells. Raises UnusableResult if this version rejects the request."""
+    """Build the request's cells. Raises UnusableResultError if this version rejects the request."""
     try:
         return build()
     except (ValueError, TypeError) as error:

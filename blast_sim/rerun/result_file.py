@@ -17,7 +17,7 @@ from blast_sim.base.json_input import parse_json
 from blast_sim.base.parquet import MAGIC, read_parquet
 from blast_sim.base.provenance import FORMAT, Json, Plugin, text_digest
 from blast_sim.base.report import Row, from_csv
-from blast_sim.base.wrong_input import WrongInput, shown
+from blast_sim.base.wrong_input import InputError, shown
 
 SOLVER_MODULE, SOLVER_VARIABLE = "blast_sim.fair.compiling", "BLAST_FAIR_SOLVER"
 """The module that chooses the solver when it is loaded, and the variable that it reads."""
@@ -37,19 +37,19 @@ SHAPE: dict[tuple[str, ...], type | UnionType] = {
 Form = Literal["JSON", "CSV", "Parquet"]
 
 
-class UnusableResult(WrongInput):
+class UnusableResultError(InputError):
     """The file is not a result that can be computed again."""
 
 
-class ScenarioChanged(UnusableResult):
+class ScenarioChangedError(UnusableResultError):
     """The scenario in a result is not the one that its digest is of."""
 
 
-class TraceMissing(UnusableResult):
+class TraceMissingError(UnusableResultError):
     """The trace of a result is not here."""
 
 
-class TraceChanged(UnusableResult):
+class TraceChangedError(UnusableResultError):
     """The trace is not the one that a result was made from."""
 
 
@@ -68,7 +68,7 @@ class ResultFile:
         return str(self.provenance.get("kind"))
 
     def part(self, *keys: str) -> Any:
-        """Return a part of the provenance. Raises UnusableResult where there is none."""
+        """Return a part of the provenance. Raises UnusableResultError where there is none."""
         found: Any = self.provenance
         for key in keys:
             if not isinstance(found, dict) or key not in found:
@@ -77,7 +77,7 @@ class ResultFile:
         return found
 
     def option(self, name: str, kind: type | UnionType) -> Any:
-        """Return an option of the request. Raises UnusableResult for one of another type."""
+        """Return an option of the request. Raises UnusableResultError for one of another type."""
         found = self.part("request", name)
         # JSON's true is an int to Python.
         wrong = not isinstance(found, kind) or (isinstance(found, bool) and kind is not bool)
@@ -86,21 +86,21 @@ class ResultFile:
         return found
 
     def scenario_text(self) -> str:
-        """Return the text of the scenario. Raises ScenarioChanged."""
+        """Return the text of the scenario. Raises ScenarioChangedError."""
         text = str(self.part("request", "scenario", "text"))
         self.check_digest(text)
         return text
 
     def check_digest(self, text: str) -> None:
-        """Raise ScenarioChanged if this is not the scenario that the digest is of."""
+        """Raise ScenarioChangedError if this is not the scenario that the digest is of."""
         if text_digest(text) != self.part("request", "scenario", "sha256"):
-            raise ScenarioChanged(
+            raise ScenarioChangedError(
                 f"the scenario in {self.path} is not the one that its SHA-256 is of: the file was changed after it was "
                 "written"
             )
 
     def plugins(self) -> list[Plugin]:
-        """Return the plug-ins that took part. Raises UnusableResult."""
+        """Return the plug-ins that took part. Raises UnusableResultError."""
         record = self.part("plugins")
         try:
             found = [Plugin(**one) for one in record]
@@ -111,19 +111,19 @@ class ResultFile:
         return found
 
     def rows(self, key: str) -> list[Row]:
-        """Return the rows under a key. Raises UnusableResult."""
+        """Return the rows under a key. Raises UnusableResultError."""
         found = self.content.get(key)
         if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
             raise self.unusable(f"it has no {key}")
         return found
 
-    def unusable(self, reason: str) -> UnusableResult:
+    def unusable(self, reason: str) -> UnusableResultError:
         """Return the exception for a file that cannot be used."""
-        return UnusableResult(f"{self.path} cannot be computed again: {reason}")
+        return UnusableResultError(f"{self.path} cannot be computed again: {reason}")
 
 
 def read_result(path: Path) -> ResultFile:
-    """Return the result in a file. Raises UnusableResult, OSError."""
+    """Return the result in a file. Raises UnusableResultError, OSError."""
     data = path.read_bytes()
     if data.startswith(MAGIC):
         record, rows = read_parquet(path)
@@ -132,7 +132,7 @@ def read_result(path: Path) -> ResultFile:
         try:
             record, rows = from_csv(data.decode())
         except ValueError as error:
-            raise UnusableResult(f"{path} does not begin with the provenance of a result: {error}") from None
+            raise UnusableResultError(f"{path} does not begin with the provenance of a result: {error}") from None
         result = ResultFile(path, "CSV", record, {"rows": rows})
     else:
         result = _from_json(path, data)
@@ -156,9 +156,11 @@ def prefer_solver(file: ResultFile) -> None:
 def _from_json(path: Path, data: bytes) -> ResultFile:
     try:
         content = parse_json(data, "result")
-    except WrongInput as error:
-        raise UnusableResult(f"{path} is no result with its provenance: {error}") from None
+    except InputError as error:
+        raise UnusableResultError(f"{path} is no result with its provenance: {error}") from None
     record = content.pop("provenance", None) if isinstance(content, dict) else None
     if not isinstance(content, dict) or not isinstance(record, dict):
-        raise UnusableResult(f"{path} has no provenance: results are written by blast sim with --json, --csv or --keep")
+        raise UnusableResultError(
+            f"{path} has no provenance: results are written by blast sim with --json, --csv or --keep"
+        )
     return ResultFile(path, "JSON", record, content)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Iterator
 
-from algorithms.balanced.network import InvalidNetwork
+from algorithms.balanced.network import InvalidNetworkError
 from algorithms.splitter_tree import max_leaves
-from blast_controller.configuration.schema import Location, SchemaFault
+from blast_controller.configuration.schema import Location, SchemaError
 from blast_sim.fabric.replication import RACKS
 from blast_sim.flow.optics import Optics
 from blast_sim.scenarios.schema import NetworkSection, Scenario, SitesSection
@@ -18,9 +18,9 @@ OF_RACKS = ("ip-multicast", "rack-fabric", "blast")
 
 
 def check(scenario: Scenario) -> None:
-    """Raise SchemaFault for the first thing that cannot be."""
+    """Raise SchemaError for the first thing that cannot be."""
     for sentence, location in _faults(scenario):
-        raise SchemaFault(sentence, location)
+        raise SchemaError(sentence, location)
 
 
 def _faults(scenario: Scenario) -> Iterator[tuple[str, Location]]:
@@ -62,7 +62,7 @@ def _shape(sites: SitesSection, where: Location) -> Iterator[tuple[str, Location
     try:
         for root in range(count):
             hosts_of(sites, root)
-    except InvalidNetwork as error:
+    except InvalidNetworkError as error:
         yield f"{error}.", where
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from blast_controller.configuration.schema import SchemaFault, checked
+from blast_controller.configuration.schema import SchemaError, checked
 from blast_sim.base.scenario_file import Source, find_in, refusal, shipped_in, tables_of
 from blast_sim.scenarios.consistency import check
 from blast_sim.scenarios.schema import Scenario
@@ -18,16 +18,16 @@ def shipped() -> list[str]:
 
 
 def find(name: str) -> Source:
-    """A shipped scenario, or the file of this name. Raises WrongInput, OSError."""
+    """A shipped scenario, or the file of this name. Raises InputError, OSError."""
     return find_in(HERE, name)
 
 
 def load(source: Source, settings: Mapping[str, object] | None = None) -> Scenario:
-    """The scenario, with some keys (dotted) set otherwise. Raises WrongInput, which names file and line, or the key."""
+    """The scenario, with some keys (dotted) set otherwise. Raises InputError, which names file and line, or the key."""
     given = settings or {}
     try:
         scenario = checked(Scenario, tables_of(source, given))
         check(scenario)
-    except SchemaFault as fault:
+    except SchemaError as fault:
         raise refusal(source, {key: f"--set {key}" for key in given}, fault) from None
     return scenario

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from blast_sim.base.wrong_input import WrongInput, shown
+from blast_sim.base.wrong_input import InputError, shown
 from blast_sim.traces.jobs import Job, JobTable
 
 COLUMNS = (
@@ -30,16 +30,16 @@ NEEDED = ("job_name", "start_time", "machine")
 
 
 def read_alibaba(path: Path) -> JobTable:
-    """The jobs of this file, which is read line by line. Raises WrongInput, OSError."""
+    """The jobs of this file, which is read line by line. Raises InputError, OSError."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
             return parse_alibaba(file, str(path))
     except UnicodeDecodeError:
-        raise WrongInput(f"{path} is no text in UTF-8: name the unpacked table") from None
+        raise InputError(f"{path} is no text in UTF-8: name the unpacked table") from None
 
 
 def parse_alibaba(lines: Iterable[str], name: str) -> JobTable:
-    """The jobs in these lines; errors call them `name`. Raises WrongInput with name and line."""
+    """The jobs in these lines; errors call them `name`. Raises InputError with name and line."""
     starts: dict[str, float] = {}
     machines: dict[str, dict[str, None]] = {}
     left_out = 0
@@ -48,7 +48,7 @@ def parse_alibaba(lines: Iterable[str], name: str) -> JobTable:
             left_out += 1
             continue
         if not job:
-            raise WrongInput(f"{place}: job_name is empty")
+            raise InputError(f"{place}: job_name is empty")
         starts[job] = min(starts.get(job, math.inf), _seconds(start, place))
         machines.setdefault(job, {})[machine] = None
     jobs = (Job(job, start, tuple(machines[job])) for job, start in starts.items() if len(machines[job]) > 1)
@@ -66,7 +66,7 @@ def _rows(lines: Iterable[str], name: str) -> Iterator[tuple[str, tuple[str, str
         try:
             row = next(reader, None)
         except csv.Error as error:
-            raise WrongInput(f"{place}: this is no CSV: {error}") from None
+            raise InputError(f"{place}: this is no CSV: {error}") from None
         if row is None:
             return
         if not row:
@@ -75,10 +75,10 @@ def _rows(lines: Iterable[str], name: str) -> Iterator[tuple[str, tuple[str, str
             columns = row
             for column in NEEDED:
                 if column not in row:
-                    raise WrongInput(f"{place}: the table has no column {column}: name the instance table")
+                    raise InputError(f"{place}: the table has no column {column}: name the instance table")
             taken = _taken(columns)
         elif len(row) != len(columns):
-            raise WrongInput(f"{place}: a row has {len(row)} columns, not {len(columns)}: name the instance table")
+            raise InputError(f"{place}: a row has {len(row)} columns, not {len(columns)}: name the instance table")
         else:
             yield place, (row[taken[0]], row[taken[1]], row[taken[2]])
         begun = True
@@ -95,5 +95,5 @@ def _seconds(text: str, place: str) -> float:
     except ValueError:
         value = math.nan
     if not abs(value) < math.inf:
-        raise WrongInput(f"{place}: start_time must be a number of seconds, not {shown(text)}")
+        raise InputError(f"{place}: start_time must be a number of seconds, not {shown(text)}")
     return value

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from blast_sim.base.wrong_input import WrongInput, shown
+from blast_sim.base.wrong_input import InputError, shown
 
 MAX_RACKS = 100_000
 MAX_COFLOWS = 10_000_000
@@ -48,26 +48,26 @@ class CoflowTrace:
 
 
 def read_coflows(path: Path) -> CoflowTrace:
-    """The trace in this file. Raises WrongInput, OSError."""
+    """The trace in this file. Raises InputError, OSError."""
     return parse_coflows(path.read_bytes(), str(path))
 
 
 def parse_coflows(data: bytes, name: str) -> CoflowTrace:
-    """The trace in these bytes; errors call them `name`. Raises WrongInput with name and line."""
+    """The trace in these bytes; errors call them `name`. Raises InputError with name and line."""
     try:
         lines = data.decode("ascii").split("\n")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise WrongInput(f"{name}:{line}: this is no coflow trace: it has characters other than ASCII") from None
+        raise InputError(f"{name}:{line}: this is no coflow trace: it has characters other than ASCII") from None
     while lines and not lines[-1].strip():
         lines.pop()
     if not lines:
-        raise WrongInput(f"{name}:1: the file is empty: the first line must have the numbers of racks and coflows")
+        raise InputError(f"{name}:1: the file is empty: the first line must have the numbers of racks and coflows")
     head = _Line(name, 1, lines[0])
     racks, count = head.whole("number of racks", 1, MAX_RACKS), head.whole("number of coflows", 0, MAX_COFLOWS)
     head.end()
     if len(lines) - 1 != count:
-        raise WrongInput(f"{name}:1: the first line announces {count} coflows, but {len(lines) - 1} lines follow")
+        raise InputError(f"{name}:1: the first line announces {count} coflows, but {len(lines) - 1} lines follow")
     coflows = tuple(_coflow(_Line(name, number, text), racks) for number, text in enumerate(lines[1:], start=2))
     _check_order(name, coflows)
     return CoflowTrace(racks, coflows)
@@ -89,9 +89,9 @@ def _check_order(name: str, coflows: tuple[Coflow, ...]) -> None:
     latest = 0
     for number, coflow in enumerate(coflows, start=2):
         if coflow.name in seen:
-            raise WrongInput(f"{name}:{number}: the coflow {shown(coflow.name)} is there twice: ids must differ")
+            raise InputError(f"{name}:{number}: the coflow {shown(coflow.name)} is there twice: ids must differ")
         if coflow.arrival_ms < latest:
-            raise WrongInput(
+            raise InputError(
                 f"{name}:{number}: this arrival, {coflow.arrival_ms} ms, is before that of the line above: "
                 f"sort the lines by arrival"
             )
@@ -118,16 +118,16 @@ def _coflow(line: _Line, racks: int) -> Coflow:
 
 
 class _Line:
-    """The fields of a line, taken one by one. All raise WrongInput."""
+    """The fields of a line, taken one by one. All raise InputError."""
 
     def __init__(self, name: str, number: int, text: str) -> None:
         self._place = f"{name}:{number}"
         self._fields = text.split()
         self._taken = 0
 
-    def wrong(self, sentence: str) -> WrongInput:
+    def wrong(self, sentence: str) -> InputError:
         """An error at this line."""
-        return WrongInput(f"{self._place}: {sentence}")
+        return InputError(f"{self._place}: {sentence}")
 
     def next(self, field: str) -> str:
         """Return the next field."""
@@ -161,7 +161,7 @@ class _Line:
         return value
 
     def differ(self, racks: list[int], field: str) -> None:
-        """Raise WrongInput if a rack occurs twice."""
+        """Raise InputError if a rack occurs twice."""
         if len(set(racks)) < len(racks):
             twice = next(rack for place, rack in enumerate(racks) if rack in racks[:place])
             raise self.wrong(f"rack {twice} is there twice among the {field}")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_sim.traces.alibaba import read_alibaba
 from blast_sim.traces.coflow_file import read_coflows
 from blast_sim.traces.deriving import Rule, Volume, derived, first, repeated
@@ -37,12 +37,12 @@ class Derivation:
 
 
 def load_workload(name: str, form: Format, how: Derivation) -> Workload:
-    """Return the workload of this trace: a file, or a built-in one by name. Raises WrongInput, OSError."""
+    """Return the workload of this trace: a file, or a built-in one by name. Raises InputError, OSError."""
     if form == "coflow":
         trace = sample(name) if name in OURS else read_coflows(Path(name))
         workload = derived(trace, how.rule, how.volume, how.seed)
     elif how.volume.measure is not None:
-        raise WrongInput(f"job tables hold no sizes, so --volume {how.volume.measure} has none: give megabytes")
+        raise InputError(f"job tables hold no sizes, so --volume {how.volume.measure} has none: give megabytes")
     else:
         table = read_philly(Path(name)) if form == "philly" else read_alibaba(Path(name))
         workload = workload_of(table, how.machines_per_rack, how.placement, how.volume, how.seed)
@@ -51,5 +51,5 @@ def load_workload(name: str, form: Format, how: Derivation) -> Workload:
     if how.iterations > 1:
         workload = repeated(workload, how.iterations, how.period)
     if not workload.multicasts:
-        raise WrongInput(f"{name} has no multicast by the rule {workload.rules['rule']!r}: take another rule or trace")
+        raise InputError(f"{name} has no multicast by the rule {workload.rules['rule']!r}: take another rule or trace")
     return workload

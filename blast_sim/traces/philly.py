@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from blast_sim.base.wrong_input import WrongInput, list_of, shown
+from blast_sim.base.wrong_input import InputError, list_of, shown
 from blast_sim.traces.jobs import Job, JobTable
 
 TIME = "%Y-%m-%d %H:%M:%S"
@@ -21,18 +21,18 @@ NOT_RECORDED = (None, "", "None")
 
 
 def read_philly(path: Path) -> JobTable:
-    """The jobs of this file. Raises WrongInput, OSError."""
+    """The jobs of this file. Raises InputError, OSError."""
     return parse_philly(path.read_bytes(), str(path))
 
 
 def parse_philly(data: bytes, name: str) -> JobTable:
-    """The jobs in these bytes; errors call them `name`. Raises WrongInput."""
+    """The jobs in these bytes; errors call them `name`. Raises InputError."""
     try:
         entries = json.loads(data)
     except RecursionError:
-        raise WrongInput(f"{name}: this is no job log: its brackets are nested too deep") from None
+        raise InputError(f"{name}: this is no job log: its brackets are nested too deep") from None
     except ValueError as error:
-        raise WrongInput(f"{name}: this is no JSON: {error}") from None
+        raise InputError(f"{name}: this is no JSON: {error}") from None
     jobs: list[Job] = []
     left_out = 0
     for number, entry in enumerate(list_of(entries, f"{name}: the job log"), start=1):
@@ -47,15 +47,15 @@ def parse_philly(data: bytes, name: str) -> JobTable:
 def _jobs(entry: object, where: str) -> Iterator[Job | None]:
     """A job for each attempt; None for one without a start."""
     if not isinstance(entry, dict):
-        raise WrongInput(f"{where} must be an object with jobid and attempts, not {shown(entry)}")
+        raise InputError(f"{where} must be an object with jobid and attempts, not {shown(entry)}")
     identity = entry.get("jobid")
     if not isinstance(identity, str) or not identity:
-        raise WrongInput(f"{where} has no jobid")
+        raise InputError(f"{where} has no jobid")
     place = f"{where} ({shown(identity)})"
     for number, attempt in enumerate(list_of(entry.get("attempts", []), f"{place}: attempts")):
         there = f"{place}: attempt {number}"
         if not isinstance(attempt, dict):
-            raise WrongInput(f"{there} must be an object, not {shown(attempt)}")
+            raise InputError(f"{there} must be an object, not {shown(attempt)}")
         start = attempt.get("start_time")
         if start in NOT_RECORDED:
             yield None
@@ -68,7 +68,7 @@ def _servers(attempt: dict[str, object], where: str) -> tuple[str, ...]:
     for detail in list_of(attempt.get("detail", []), f"{where}: detail"):
         server = detail.get("ip") if isinstance(detail, dict) else None
         if not isinstance(server, str) or not server:
-            raise WrongInput(f"{where}: every entry of detail must have an ip, the server's name")
+            raise InputError(f"{where}: every entry of detail must have an ip, the server's name")
         servers[server] = None
     return tuple(servers)
 
@@ -77,4 +77,4 @@ def _seconds(text: object, where: str) -> float:
     try:
         return datetime.strptime(str(text), TIME).replace(tzinfo=UTC).timestamp()
     except ValueError:
-        raise WrongInput(f"{where}: start_time must be like 2017-10-07 01:12:09, not {shown(text)}") from None
+        raise InputError(f"{where}: start_time must be like 2017-10-07 01:12:09, not {shown(text)}") from None

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import replace
 
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_sim.traces.coflow_file import Coflow, CoflowTrace
 from blast_sim.traces.workload import MEGABYTE, Multicast, Workload
 
@@ -19,12 +19,12 @@ def scaled(workload: Workload, racks: int, scale: float, speed: float) -> Worklo
     """Return the multicasts folded onto `racks` racks, bytes divided by `scale` and arrivals (to the millisecond) by
     `speed`.
 
-    Shuffles are left out. Raises WrongInput if no group is left.
+    Shuffles are left out. Raises InputError if no group is left.
     """
     folded = [_folded(one, racks) for one in workload.multicasts]
     kept = tuple(_shrunk(one, scale, speed) for one in folded if one.receivers)
     if not kept:
-        raise WrongInput(f"every group of the trace is within one of {racks} racks: fold it onto more")
+        raise InputError(f"every group of the trace is within one of {racks} racks: fold it onto more")
     scaling = {"folded_onto": racks, "scale": scale, "speed": speed, "within_a_rack": len(folded) - len(kept)}
     return Workload(racks, kept, (), {**workload.rules, **scaling})
 

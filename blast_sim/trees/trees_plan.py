@@ -26,7 +26,7 @@ from algorithms.balanced.subset import SubsetSearch
 from algorithms.balanced.unshaped import unshaped
 from blast_sim.base.provenance import Origin, Recording, describe_input, with_provenance
 from blast_sim.base.text import table
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_sim.trees.network_file import bounded, parse_network
 from blast_sim.trees.trees_svg import trees_svg
 
@@ -84,7 +84,7 @@ class PlanOptions:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Plan and print. Raises WrongInput, OSError, SolverFault, NoRates."""
+    """Plan and print. Raises InputError, OSError, SolverError, NoRatesError."""
     options = _options(arguments)
     recording = Recording()
     data = _input(arguments.file)
@@ -117,11 +117,11 @@ def _input(name: str) -> bytes:
 def _options(arguments: argparse.Namespace) -> PlanOptions:
     method, order, seed = arguments.method, arguments.fpfr_order, arguments.seed
     if arguments.max_trees is not None and method not in LIMITED:
-        raise WrongInput(f"--max-trees goes with --method {' or '.join(LIMITED)}, not with {method}")
+        raise InputError(f"--max-trees goes with --method {' or '.join(LIMITED)}, not with {method}")
     if order is not None and method not in ORDERED:
-        raise WrongInput(f"--fpfr-order goes with --method {' or '.join(ORDERED)}, not with {method}")
+        raise InputError(f"--fpfr-order goes with --method {' or '.join(ORDERED)}, not with {method}")
     if seed is not None and order != "random":
-        raise WrongInput("--seed goes with --fpfr-order random: the other orders draw nothing")
+        raise InputError("--seed goes with --fpfr-order random: the other orders draw nothing")
     return PlanOptions(method, arguments.max_trees, order or DEFAULT_ORDER, seed or 0)
 
 

@@ -25,7 +25,7 @@ from blast_transport.wire.measuring import (
 )
 
 
-class Busy(RemoteError):
+class BusyError(RemoteError):
     """Another measurement runs here."""
 
 
@@ -40,13 +40,13 @@ class Measurements:
     def serve(self, connection: Connection, measure: Measure, dialer: Dialer, limits: MeasuringLimits) -> None:
         """Act as an end of this measurement and report the result to its commander.
 
-        Raise NotAllowedError or Busy, both of which the commander has received, or RemoteError if it has disconnected.
+        Raise NotAllowedError or BusyError, both of which the commander has received, or RemoteError if it has disconnected.
         """
         try:
             _check(connection, measure, limits)
             end = self._begin(measure, dialer)
-        except (NotAllowedError, Busy) as error:
-            _send(connection.sock, Refused(str(error), isinstance(error, Busy)))
+        except (NotAllowedError, BusyError) as error:
+            _send(connection.sock, Refused(str(error), isinstance(error, BusyError)))
             raise
         try:
             _send(connection.sock, Accepted())
@@ -77,7 +77,7 @@ class Measurements:
     def _begin(self, measure: Measure, dialer: Dialer) -> Sink | Source:
         with self._lock:
             if self._running is not None or self._ending:
-                raise Busy("another measurement is at work on this host; try again")
+                raise BusyError("another measurement is at work on this host; try again")
             end = Source(measure, dialer) if measure.targets else Sink(measure)
             self._running = measure, end
         return end

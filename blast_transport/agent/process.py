@@ -15,7 +15,7 @@ from blast_transport.agent.reporting import Reporter
 from blast_transport.agent.server import AgentServer, ServerParts
 from blast_transport.agent.settings import Settings
 from blast_transport.agent.targets import Targets, session_factory
-from blast_transport.base.descriptors import RESERVED, TooFewDescriptors, descriptors, raise_limit
+from blast_transport.base.descriptors import RESERVED, DescriptorLimitError, descriptors, raise_limit
 from blast_transport.base.engines import engines_here
 from blast_transport.base.errors import SettingsError
 from blast_transport.base.report import Failed, Received, ReceiverEvent
@@ -62,7 +62,7 @@ def within_descriptors(settings: Settings, limit: int) -> Settings:
     of_sessions = min(_DESCRIPTORS_OF_SESSION * limits.sessions, (limit - RESERVED) // 2)
     try:
         room = descriptors(limit, of_sessions, limits.connections, min(_MIN_CONNECTIONS, limits.connections))
-    except TooFewDescriptors as error:
+    except DescriptorLimitError as error:
         raise SettingsError(str(error)) from error
     connections = min(limits.connections, room.available)
     unauthenticated = min(limits.unauthenticated, max(2, connections // 4))

@@ -21,7 +21,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from blast_transport.agent.claims import Claims
-from blast_transport.agent.measurements import Busy, Measurements
+from blast_transport.agent.measurements import BusyError, Measurements
 from blast_transport.agent.reporting import LOGGER, RefusalReason, Refusals, Reporter
 from blast_transport.agent.sessions import RunningSessions, SessionFactory
 from blast_transport.agent.settings import Settings
@@ -267,7 +267,7 @@ class AgentServer:
     def _measure(self, connection: Connection, measure: Measure) -> None:
         try:
             self._measurements.serve(connection, measure, self._parts.dialer, self._parts.measuring)
-        except (NotAllowedError, Busy) as error:
+        except (NotAllowedError, BusyError) as error:
             self.refusals.add(RefusalReason.MEASURE, connection.peer, str(error))
         except RemoteError as error:
             log.info("a measurement for %s was given up: %s", connection.peer, error)

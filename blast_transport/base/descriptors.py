@@ -14,7 +14,7 @@ RESERVED = 96
 """For files, logs, libraries and sockets of the process's own."""
 
 
-class TooFewDescriptors(Exception):
+class DescriptorLimitError(Exception):
     """The operator's fault: the process may open too few files for its configuration. One sentence."""
 
 
@@ -55,12 +55,12 @@ def descriptors(limit: int, own: int, wanted: int, least: int) -> Descriptors:
 
     Raises
     ------
-    TooFewDescriptors
+    DescriptorLimitError
         Fewer than `least` would be left.
     """
     available = limit - RESERVED - own
     if available < least:
-        raise TooFewDescriptors(
+        raise DescriptorLimitError(
             f"This process may open {limit} files and needs {RESERVED + own + least}: raise its limit "
             "(ulimit -n, LimitNOFILE= of its service)."
         )

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 CONSTRAINTS = "requirements/constraints.txt"
 
 
-class NotInstalled(Exception):
+class NotInstalledError(Exception):
     """Libraries of an extra are missing; the message is one sentence with the command that installs them."""
 
 
@@ -24,7 +24,7 @@ def how_to_install(extra: str) -> str:
 
 
 def require(extra: str, *modules: str) -> None:
-    """Raise `NotInstalled` if one of these modules, which the extra provides, is missing."""
+    """Raise `NotInstalledError` if one of these modules, which the extra provides, is missing."""
     missing = [name for name in modules if find_spec(name) is None]
     if missing:
-        raise NotInstalled(f"{', '.join(missing)} not installed: {how_to_install(extra)}")
+        raise NotInstalledError(f"{', '.join(missing)} not installed: {how_to_install(extra)}")

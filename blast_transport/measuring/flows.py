@@ -73,11 +73,11 @@ class FlowsMeasured:
     away: Mapping[str, str]
 
 
-class LinkFailed(RemoteError):
+class LinkFailedError(RemoteError):
     """Nothing arrives by this link."""
 
 
-class _Busy(RemoteError):
+class _BusyError(RemoteError):
     """Another commander measures at this host."""
 
     def __init__(self, host: str, reason: str) -> None:
@@ -90,11 +90,11 @@ def measure_link(
 ) -> float:
     """Return the rate in bits/s from one host to another, beside all other traffic.
 
-    Raise LinkFailed with the reason if no data arrives, or if others keep the hosts busy for `patience` seconds.
+    Raise LinkFailedError with the reason if no data arrives, or if others keep the hosts busy for `patience` seconds.
     """
     found = measure_flows([(source, target)], dialer, size, patience)
     if target[0] in found.failed:
-        raise LinkFailed(found.failed[target[0]])
+        raise LinkFailedError(found.failed[target[0]])
     return found.measured[target[0]].rate
 
 
@@ -109,7 +109,7 @@ def measure_flows(flows: Sequence[Flow], dialer: Dialer, size: Size, patience: f
         try:
             found = _Measurement(left, dialer, size).run()
             return replace(found, failed={**failed, **found.failed})
-        except _Busy as busy:
+        except _BusyError as busy:
             if time.monotonic() >= give_up:
                 failed |= {flow[1][0]: str(busy) for flow in left if busy.host in _names(flow)}
                 left = [flow for flow in left if busy.host not in _names(flow)]
@@ -152,7 +152,7 @@ class _Found:
 
 
 class _Measurement:
-    """One attempt. `run` raises _Busy."""
+    """One attempt. `run` raises _BusyError."""
 
     def __init__(self, flows: Sequence[Flow], dialer: Dialer, size: Size) -> None:
         self._flows, self._dialer, self._size = flows, dialer, size
@@ -271,7 +271,7 @@ class _Measurement:
     def _take(self, end: _End, message: MeasuringMessage) -> None:
         match message:
             case Refused(busy=True):
-                raise _Busy(end.name, message.reason)
+                raise _BusyError(end.name, message.reason)
             case Refused():
                 self._fail_end(end, message.reason)
             case Accepted() if end.ordered and not end.waiting:

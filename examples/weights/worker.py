@@ -37,7 +37,7 @@ Request = socket.socket | tuple[bytes, socket.socket]
 """The type that `socketserver` declares; for TCP always the connection."""
 
 
-class InvalidWeights(Exception):
+class InvalidWeightsError(Exception):
     """Weights that do not form a model."""
 
 
@@ -53,7 +53,7 @@ class Model:
             # Detect shapes that do not match before a request does, and read all mapped pages once.
             self.answer(np.zeros(self.inputs, np.float32))
         except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
-            raise InvalidWeights(f"the tensors are not the layers of one model: {error}") from error
+            raise InvalidWeightsError(f"the tensors are not the layers of one model: {error}") from error
 
     def answer(self, x: Numbers) -> Numbers:
         """Return the result of the forward pass."""
@@ -94,7 +94,7 @@ class Weights:
         except NotReceivedError:
             # Another worker of this host serves a newer version and has deleted this one.
             return False
-        except (InvalidWeights, BlastError) as error:
+        except (InvalidWeightsError, BlastError) as error:
             self._invalid.add(version)
             log(f"version {version} is not served: {error}; release valid weights under a higher number")
             return False

@@ -17,7 +17,7 @@ from blast_api.ttypes import MulticastRequest
 from blast_controller.core.model.identifiers import ElementId
 from blast_controller.core.model.records import Record
 from blast_controller.store.compaction import Compactor
-from blast_controller.store.errors import StoreFault
+from blast_controller.store.errors import JournalError
 from blast_controller.store.interface import RESERVATION, Entry
 from blast_controller.store.reader import LARGEST, JournalReader
 from blast_controller.store.sqlite import SqliteStore
@@ -101,5 +101,5 @@ class JournalBeside:
 def _told() -> Iterator[None]:
     try:
         yield
-    except StoreFault as fault:
+    except JournalError as fault:
         raise DemoError(f"the second journal failed: {fault}") from fault

@@ -16,7 +16,7 @@ from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import SharedSecret
 from blast_transport.session.settings import SenderSettings
 from mininet_topos.demo.stage import Stage
-from mininet_topos.errors import ProcessFault
+from mininet_topos.errors import ProcessError
 
 CONTROL_PORT = 7000
 _SECRET_BYTES = 32
@@ -95,7 +95,7 @@ class Receivers:
 def _await_listening(host: str, output: IO[str] | None) -> None:
     line = output.readline() if output else ""
     if not line or json.loads(line).get("event") != "listening":
-        raise ProcessFault(f"the receiver on {host} did not start")
+        raise ProcessError(f"the receiver on {host} did not start")
 
 
 def _sha256(path: Path) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from blast_sim.base.options import DONE, FAILED
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_sim.trees.network_file import read_network
 from mininet_topos import registry
 from mininet_topos.agents import BLAST, PORT, Agents
@@ -57,11 +57,11 @@ class _Described(TypedDict):
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Build, print, and wait for the end. Raises WrongInput, OSError."""
+    """Build, print, and wait for the end. Raises InputError, OSError."""
     try:
         asked = asked_for(arguments)
     except PlanError as error:
-        raise WrongInput(str(error)) from None
+        raise InputError(str(error)) from None
     if arguments.show:
         sys.stdout.write(json.dumps(asked.network, indent=2) + "\n")
         return DONE
@@ -75,9 +75,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def asked_for(arguments: argparse.Namespace) -> Asked:
-    """Return the sites that the options describe. Raises WrongInput, PlanError, OSError."""
+    """Return the sites that the options describe. Raises InputError, PlanError, OSError."""
     if (arguments.file is None) == (arguments.preset is None):
-        raise WrongInput("give either a network file or --preset, as in `blast lab sites --preset gridlab`")
+        raise InputError("give either a network file or --preset, as in `blast lab sites --preset gridlab`")
     if arguments.file is not None:
         network = read_network(arguments.file)
         plan, root = from_network(network, UNITS[arguments.unit]), network.hosts[network.root]

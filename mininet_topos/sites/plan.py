@@ -89,7 +89,7 @@ class SitesPlan:
         return min(path, self.out.get(sender, path), self.into.get(receiver, path))
 
     def network(self, root: str) -> Network:
-        """The network to plan a multicast from `root` to all others for. Raises InvalidNetwork.
+        """The network to plan a multicast from `root` to all others for. Raises InvalidNetworkError.
 
         Local networks and shared links are not in it: plan for clusters where there are any.
         """

@@ -23,7 +23,7 @@ from types import TracebackType
 from mininet_topos import registry
 from mininet_topos.agents import Agents
 from mininet_topos.counters import Traffic
-from mininet_topos.errors import ProcessFault
+from mininet_topos.errors import ProcessError
 from mininet_topos.lab import Lab
 from mininet_topos.namespace import run_in_network_of
 from mininet_topos.spark.event_log import EventLog, read_event_log
@@ -86,7 +86,7 @@ class SparkCluster:
 
     `driver` runs the master and the drivers of up to `jobs` concurrent jobs; each of `executors` runs a worker with a
     core for each job. With `agents`, each worker's environment has the address of the host's agent and its folder, for
-    the plugin. Raises `ProcessFault` if it does not start.
+    the plugin. Raises `ProcessError` if it does not start.
     """
 
     def __init__(  # noqa: PLR0913 - each is a thing of its own
@@ -153,7 +153,7 @@ class SparkCluster:
     ) -> Run:
         """Run a job from its start to its end; call `meanwhile` several times per second.
 
-        The parameters are those of `start`. Raises `ProcessFault` if the job fails; an exception during the wait ends
+        The parameters are those of `start`. Raises `ProcessError` if the job fails; an exception during the wait ends
         the job.
         """
         before, busy, begun = self._uplinks(), _processor_ticks(), time.monotonic()
@@ -165,7 +165,7 @@ class SparkCluster:
         finally:
             job.stop()
         if job.status:
-            raise ProcessFault(f"{script.name} ended with status {job.status}: {job.words.last()}")
+            raise ProcessError(f"{script.name} ended with status {job.status}: {job.words.last()}")
         log = read_event_log(self.event_file(job))
         return Run(
             seconds,
@@ -260,9 +260,9 @@ class SparkCluster:
         while self._workers() < len(self.executors):
             for daemon in self._daemons:
                 if daemon.status is not None:
-                    raise ProcessFault(f"{daemon.name} ended with status {daemon.status}: {daemon.words.last()}")
+                    raise ProcessError(f"{daemon.name} ended with status {daemon.status}: {daemon.words.last()}")
             if time.monotonic() > deadline:
-                raise ProcessFault(f"Spark's workers had not all come to their master after {_READY_SECONDS:g} s")
+                raise ProcessError(f"Spark's workers had not all come to their master after {_READY_SECONDS:g} s")
             time.sleep(_POLL_SECONDS)
 
     def _workers(self) -> int:

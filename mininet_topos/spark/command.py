@@ -13,7 +13,7 @@ from blast_client import ControllerUnreachableError
 from blast_client.failures import explain_failure
 from blast_sim.base.options import require_drawing
 from mininet_topos.ending import end_in_order
-from mininet_topos.errors import LabError, PlanError, ProcessFault
+from mininet_topos.errors import LabError, PlanError, ProcessError
 from mininet_topos.netdev import require_root
 from mininet_topos.plan import LabPlan
 from mininet_topos.spark.examples import Size, examples_of
@@ -27,7 +27,7 @@ _PICTURES = (".svg", ".png")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure, print and draw; the exit status. Raises NotInstalled where no picture can be drawn."""
+    """Measure, print and draw; the exit status. Raises NotInstalledError where no picture can be drawn."""
     require_drawing()
     seen: list[Trial] = []
     try:
@@ -82,7 +82,7 @@ def _measure(arguments: argparse.Namespace, plan: LabPlan, trials: Trials, seen:
             for trial in trials.run(room, begun, bar.refresh):
                 faults += [f"the agent of {host} ended by itself" for host in room.agents.ended]
                 if faults:
-                    raise ProcessFault(faults[0])
+                    raise ProcessError(faults[0])
                 seen.append(trial)
                 bar.update()
 

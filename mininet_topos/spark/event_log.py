@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mininet_topos.errors import ProcessFault
+from mininet_topos.errors import ProcessError
 
 _DRIVER = "driver"
 _PIECE = re.compile(r"broadcast_(\d+)_piece(\d+)")
@@ -90,13 +90,13 @@ def iterations(log: EventLog, name: re.Pattern[str], jobs: int = 1) -> tuple[Ite
 
 
 def read_event_log(file: Path) -> EventLog:
-    """Read the log of an application that has ended. Raises `ProcessFault` when it is not whole."""
+    """Read the log of an application that has ended. Raises `ProcessError` when it is not whole."""
     with file.open(encoding="utf-8") as lines:
         events = (json.loads(line) for line in lines if line.startswith(_BEGINNINGS))
         try:
             return _Reading(events).whole()
         except (ValueError, KeyError) as error:
-            raise ProcessFault(f"{file} is no event log of an application that has ended: {error!r}") from error
+            raise ProcessError(f"{file} is no event log of an application that has ended: {error!r}") from error
 
 
 class _Reading:

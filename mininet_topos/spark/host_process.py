@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from mininet_topos.errors import ProcessFault
+from mininet_topos.errors import ProcessError
 
 _STOP_SECONDS = 20.0
 _TAIL_BYTES = 4096
@@ -48,7 +48,7 @@ class Node(Protocol):
 class HostProcess:
     """`command`, running in the host `node` in `folder`, with its own environment.
 
-    Raises `ProcessFault` if it cannot be started.
+    Raises `ProcessError` if it cannot be started.
     """
 
     def __init__(self, node: Node, command: Sequence[str], env: Mapping[str, str], folder: Path, words: Words) -> None:
@@ -59,7 +59,7 @@ class HostProcess:
                     list(command), env=dict(env), cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=errors
                 )
             except OSError as refusal:
-                raise ProcessFault(f"{self.name} did not start: {refusal}") from refusal
+                raise ProcessError(f"{self.name} did not start: {refusal}") from refusal
 
     @property
     def status(self) -> int | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mininet_topos.errors import ProcessFault
+from mininet_topos.errors import ProcessError
 from mininet_topos.spark.cluster import Run
 from mininet_topos.spark.event_log import Iteration, iterations
 from mininet_topos.spark.examples import Example, Size
@@ -79,7 +79,7 @@ class Trials:
         return len(self.examples) * self.pairs * len(self._ways(0))
 
     def run(self, room: SparkRoom, begun: Callable[[str, str], None], meanwhile: Callable[[], None]) -> Iterator[Trial]:
-        """Run the trials and yield each result; call `begun` with example and way before each. Raises ProcessFault."""
+        """Run the trials and yield each result; call `begun` with example and way before each. Raises ProcessError."""
         for example in self.examples:
             folder = room.cluster.folder / "data" / example.name
             folder.mkdir(parents=True)
@@ -107,7 +107,7 @@ class Trials:
         run = room.cluster.submit(script, arguments, conf, folder=folder, meanwhile=meanwhile)
         turns = iterations(run.log, example.job, example.jobs)
         if not example.fixed and len(turns) != self.size.iterations:
-            raise ProcessFault(
+            raise ProcessError(
                 f"{example.name} has {len(turns)} iterations in its event log, not {self.size.iterations}: "
                 "this Spark names its jobs in another way, or the example ended early"
             )

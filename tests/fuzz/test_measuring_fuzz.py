@@ -7,7 +7,7 @@ import random
 import pytest
 
 from blast_client.capacities.capacities import InvalidNetworkError, read_capacities
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_sim.trees.network_file import parse_network
 from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.wire.codec import FRAME, VERSION
@@ -126,7 +126,7 @@ def as_the_simulator_reads_it(_: random.Random, text: str) -> str:
     data = text.encode(errors="surrogatepass")
     try:
         network = parse_network(data)
-    except WrongInput:
+    except InputError:
         network = None
     try:
         found = read_capacities(data)

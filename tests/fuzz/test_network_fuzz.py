@@ -1,4 +1,4 @@
-"""The readers of network files, instance files and price tables: something usable, or one WrongInput."""
+"""The readers of network files, instance files and price tables: something usable, or one InputError."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from algorithms.balanced.bottleneck import bottleneck
 from blast_sim.allocation.instance_file import parse_instance
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_sim.planning.prices import example_text, parse_prices
 from blast_sim.trees.network_file import parse_network
 from tests.support.balanced import check
@@ -31,7 +31,7 @@ def mutation(rng: random.Random, text: str, pieces: Sequence[str] = PIECES) -> s
     return text[:20_000]
 
 
-def refused(error: WrongInput) -> str:
+def refused(error: InputError) -> str:
     assert str(error).strip()
     is_syntax = "no JSON" in str(error) or "not TOML" in str(error)
     assert is_syntax or "\n" not in str(error)
@@ -80,7 +80,7 @@ def check_network(_: random.Random, text: str) -> str:
     """Check that the text yields a network with a tree to every receiver, or one line."""
     try:
         network = parse_network(text.encode(errors="surrogatepass"))
-    except WrongInput as error:
+    except InputError as error:
         return refused(error)
     check(network, bottleneck(network))
     return "a network"
@@ -153,7 +153,7 @@ def check_instance(_: random.Random, text: str) -> str:
     """Check that the text yields an instance that the matching accepts, or one line."""
     try:
         instance = parse_instance(text.encode(errors="surrogatepass"))
-    except WrongInput as error:
+    except InputError as error:
         return refused(error)
     assert len(instance.ports) >= 1
     assert len({request.name for request in instance.requests}) == len(instance.requests)
@@ -171,7 +171,7 @@ def check_prices(_: random.Random, text: str) -> str:
     """Check that the text yields a complete price table, or one line."""
     try:
         prices = parse_prices(text)
-    except WrongInput as error:
+    except InputError as error:
         return refused(error)
     assert prices.per_switch_port >= 0
     assert all(fan_out >= 2 and offer.item.price >= 0 for fan_out, offer in prices.splitters.items())

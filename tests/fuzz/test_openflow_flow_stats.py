@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blast_controller.openflow import framework
-from blast_controller.openflow.flow_stats import MalformedEntry, decode_entry
+from blast_controller.openflow.flow_stats import MalformedEntryError, decode_entry
 from blast_controller.openflow.probe import MAX_BYTES, probe_frame, probe_payload
 from blast_controller.openflow.rules import Match, Rule, Stray
 from blast_controller.openflow.screening import is_readable
@@ -72,7 +72,7 @@ def changed(rng: random.Random, data: bytes) -> bytes:
 def check(_rng: random.Random, data: bytes) -> str:
     try:
         read = decode_entry(data)
-    except MalformedEntry:
+    except MalformedEntryError:
         return "refused"
     if isinstance(read, Stray):
         assert len(read.match) >= 4

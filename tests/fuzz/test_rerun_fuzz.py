@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blast_client.command import main
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_sim.rerun.result_file import read_result
 from tests.unit.test_flow_scenarios import SMALL
 
@@ -83,5 +83,5 @@ def test_bytes_are_no_result(data: bytes) -> None:
     with TemporaryDirectory() as folder:
         file = Path(folder, "result")
         file.write_bytes(data)
-        with pytest.raises(WrongInput):
+        with pytest.raises(InputError):
             read_result(file)

@@ -35,7 +35,7 @@ from blast_controller.rpc.clients.access import OPEN_POLICY
 from blast_controller.rpc.clients.gate import Gate
 from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.connections.dispatch import Deferred, Reply, answer
-from blast_controller.rpc.connections.errors import CallRefused, ClientFault, HandlerFault, MalformedMessage
+from blast_controller.rpc.connections.errors import CallRefusedError, ClientError, HandlerError, MalformedMessageError
 from blast_controller.rpc.connections.frames import FrameDecoder, encode_frame
 from blast_controller.rpc.connections.messages import Call, ServiceCodec
 from blast_controller.rpc.convert import to_extension, to_request
@@ -146,7 +146,7 @@ def check_body(chance: random.Random, body: bytes) -> str:
     """Check that a body is a call that the handler can accept or refuse, or an error that names the party at fault."""
     try:
         call = CODEC.read_call(CODEC.read_header(body), body)
-    except (MalformedMessage, CallRefused) as error:
+    except (MalformedMessageError, CallRefusedError) as error:
         return type(error).__name__
     assert isinstance(call, Call)
     try:
@@ -194,7 +194,7 @@ def frames_of(chance: random.Random, stream: bytes, most: int) -> tuple[list[byt
             decoder.receive(stream[:cut])
             stream = stream[cut:]
             out += iter(decoder.next_frame, None)
-    except ClientFault as error:
+    except ClientError as error:
         with pytest.raises(type(error)):
             decoder.next_frame()
         return out, type(error).__name__
@@ -221,8 +221,8 @@ class Desk:
         self.calls += 1
         try:
             outcome = answer(CODEC, self.handler, self.connection, body)
-        except MalformedMessage:
-            return "MalformedMessage"
+        except MalformedMessageError:
+            return "MalformedMessageError"
         assert isinstance(outcome, Reply | Deferred)
         if isinstance(outcome, Deferred):
             outcome.future.cancel()
@@ -251,20 +251,20 @@ STREAM = Decoder("thrift frames", valid_streams(), damaged, random_stream, check
 def test_bodies_from_chance_give_calls_or_typed_errors():
     run = fuzz(BODY, BODIES)
     # The inputs are worth something only if they reach every way out.
-    kinds = ("call", "call, Rejected", "CallRefused", "MalformedMessage")
+    kinds = ("call", "call, Rejected", "CallRefusedError", "MalformedMessageError")
     assert min(run.outcomes[name] for name in kinds) > 30, run.outcomes
 
 
 def test_streams_from_chance_give_frames_or_a_typed_error():
     run = fuzz(STREAM, STREAMS)
-    kinds = ("whole frames", "more to come", "FrameTooLarge", "FrameLengthInvalid")
+    kinds = ("whole frames", "more to come", "FrameTooLargeError", "FrameLengthError")
     assert min(run.outcomes[name] for name in kinds) > STREAMS // 100, run.outcomes
 
 
 def test_damaged_calls_with_the_handler_behind_them_are_answered_or_refused(caplog):
     caplog.set_level(logging.CRITICAL)
     run = fuzz(ANSWERED, ANSWERS)
-    assert min(run.outcomes[name] for name in ("answered", "MalformedMessage")) > run.inputs // 10, run.outcomes
+    assert min(run.outcomes[name] for name in ("answered", "MalformedMessageError")) > run.inputs // 10, run.outcomes
 
 
 def test_what_a_handler_must_not_return_is_its_own_fault():
@@ -277,7 +277,7 @@ def test_what_a_handler_must_not_return_is_its_own_fault():
         call, value = chance.choice(calls), chance.choice(values)
         try:
             reply = chance.choice([CODEC, small]).returned(call, value)
-        except HandlerFault:
+        except HandlerError:
             outcomes["fault"] += 1
             continue
         decoder = FrameDecoder()

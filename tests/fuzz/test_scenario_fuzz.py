@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.configuration.schema import SchemaFault
+from blast_controller.configuration.schema import SchemaError
 from blast_sim.base.scenario_file import Source, find_in, parsed_value, refusal, shipped_in
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_sim.fabric import scenario as fabric
 from blast_sim.scenarios import loading as flow
 from blast_sim.scenarios.schema import Scenario
@@ -46,9 +46,9 @@ def read(kind: str, text: str, settings: dict[str, object]) -> None:
         else:
             json.dumps(fabric.load(source, settings).model, allow_nan=False)
         return
-    except WrongInput as wrong:
+    except InputError as wrong:
         reported = str(wrong)
-    except SchemaFault as fault:
+    except SchemaError as fault:
         reported = str(refusal(source, {key: f"--set {key}" for key in settings}, fault))
     assert "\n" not in reported and re.match(r"(mine\.toml:\d+|--set [^:]*): ", reported), reported
 

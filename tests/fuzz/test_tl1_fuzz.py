@@ -19,10 +19,10 @@ from tl1_driver.alarms import Row, read_rows
 from tl1_driver.codec import Decoder, encode_command
 from tl1_driver.dialects import DIALECTS, Dialect
 from tl1_driver.emulator.agent import EmulatedSwitch
-from tl1_driver.emulator.crossbar import Refusal
+from tl1_driver.emulator.crossbar import RefusalError
 from tl1_driver.emulator.languages import LANGUAGES
 from tl1_driver.emulator.requests import RequestReader
-from tl1_driver.errors import InvalidCommand, MalformedAnswer
+from tl1_driver.errors import InvalidCommandError, MalformedResponseError
 from tl1_driver.messages import Autonomous, Command, Message, Response, Unparsed
 from tl1_driver.payload import parameters, quote, split_blocks, unquote
 from tl1_driver.procedure import Procedure
@@ -149,7 +149,7 @@ def check_reading(procedure: Procedure, answers: list[Response]) -> None:
         next(procedure)
         for answer in islice(cycle(answers), 50):
             procedure.send(replace(answer, code="COMPLD"))
-    except MalformedAnswer:
+    except MalformedResponseError:
         return
     except StopIteration as end:
         if isinstance(end.value, dict):
@@ -179,7 +179,7 @@ def check_requests(rng: random.Random, data: bytes) -> bool:
                 language.check_target(request)
                 if handler is not None:
                     handler(request)
-            except Refusal:
+            except RefusalError:
                 continue
     return bool(single)
 
@@ -191,7 +191,7 @@ def check_encoding(rng: random.Random) -> None:
         fields = [quote(field) if rng.random() < 0.7 else field for field in fields]
         command = Command("ed-x", fields[0], ("", fields[1] or "x"), tid=fields[2])
         wire = encode_command(command, rng.choice(["1", "a.b", "bad tag"]), limit=rng.choice([20, 200]))
-    except InvalidCommand:
+    except InvalidCommandError:
         return
     [request] = RequestReader().feed(wire)
     assert (request.verb, request.aid, request.tid) == ("ED-X", unquote(fields[0]), unquote(fields[2]))

@@ -1,4 +1,4 @@
-"""The readers of traces on thousands of texts: something usable, or one WrongInput."""
+"""The readers of traces on thousands of texts: something usable, or one InputError."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_sim.traces.alibaba import COLUMNS, parse_alibaba
 from blast_sim.traces.coflow_file import parse_coflows, written
 from blast_sim.traces.deriving import RULES, Volume, derived
@@ -92,7 +92,7 @@ def check_coflows(_: random.Random, text: str) -> str:
     """Check that the text yields a trace with valid multicasts and shuffles, or one line with a place."""
     try:
         trace = parse_coflows(text.encode(errors="surrogatepass"), "file")
-    except WrongInput as error:
+    except InputError as error:
         return refused(error, "file:")
     for rule in RULES:
         workload = derived(trace, rule, Volume(measure="median"), 0)
@@ -108,7 +108,7 @@ def check_jobs(parse: Callable[[str], JobTable], text: str) -> str:
     """Return whether these are jobs that have their places, or one line."""
     try:
         table = parse(text)
-    except WrongInput as error:
+    except InputError as error:
         return refused(error, "file:")
     assert all(len(set(job.machines)) == len(job.machines) > 1 and job.arrival >= 0 for job in table.jobs)
     for placement in PLACEMENTS:
@@ -125,7 +125,7 @@ def alibaba(text: str) -> JobTable:
     return parse_alibaba(text.splitlines(keepends=True), "file")
 
 
-def refused(error: WrongInput, place: str) -> str:
+def refused(error: InputError, place: str) -> str:
     assert str(error).startswith(place)
     assert "\n" not in str(error)
     return "refused"

@@ -42,9 +42,9 @@ def test_a_host_is_killed_on_the_way_and_named():
 
 def test_a_transport_that_there_is_not_is_a_failed_run_with_the_sender_s_words():
     from balanced_bed.bed import Bed, by
-    from transport_bed.failures import RunFailed
+    from transport_bed.failures import RunFailedError
 
-    with Bed(presets.homogeneous(2, 20)) as bed, pytest.raises(RunFailed, match="doves"):
+    with Bed(presets.homogeneous(2, 20)) as bed, pytest.raises(RunFailedError, match="doves"):
         bed.send("h1", by("doves"), SIZE, 10e6)
 
 

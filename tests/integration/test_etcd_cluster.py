@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from blast_controller.core.model.records import Record
-from blast_controller.store.errors import StoreFault
+from blast_controller.store.errors import JournalError
 from blast_controller.store.etcd.access import Patience
 from blast_controller.store.etcd.errors import StoreUnavailableError
 from tests.support.etcd_server import PATIENCE, SHORT, Controllers, EtcdServer
@@ -68,7 +68,7 @@ def test_store_without_majority_is_away_until_members_return(cluster, controller
     lost = cluster.leader(), (cluster.leader() + 1) % 3
     cluster.kill(*lost)
     connection.patience = SHORT
-    with pytest.raises(StoreFault, match="etcd cannot be reached at"):
+    with pytest.raises(JournalError, match="etcd cannot be reached at"):
         store.commit([Record("request", "a", {})], at=1.0)
     cluster.start(*lost)
     connection.patience = PATIENCE

@@ -14,7 +14,7 @@ import pytest
 
 from mininet_topos import optical_switch, registry
 from mininet_topos.cleanup import bridges_of, down, found_labs, links_of, marked_processes
-from mininet_topos.errors import PlanError, ProcessFault
+from mininet_topos.errors import PlanError, ProcessError
 from mininet_topos.plan import LabPlan, preset
 from tests.support.waiting import HANGING, at_rest, eventually
 
@@ -137,7 +137,7 @@ def test_a_start_that_fails_leaves_nothing():
     from mininet_topos.lab import Lab
 
     lab = Lab(SMALL, agent=None, controller=lambda config: ["sh", "-c", f"test -s {config} && echo no >&2; exit 7"])
-    with pytest.raises(ProcessFault, match="status 7: no"):
+    with pytest.raises(ProcessError, match="status 7: no"):
         lab.start()
     assert remains(lab.id) == []
 
@@ -183,7 +183,7 @@ def test_a_taken_tl1_address_is_told():
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         lab = Lab(SMALL, agent=f"127.0.0.1:{taken.getsockname()[1]}", controller=None)
-        with pytest.raises(ProcessFault, match="cannot listen"):
+        with pytest.raises(ProcessError, match="cannot listen"):
             lab.start()
     assert remains(lab.id) == []
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from mininet_topos.errors import FabricFault, FabricRefused, RateTooHigh
+from mininet_topos.errors import FabricChangeError, FabricConflictError, RateTooHighError
 from mininet_topos.netdev import batch
 from mininet_topos.plan import LabPlan
 from mininet_topos.rate_check import LightPath, check_rate
@@ -73,7 +73,7 @@ def test_the_fabric_refuses_what_glass_cannot_do_and_what_would_circle(bench):
     splitter = bench.plan.splitter_plans[0]
     bench.connect((1, 2))
     for circuits in ([(1, 3)], [(3, 2)], [(3, 999)], [(splitter.outputs[0], splitter.input)]):
-        with pytest.raises(FabricRefused):
+        with pytest.raises(FabricConflictError):
             bench.connect(*circuits)
     assert bench.shine(1) == {2: 50}
 
@@ -87,7 +87,7 @@ def test_the_planned_rate_arrives_whole_over_a_cascade(bench):
         before = bench.lab.counters.optical(1)
         try:
             check = check_rate(bench.lab.open_socket, path, 0.95 * bench.plan.light_rate_mbps)
-        except RateTooHigh:
+        except RateTooHighError:
             return None
         return check, bench.lab.counters.optical(1) - before
 
@@ -95,14 +95,14 @@ def test_the_planned_rate_arrives_whole_over_a_cascade(bench):
     assert set(check.received) == set(path.receivers)
     assert light.sent_packets == check.sent
     assert bench.lab.counters.core().sent_packets == core
-    with pytest.raises(RateTooHigh, match="1:"):
+    with pytest.raises(RateTooHighError, match="1:"):
         check_rate(bench.lab.open_socket, path, 60, seconds=0.5)
 
 
 def test_circuits_are_unchanged_after_a_failure_of_the_kernel(bench):
     bench.connect((1, 2))
     with missing(bench.lab, bench.plan.ocs_ports):
-        with pytest.raises(FabricFault):
+        with pytest.raises(FabricChangeError):
             bench.fabric.apply([(1, 2)], [(1, 3), (2, bench.plan.ocs_ports)])
         assert bench.fabric.circuits == {1: 2}
         assert bench.shine(1) == {2: 50}

@@ -17,7 +17,7 @@ from blast_api.ttypes import PartState
 from blast_client import Client
 from mininet_topos import registry
 from mininet_topos.cleanup import down, marked_processes
-from mininet_topos.errors import ProcessFault
+from mininet_topos.errors import ProcessError
 from mininet_topos.spark.examples import Size, examples_of
 from mininet_topos.spark.installation import find_plugin, find_spark
 from mininet_topos.spark.plan import spark_plan
@@ -70,7 +70,7 @@ def room() -> Iterator[SparkRoom]:
 def test_a_job_that_fails_says_why_and_the_cluster_goes_on(room: SparkRoom, tmp_path: Path) -> None:
     script = tmp_path / "failing.py"
     script.write_text("raise SystemExit('there is nothing to do')")
-    with pytest.raises(ProcessFault, match=r"failing.py ended with status 1: .*there is nothing to do"):
+    with pytest.raises(ProcessError, match=r"failing.py ended with status 1: .*there is nothing to do"):
         room.cluster.submit(script)
 
 

@@ -30,7 +30,7 @@ from tests.support.waiting import eventually, eventually_async
 from tl1_driver.circuits import Circuit
 from tl1_driver.client import SwitchClient
 from tl1_driver.dialects import DIALECTS, Dialect
-from tl1_driver.errors import HostKeyRefused, LoginRefused, SessionLost, SwitchUnreachable
+from tl1_driver.errors import HostKeyRefusedError, LoginRefusedError, SessionLostError, SwitchUnreachableError
 from tl1_driver.ssh import Ssh, host_keys, known_host_keys, private_key
 
 USER, PASSWORD = "tl1", "open sesame;"
@@ -241,7 +241,7 @@ async def test_switch_with_an_untrusted_host_key_gets_no_credentials(server, by_
     another = host_keys((server.folder / "other_host_key.pub").read_text())
     way = replace(by_password, trusted=another if key == "another" else (keys, [], keys))
     says = r"another SSH host key \(SHA256:.*ssh\.host_key or ssh\.known_hosts" if key == "another" else None
-    with pytest.raises(HostKeyRefused, match=says):
+    with pytest.raises(HostKeyRefusedError, match=says):
         await client_of(server, way).open()
     logged = (server.folder / "sshd.log").read_text().removeprefix(before)
     assert "Accepted" not in logged and "Failed" not in logged, "lines of sessions before may still be on their way"
@@ -251,7 +251,7 @@ async def test_switch_with_an_untrusted_host_key_gets_no_credentials(server, by_
 async def test_host_key_of_a_kind_that_the_switch_does_not_have(server, by_password, tmp_path) -> None:
     ssh_server.run("ssh-keygen", "-q", "-t", "ecdsa", "-N", "", "-f", str(tmp_path / "key"))
     way = replace(by_password, trusted=host_keys((tmp_path / "key.pub").read_text()))
-    with pytest.raises(SwitchUnreachable, match=r"aborts SSH .* a host key of the trusted type"):
+    with pytest.raises(SwitchUnreachableError, match=r"aborts SSH .* a host key of the trusted type"):
         await client_of(server, way).open()
 
 
@@ -262,7 +262,7 @@ async def test_refused_login(server, by_password, change, caplog) -> None:
     caplog.set_level(logging.DEBUG)
     if change.get("key"):
         change = {**change, "key": private_key((server.folder / "stranger_key").read_text())}
-    with pytest.raises(LoginRefused, match=r"does not let '.*' in by SSH: correct ssh\.user") as caught:
+    with pytest.raises(LoginRefusedError, match=r"does not let '.*' in by SSH: correct ssh\.user") as caught:
         await client_of(server, replace(by_password, **change)).open()
     await eventually_async(server.at_rest, "the sessions to end")
     assert "wrong word" not in f"{caught.value}{caplog.text}"
@@ -280,15 +280,15 @@ async def test_nothing_of_the_user_who_runs_it_is_used(server, by_password, tmp_
     client = client_of(server, replace(by_password, command="deaf"))
     await client.open()
     await client.close()
-    with pytest.raises(LoginRefused):
+    with pytest.raises(LoginRefusedError):
         await client_of(server, replace(by_password, password="wrong word")).open()
     await eventually_async(server.at_rest, "the sessions to end")
 
 
 async def test_what_the_switch_does_not_start(server, by_key) -> None:
-    with pytest.raises(SwitchUnreachable, match=r"does not start the subsystem 'nope' .* correct ssh\.subsystem"):
+    with pytest.raises(SwitchUnreachableError, match=r"does not start the subsystem 'nope' .* correct ssh\.subsystem"):
         await client_of(server, replace(by_key, subsystem="nope")).open()
-    with pytest.raises(SwitchUnreachable, match="ended with status 7 after 18 bytes of error output"):
+    with pytest.raises(SwitchUnreachableError, match="ended with status 7 after 18 bytes of error output"):
         await client_of(server, replace(by_key, command="leave 7"), **CREDENTIALS).open()
     await eventually_async(server.at_rest, "the sessions to end")
 
@@ -312,7 +312,7 @@ async def test_what_answers_is_no_ssh_server(by_key, said, refused) -> None:
     async with contextlib.AsyncExitStack() as stack:
         port = ssh_server.free_port() if said is None else await stack.enter_async_context(listening(greet))
         seconds = 0.2 if said and b"<" in said else SETTLED
-        with pytest.raises(SwitchUnreachable, match=refused):
+        with pytest.raises(SwitchUnreachableError, match=refused):
             await SwitchClient("127.0.0.1", port, GLIMMERGLASS, way=replace(by_key, seconds=seconds)).open()
 
 
@@ -350,7 +350,7 @@ async def test_a_flood_before_anybody_has_proved_anything(by_key, first, said, r
             told += 65536
 
     async with listening(flood) as port:
-        with pytest.raises(SwitchUnreachable, match=refused):
+        with pytest.raises(SwitchUnreachableError, match=refused):
             await SwitchClient("127.0.0.1", port, GLIMMERGLASS, way=by_key).open()
     assert told < 32 << 20
 
@@ -399,7 +399,7 @@ async def test_a_switch_that_vanishes_in_a_change_leaves_its_outcome_open(server
         change = asyncio.create_task(client.connect([Circuit(1, 2)]))
         await eventually_async(lambda: lab.paths.lit, "the change to be made")
         server.kill_sessions()
-        with pytest.raises(SessionLost):
+        with pytest.raises(SessionLostError):
             await change
         lab.switch.faults.lose_answer = False
         await client.open()

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.core.inventory.custody import PROBER, Custody, DoubleBooked, Standing
+from blast_controller.core.inventory.custody import PROBER, Custody, DoubleBookingError, Standing
 from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.inventory.kinds import Kind, Piece, kind_of
-from blast_controller.core.model.errors import ImpossibleTransition
+from blast_controller.core.model.errors import ImpossibleTransitionError
 from blast_controller.core.model.fabric import CrossConnect, OpticalPort, Splitter
 from tests.support.core import by_sides, make_fabric
 
@@ -241,11 +241,11 @@ def test_what_is_unsettled_is_told_until_it_is_taken_off(data, fabric) -> None:
 def test_no_element_has_two_holders_and_none_is_given_back_twice() -> None:
     inventory = Inventory(FABRIC, None)
     inventory.take(["port:r1/50"], 1)
-    with pytest.raises(DoubleBooked, match="port:r1/50 is held by reservation 1, wanted by 2"):
+    with pytest.raises(DoubleBookingError, match="port:r1/50 is held by reservation 1, wanted by 2"):
         inventory.take(["port:r2/50", "port:r1/50"], 2)
     assert inventory.holders == {"port:r1/50": 1}
     inventory.free(["port:r1/50"])
-    with pytest.raises(ImpossibleTransition):
+    with pytest.raises(ImpossibleTransitionError):
         inventory.free(["port:r1/50"])
 
 

@@ -5,7 +5,7 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mininet_topos.errors import FabricFault, FabricRefused, HostError
+from mininet_topos.errors import FabricChangeError, FabricConflictError, HostError
 from mininet_topos.names import Names
 from mininet_topos.optical_fabric import ACTIONS_PER_FILTER, OpticalFabric, Splitter, mirror_set
 
@@ -101,10 +101,10 @@ def test_kernel_and_state_follow_the_model(data):
             assert not failing
             assert len(kernel.calls) == (1 if removed or added else 0)
             state = expected
-        except FabricRefused:
+        except FabricConflictError:
             assert expected is None
             assert kernel.calls == []
-        except FabricFault:
+        except FabricChangeError:
             assert failing
             assert expected is not None
         kernel.fail_at = None
@@ -120,7 +120,7 @@ def test_everything_removed_is_dark_before_anything_is_lit(new):
     kernel.calls.clear()
     try:
         fabric.apply([(1, 2), (2, 3), (3, 1)], new)
-    except FabricRefused:
+    except FabricConflictError:
         return
     kinds = [line.split()[1] for line in kernel.calls[0]]
     assert kinds == ["del"] * 3 + ["replace"] * len(new)

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from blast_controller.core.model.records import Record
-from blast_controller.store.errors import StoreFault
+from blast_controller.store.errors import JournalError
 from blast_controller.store.etcd import ledger
 from blast_controller.store.etcd.followed import FollowedJournal
 from blast_controller.store.etcd.keys import Keys
@@ -80,6 +80,6 @@ def journal(store: EtcdStore) -> list:
 def with_no_effect(act: Callable[[], Any]) -> None:
     try:
         act()
-    except StoreFault:
+    except JournalError:
         # It is refused.
         return

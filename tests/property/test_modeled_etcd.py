@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from blast_controller.store.errors import StoreFault
+from blast_controller.store.errors import JournalError
 from blast_controller.store.etcd.connection import Connection
 from blast_controller.store.etcd.methods import COMPACT, GRANT, KEEP_ALIVE, RANGE, REVOKE, TXN
 from blast_controller.store.etcd.proto import etcd_pb2 as api
@@ -36,7 +36,7 @@ class Side:
         """What it answers, in words that both sides share."""
         try:
             return self._told(getattr(self, step[0])(*step[1:]))
-        except StoreFault as fault:
+        except JournalError as fault:
             return type(fault).__name__
 
     def transaction(self, compares: list, success: list, failure: list) -> api.TxnResponse:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from blast_api.ttypes import Grant
 from blast_client.part_plan import STOP_BEFORE, Darken, Finish, InvalidGrantError, PartPlan, ReportProgress, Shine
-from blast_controller.core.model.errors import Rejected, RequestEnded
+from blast_controller.core.model.errors import RejectedError, RequestEndedError
 from blast_controller.core.model.events import FinishAsked, ProgressReported, Tick
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import EventKind
@@ -115,9 +115,9 @@ class Sending:
     def _finish(self, part: int) -> None:
         try:
             self._world.handle(FinishAsked(key_of(self._key), part))
-        except RequestEnded:
+        except RequestEndedError:
             pass
-        except Rejected as refusal:
+        except RejectedError as refusal:
             assert refusal.code == "not_active"
 
 

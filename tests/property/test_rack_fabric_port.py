@@ -18,7 +18,7 @@ from blast_sim.fabric.trace import Kind, read_trace
 from tests.property.rack_fabric_port import port
 from tests.property.rack_fabric_port.port import (
     Cache,
-    Disagreement,
+    DisagreementError,
     Event,
     Frame,
     Header,
@@ -335,7 +335,7 @@ def test_figures_of_the_paper_are_simulated_as_it_says(name: str) -> None:
 def noticed(name: str, **constants: Any) -> bool:
     try:
         follow(LONG[name], long_trace(name), Constants(**vars(constants_of(LONG[name])) | constants))
-    except Disagreement:
+    except DisagreementError:
         return True
     return False
 
@@ -435,5 +435,5 @@ def test_a_wrong_trace_is_noticed(kind: Kind) -> None:
     if kind in WITH_FLAGS:
         wrong.append([event._replace(flags=event.flags ^ 1)])
     for instead in wrong:
-        with pytest.raises(Disagreement):
+        with pytest.raises(DisagreementError):
             follow(LONG[EVERY_KIND[kind]], [*events[:place], *instead, *events[place + 1 :]])

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from blast_controller.moments.encoder import Difference, Rows
 from blast_controller.recording import blocks, images, writer
 from blast_controller.recording.blocks import Block, BlockText, Stamp
-from blast_controller.recording.compression import Unreadable, packed, packed_for_speed, unpacked
-from blast_controller.recording.errors import RecordingFault
+from blast_controller.recording.compression import DecompressionError, packed, packed_for_speed, unpacked
+from blast_controller.recording.errors import RecordingError
 from blast_controller.recording.images import apply_image, image_texts
 from blast_controller.recording.lines import from_lines, to_lines
 from blast_controller.recording.reader import Reader
@@ -62,7 +62,7 @@ def looked_at(path: Path) -> list[object]:
         try:
             with closing(Reader(path)) as reader:
                 found.append(look(reader))
-        except RecordingFault as fault:
+        except RecordingError as fault:
             assert str(fault)
             found.append(REFUSED)
     return found
@@ -199,7 +199,7 @@ def test_what_is_no_block_or_image_is_refused_or_read_but_never_fails(data):
     begin, end = sorted(data.draw(st.tuples(*[st.integers(0, len(text))] * 2)))
     spoilt = text[:begin] + data.draw(st.text("019 -\n{}\x01a\\", max_size=12)) + text[end:]
     for read in (lambda: Block(spoilt, Stamp(0, 0)).play({}, 2), lambda: apply_image([spoilt], {})):
-        with suppress(Unreadable):
+        with suppress(DecompressionError):
             read()
 
 
@@ -208,7 +208,7 @@ def test_bytes_that_are_not_packed_are_refused(anything, place, other, pack):
     good = bytearray(pack(TEXT))
     good[place % len(good)] = other
     for spoilt in (anything, bytes(good), bytes(good[:-1]), bytes(good) + anything):
-        with suppress(Unreadable):
+        with suppress(DecompressionError):
             # Some bits of a header mean nothing.
             assert unpacked(spoilt) == TEXT
 
@@ -217,7 +217,7 @@ def test_bytes_that_are_not_packed_are_refused(anything, place, other, pack):
 def test_no_changed_byte_makes_another_text(pack):
     good = pack(TEXT)
     for place, other in itertools.product(range(len(good)), range(256)):
-        with suppress(Unreadable):
+        with suppress(DecompressionError):
             assert unpacked(good[:place] + bytes([other]) + good[place + 1 :]) == TEXT
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from blast_controller.core.model.errors import CoreError
-from blast_controller.store.errors import StoreFault
+from blast_controller.store.errors import JournalError
 from tests.soak.core import episode
 from tests.support.seeded_bugs import SeededBug
 
@@ -286,7 +286,7 @@ def failures(first: int) -> Iterator[Exception]:
     for seed in (first, *range(EPISODES)):
         try:
             episode(seed, Counter())
-        except (AssertionError, CoreError, StoreFault) as error:
+        except (AssertionError, CoreError, JournalError) as error:
             yield error
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blast_controller.store.details import MAX_BYTES, NotAnEntry, details, from_details, page, read_page
+from blast_controller.store.details import MAX_BYTES, InvalidEntryError, details, from_details, page, read_page
 from blast_controller.store.interface import Entry
 
 bodies = st.none() | st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=40), max_size=5)
@@ -51,7 +51,7 @@ almost = st.fixed_dictionaries(
 def test_nonsense_is_the_other_sides_fault(text):
     try:
         entry = from_details(1, "request", text)
-    except NotAnEntry:
+    except InvalidEntryError:
         return
     assert isinstance(entry.at, float) and isinstance(entry.epoch, int)
     assert isinstance(entry.key, str) and isinstance(entry.note, str)
@@ -60,7 +60,7 @@ def test_nonsense_is_the_other_sides_fault(text):
 
 def test_what_json_cannot_hold_is_nonsense_too():
     for text in ('{"at": 1e999999, "epoch": 1e999999}', "[" * 100_000, '{"at": ' + "9" * 5000 + "}"):
-        with pytest.raises(NotAnEntry):
+        with pytest.raises(InvalidEntryError):
             from_details(1, "request", text)
 
 

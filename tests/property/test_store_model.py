@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from blast_controller.core.model.records import Record
-from blast_controller.store.errors import DoubleHeld
+from blast_controller.store.errors import DoubleHeldError
 from blast_controller.store.etcd import ledger, values
 from blast_controller.store.etcd.store import Policy
 from blast_controller.store.files import wal_of
@@ -100,7 +100,7 @@ class StoreMachine(RuleBasedStateMachine):
         if self.model.commit(records):
             self.store.commit(records, at=1.0)
         else:
-            with pytest.raises(DoubleHeld):
+            with pytest.raises(DoubleHeldError):
                 self.store.commit(records, at=1.0)
 
     @rule()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from tl1_driver.circuits import Circuit
-from tl1_driver.emulator.crossbar import Crossbar, Refusal
+from tl1_driver.emulator.crossbar import Crossbar, RefusalError
 
 INPUTS, OUTPUTS = 4, 3
 CIRCUITS = st.builds(Circuit, st.integers(0, INPUTS + 1), st.integers(0, OUTPUTS + 1))
@@ -42,7 +42,7 @@ class CrossbarMachine(RuleBasedStateMachine):
         removed = data.draw(st.lists(st.one_of(CIRCUITS, *([st.sampled_from(present)] if present else [])), max_size=3))
         after = self.expected(removed, added)
         if after is None:
-            with pytest.raises(Refusal):
+            with pytest.raises(RefusalError):
                 self.crossbar.change(removed, added)
         else:
             self.crossbar.change(removed, added)
@@ -51,7 +51,7 @@ class CrossbarMachine(RuleBasedStateMachine):
     @rule(added=BULK)
     def check_agrees_with_change(self, added: list[Circuit]) -> None:
         if self.expected([], added) is None:
-            with pytest.raises(Refusal):
+            with pytest.raises(RefusalError):
                 self.crossbar.check_connect(added)
         else:
             self.crossbar.check_connect(added)

@@ -61,7 +61,7 @@ def played(play: Callable[[int], P], seeds: range, effort: Effort) -> Iterator[P
                 return
 
 
-class Endless(Exception):
+class EndlessEpisodeError(Exception):
     """An episode takes so long that the controller must be going round in circles."""
 
 
@@ -72,7 +72,7 @@ def bound_episodes() -> None:
 
 
 def _ring(_number: int, _frame: object) -> None:
-    raise Endless
+    raise EndlessEpisodeError
 
 
 def table(counts: Counts) -> str:

@@ -8,7 +8,7 @@ import highspy
 import numpy as np
 from hypothesis import strategies as st
 
-from algorithms.balanced.network import Disconnected, Network
+from algorithms.balanced.network import DisconnectedError, Network
 from algorithms.balanced.plan import NO_HOST, Plan, Tree, loads
 from algorithms.balanced.resources import resources
 
@@ -45,7 +45,7 @@ def networks(draw, least: int = 2, most: int = 6, to_all: bool = True) -> Networ
     caps = ([draw(capacity) for _ in range(size)] for _ in range(2))
     try:
         return make(rates, *caps, sorted(receivers))
-    except Disconnected:
+    except DisconnectedError:
         # A chain that is always there.
         for host in range(1, size):
             rates[host - 1][host] = scale

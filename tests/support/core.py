@@ -30,7 +30,7 @@ from blast_controller.core.model.commands import (
     SetCircuits,
     SetForwarding,
 )
-from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.events import (
     CircuitsObserved,
     DeviceDown,
@@ -54,7 +54,7 @@ from blast_controller.core.model.records import Record
 from blast_controller.core.model.requests import Extension, MulticastRequest, Part, Request, RequestKey
 from blast_controller.core.model.settings import CoreSettings
 from blast_controller.store.memory import MemoryStore
-from tests.support.fake_devices import Cut, FakeSwitch, FakeTor, operations
+from tests.support.fake_devices import FakeSwitch, FakeTor, SessionCutError, operations
 
 T = TypeVar("T")
 LIGHT_RATE = 10e9
@@ -335,7 +335,7 @@ class World:
             return
         try:
             refusals = self._do(device, command, set(denied), cut_after)
-        except Cut:
+        except SessionCutError:
             device.queue.appendleft(command)
             self.lose(name)
             return
@@ -389,7 +389,7 @@ class World:
                 refusals[position] = "no reason"
                 continue
             if done == cut_after:
-                raise Cut
+                raise SessionCutError
             done += 1
             refusal = operation()
             self.after_operation()
@@ -624,6 +624,6 @@ def reached_by(fabric: Fabric, circuits: frozenset[CrossConnect], source: Optica
 @contextmanager
 def rejected(code: str, match: str | None = None) -> Iterator[None]:
     """Expect the core to reject a call with this code, and with a message that matches."""
-    with pytest.raises(Rejected, match=match) as refusal:
+    with pytest.raises(RejectedError, match=match) as refusal:
         yield
     assert refusal.value.code == code

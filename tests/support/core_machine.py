@@ -15,7 +15,7 @@ from ipaddress import IPv4Network
 from algorithms.scheduling.contention import Chosen
 from blast_controller.core.light.static_tree import StaticLight
 from blast_controller.core.model.commands import Command, Publish
-from blast_controller.core.model.errors import KeyReused, RequestError
+from blast_controller.core.model.errors import KeyReusedError, RequestError
 from blast_controller.core.model.events import (
     AuditAsked,
     ClientsVanished,
@@ -176,7 +176,7 @@ class CoreMachine(Faults):
             except RequestError as error:
                 assert image(self.core) == before
                 if known is not None and isinstance(event, RequestSubmitted):
-                    assert isinstance(error, KeyReused) == (known.content != event.request)
+                    assert isinstance(error, KeyReusedError) == (known.content != event.request)
                 return
             if isinstance(event, RequestSubmitted) and self.world.running:
                 self.admitted(event.request, known.content if known else None, commands if alone else [], pending)

@@ -18,7 +18,7 @@ RuleKey = tuple[int, str, str]
 Change = SetCircuits | SetForwarding
 
 
-class Cut(Exception):
+class SessionCutError(Exception):
     """The session ends in the middle of a command."""
 
 

@@ -32,7 +32,7 @@ class Operation(Generic[Call]):
         return self.end < math.inf
 
 
-class TooLong(Exception):
+class SearchLimitError(Exception):
     """The number of orders exceeds the limit of the search."""
 
 
@@ -64,7 +64,7 @@ def check(
     step: Next[State, Call],
     is_settled: Callable[[Call], bool] = lambda call: False,
 ) -> Verdict[Call]:
-    """Search such an order, from `start` on. Raises TooLong.
+    """Search such an order, from `start` on. Raises SearchLimitError.
 
     `is_settled` is for calls that, once they change nothing, change nothing later either, as all that only read: the
     search executes them as soon as possible, which saves most of its time.
@@ -83,7 +83,7 @@ def check(
         possible = [(number, list(step(state, operations[number].call))) for number in _possible(operations, done)]
         steps += len(possible)
         if steps > MAX_STEPS:
-            raise TooLong(f"more than {MAX_STEPS} steps for {len(operations)} calls")
+            raise SearchLimitError(f"more than {MAX_STEPS} steps for {len(operations)} calls")
         for number, states in reversed(_choices(operations, possible, state, is_settled)):
             for after in states:
                 reached = (done | 1 << number, after)

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from blast_controller.store.errors import StoreFault
+from blast_controller.store.errors import JournalError
 from blast_controller.store.etcd.access import Patience
 from blast_controller.store.etcd.connection import PAUSE
 from blast_controller.store.etcd.errors import (
+    EtcdRefusalError,
+    EtcdSpaceError,
     LeaseLostError,
-    RequestRefused,
     RevisionCompactedError,
-    SpaceUsedUp,
     StoreUnavailableError,
 )
 from blast_controller.store.etcd.keys import LARGEST
@@ -81,7 +81,7 @@ class Keys:
     # ------------------------------------------------------------------------------------------------------ writing
 
     def transaction(self, request: api.TxnRequest) -> api.TxnResponse:
-        """Apply a transaction, wholly or not at all. Raises RequestRefused, LeaseLostError, RevisionCompactedError."""
+        """Apply a transaction, wholly or not at all. Raises EtcdRefusalError, LeaseLostError, RevisionCompactedError."""
         _check(request)
         self._check_leases(request)
         self._is_changed = False
@@ -192,7 +192,7 @@ def puts_something(request: api.TxnRequest) -> bool:
 def _check(request: api.TxnRequest) -> None:
     for branch in (request.success, request.failure):
         if max(len(request.compare), len(branch)) > MAX_OPERATIONS:
-            raise RequestRefused(NAME, "too many operations in txn request")
+            raise EtcdRefusalError(NAME, "too many operations in txn request")
         _changed_by(branch)
 
 
@@ -217,7 +217,7 @@ def _changed_by(branch: Iterable[api.RequestOp]) -> tuple[set[bytes], list[api.D
 
 def _note_puts(puts: set[bytes], more: set[bytes], gone: Iterable[api.DeleteRangeRequest]) -> None:
     if puts & more or any(_contains(one.key, one.range_end, key) for one in gone for key in more):
-        raise RequestRefused(NAME, "duplicate key given in txn request")
+        raise EtcdRefusalError(NAME, "duplicate key given in txn request")
     puts |= more
 
 
@@ -254,10 +254,10 @@ class ModeledEtcd:
         self._numbers = itertools.count(7_000_000)
 
     def answer(self, method: Method[Any, Any], request: Any) -> Any:
-        """Execute a call. Raises the StoreFault that corresponds to etcd's refusal."""
+        """Execute a call. Raises the JournalError that corresponds to etcd's refusal."""
         self.run_out()
         if self.is_full and (method is GRANT or (method is TXN and puts_something(request))):
-            raise SpaceUsedUp(NAME)
+            raise EtcdSpaceError(NAME)
         try:
             found = _ANSWERS[method.path](self, request)
         finally:
@@ -343,7 +343,7 @@ _ANSWERS: dict[str, Callable[[ModeledEtcd, Any], Any]] = {
 # --------------------------------------------------------------------------------------------------------- connection
 
 
-class Unanswered(Exception):
+class UnansweredError(Exception):
     """No answer to one attempt; `is_surely_not_done` if the other side cannot have received it, and never will."""
 
     def __init__(self, reason: str, is_surely_not_done: bool = False) -> None:
@@ -364,7 +364,7 @@ class InstantNetwork:
     def carry(self, act: Callable[[], Any], seconds: float) -> Any:
         """Have `act` done there, now, later, twice or never, and bring back what it gives or raises.
 
-        Raises Unanswered after `seconds` at the latest.
+        Raises UnansweredError after `seconds` at the latest.
         """
         return act()
 
@@ -396,10 +396,10 @@ class ModeledConnection:
         while (left := end - network.now()) > 0 and not self.is_closed:
             try:
                 return network.carry(lambda: self._etcd.answer(method, request), min(left, self.patience.at_one))
-            except Unanswered as fault:
+            except UnansweredError as fault:
                 reason = str(fault)
                 may_be_done = may_be_done or not fault.is_surely_not_done
-            except StoreFault as fault:
+            except JournalError as fault:
                 raise (StoreUnavailableError(NAME, reason) if may_be_done else fault) from fault
             network.pause(min(PAUSE, left))
         raise StoreUnavailableError(NAME, reason, may_be_done)
@@ -420,7 +420,7 @@ class ModeledConnection:
         network = self._network
         try:
             return bool(network.carry(lambda: self._changed(key, revision), self.patience.at_one))
-        except Unanswered:
+        except UnansweredError:
             return False
 
     def _changed(self, key: bytes, revision: int) -> bool:

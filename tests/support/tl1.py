@@ -13,7 +13,7 @@ from tl1_driver.client import SwitchClient
 from tl1_driver.dialects import Dialect
 from tl1_driver.emulator.agent import EmulatedSwitch
 from tl1_driver.emulator.timing import Clock
-from tl1_driver.errors import SwitchFault
+from tl1_driver.errors import SwitchError
 from tl1_driver.messages import Command, Response
 from tl1_driver.procedure import Pause, Procedure
 
@@ -99,7 +99,7 @@ async def scripted(
         await server.wait_closed()
 
 
-def drive(procedure: Procedure, answers: Sequence[Sequence[str] | SwitchFault]) -> tuple[object, list[Command | Pause]]:
+def drive(procedure: Procedure, answers: Sequence[Sequence[str] | SwitchError]) -> tuple[object, list[Command | Pause]]:
     """Run `procedure` with these rows or errors as answers to its commands; return its result and its commands."""
     steps: list[Command | Pause] = []
     left = iter(answers)
@@ -111,7 +111,7 @@ def drive(procedure: Procedure, answers: Sequence[Sequence[str] | SwitchFault]) 
             return end.value, steps
         steps.append(step)
         reply = None if isinstance(step, Pause) else next(left)
-        if isinstance(reply, SwitchFault):
+        if isinstance(reply, SwitchError):
             move = lambda reply=reply: procedure.throw(reply)  # noqa: E731
         else:
             said = None if reply is None else Response("sw1", "1", "COMPLD", tuple(reply))

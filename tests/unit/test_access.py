@@ -24,7 +24,7 @@ from blast_controller.rpc.clients.access import (
 from blast_controller.rpc.clients.gate import LONGEST_REST, Gate
 from blast_controller.rpc.clients.identity import Identity, Role
 from blast_controller.rpc.clients.rates import Rate
-from blast_controller.rpc.clients.tokens import BadToken, digest_of, new_token, parse_tokens, token_line
+from blast_controller.rpc.clients.tokens import InvalidTokenError, digest_of, new_token, parse_tokens, token_line
 from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.connections.dispatch import answer
 from blast_controller.rpc.connections.messages import ServiceCodec
@@ -189,7 +189,7 @@ def test_a_token_file():
     ],
 )
 def test_a_wrong_token_file_is_refused_with_the_line(text, words):
-    with pytest.raises(BadToken, match="line ") as error:
+    with pytest.raises(InvalidTokenError, match="line ") as error:
         parse_tokens(text)
     assert words in str(error.value)
 
@@ -198,13 +198,13 @@ def test_a_wrong_token_file_is_refused_with_the_line(text, words):
 def test_any_text_is_a_token_file_or_refused(text):
     try:
         parse_tokens(text)
-    except BadToken as error:
+    except InvalidTokenError as error:
         assert "\n" not in str(error)
 
 
 @pytest.mark.parametrize("token", ["", "hunter2", "x" * 40, "ab" * 20])
 def test_a_token_that_could_be_guessed_is_refused(token):
-    with pytest.raises(BadToken, match="random"):
+    with pytest.raises(InvalidTokenError, match="random"):
         token_line(token, USER)
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.balanced.arborescence import NoArborescence, minimum_arborescence, total_cost
+from algorithms.balanced.arborescence import NoArborescenceError, minimum_arborescence, total_cost
 from algorithms.balanced.plan import NO_HOST
 from tests.support.balanced import reaches
 
@@ -54,7 +54,7 @@ def test_nothing_is_cheaper(graph):
     costs, root = graph
     known = as_networkx(costs, root)
     if len(nx.descendants(known, root)) < len(costs) - 1:
-        with pytest.raises(NoArborescence):
+        with pytest.raises(NoArborescenceError):
             minimum_arborescence(costs, root)
         return
     before = costs.copy()

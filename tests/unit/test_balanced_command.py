@@ -15,7 +15,7 @@ import pytest
 from algorithms.balanced.exact import exact
 from algorithms.balanced.fpfr import ORDERS
 from blast_sim import trees_command
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_sim.trees import network_file
 from blast_sim.trees.network_file import MAX_HOSTS, parse_network
 from blast_sim.trees.trees_plan import LIMITED
@@ -94,7 +94,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("value", "sentence"), WRONG.values(), ids=WRONG)
 def test_a_wrong_file_is_refused_with_its_place(value, sentence):
-    with pytest.raises(WrongInput, match=sentence) as refusal:
+    with pytest.raises(InputError, match=sentence) as refusal:
         parsed(value)
     assert "\n" not in str(refusal.value)
 
@@ -111,7 +111,7 @@ def test_a_wrong_file_is_refused_with_its_place(value, sentence):
     ],
 )
 def test_what_is_no_network_at_all(data, sentence):
-    with pytest.raises(WrongInput, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         parse_network(data)
 
 
@@ -242,10 +242,10 @@ def test_a_file_without_end_is_not_read_to_its_end(blast, monkeypatch):
 
 
 def test_a_solver_that_gives_up_is_status_1(blast, file, monkeypatch):
-    from algorithms.balanced.master import Master, SolverFault
+    from algorithms.balanced.master import Master, SolverError
 
     def give_up(_):
-        raise SolverFault("the solver ended with Unknown")
+        raise SolverError("the solver ended with Unknown")
 
     monkeypatch.setattr(Master, "solve", give_up)
     assert blast(file) == (1, "", "blast: the solver ended with Unknown: try another --method\n")

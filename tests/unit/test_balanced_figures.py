@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from algorithms.balanced.fpfr import ORDERS
 from algorithms.balanced.testbeds import SITES
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_sim.figures.balanced.drawings import SYNTHETIC, for_each_root, with_clusters
 from blast_sim.figures.balanced.figures import METHODS, NODES, OF_CLUSTERS, OF_SITES, PAPER, joined, planned, read
 from blast_sim.figures.balanced.random_networks import SHARES, claim_shares, network_rows, random_rows
@@ -121,7 +121,7 @@ def test_measurements_may_begin_with_provenance(tmp_path):
     names, rows = read(path)
     assert names == OF_SITES and [row["measured"] for row in rows] == [42e6, 44e6]
     path.write_text("# format: 1\nroot,method,planned,measured\nberlin,exact,45e6,fast\n")
-    with pytest.raises(WrongInput, match=r"sites\.csv:3: measured is 'fast'"):
+    with pytest.raises(InputError, match=r"sites\.csv:3: measured is 'fast'"):
         read(path)
 
 
@@ -155,7 +155,7 @@ def test_a_file_that_says_something_else_is_refused_in_a_sentence(figures, tmp_p
 def test_a_file_without_end_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("blast_sim.figures.balanced.figures.MAX_ROWS", 1)
     (tmp_path / "sites.csv").write_text(SITES_FILE)
-    with pytest.raises(WrongInput, match="more than 1 rows"):
+    with pytest.raises(InputError, match="more than 1 rows"):
         read(tmp_path / "sites.csv")
 
 

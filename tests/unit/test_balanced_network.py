@@ -15,7 +15,7 @@ from algorithms.balanced.clusters import Cluster, Member, as_hosts, host_trees, 
 from algorithms.balanced.exact import exact
 from algorithms.balanced.graphs import from_graph, tree_graph
 from algorithms.balanced.named_network import NamedNetwork
-from algorithms.balanced.network import Disconnected, InvalidNetwork, UnknownHost
+from algorithms.balanced.network import DisconnectedError, InvalidNetworkError, UnknownHostError
 from tests.support.balanced import check, make
 
 HOSTS = ["a", "b", "c"]
@@ -30,30 +30,46 @@ def named(**changes) -> NamedNetwork:
 # -------------------------------------------------------------------------------------------------- what is refused
 
 WRONG = {
-    "cut off": (named(links=[("a", "b", 1)]), Disconnected, "no way of links .* leads from 'a' to 'c'"),
-    "two cut off": (named(links=[]), Disconnected, "from 'a' to 'b', 'c'"),
-    "dead link": (named(links=[("a", "b", 1), ("b", "c", 0)]), Disconnected, "from 'a' to 'c'"),
-    "root cannot send": (named(out={"a": 0}), Disconnected, "from 'a' to 'b', 'c'"),
-    "receiver cannot receive": (named(into={"c": 0}), Disconnected, "from 'a' to 'c'"),
-    "negative rate": (named(links=[("a", "b", -1)]), InvalidNetwork, "from 'a' to 'b' has the rate -1, which is no"),
-    "rate is nan": (named(links=[("a", "b", NAN)]), InvalidNetwork, "has the rate nan"),
-    "rate is infinite": (named(links=[("a", "b", math.inf)]), InvalidNetwork, "has the rate inf"),
-    "negative capacity": (named(out={"b": -3}), InvalidNetwork, "the out capacity of 'b' is -3"),
-    "capacity is nan": (named(into={"b": NAN}), InvalidNetwork, "the in capacity of 'b' is nan"),
-    "capacity is infinite": (named(out={"b": math.inf}), InvalidNetwork, "the out capacity of 'b' is infinite: leave"),
-    "unknown root": (named(root="x"), UnknownHost, "the root is 'x', which is not among the hosts"),
-    "unknown receiver": (named(receivers=["x"]), UnknownHost, "a receiver is 'x', which is not"),
-    "unknown start": (named(links=[("x", "b", 1)]), UnknownHost, "the start of a link is 'x'"),
-    "unknown end": (named(links=[("a", "x", 1)]), UnknownHost, "the end of a link is 'x'"),
-    "unknown with out": (named(out={"x": 1}), UnknownHost, "a host with an out capacity is 'x'"),
-    "unknown with in": (named(into={"x": 1}), UnknownHost, "a host with an in capacity is 'x'"),
-    "root receives": (named(receivers=["b", "a"]), InvalidNetwork, "the root 'a' is among the receivers: leave it out"),
-    "nobody receives": (named(receivers=[]), InvalidNetwork, "the receivers are empty"),
-    "alone": (named(hosts=["a"], links=[]), InvalidNetwork, "the receivers are empty"),
-    "receiver twice": (named(receivers=["b", "b"]), InvalidNetwork, "receiver 'b' is there twice"),
-    "host twice": (named(hosts=["a", "b", "b"]), InvalidNetwork, "host 'b' is there twice"),
-    "link twice": (named(links=[*LINKS, ("a", "b", 1)]), InvalidNetwork, "the link from 'a' to 'b' is there twice"),
-    "link to itself": (named(links=[*LINKS, ("b", "b", 1)]), InvalidNetwork, "a link leads from 'b' to itself"),
+    "cut off": (named(links=[("a", "b", 1)]), DisconnectedError, "no way of links .* leads from 'a' to 'c'"),
+    "two cut off": (named(links=[]), DisconnectedError, "from 'a' to 'b', 'c'"),
+    "dead link": (named(links=[("a", "b", 1), ("b", "c", 0)]), DisconnectedError, "from 'a' to 'c'"),
+    "root cannot send": (named(out={"a": 0}), DisconnectedError, "from 'a' to 'b', 'c'"),
+    "receiver cannot receive": (named(into={"c": 0}), DisconnectedError, "from 'a' to 'c'"),
+    "negative rate": (
+        named(links=[("a", "b", -1)]),
+        InvalidNetworkError,
+        "from 'a' to 'b' has the rate -1, which is no",
+    ),
+    "rate is nan": (named(links=[("a", "b", NAN)]), InvalidNetworkError, "has the rate nan"),
+    "rate is infinite": (named(links=[("a", "b", math.inf)]), InvalidNetworkError, "has the rate inf"),
+    "negative capacity": (named(out={"b": -3}), InvalidNetworkError, "the out capacity of 'b' is -3"),
+    "capacity is nan": (named(into={"b": NAN}), InvalidNetworkError, "the in capacity of 'b' is nan"),
+    "capacity is infinite": (
+        named(out={"b": math.inf}),
+        InvalidNetworkError,
+        "the out capacity of 'b' is infinite: leave",
+    ),
+    "unknown root": (named(root="x"), UnknownHostError, "the root is 'x', which is not among the hosts"),
+    "unknown receiver": (named(receivers=["x"]), UnknownHostError, "a receiver is 'x', which is not"),
+    "unknown start": (named(links=[("x", "b", 1)]), UnknownHostError, "the start of a link is 'x'"),
+    "unknown end": (named(links=[("a", "x", 1)]), UnknownHostError, "the end of a link is 'x'"),
+    "unknown with out": (named(out={"x": 1}), UnknownHostError, "a host with an out capacity is 'x'"),
+    "unknown with in": (named(into={"x": 1}), UnknownHostError, "a host with an in capacity is 'x'"),
+    "root receives": (
+        named(receivers=["b", "a"]),
+        InvalidNetworkError,
+        "the root 'a' is among the receivers: leave it out",
+    ),
+    "nobody receives": (named(receivers=[]), InvalidNetworkError, "the receivers are empty"),
+    "alone": (named(hosts=["a"], links=[]), InvalidNetworkError, "the receivers are empty"),
+    "receiver twice": (named(receivers=["b", "b"]), InvalidNetworkError, "receiver 'b' is there twice"),
+    "host twice": (named(hosts=["a", "b", "b"]), InvalidNetworkError, "host 'b' is there twice"),
+    "link twice": (
+        named(links=[*LINKS, ("a", "b", 1)]),
+        InvalidNetworkError,
+        "the link from 'a' to 'b' is there twice",
+    ),
+    "link to itself": (named(links=[*LINKS, ("b", "b", 1)]), InvalidNetworkError, "a link leads from 'b' to itself"),
 }
 
 
@@ -65,7 +81,7 @@ def test_wrong_networks_are_refused_in_one_sentence(network, error, sentence):
 
 
 def test_who_is_cut_off_can_be_asked():
-    with pytest.raises(Disconnected) as refusal:
+    with pytest.raises(DisconnectedError) as refusal:
         named(links=[("b", "c", 1)]).numbered()
     assert refusal.value.receivers == ("b", "c")
 

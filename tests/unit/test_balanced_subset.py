@@ -11,7 +11,7 @@ from algorithms.balanced.balancing import balanced
 from algorithms.balanced.bottleneck import bottleneck
 from algorithms.balanced.cut_bound import cut_bound
 from algorithms.balanced.exact import exact
-from algorithms.balanced.network import Disconnected
+from algorithms.balanced.network import DisconnectedError
 from algorithms.balanced.steiner import improved, steiner_tree
 from algorithms.balanced.subset import GAP, subset
 from tests.support.balanced import brute_force, check, make, networks
@@ -35,7 +35,7 @@ def test_no_slower_than_to_all_and_than_the_receivers_alone(network):
     plan = subset(network)
     try:
         to_all = replace(network, receivers=tuple(host for host in range(network.size) if host != network.root))
-    except Disconnected:
+    except DisconnectedError:
         pass
     else:
         assert exact(to_all).rate <= plan.rate * (1 + 1e-3)
@@ -43,7 +43,7 @@ def test_no_slower_than_to_all_and_than_the_receivers_alone(network):
     rates = network.rates[kept][:, kept].tolist()
     try:
         alone = make(rates, network.out[kept], network.into[kept])
-    except Disconnected:
+    except DisconnectedError:
         return
     assert exact(alone).rate <= plan.rate * (1 + 1e-3)
 

@@ -12,7 +12,7 @@ from algorithms.balanced.balancing import balanced
 from algorithms.balanced.bottleneck import bottleneck
 from algorithms.balanced.exact import exact
 from algorithms.balanced.fpfr import ORDERS, Order, fpfr
-from algorithms.balanced.network import Network, UnknownHost
+from algorithms.balanced.network import Network, UnknownHostError
 from algorithms.balanced.plan import Tree, children
 from algorithms.balanced.semi_flat import semi_flat
 from algorithms.balanced.testbeds import INTERFACE, SITES, WIDE_AREA, das, gridlab, random_sites
@@ -67,7 +67,7 @@ def test_balanced_trees_do_not_always_reach_the_optimum_with_any_order(order: Or
 
 
 def test_root_outside_the_sites_is_rejected() -> None:
-    with pytest.raises(UnknownHost, match=r"'paris'.*amsterdam"):
+    with pytest.raises(UnknownHostError, match=r"'paris'.*amsterdam"):
         gridlab("paris")
 
 

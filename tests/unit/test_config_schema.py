@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.configuration.schema import SchemaFault, checked, line_of, read_toml
+from blast_controller.configuration.schema import SchemaError, checked, line_of, read_toml
 from blast_controller.configuration.section import Section
 
 
@@ -91,7 +91,7 @@ def test_dotted_keys_are_found() -> None:
     ],
 )  # fmt: skip
 def test_a_fault_is_one_sentence_and_a_place(text, sentence, location) -> None:
-    with pytest.raises(SchemaFault) as fault:
+    with pytest.raises(SchemaError) as fault:
         checked(Root, read_toml(text))
     assert str(fault.value).startswith(sentence)
     assert fault.value.location == location

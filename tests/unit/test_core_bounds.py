@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.events import (
     ClientsVanished,
     FinishAsked,
@@ -124,7 +124,7 @@ def test_a_lease_is_cut_to_its_maximum_where_the_transfer_itself_fits():
     part = world.granted(multicast("a", "r1h1", GROUP, size=10**10 * 80 // 8))
     assert (part.grant.estimated_service, part.grant.lease) == (80.0, 100.0)
     world.finish("a")
-    with pytest.raises(Rejected, match="longer than the maximum lease of 100 s"):
+    with pytest.raises(RejectedError, match="longer than the maximum lease of 100 s"):
         world.submit(multicast("b", "r1h1", GROUP, size=10**10 * 101 // 8))
 
 
@@ -137,7 +137,7 @@ def test_nobody_is_slower_than_the_least_rate(least, slowest, told):
     assert min_rate(FABRIC, settings) == slowest
     world.granted(multicast("a", "r1h1", GROUP, size=10**6, max_rate=slowest or 1e3))
     if slowest:
-        with pytest.raises(Rejected, match=f"minimum {told}") as refusal:
+        with pytest.raises(RejectedError, match=f"minimum {told}") as refusal:
             world.submit(multicast("b", "r1h1", GROUP, size=10**6, max_rate=slowest * 0.99))
         assert refusal.value.code == "bad_rate"
 

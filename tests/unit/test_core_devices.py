@@ -6,7 +6,7 @@ import pytest
 
 from blast_controller.core.inventory.custody import PROBER
 from blast_controller.core.model.commands import Publish, SetForwarding
-from blast_controller.core.model.errors import ImpossibleTransition, Rejected
+from blast_controller.core.model.errors import ImpossibleTransitionError, RejectedError
 from blast_controller.core.model.events import DecisionTimed, ElementQuarantined, VerifyAsked
 from blast_controller.core.model.fabric import CrossConnect, reached_ports
 from blast_controller.core.model.part_states import PartEvent, PartState
@@ -126,10 +126,10 @@ def test_foreign_circuits_block_what_they_touch():
     world.connect_all()
     for element in ("port:r4/50", "splitter:s1", "splitter:s2"):
         assert "which Blast did not create" in world.core.view.unusable(element)
-    with pytest.raises(Rejected) as refusal:
+    with pytest.raises(RejectedError) as refusal:
         world.submit(multicast("a", "r1h1", GROUP))
     assert (refusal.value.code, refusal.value.largest) == ("group_too_wide", 2)
-    with pytest.raises(Rejected, match=f"r4: occupied by the cross-connect 4 to {ours.input} on ocs1"):
+    with pytest.raises(RejectedError, match=f"r4: occupied by the cross-connect 4 to {ours.input} on ocs1"):
         world.submit(multicast("a", "r1h1", ["r4h1"]))
     world.granted(multicast("b", "r1h1", ["r2h1"]))
     assert foreign <= world.switches["ocs1"].held, "and are never touched"
@@ -175,9 +175,11 @@ def test_light_goes_one_way():
 
 
 def test_what_is_not_in_a_table_cannot_happen():
-    with pytest.raises(ImpossibleTransition, match="a part in state done has no transition for the event 'picked'"):
+    with pytest.raises(
+        ImpossibleTransitionError, match="a part in state done has no transition for the event 'picked'"
+    ):
         part_after(PartState.DONE, PartEvent.PICKED)
-    with pytest.raises(ImpossibleTransition, match="a reservation in state gone"):
+    with pytest.raises(ImpossibleTransitionError, match="a reservation in state gone"):
         reservation_after(ReservationState.GONE, ReservationEvent.CONFIRMED)
     for state in PartState:
         leaves = [event for event in PartEvent if _possible(state, event)]
@@ -187,7 +189,7 @@ def test_what_is_not_in_a_table_cannot_happen():
 def _possible(state, event):
     try:
         part_after(state, event)
-    except ImpossibleTransition:
+    except ImpossibleTransitionError:
         return False
     return True
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from blast_controller.core.model.errors import Rejected, RequestEnded, UnknownRequest
+from blast_controller.core.model.errors import RejectedError, RequestEndedError, UnknownRequestError
 from blast_controller.core.model.events import DeviceDown, DeviceUp, ExtensionAsked, FinishAsked, Tick
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import Extension
@@ -101,7 +101,7 @@ def test_without_an_free_output_nothing_changes():
 def test_without_a_free_port_nothing_changes(world):
     world.granted(multicast("b", "r5h1", ["r6h1"]))
     before = state_of(world)
-    with pytest.raises(Rejected, match="r5 has no free optical port"):
+    with pytest.raises(RejectedError, match="r5 has no free optical port"):
         extend(world, add_receivers=("r5h1",))
     assert state_of(world) == before
 
@@ -191,17 +191,17 @@ def test_one_change_at_a_time(world):
     world.settle()
     extend(world, add_seconds=1.0)
     world.submit(multicast("b", "r7h1", ["r8h1"]))
-    with pytest.raises(Rejected) as refusal:
+    with pytest.raises(RejectedError) as refusal:
         world.extend("b", add_seconds=1.0)
     assert refusal.value.code == "busy", "while it is being configured"
 
 
 def test_what_is_over_cannot_be_extended(world):
     world.handle(FinishAsked(key_of("a"), 0))
-    with pytest.raises(RequestEnded) as ended:
+    with pytest.raises(RequestEndedError) as ended:
         extend(world, add_seconds=1.0)
     assert ended.value.state == "done"
-    with pytest.raises(UnknownRequest):
+    with pytest.raises(UnknownRequestError):
         world.extend("zzz", add_seconds=1.0)
 
 

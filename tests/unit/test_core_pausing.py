@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from blast_controller.core.model.commands import SetCircuits, SetForwarding
-from blast_controller.core.model.errors import Rejected, RequestEnded
+from blast_controller.core.model.errors import RejectedError, RequestEndedError
 from blast_controller.core.model.events import LightAlarm, ProgressReported
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import EventKind
@@ -83,16 +83,16 @@ def test_a_sender_that_says_nothing_within_its_lease_loses_the_request(world):
 def test_progress_goes_forward_and_not_beyond_the_end(world, reached):
     long_one(world)
     tell(world, "long", GB // 2)
-    with pytest.raises(Rejected, match="The progress must be from byte"):
+    with pytest.raises(RejectedError, match="The progress must be from byte"):
         world.handle(ProgressReported(key_of("long"), 0, reached))
 
 
 def test_progress_of_what_is_over_or_not_there_is_refused(world):
     long_one(world)
-    with pytest.raises(Rejected, match="no part 1"):
+    with pytest.raises(RejectedError, match="no part 1"):
         world.handle(ProgressReported(key_of("long"), 1, 0))
     world.finish("long")
-    with pytest.raises(RequestEnded):
+    with pytest.raises(RequestEndedError):
         world.handle(ProgressReported(key_of("long"), 0, GB))
 
 
@@ -122,7 +122,7 @@ def test_a_part_is_served_at_once_and_the_rest_when_its_rack_is_free():
 def test_a_request_in_parts_is_not_changed():
     world = ready_world(make_fabric(6, [4, 4]), SETTINGS)
     busy_rack(world)
-    with pytest.raises(Rejected, match="several parts"):
+    with pytest.raises(RejectedError, match="several parts"):
         world.extend("wide", add_seconds=1.0)
 
 

@@ -11,7 +11,7 @@ from blast_api import ttypes
 from blast_client.request_views import describe_grant, describe_request
 from blast_controller.core.journal.bodies import load_request, request_body
 from blast_controller.core.light.light_budget import LightBudget
-from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.events import (
     ElementQuarantined,
     ElementReleased,
@@ -69,7 +69,7 @@ def test_a_grant_tells_the_light_of_every_leaf_worst_first():
 
 def test_the_matching_knows_that_a_cascade_is_too_dark():
     world = world_of([4, 2])
-    with pytest.raises(Rejected) as refused:
+    with pytest.raises(RejectedError) as refused:
         world.submit(multicast("k", "r1h1", to(2, 3, 4, 5, 6)))
     assert refused.value.code == "power_budget", "five leaves by their number, but the fifth would be behind both"
     world.granted(multicast("k", "r1h1", to(2, 3, 4, 5)))
@@ -77,7 +77,7 @@ def test_the_matching_knows_that_a_cascade_is_too_dark():
 
 def test_a_refusal_names_receiver_element_and_both_margins():
     world = world_of([4], {"r3": 6.0})
-    with pytest.raises(Rejected) as refused:
+    with pytest.raises(RejectedError) as refused:
         world.submit(multicast("k", "r1h1", to(2, 3)))
     assert "port:r3/50 lacks 2.7 dB of power; splitter:s1 has the largest loss" in refused.value.sentence
     assert "sensitivity -2.7 dB, overload +21.4 dB" in refused.value.sentence
@@ -233,7 +233,7 @@ def test_a_warm_tree_that_no_longer_holds_the_budget_is_not_used_again():
         if aged:
             world.fabric = with_optics(make_fabric(8, [4]), {"r3": 6.0})
         world.recover()
-        with pytest.raises(Rejected, match="port:r3/50 lacks") if aged else nullcontext():
+        with pytest.raises(RejectedError, match="port:r3/50 lacks") if aged else nullcontext():
             world.submit(multicast(f"again, {aged}", "r1h1", to(2, 3)))
         world.settle()
         assert world.core.view.kept_warm == aged and world.core.view.warm_counts.hits == (not aged)

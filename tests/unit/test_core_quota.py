@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.events import ExtensionAsked, FinishAsked, RequestSubmitted, SettingsChanged, Tick
 from blast_controller.core.model.fabric import StaticTree
 from blast_controller.core.model.part_states import PartState
@@ -79,7 +79,7 @@ def test_an_extension_takes_no_more_splitters_than_the_tenant_may_hold():
     lit = submit(world, "a", "r1h1", ["r2h1", "r3h1"])
     alone = submit(world, "b", "r4h1", ["r4h2"])
     for request, added in ((lit, ("r7h1",)), (alone, ("r5h1", "r6h1"))):
-        with pytest.raises(Rejected):
+        with pytest.raises(RejectedError):
             world.handle(ExtensionAsked(request.current.id, Extension(add_receivers=added)))
     assert world.core.view.holders.keys() == {"port:r1/50", "port:r2/50", "port:r3/50", "splitter:s1"}
 
@@ -159,7 +159,7 @@ def test_no_light_is_added_by_extension_when_it_is_used_up():
     world = ready_world(make_fabric(4, [4]), limited(max_light_seconds=10.0))
     request = submit(world, "a", "r1h1", ["r1h2"])
     finish(world, _after(world, submit(world, "b", "r2h1", ["r3h1"]), 20.0))
-    with pytest.raises(Rejected, match="has used its quota of lit time for this hour"):
+    with pytest.raises(RejectedError, match="has used its quota of lit time for this hour"):
         world.handle(ExtensionAsked(request.current.id, Extension(add_receivers=("r2h1",))))
     world.handle(ExtensionAsked(request.current.id, Extension(remove_receivers=("r1h2",), add_receivers=("r1h2",))))
 

@@ -9,7 +9,7 @@ import pytest
 
 from blast_controller.core.light.layout import Step
 from blast_controller.core.model.commands import Forward, Publish, SetCircuits, SetForwarding
-from blast_controller.core.model.errors import Rejected, RequestEnded, UnknownRequest
+from blast_controller.core.model.errors import RejectedError, RequestEndedError, UnknownRequestError
 from blast_controller.core.model.events import (
     ClientsVanished,
     ElementQuarantined,
@@ -104,7 +104,7 @@ def test_wrong_input_is_rejected_with_a_sentence(world, wanted, code, sentence):
 
 def test_a_group_too_wide_learns_the_largest_width():
     world = ready_world(make_fabric(9, [4, 2]))
-    with pytest.raises(Rejected, match="spans 9 racks; the splitters of this fabric reach at most 6") as rejection:
+    with pytest.raises(RejectedError, match="spans 9 racks; the splitters of this fabric reach at most 6") as rejection:
         world.submit(multicast("a", "r1h1", [f"r{n}h1" for n in range(2, 10)]))
     assert (rejection.value.code, rejection.value.largest) == ("group_too_wide", 6)
     world.granted(multicast("b", "r1h1", [f"r{n}h1" for n in range(2, 7)]))
@@ -113,7 +113,7 @@ def test_a_group_too_wide_learns_the_largest_width():
 @pytest.mark.parametrize(("most", "loop_leaf", "largest"), [(1, False, 5), (0, False, 2), (1, True, 4), (2, True, 7)])
 def test_the_largest_width_respects_the_limits_of_the_site(most, loop_leaf, largest):
     world = ready_world(make_fabric(9, [4, 4]), CoreSettings(max_splitters_per_tree=most, loop_leaf=loop_leaf))
-    with pytest.raises(Rejected) as rejection:
+    with pytest.raises(RejectedError) as rejection:
         world.submit(multicast("wide", "r1h1", [f"r{n}h1" for n in range(2, 10)]))
     assert rejection.value.largest == largest
     world.granted(multicast("fits", "r1h1", [f"r{n}h1" for n in range(2, largest + 1)]))
@@ -121,7 +121,7 @@ def test_the_largest_width_respects_the_limits_of_the_site(most, loop_leaf, larg
 
 def test_the_largest_width_counts_one_switch_at_a_time():
     world = ready_world(make_fabric(9, [4, 4], switches=2))
-    with pytest.raises(Rejected) as rejection:
+    with pytest.raises(RejectedError) as rejection:
         world.submit(multicast("wide", "r1h1", [f"r{n}h1" for n in range(2, 8)]))
     assert rejection.value.largest == 5
 
@@ -144,7 +144,7 @@ def test_an_ended_request_is_forgotten_in_time(world):
     later(world, 3599.9)
     assert key_of("a") in world.core.requests
     later(world, 0.1)
-    with pytest.raises(UnknownRequest):
+    with pytest.raises(UnknownRequestError):
         world.core.request(key_of("a"))
     world.granted(multicast("a", "r2h1", ["r3h1"]))
 
@@ -227,9 +227,9 @@ def test_finish_needs_a_part_that_is_active(world):
     with rejected("not_active", "configuring: only an active part can be finished"):
         world.handle(FinishAsked(key_of("a"), 0))
 
-    with pytest.raises(Rejected, match="no part 1"):
+    with pytest.raises(RejectedError, match="no part 1"):
         world.handle(FinishAsked(key_of("a"), 1))
-    with pytest.raises(UnknownRequest):
+    with pytest.raises(UnknownRequestError):
         world.handle(FinishAsked(key_of("b"), 0))
 
 
@@ -258,12 +258,12 @@ def test_withdraw_gives_everything_back(world, settled):
 def test_what_is_over_cannot_be_withdrawn(world):
     world.granted(multicast("a", "r1h1", HOSTS))
     world.handle(FinishAsked(key_of("a"), 0))
-    with pytest.raises(RequestEnded) as ended:
+    with pytest.raises(RequestEndedError) as ended:
         world.handle(WithdrawAsked(key_of("a")))
     assert ended.value.state == "done"
     world.submit(multicast("b", "r1h1", HOSTS))
     world.handle(WithdrawAsked(key_of("b")))
-    with pytest.raises(RequestEnded, match="Withdrawn by the client"):
+    with pytest.raises(RequestEndedError, match="Withdrawn by the client"):
         world.handle(FinishAsked(key_of("b"), 0))
 
 
@@ -334,16 +334,16 @@ def test_a_quarantined_element_serves_on_and_is_not_taken_again(world, reason):
     world.submit(multicast("b", "r2h1", ["r2h2"]))
     world.finish("a")
     assert world.core.view.unusable("port:r2/50")
-    with pytest.raises(Rejected, match="No optical switch has usable ports"):
+    with pytest.raises(RejectedError, match="No optical switch has usable ports"):
         world.submit(multicast("c", "r1h1", ["r2h1"]))
     world.handle(ElementReleased("port:r2/50"))
     world.granted(multicast("c", "r1h1", ["r2h1"]))
 
 
 def test_only_elements_of_the_fabric_can_be_quarantined(world):
-    with pytest.raises(Rejected, match="no element 'port:r1/7'"):
+    with pytest.raises(RejectedError, match="no element 'port:r1/7'"):
         world.handle(ElementQuarantined("port:r1/7", "x"))
-    with pytest.raises(Rejected, match="not quarantined"):
+    with pytest.raises(RejectedError, match="not quarantined"):
         world.handle(ElementReleased("splitter:s1"))
 
 
@@ -391,7 +391,7 @@ def test_an_event_that_is_refused_leaves_the_others_of_its_batch():
     world = ready_world(make_fabric(racks=3, splitters=(4,)))
     core = world.core
     core.take(RequestSubmitted(multicast("a", "r1h1", ["r2h1", "r3h1"])), world.now)
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         core.take(RequestSubmitted(multicast("b", "r1h1", [])), world.now)
     commands = core.conclude(world.now)
     assert [len(c.changes) for c in commands if isinstance(c, SetCircuits)] == [1]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from blast_controller.core.model.errors import FabricError, KeyReused
+from blast_controller.core.model.errors import FabricError, KeyReusedError
 from blast_controller.core.model.events import FinishAsked, RequestSubmitted
 from blast_controller.core.model.fabric import OpticalPort, Rack, StaticTree
 from blast_controller.core.model.part_states import PartState
@@ -119,7 +119,7 @@ def test_ended_requests_are_remembered_their_full_time_again(world):
     assert world.core.request(key_of("a")).events == events
     world.handle(RequestSubmitted(wanted))
     assert world.part().state is PartState.DONE
-    with pytest.raises(KeyReused):
+    with pytest.raises(KeyReusedError):
         world.handle(RequestSubmitted(replace(wanted, bytes=7)))
     world.advance(3599.0)
     assert key_of("a") in world.core.requests

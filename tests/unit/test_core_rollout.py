@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blast_controller.core.light.layout import Layout, Step
-from blast_controller.core.model.errors import ImpossibleTransition
+from blast_controller.core.model.errors import ImpossibleTransitionError
 from blast_controller.core.model.fabric import CrossConnect
 from blast_controller.core.model.identifiers import Device, SwitchId
 from blast_controller.core.rollout import change, rollout
@@ -89,7 +89,7 @@ def test_a_target_takes_what_is_in_the_table_and_nothing_else(state: TargetState
         target.take(event)
         assert target.state is rollout.TRANSITIONS[state, event]
     else:
-        with pytest.raises(ImpossibleTransition, match=f"a target in state {state.value} has no transition"):
+        with pytest.raises(ImpossibleTransitionError, match=f"a target in state {state.value} has no transition"):
             target.take(event)
 
 
@@ -101,7 +101,7 @@ def test_a_change_is_decided_once(phase: ChangePhase) -> None:
             what(made)
             assert made.phase in change.TRANSITIONS.values() and (made.refusal is None) == (what is Change.added)
         else:
-            with pytest.raises(ImpossibleTransition, match=f"a change in state {phase.value} has no transition"):
+            with pytest.raises(ImpossibleTransitionError, match=f"a change in state {phase.value} has no transition"):
                 what(made)
 
 

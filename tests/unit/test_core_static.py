@@ -8,7 +8,7 @@ import pytest
 
 from blast_controller.core.light.static_tree import covers, light_of
 from blast_controller.core.model.commands import Forward, SetCircuits, SetForwarding
-from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.events import ElementQuarantined, ElementReleased, PortChanged, Tick
 from blast_controller.core.model.fabric import StaticTree
 from blast_controller.core.model.part_states import PartState
@@ -131,10 +131,10 @@ def test_one_group_at_a_time():
 
 def test_who_is_outside_every_tree_is_refused_at_once():
     world = world_with(AT_TOR)
-    with pytest.raises(Rejected) as refusal:
+    with pytest.raises(RejectedError) as refusal:
         world.submit(multicast("a", "r1h1", ["r2h1", "r5h1"]))
     assert refusal.value.code in ("group_too_wide", "no_path")
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedError):
         world.submit(multicast("a", "r2h1", ["r1h1"]))
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from blast_transport.agent.process import within_descriptors
 from blast_transport.agent.settings import AgentSection, Settings
-from blast_transport.base.descriptors import RESERVED, TooFewDescriptors, descriptors
+from blast_transport.base.descriptors import RESERVED, DescriptorLimitError, descriptors
 from blast_transport.base.errors import SettingsError
 
 BOUNDS = st.lists(st.integers(1, 5000), min_size=1, max_size=8)
@@ -26,7 +26,9 @@ def test_shares_fit_into_what_is_left(bounds: list[int], left: int, own: int) ->
 
 
 def test_too_few_descriptors_are_an_error_that_says_how_many_are_needed() -> None:
-    with pytest.raises(TooFewDescriptors, match=f"may open 100 files and needs {RESERVED + 10 + 64}: raise its limit"):
+    with pytest.raises(
+        DescriptorLimitError, match=f"may open 100 files and needs {RESERVED + 10 + 64}: raise its limit"
+    ):
         descriptors(100, 10, 1000, least=64)
 
 

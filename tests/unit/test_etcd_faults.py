@@ -9,17 +9,17 @@ import pytest
 
 from blast_controller.core.model.records import Record
 from blast_controller.store.checksums import digest_of
-from blast_controller.store.errors import DiskFull, OurFault, StoreFault
+from blast_controller.store.errors import DiskFullError, JournalError, StoreUsageError
 from blast_controller.store.etcd import trimming
 from blast_controller.store.etcd.access import Access, TlsFiles, User
 from blast_controller.store.etcd.connection import Connection
 from blast_controller.store.etcd.copying import contents_of_etcd
 from blast_controller.store.etcd.errors import (
-    CredentialsRefused,
-    CredentialsUnreadable,
-    DamagedInEtcd,
-    OtherFormatInEtcd,
-    SpaceUsedUp,
+    CredentialsRefusedError,
+    CredentialsUnreadableError,
+    DamagedEtcdJournalError,
+    EtcdFormatError,
+    EtcdSpaceError,
     StoreUnavailableError,
 )
 from blast_controller.store.etcd.history import EtcdHistory
@@ -71,7 +71,7 @@ def test_away_at_the_start_it_says_so(controllers):
     with pytest.raises(StoreUnavailableError, match=f"etcd cannot be reached at 127.0.0.1:{port}") as caught:
         store.open()
     assert one_sentence(caught.value) and not caught.value.may_be_done
-    assert not isinstance(caught.value, OurFault)
+    assert not isinstance(caught.value, StoreUsageError)
 
 
 def test_away_later_it_goes_on_where_it_was(mortal):
@@ -111,11 +111,11 @@ def test_when_its_space_is_used_up_nothing_is_lost_and_it_goes_on_when_there_is_
     server.start()
     store = mortal.opened_store(leadership=mortal.leadership(ttl=60))
     written = []
-    with pytest.raises(SpaceUsedUp, match="has reached its space quota: raise its --quota-backend-bytes") as caught:
+    with pytest.raises(EtcdSpaceError, match="has reached its space quota: raise its --quota-backend-bytes") as caught:
         for number in range(100):
             store.commit([row(f"r{number}", random.Random(number).randbytes(30_000).hex())], at=1.0)
             written.append(f"r{number}")
-    assert isinstance(caught.value, DiskFull) and one_sentence(caught.value)
+    assert isinstance(caught.value, DiskFullError) and one_sentence(caught.value)
     assert [entry.key for entry in store.journal(0, 200)] == ["epoch", *written], "it may be read"
     server.kill()
     server.quota = 0
@@ -131,7 +131,7 @@ def test_when_its_space_is_used_up_nothing_is_lost_and_it_goes_on_when_there_is_
 
 def refused(controllers, **changes):
     store = controllers.store(leadership=controllers.leadership(controllers.connection(**changes)))
-    with pytest.raises(StoreFault) as caught:
+    with pytest.raises(JournalError) as caught:
         store.open()
     assert one_sentence(caught.value)
     return caught.value
@@ -140,12 +140,12 @@ def refused(controllers, **changes):
 def test_a_wrong_password_is_refused_in_a_sentence(controllers, tmp_path):
     (tmp_path / "password").write_text("guessed\n")
     fault = refused(controllers, user=User("blast", tmp_path / "password"))
-    assert isinstance(fault, CredentialsRefused) and "check certificate, user and password" in str(fault)
+    assert isinstance(fault, CredentialsRefusedError) and "check certificate, user and password" in str(fault)
     assert "guessed" not in str(fault)
 
 
 def test_without_a_user_it_is_refused(controllers):
-    assert isinstance(refused(controllers, user=None), CredentialsRefused)
+    assert isinstance(refused(controllers, user=None), CredentialsRefusedError)
 
 
 def test_another_authority_is_refused(controllers, tmp_path):
@@ -153,15 +153,15 @@ def test_another_authority_is_refused(controllers, tmp_path):
     mine = others.issue("/O=controller")
     server = controllers.server
     fault = refused(controllers, patience=SHORT, tls=TlsFiles(others.cert, mine.cert, mine.key))
-    assert isinstance(fault, CredentialsRefused | StoreUnavailableError)
+    assert isinstance(fault, CredentialsRefusedError | StoreUnavailableError)
     strange = TlsFiles(server.authority.cert, mine.cert, mine.key)
-    assert isinstance(refused(controllers, patience=SHORT, tls=strange), StoreFault)
+    assert isinstance(refused(controllers, patience=SHORT, tls=strange), JournalError)
     assert isinstance(refused(controllers, patience=SHORT, tls=None), StoreUnavailableError)
 
 
 def test_keys_of_somebody_else_are_refused(controllers):
     controllers.keys = Keys("/somebody-else/")
-    assert isinstance(refused(controllers), CredentialsRefused)
+    assert isinstance(refused(controllers), CredentialsRefusedError)
 
 
 @pytest.mark.parametrize("content", [None, "\n"])
@@ -169,12 +169,12 @@ def test_a_password_that_cannot_be_read_is_named(controllers, tmp_path, content)
     if content is not None:
         (tmp_path / "password").write_text(content)
     fault = refused(controllers, user=User("blast", tmp_path / "password"))
-    assert isinstance(fault, CredentialsUnreadable) and str(tmp_path / "password") in str(fault)
+    assert isinstance(fault, CredentialsUnreadableError) and str(tmp_path / "password") in str(fault)
 
 
 def test_a_certificate_that_cannot_be_read_is_named(controllers, tmp_path):
     tls = TlsFiles(controllers.server.authority.cert, tmp_path / "none.pem", controllers.server.client.key)
-    with pytest.raises(CredentialsUnreadable, match=r"none\.pem"):
+    with pytest.raises(CredentialsUnreadableError, match=r"none\.pem"):
         Connection(controllers.server.access(tls=tls))
 
 
@@ -223,7 +223,7 @@ def spoilt(controllers, *operations):
 def test_what_is_no_whole_journal_is_left_as_it_is(controllers, spoil, words):
     store = spoilt(controllers, spoil(controllers.keys))
     for _ in range(2):
-        with pytest.raises(DamagedInEtcd, match=words) as caught:
+        with pytest.raises(DamagedEtcdJournalError, match=words) as caught:
             store.open()
         assert one_sentence(caught.value)
 
@@ -241,10 +241,10 @@ def test_a_history_that_is_none_is_told_when_it_is_read(controllers, value, word
     store.commit([row("a")], at=1.0)
     store.commit([row("b")], at=1.0)
     controllers.connection().call(TXN, api.TxnRequest(success=[put(controllers.keys.history(3), value)]))
-    with pytest.raises(DamagedInEtcd, match=words):
+    with pytest.raises(DamagedEtcdJournalError, match=words):
         store.journal(0, 10)
     store.close()
-    with pytest.raises(DamagedInEtcd, match=words):
+    with pytest.raises(DamagedEtcdJournalError, match=words):
         list(contents_of_etcd(controllers.connection(), controllers.keys).rows)
 
 
@@ -253,27 +253,27 @@ def test_a_history_that_lacks_a_key_is_told_by_who_comes_to_lead(controllers):
     store.commit([row("a")], at=1.0)
     store.close()
     controllers.connection().call(TXN, api.TxnRequest(success=[delete(controllers.keys.history(2))]))
-    with pytest.raises(DamagedInEtcd, match="its history has 1 keys, and 2 were written"):
+    with pytest.raises(DamagedEtcdJournalError, match="its history has 1 keys, and 2 were written"):
         store.open()
 
 
 def test_a_copy_into_it_that_was_not_finished_is_told(controllers):
     controllers.connection().call(TXN, api.TxnRequest(success=[put(controllers.keys.importing, b"")]))
-    with pytest.raises(DamagedInEtcd, match="an import into it was not completed"):
+    with pytest.raises(DamagedEtcdJournalError, match="an import into it was not completed"):
         controllers.store().open()
 
 
 @pytest.mark.parametrize("other", [FORMAT - 1, FORMAT + 1])
 def test_journal_of_another_format_is_refused(controllers, other):
     store = spoilt(controllers, put(controllers.keys.head, f"[{other},5,0,1,1,0,0,0]".encode()))
-    with pytest.raises(OtherFormatInEtcd, match=f"has format {other} and this release reads format {FORMAT}"):
+    with pytest.raises(EtcdFormatError, match=f"has format {other} and this release reads format {FORMAT}"):
         store.open()
 
 
 def test_who_writes_without_leading_is_found_out(controllers):
     store = controllers.opened_store()
     controllers.connection().call(TXN, api.TxnRequest(success=[put(controllers.keys.head, Head(9, 0, 1, 9).pack())]))
-    with pytest.raises(DamagedInEtcd, match="a controller that is not the leader writes to it"):
+    with pytest.raises(DamagedEtcdJournalError, match="a controller that is not the leader writes to it"):
         store.commit([row("a")], at=1.0)
 
 
@@ -303,7 +303,7 @@ def test_who_may_not_have_it_forget_says_so_once(caplog):
     class Strict:
         def call(self, method, request, seconds=None):
             asked.append(request.revision)
-            raise CredentialsRefused("here", "permission denied")
+            raise CredentialsRefusedError("here", "permission denied")
 
     forgetting = trimming.Forgetting(Strict())
     for minute in range(5):

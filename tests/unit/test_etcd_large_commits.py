@@ -3,9 +3,9 @@
 import pytest
 
 from blast_controller.core.model.records import Record
-from blast_controller.store.errors import Unstorable
+from blast_controller.store.errors import UnstorableError
 from blast_controller.store.etcd import ledger
-from blast_controller.store.etcd.errors import Deposed, StoreUnavailableError
+from blast_controller.store.etcd.errors import DeposedError, StoreUnavailableError
 from blast_controller.store.etcd.loading import pages
 from blast_controller.store.etcd.requests import MAX_OPERATIONS, grouped, nested, put
 from tests.support.etcd_server import Mortal
@@ -79,7 +79,7 @@ def test_what_is_larger_than_a_transaction_is_written_all_the_same(mortal, contr
 def test_a_thing_that_no_key_takes_is_our_fault_and_nothing_is_written(controllers):
     store = controllers.opened_store()
     huge = Record("request", "huge", {"is": [hash((n, "some")) for n in range(300_000)]})
-    with pytest.raises(Unstorable, match="under one key"):
+    with pytest.raises(UnstorableError, match="under one key"):
         store.commit([*rows(1), huge], at=1.0)
     store.commit(rows(1), at=1.0)
     assert [entry.sequence for entry in store.journal(0, 10)] == [1, 2]
@@ -172,7 +172,7 @@ def test_who_is_deposed_while_it_finishes_does_not_take_that_for_damage(half_don
         controllers.depose()
         following = controllers.store()
         following.open()
-        with pytest.raises(Deposed):
+        with pytest.raises(DeposedError):
             store.commit(rows(1, since=50), at=4.0)
         following.commit(rows(1, since=60), at=5.0)
         assert following.journal(0, 100)[-1].key == "r60"

@@ -9,7 +9,7 @@ import pytest
 from blast_controller.core.model.records import Record
 from blast_controller.store.etcd import leadership, lease
 from blast_controller.store.etcd.connection import Connection
-from blast_controller.store.etcd.errors import Deposed, NotLeader, StoreUnavailableError
+from blast_controller.store.etcd.errors import DeposedError, LeadershipLostError, StoreUnavailableError
 from blast_controller.store.etcd.history import EtcdHistory
 from blast_controller.store.etcd.keys import Keys
 from blast_controller.store.etcd.methods import GRANT, TXN
@@ -59,7 +59,7 @@ def test_of_many_that_race_one_leads_and_the_others_know_whom_to_ask(controllers
             start.wait()
             try:
                 told[number] = one.campaign(0.0)
-            except NotLeader as fault:
+            except LeadershipLostError as fault:
                 told[number] = fault
 
         threads = [threading.Thread(target=race, args=(one, number)) for number, one in enumerate(crowd)]
@@ -67,7 +67,7 @@ def test_of_many_that_race_one_leads_and_the_others_know_whom_to_ask(controllers
             thread.start()
         for thread in threads:
             thread.join(30)
-        (leader,) = [number for number in told if not isinstance(told[number], NotLeader)]
+        (leader,) = [number for number in told if not isinstance(told[number], LeadershipLostError)]
         assert {told[number].address for number in told if number != leader} == {f"c{leader}:1"}
         epochs.append(told[leader].epoch)
         crowd[leader].resign()
@@ -100,7 +100,7 @@ def test_who_is_overtaken_between_looking_and_trying_has_an_epoch_of_its_own_or_
     if resigns:
         assert slow.campaign(0.0).epoch == 2
         return
-    with pytest.raises(NotLeader, match="fast:1"):
+    with pytest.raises(LeadershipLostError, match="fast:1"):
         slow.campaign(0.0)
 
 
@@ -168,7 +168,7 @@ def test_waiting_can_be_given_up(controllers):
     def wait():
         try:
             standby.campaign()
-        except NotLeader as fault:
+        except LeadershipLostError as fault:
             faults.append(fault)
 
     waiting = threading.Thread(target=wait)
@@ -215,11 +215,11 @@ def test_a_deposed_leader_writes_nothing_and_hears_who_leads(controllers):
     new = controllers.store(leadership=controllers.leadership(address="new:1"))
     assert list(new.open().of("request")) == ["before"]
     for _ in range(2):
-        with pytest.raises(Deposed, match="lost leadership to the one at new:1") as caught:
+        with pytest.raises(DeposedError, match="lost leadership to the one at new:1") as caught:
             old.commit([row("late")], at=2.0)
         assert caught.value.address == "new:1"
         assert not old_leadership.holds_leadership()
-    with pytest.raises(Deposed):
+    with pytest.raises(DeposedError):
         old.compact(at=2e9)
     new.commit([row("after")], at=3.0)
     assert [entry.key for entry in new.journal(0, 10)] == ["epoch", "before", "epoch", "after"]
@@ -232,10 +232,10 @@ def test_a_deposed_leader_opens_anew_and_sees_what_was_written_since(controllers
     controllers.depose()
     new.open()
     new.commit([row("since")], at=1.0)
-    with pytest.raises(Deposed):
+    with pytest.raises(DeposedError):
         old.commit([row("late")], at=1.0)
     old.close()
-    with pytest.raises(NotLeader):
+    with pytest.raises(LeadershipLostError):
         old.open()
     new.close()
     loaded = old.open()
@@ -247,7 +247,7 @@ def test_nobody_leads_and_the_old_one_still_cannot_write(controllers):
     old = controllers.store()
     old.open()
     controllers.depose()
-    with pytest.raises(Deposed, match="lost leadership and writes nothing"):
+    with pytest.raises(DeposedError, match="lost leadership and writes nothing"):
         old.commit([row("late")], at=1.0)
 
 
@@ -278,7 +278,7 @@ def test_who_follows_hears_of_what_is_written(controllers):
 
 def test_opening_waits_as_long_as_it_is_told(controllers):
     controllers.store().open()
-    with pytest.raises(NotLeader):
+    with pytest.raises(LeadershipLostError):
         controllers.store(Policy(wait=0.2)).open()
 
 

@@ -10,7 +10,7 @@ import pytest
 from blast_controller.core.model.records import Record
 from blast_controller.store.etcd.access import Patience
 from blast_controller.store.etcd.connection import Connection
-from blast_controller.store.etcd.errors import Deposed, RequestRefused, StoreUnavailableError
+from blast_controller.store.etcd.errors import DeposedError, EtcdRefusalError, StoreUnavailableError
 from blast_controller.store.etcd.history import EtcdHistory
 from blast_controller.store.etcd.methods import RANGE, TXN
 from blast_controller.store.etcd.proto import etcd_pb2 as api
@@ -243,7 +243,7 @@ def test_a_leader_deposed_in_between_still_knows_what_it_wrote(controllers, prox
     new = controllers.store()
     assert list(new.open().of("request")) == ["a"]
     far.commit([row("a")], at=2.0)
-    with pytest.raises(Deposed):
+    with pytest.raises(DeposedError):
         far.commit([row("late")], at=3.0)
     assert keys(near) == ["epoch", "a", "epoch"]
 
@@ -257,7 +257,7 @@ def test_a_leader_deposed_in_between_knows_what_it_did_not_write(controllers, pr
         new.commit([row("b")], at=2.0)
 
     in_vain(proxy.hold_requests, lambda: far.commit([row("a")], at=1.0), another_leads)
-    with pytest.raises(Deposed):
+    with pytest.raises(DeposedError):
         far.commit([row("a")], at=2.0)
     assert keys(near) == ["epoch", "epoch", "b"]
 
@@ -292,7 +292,7 @@ def test_a_deposed_leader_that_cannot_look_tells_later_what_it_wrote(controllers
     with pytest.raises(StoreUnavailableError):
         old.commit([row("a")], at=1.0)
     monkeypatch.undo()
-    with pytest.raises(Deposed):
+    with pytest.raises(DeposedError):
         old.commit([row("a"), row("b")], at=2.0)
     old.commit([row("a")], at=3.0)
     assert keys(near) == ["epoch", "a", "epoch"]
@@ -309,7 +309,7 @@ def test_a_refusal_elsewhere_does_not_tell_what_became_of_a_try_without_an_answe
         connection.call(TXN, api.TxnRequest(success=twice))
     assert caught.value.may_be_done
     proxy.pass_on()
-    with pytest.raises(RequestRefused, match="duplicate key"):
+    with pytest.raises(EtcdRefusalError, match="duplicate key"):
         connection.call(TXN, api.TxnRequest(success=twice))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from blast_transport.base.extras import CONSTRAINTS, NotInstalled, how_to_install, require
+from blast_transport.base.extras import CONSTRAINTS, NotInstalledError, how_to_install, require
 from tests.support.declared_commands import declared_commands
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -103,7 +103,7 @@ def test_guides_install_from_the_checkout_with_tested_versions(guide: Path) -> N
 
 def test_what_is_missing_is_named_in_one_sentence() -> None:
     require("sim", "json")
-    with pytest.raises(NotInstalled) as refusal:
+    with pytest.raises(NotInstalledError) as refusal:
         require("sim", "json", "no_such_library", "nor_this_one")
     assert str(refusal.value) == f"no_such_library, nor_this_one not installed: {how_to_install('sim')}"
 

@@ -11,11 +11,11 @@ import pytest
 
 from blast_sim.base.report import from_csv
 from blast_sim.base.scenario_file import find_in, shipped_in
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_sim.fabric import memory, running
 from blast_sim.fabric.memory import runs_at_once
 from blast_sim.fabric.scenario import load
-from blast_sim.fabric.simulator import VARIABLE, NoSimulator, RunFailed, Simulator, Stopped, program
+from blast_sim.fabric.simulator import VARIABLE, NoSimulatorError, RunFailedError, Simulator, StoppedError, program
 from tests.support.fake_rack_fabric import write_fake
 from tests.support.results import results_of
 from tests.support.sim_output import run
@@ -150,7 +150,7 @@ def test_cells_without_a_result_are_said(scenario: str, capsys) -> None:
     status, out, err = fabric(capsys, scenario, "--json", "--sweep", "fake.seconds=0,soon")
     assert status == 3 and len(json.loads(out)["cells"]) == 1
     said = json.loads(err)
-    assert said["error"].startswith("fake.seconds = soon has no result: RunFailed: ") and said["status"] == 3
+    assert said["error"].startswith("fake.seconds = soon has no result: RunFailedError: ") and said["status"] == 3
     assert "status 1: TypeError" in said["error"]
 
 
@@ -228,7 +228,7 @@ def test_it_is_found_beside_python_and_on_the_path(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv(VARIABLE, str(there / "rack-fabric"))
     assert program() == there / "rack-fabric"
     monkeypatch.setenv(VARIABLE, str(tmp_path / "nothing"))
-    with pytest.raises(NoSimulator, match="which is no program: correct it, or unset it"):
+    with pytest.raises(NoSimulatorError, match="which is no program: correct it, or unset it"):
         program()
 
 
@@ -244,15 +244,15 @@ def test_it_is_found_beside_python_and_on_the_path(tmp_path: Path, monkeypatch: 
     ],
 )
 def test_a_run_that_fails_is_one_sentence(fake: Path, behavior: dict[str, object], says: str) -> None:
-    with pytest.raises(RunFailed, match=says):
+    with pytest.raises(RunFailedError, match=says):
         Simulator(fake).run({"duration_ns": 1, "flows": [], "fake": behavior})
 
 
 def test_a_check_that_fails_is_one_sentence(fake: Path) -> None:
-    with pytest.raises(RunFailed, match="does not estimate a run"):
+    with pytest.raises(RunFailedError, match="does not estimate a run"):
         Simulator(fake).check({"duration_ns": "soon", "flows": []})
     fake.write_text("no program")
-    with pytest.raises(RunFailed):
+    with pytest.raises(RunFailedError):
         Simulator(fake).check({})
 
 
@@ -270,7 +270,7 @@ def test_stop_ends_what_runs_and_begins_nothing_more(fake: Path, tmp_path: Path)
     def begin() -> None:
         try:
             simulator.run({"duration_ns": 10, "flows": [], "fake": {"seconds": 600, "log": str(log)}})
-        except RunFailed as failure:
+        except RunFailedError as failure:
             failures.append(failure)
 
     threads = [threading.Thread(target=begin) for _ in range(2)]
@@ -284,7 +284,7 @@ def test_stop_ends_what_runs_and_begins_nothing_more(fake: Path, tmp_path: Path)
     for number in log.read_text().split():
         with pytest.raises(ProcessLookupError):
             os.kill(int(number), 0)
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         simulator.run({"duration_ns": 10, "flows": []})
 
 
@@ -299,7 +299,7 @@ def test_a_trace_is_there_whole_or_not_at_all(scenario: str, capsys) -> None:
         for name, data in before:
             Path(name).write_bytes(data)
         status, _, err = fabric(capsys, scenario, "--trace", "events.bin", "--set", "fake.error=broken")
-        assert status == 1 and "RunFailed: broken" in err
+        assert status == 1 and "RunFailedError: broken" in err
         left = {path.name: path.read_bytes() for path in Path().iterdir()}
         assert [(name, left[name]) for name in left.keys() - {"mine.toml", "rack-fabric"}] == before
 
@@ -316,7 +316,7 @@ def test_as_many_run_at_once_as_have_room(most: int, needs: list[int], available
 
 
 def test_a_run_without_room_is_refused() -> None:
-    with pytest.raises(WrongInput, match=r"^a run needs 0.02 GB of memory, but 1.00 MB are available: use fewer"):
+    with pytest.raises(InputError, match=r"^a run needs 0.02 GB of memory, but 1.00 MB are available: use fewer"):
         runs_at_once(4, [10, 20_000_000], 1_000_000)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blast_client.command import main
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_sim.fabric.trace import HEADER, MAGIC, NONE, OVER_PAYLOAD_LINE, RECORD, Kind, Reason, read_trace
 
 EVENTS = [
@@ -56,20 +56,20 @@ def test_what_is_written_is_read(tmp_path: Path, at_once: int) -> None:
 )
 def test_what_is_no_such_trace_is_refused(tmp_path: Path, head: bytes, says: str) -> None:
     (tmp_path / "t").write_bytes(head)
-    with pytest.raises(WrongInput, match=says):
+    with pytest.raises(InputError, match=says):
         list(read_trace(tmp_path / "t"))
 
 
 def test_what_is_cut_off_is_refused(tmp_path: Path) -> None:
     path = trace(tmp_path / "t", EVENTS)
     path.write_bytes(path.read_bytes()[: 16 + 4 * 32 - 1])
-    with pytest.raises(WrongInput, match="is cut off in the middle of an event: write the trace again"):
+    with pytest.raises(InputError, match="is cut off in the middle of an event: write the trace again"):
         list(read_trace(path))
 
 
 @pytest.mark.parametrize("kind", [0, 24])
 def test_an_unknown_kind_is_refused(tmp_path: Path, kind: int) -> None:
-    with pytest.raises(WrongInput, match=f"has an event of the unknown kind {kind}: "):
+    with pytest.raises(InputError, match=f"has an event of the unknown kind {kind}: "):
         list(read_trace(trace(tmp_path / "t", [EVENTS[0], (1, kind, 0, 0, 0, 0, 0, 0)])))
 
 
@@ -79,7 +79,7 @@ def test_any_bytes_are_read_or_refused_in_a_sentence(tmp_path_factory, data: byt
     path.write_bytes(HEAD + data if headed else data)
     try:
         assert sum(map(len, read_trace(path))) == len(data) // 32
-    except WrongInput as wrong:
+    except InputError as wrong:
         assert str(path) in str(wrong) and "\n" not in str(wrong)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from blast_sim.base.virtual_clock import VirtualClock
 from blast_sim.fair import Paths
-from blast_sim.flow.engine import Simulation, Stalled, Stepping
+from blast_sim.flow.engine import Simulation, StalledError, Stepping
 from blast_sim.flow.phases import Graph, Phase, in_sequence
 from tests.support.flows import GIGABIT, small_network, world
 
@@ -88,10 +88,10 @@ def test_a_transfer_that_would_never_end_or_never_begin_is_refused(paths: Paths,
 
 def test_nothing_left_to_happen_is_an_error_and_not_a_hang() -> None:
     simulation, ends = link(0.0)
-    with pytest.raises(Stalled, match="nothing happens"):
+    with pytest.raises(StalledError, match="nothing happens"):
         simulation.run(lambda: False)
     simulation.start(flows(1), 1.0, ends.of("a flow without any rate"))
-    with pytest.raises(Stalled):
+    with pytest.raises(StalledError):
         simulation.run(lambda: ends.count == 1)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from algorithms.balanced.testbeds import gridlab
 from blast_sim.base.scenario_file import Source, parsed_value
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_sim.experiments.cell import Effort, cells_of
 from blast_sim.experiments.run import run_cell
 from blast_sim.scenarios.loading import find, load, shipped
@@ -55,7 +55,7 @@ def test_what_is_shipped_can_be_read() -> None:
 def test_a_file_is_found_by_its_path_and_a_name_that_is_nothing_names_what_there_is(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(SMALL)
     assert load(find(str(tmp_path / "mine.toml"))).title == "small"
-    with pytest.raises(WrongInput, match="contended, fig4, hundreds-of-jobs, iterative-jobs, methods, sites"):
+    with pytest.raises(InputError, match="contended, fig4, hundreds-of-jobs, iterative-jobs, methods, sites"):
         find("fig5")
 
 
@@ -85,7 +85,7 @@ def test_a_file_is_found_by_its_path_and_a_name_that_is_nothing_names_what_there
 )
 def test_a_wrong_scenario_is_one_sentence_with_file_and_line(old: str, new: str, line: int, says: str) -> None:
     text = SMALL.replace(old, new, 1)
-    with pytest.raises(WrongInput) as wrong:
+    with pytest.raises(InputError) as wrong:
         load(source(text))
     told = str(wrong.value)
     assert says in told and "\n" not in told
@@ -126,7 +126,7 @@ def test_keys_are_set_from_outside() -> None:
     ],
 )
 def test_what_is_wrong_with_a_set_key_names_the_key(key: str, value: object, says: str) -> None:
-    with pytest.raises(WrongInput, match="^" + re.escape(says)):
+    with pytest.raises(InputError, match="^" + re.escape(says)):
         load(source(), {key: value})
 
 
@@ -186,17 +186,17 @@ backgrounds = ["none"]
 )
 def test_sites_that_cannot_be_are_told_with_file_and_line(old: str, new: str, line: int, says: str) -> None:
     assert old in SITES
-    with pytest.raises(WrongInput) as wrong:
+    with pytest.raises(InputError) as wrong:
         load(source(SITES.replace(old, new)))
     assert re.match(rf"mine\.toml:{line}: ", str(wrong.value)) and says in str(wrong.value)
 
 
 def test_a_scenario_of_no_network_says_so() -> None:
     text = SITES.replace("uplink_gbps = { thin = 1.0 }\n", "").replace("[network.sites.wide]", "[unknown]")
-    with pytest.raises(WrongInput, match="unknown key"):
+    with pytest.raises(InputError, match="unknown key"):
         load(source(text))
     without = SITES[: SITES.index("uplink_gbps")] + SITES[SITES.index("[background]") :]
-    with pytest.raises(WrongInput, match="no network is defined: add uplink_gbps of racks, or sites"):
+    with pytest.raises(InputError, match="no network is defined: add uplink_gbps of racks, or sites"):
         load(source(without))
 
 

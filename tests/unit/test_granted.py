@@ -59,7 +59,7 @@ def controller():
         yield handler
 
 
-class Mishap(Exception):
+class MishapError(Exception):
     """What happens in a block."""
 
 
@@ -73,16 +73,16 @@ def test_a_transfer_that_is_done_is_finished(client, controller):
     assert controller.state() is PartState.DONE
 
 
-@pytest.mark.parametrize("mishap", [Mishap, KeyboardInterrupt])
+@pytest.mark.parametrize("mishap", [MishapError, KeyboardInterrupt])
 def test_after_any_exception_it_is_withdrawn(client, controller, mishap):
     with pytest.raises(mishap), client.granted(request()):
         raise mishap
     assert controller.state() is PartState.WITHDRAWN
 
 
-@pytest.mark.parametrize("mishap", [None, Mishap])
+@pytest.mark.parametrize("mishap", [None, MishapError])
 def test_a_connection_that_was_lost_meanwhile_is_made_anew(client, controller, mishap):
-    with contextlib.suppress(Mishap), client.granted(request()):
+    with contextlib.suppress(MishapError), client.granted(request()):
         controller.drop()
         if mishap:
             raise mishap
@@ -96,9 +96,9 @@ def test_light_that_had_gone_before_the_end_is_told(client, controller):
 
 
 def test_light_that_had_gone_does_not_hide_what_went_wrong(client, controller):
-    with pytest.raises(Mishap) as mishap, client.granted(request()):
+    with pytest.raises(MishapError) as mishap, client.granted(request()):
         controller._end("k", ttypes.PartState.EXPIRED, "the lease is over")
-        raise Mishap
+        raise MishapError
     assert not hasattr(mishap.value, "__notes__"), "there is nothing left to be told of"
 
 
@@ -135,11 +135,11 @@ def test_what_could_not_be_withdrawn_is_told(caplog):
     with (
         serving(handler) as (server, host, port),
         Client(f"{host}:{port}") as client,
-        pytest.raises(Mishap) as mishap,
+        pytest.raises(MishapError) as mishap,
         client.granted(request()),
     ):
         server.stop()
-        raise Mishap
+        raise MishapError
     sentence = "request k could not be withdrawn and may hold optical resources until its lease expires; "
     assert mishap.value.__notes__[0].startswith(sentence)
     assert [(r.levelno, r.message.startswith(sentence)) for r in caplog.records if "blast_client" in r.name] == [
@@ -151,10 +151,10 @@ def test_giving_back_does_not_wait_for_a_controller_that_is_silent(monkeypatch):
     monkeypatch.setattr(withdrawal, "TIMEOUT_S", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent, serving(DroppingController()) as (_, host, port):
         client = Client(f"{host}:{port}", timeout=600)
-        with pytest.raises(Mishap) as mishap, client.granted(request()):
+        with pytest.raises(MishapError) as mishap, client.granted(request()):
             client.close()
             client._controllers.address = client.address._replace(port=silent.getsockname()[1])
-            raise Mishap
+            raise MishapError
         client.close()
     assert "could not be withdrawn" in mishap.value.__notes__[0]
 
@@ -187,7 +187,7 @@ def test_an_interrupt_before_anything_was_asked_asks_nothing(client, controller,
 # ---------------------------------------------------------------------- asyncio
 
 
-@pytest.mark.parametrize("mishap", [Mishap, asyncio.CancelledError])
+@pytest.mark.parametrize("mishap", [MishapError, asyncio.CancelledError])
 async def test_with_asyncio_after_any_exception_it_is_withdrawn(controller, mishap):
     async with AsyncClient(controller.address) as client:
         with pytest.raises(mishap):
@@ -206,10 +206,10 @@ async def test_with_asyncio_refusals_come_through(controller):
                 raise AssertionError("there was no grant")
 
 
-@pytest.mark.parametrize("mishap", [None, Mishap])
+@pytest.mark.parametrize("mishap", [None, MishapError])
 async def test_with_asyncio_a_connection_that_was_lost_meanwhile_is_made_anew(controller, mishap):
     async with AsyncClient(controller.address) as client:
-        with contextlib.suppress(Mishap):
+        with contextlib.suppress(MishapError):
             async with client.granted(request()):
                 await asyncio.to_thread(controller.drop)
                 if mishap:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blast_controller.core.controller import Core
-from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.events import DeviceDown, DeviceUp, RequestSubmitted, Tick
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.settings import CoreSettings
@@ -143,7 +143,7 @@ def test_it_shows_what_is_lit_and_takes_no_event(held):
     (tree,) = on(held, lambda turn: list(turn.core.reservations))
     assert tree.request == key_of("a")
     for event in (RequestSubmitted(multicast("b", "r1h1", ["r2h1"])), Tick()):
-        with pytest.raises(Rejected, match="It holds") as refusal:
+        with pytest.raises(RejectedError, match="It holds") as refusal:
             on(held, lambda turn, event=event: turn.handle(event))
         assert refusal.value.code == "safe_mode"
     held.runtime.post(DeviceDown("ocs1", "gone"))

@@ -25,8 +25,8 @@ from blast_controller.ops.http.crowd import (
     MAX_GUESTS_PER_HOST,
     MAX_KNOWN,
     MAX_PER_ACCOUNT,
+    ConnectionLimitError,
     Crowd,
-    Crowded,
 )
 from blast_controller.ops.http.sessions import MAX_PER_TOKEN, MAX_SESSIONS, Sessions
 from blast_controller.ops.metering import MAX_CODES, Metering
@@ -35,7 +35,7 @@ from blast_controller.rpc.clients.access import AccessPolicy, CertificateRule
 from blast_controller.rpc.clients.identity import Identity, Role
 from blast_controller.rpc.clients.tokens import digest_of
 from blast_controller.serving.tls import TlsSettings
-from blast_controller.store.errors import DiskFull
+from blast_controller.store.errors import DiskFullError
 from tests.support.certificates import Authority
 from tests.support.core import key_of, make_fabric, multicast
 from tests.support.live_server import LiveServer, More, live
@@ -176,7 +176,7 @@ def test_who_cannot_says_why(served, monkeypatch):
     assert answer.status_code == 503 and answer.json()["faults"] == ["ocs1 is disconnected: the cable is out"]
 
     def refuse(records, at):
-        raise DiskFull("journal.db")
+        raise DiskFullError("journal.db")
 
     with monkeypatch.context() as disk:
         disk.setattr(served.lab.store, "commit", refuse)
@@ -315,11 +315,11 @@ def test_connections_of_an_account_and_those_for_operators_are_bounded():
     crowd = Crowd(lambda: 0.0)
     for _ in range(MAX_PER_ACCOUNT):
         crowd.enter("viewer", is_operator=False)
-    with pytest.raises(Crowded, match=f"Your account has {MAX_PER_ACCOUNT} connections"):
+    with pytest.raises(ConnectionLimitError, match=f"Your account has {MAX_PER_ACCOUNT} connections"):
         crowd.enter("viewer", is_operator=False)
     for number in range(MAX_KNOWN - FOR_OPERATORS - MAX_PER_ACCOUNT):
         crowd.enter(number, is_operator=False)
-    with pytest.raises(Crowded, match="try again later"):
+    with pytest.raises(ConnectionLimitError, match="try again later"):
         crowd.enter("another", is_operator=False)
     crowd.enter("operator", is_operator=True)
     crowd.leave("viewer")

@@ -13,7 +13,7 @@ from blast_sim.base import software
 from blast_sim.base.report import Row
 from blast_sim.base.scenario_file import Source
 from blast_sim.base.sweep import Kept, Workers, run_cells
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_sim.experiments.cell import Cell, Effort, cells_of
 from blast_sim.experiments.run import run_cell
 from blast_sim.plugins.loading import plugins_of
@@ -102,7 +102,7 @@ def test_result_of_a_policy_without_a_file_is_not_kept(tmp_path: Path, monkeypat
     monkeypatch.setitem(POLICIES, "mine", names["Mine"]())
     cell = contended("mine")
     with pytest.raises(
-        WrongInput, match="the policy 'mine' cannot be stored, because its class is not in a file: move"
+        InputError, match="the policy 'mine' cannot be stored, because its class is not in a file: move"
     ):
         kept_result(cell, tmp_path / "kept")
     (rows,) = run_cells(run_cell, [cell], Workers(), Kept(None))

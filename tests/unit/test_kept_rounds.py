@@ -16,7 +16,7 @@ SETTINGS = {"nodes": 100, "rate_mbps": 8.0}
 CASES = ("no failure", "killed, 2 % at once", "frozen, 2 % at once")
 
 
-class Ended(Exception):
+class EndedError(Exception):
     """Ctrl-C."""
 
 
@@ -29,7 +29,7 @@ def measure(path: Path, rounds: int, most: int) -> list[str]:
 
     def one(case: str) -> dict[str, object]:
         if len(done) == most:
-            raise Ended
+            raise EndedError
         done.append(case)
         return {"seconds": len(done), "wrong": []}
 
@@ -48,7 +48,7 @@ def test_it_goes_on_where_it_was_ended(tmp_path_factory, rounds, most, torn):
     whole = [(number, case) for number in range(rounds) for case in CASES[:: -1 if number % 2 else 1]]
     ended = most < len(whole)
     if ended:
-        with pytest.raises(Ended):
+        with pytest.raises(EndedError):
             measure(path, rounds, most)
     else:
         assert measure(path, rounds, most) == [case for _, case in whole]
@@ -75,11 +75,11 @@ def test_it_goes_on_where_it_was_ended(tmp_path_factory, rounds, most, torn):
     ],
 )
 def test_a_file_of_something_else_is_refused_and_stays_as_it_is(tmp_path, content, sentence):
-    from transport_bed.failures import CannotRun
+    from transport_bed.failures import PrerequisiteError
     from transport_bed.kept_rounds import KeptRounds
 
     path = tmp_path / "keep"
     path.write_bytes(content)
-    with pytest.raises(CannotRun, match=sentence):
+    with pytest.raises(PrerequisiteError, match=sentence):
         KeptRounds(path, SETTINGS)
     assert path.read_bytes() == content

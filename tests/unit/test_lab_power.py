@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from mininet_topos.errors import HostError, PlanError, ProcessFault
+from mininet_topos.errors import HostError, PlanError, ProcessError
 from mininet_topos.faults import FaultDesk, FaultInjector, fiber
 from mininet_topos.names import Names
 from mininet_topos.plan import LabPlan
@@ -156,10 +156,10 @@ async def test_what_the_kernel_refuses_or_makes_no_sense_changes_nothing(desk, m
     desk, lab, packets, _ = desk
     desk.follow([ROOT, FIRST])
     packets.refuse = True
-    with pytest.raises(ProcessFault, match="refused a fault"):
+    with pytest.raises(ProcessError, match="refused a fault"):
         await asyncio.to_thread(lab.dim_fiber, "output:s1/7", 30.0)
     assert model.dimmed == {}
     for decibels in (-1.0, float("inf"), float("nan")):
-        with pytest.raises(ProcessFault, match="refused a fault"):
+        with pytest.raises(ProcessError, match="refused a fault"):
             await asyncio.to_thread(lab.dim_fiber, "output:s1/7", decibels)
     assert model.dimmed == {}

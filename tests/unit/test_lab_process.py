@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mininet_topos import registry
-from mininet_topos.errors import HostError, ProcessFault
+from mininet_topos.errors import HostError, ProcessError
 from mininet_topos.namespace import run_in_network_of
 from mininet_topos.process import LabProcess
 
@@ -43,7 +43,7 @@ def test_ready_line_is_found_among_other_output(launch, tmp_path):
 
 
 def test_death_before_ready_is_told_with_the_last_words(launch):
-    with pytest.raises(ProcessFault, match="status 3: no mirrors today"):
+    with pytest.raises(ProcessError, match="status 3: no mirrors today"):
         launch("import sys; sys.stderr.write('no mirrors today\\n'); sys.exit(3)").wait_ready(30)
 
 
@@ -64,7 +64,7 @@ def test_an_end_that_nobody_asked_for_is_told_and_one_that_was_is_not(launch):
 
 
 def test_silence_is_told_after_the_deadline(launch):
-    with pytest.raises(ProcessFault, match=r"not ready after 0\.2 s"):
+    with pytest.raises(ProcessError, match=r"not ready after 0\.2 s"):
         launch("import time; time.sleep(60)").wait_ready(0.2)
 
 

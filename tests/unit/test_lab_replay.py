@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from blast_api.ttypes import PartState
 from blast_client.command import main
 from blast_client.part_sending import PartSent
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_sim.replay.result import policy_row
 from blast_sim.traces.coflow_file import parse_coflows, written
 from blast_sim.traces.deriving import Volume, derived
@@ -88,7 +88,7 @@ def test_a_scaled_trace_that_is_written_reads_as_it_was(
 
 def test_a_trace_that_folds_into_one_rack_each_is_refused() -> None:
     work = Workload(8, (Multicast("a", 0.0, 1, (3, 5), 9),), (), {})
-    with pytest.raises(WrongInput, match="within one of 2 racks: fold it onto more"):
+    with pytest.raises(InputError, match="within one of 2 racks: fold it onto more"):
         scaled(work, 2, 1.0, 1.0)
 
 

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blast_client.command import main
-from mininet_topos.errors import HostError, ProcessFault
+from mininet_topos.errors import HostError, ProcessError
 from mininet_topos.spark import installation
 from mininet_topos.spark.cluster import Run, Uplinks
 from mininet_topos.spark.event_log import Iteration, iterations, read_event_log
@@ -130,7 +130,7 @@ def test_turns_follow_each_other_without_a_gap_and_count_every_broadcast_once(
 def test_a_log_that_is_not_whole_is_refused(tmp_path: Path, cut: Any) -> None:
     file = als_log().write(tmp_path)
     file.write_text(cut(file.read_text()))
-    with pytest.raises(ProcessFault, match="is no event log of an application that has ended"):
+    with pytest.raises(ProcessError, match="is no event log of an application that has ended"):
         read_event_log(file)
 
 
@@ -269,7 +269,7 @@ def test_a_trial_is_what_its_run_was_and_nothing_of_it_stays(tmp_path: Path) -> 
 
 
 def test_an_example_whose_loop_is_not_found_is_no_measurement(tmp_path: Path) -> None:
-    with pytest.raises(ProcessFault, match="turning has 2 iterations in its event log, not 3"):
+    with pytest.raises(ProcessError, match="turning has 2 iterations in its event log, not 3"):
         played(tmp_path, trials_of([TURNING], 1, None), turns=2)
     _, (trial,), _ = played(tmp_path / "fixed", trials_of([replace(TURNING, fixed=True)], 1, None), turns=2)
     assert len(trial.iterations) == 2

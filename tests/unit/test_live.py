@@ -182,12 +182,12 @@ def test_pages_of_one_account_leave_room_for_others(served):
     async def fill() -> None:
         for _ in range(broadcast.MAX_PAGES_PER_ACCOUNT):
             watchers.open(None, "viewer", is_operator=False)
-        with pytest.raises(broadcast.TooManyPages, match="Your account has 16 open pages"):
+        with pytest.raises(broadcast.PageLimitError, match="Your account has 16 open pages"):
             watchers.open(None, "viewer", is_operator=False)
         others = broadcast.MAX_PAGES - broadcast.PAGES_FOR_OPERATORS - broadcast.MAX_PAGES_PER_ACCOUNT
         for number in range(others):
             watchers.open(None, number, is_operator=False)
-        with pytest.raises(broadcast.TooManyPages, match="56 pages"):
+        with pytest.raises(broadcast.PageLimitError, match="56 pages"):
             watchers.open(None, "another", is_operator=False)
         watchers.open(None, "operator", is_operator=True)
 

@@ -20,7 +20,7 @@ from blast_transport.links.dialling import Address, Dialer, dial
 from blast_transport.measuring import flows as flows_module
 from blast_transport.measuring import sink as sink_module
 from blast_transport.measuring import source as source_module
-from blast_transport.measuring.flows import HERE, LinkFailed, Size, measure_flows, measure_link
+from blast_transport.measuring.flows import HERE, LinkFailedError, Size, measure_flows, measure_link
 from blast_transport.measuring.source import Source
 from blast_transport.wire.codec import FRAME
 from blast_transport.wire.measuring import (
@@ -145,7 +145,7 @@ def test_by_secret_and_by_certificate(authority, credentials):
         for size in (SMALL, Size(1 << 20, 2.0, 3)):
             assert measure_link(one.address, other.address, dialer(ours), size) > 0
             assert measure_link(HERE, other.address, dialer(ours), size) > 0
-        with pytest.raises(LinkFailed):
+        with pytest.raises(LinkFailedError):
             measure_link(one.address, other.address, dialer(SharedSecret(b"t" * 32)), SMALL)
 
 
@@ -157,7 +157,7 @@ def test_a_neighbor_has_nothing_measured(authority):
     clients = [ClientSection(common_name="sender"), ClientSection(common_name="other", role=NEIGHBOR)]
     with host("h0", agent, clients) as one:
         neighbor = dialer(files(authority, "/CN=other"))
-        with pytest.raises(LinkFailed, match="a client with the role neighbor may not measure"):
+        with pytest.raises(LinkFailedError, match="a client with the role neighbor may not measure"):
             measure_link(HERE, one.address, neighbor)
         eventually(lambda: one.refused() == 1, "it to be counted")
 
@@ -172,7 +172,7 @@ def test_a_neighbor_has_nothing_measured(authority):
 def test_no_more_than_the_configuration_allows(hosts, limits, sentence):
     with host("limited", limits=limits) as one:
         for pair in ((HERE, one.address), (hosts[0].address, one.address), (one.address, hosts[0].address)):
-            with pytest.raises(LinkFailed, match=sentence):
+            with pytest.raises(LinkFailedError, match=sentence):
                 measure_link(*pair, dial, SMALL)
         eventually(lambda: one.refused() == 3, "each to be counted")
         one.at_rest()
@@ -275,7 +275,7 @@ def test_an_agent_of_an_older_version_measures_nothing():
 
         thread = threading.Thread(target=answer)
         thread.start()
-        with pytest.raises(LinkFailed, match="an agent of an older version measures nothing"):
+        with pytest.raises(LinkFailedError, match="an agent of an older version measures nothing"):
             measure_link(HERE, ("old", *listening.getsockname()), dial)
         thread.join(30)
 
@@ -347,7 +347,7 @@ def test_nothing_is_left_open(hosts):
     before = descriptors()
     for _ in range(5):
         measure_flows([(hosts[0].address, hosts[1].address), (HERE, hosts[2].address)], dial, SMALL)
-        with pytest.raises(LinkFailed):
+        with pytest.raises(LinkFailedError):
             measure_link(hosts[0].address, ("x", "127.0.0.1", 1), dial, SMALL)
     for one in hosts:
         one.at_rest()

@@ -19,7 +19,7 @@ from blast_transport.links.dialling import Address, Dialling, dial
 from blast_transport.measuring import flows as flows_module
 from blast_transport.measuring import sink as sink_module
 from blast_transport.measuring import source as source_module
-from blast_transport.measuring.flows import HERE, FlowsMeasured, LinkFailed, Size, measure_flows
+from blast_transport.measuring.flows import HERE, FlowsMeasured, LinkFailedError, Size, measure_flows
 from blast_transport.measuring.sink import Sink
 from blast_transport.measuring.source import Source
 from blast_transport.wire.measuring import (
@@ -202,7 +202,7 @@ def test_a_probe_of_a_transfer_does_not_wait_for_a_busy_host(hosts):
         other.say(Measure(TOKEN, 1 << 20, 10.0))
         assert other.hear() == Accepted()
         probe = Round([hosts[0].address], RoundSettings())._probe("here")
-        with pytest.raises(LinkFailed, match="another measurement is at work on this host"):
+        with pytest.raises(LinkFailedError, match="another measurement is at work on this host"):
             probe("here", "h0")
         eventually(lambda: hosts[0].refused() == 1, "the one try to be counted")
 

@@ -9,7 +9,7 @@ import pytest
 from algorithms.scheduling import POLICIES
 from blast_controller.core.model.settings import CoreSettings
 from blast_sim.controller.core_driver import Delays
-from blast_sim.flow.engine import Stalled
+from blast_sim.flow.engine import StalledError
 from blast_sim.flow.optics import Optics
 from blast_sim.methods.method import Multicast, Phased
 from blast_sim.methods.naive import naive
@@ -201,7 +201,7 @@ def test_an_allocator_that_refuses_all_changes_the_figures(monkeypatch: pytest.M
     times, method = taken(one, terms=Terms(pending_timeout=1.5))
     assert times["m"] == pytest.approx(1.5 + 11 * D / C)
     assert method.fell_back == 1
-    with pytest.raises(Stalled):
+    with pytest.raises(StalledError):
         taken(one)
 
 

@@ -8,10 +8,10 @@ from functools import partial
 import numpy as np
 import pytest
 
-from algorithms.balanced.network import Disconnected, Network
+from algorithms.balanced.network import DisconnectedError, Network
 from algorithms.balanced.testbeds import gridlab
 from blast_sim.fair import Paths
-from blast_sim.flow.sites import DeadPath, Sites
+from blast_sim.flow.sites import DeadPathError, Sites
 from blast_sim.methods.method import Multicast, Phased
 from blast_sim.methods.naive import naive
 from blast_sim.methods.pipeline import BLOCK, pipeline
@@ -85,19 +85,19 @@ def test_on_uneven_sites_trees_are_faster_than_the_pipeline_at_every_root(root: 
         where = world(network)
         try:
             times.append(times_of(where, Phased(where, pipeline), [Multicast("m", root, order, 200_000_000)])["m"])
-        except DeadPath:
+        except DeadPathError:
             continue
     assert all(seconds(network, trees, 200_000_000, root) < taken for taken in times)
 
 
 def test_a_method_that_goes_straight_over_a_dead_path_is_told_which() -> None:
-    with pytest.raises(DeadPath, match="h0 to h2 is dead"):
+    with pytest.raises(DeadPathError, match="h0 to h2 is dead"):
         seconds(Sites.of(make([[0, 1e9, 0], [0, 0, 1e9], [0, 0, 0]])), naive, 1000)
 
 
 def test_sites_that_no_living_path_reaches_are_named() -> None:
     network = Sites.of(make([[0, 1e9, 1e9], [1e9, 0, 0], [0, 0, 0]]))
-    with pytest.raises(Disconnected, match="from 'h2' to 'h0', 'h1'"):
+    with pytest.raises(DisconnectedError, match="from 'h2' to 'h0', 'h1'"):
         trees(world(network), Multicast("m", 2, (0, 1), 1000))
 
 

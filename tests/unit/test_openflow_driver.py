@@ -19,7 +19,7 @@ from blast_controller.openflow.driver import OpenFlowDriver
 from blast_controller.openflow.framework import Application, handles, ofp_event
 from blast_controller.openflow.rules import RuleSettings
 from blast_controller.openflow.vocabulary import Event
-from blast_controller.serving.tls import BadTlsFile, TlsSettings
+from blast_controller.serving.tls import TlsFileError, TlsSettings
 from tests.support.certificates import Authority
 
 ANYWHERE = ("127.0.0.1", 0)
@@ -64,7 +64,7 @@ def test_a_new_certificate_is_shown_to_whoever_connects_from_then_on(tmp_path: P
 
     with connect() as before:
         assert shown(before) == first.cert.read_text()
-        with pytest.raises(BadTlsFile):
+        with pytest.raises(TlsFileError):
             driver.reload_certificate(TlsSettings(tmp_path / "nothing", second.key))
         driver.reload_certificate(TlsSettings(second.cert, second.key))
         with connect() as after:

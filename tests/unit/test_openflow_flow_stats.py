@@ -8,7 +8,7 @@ from ipaddress import IPv4Network
 
 import pytest
 
-from blast_controller.openflow.flow_stats import MalformedEntry, decode_entry
+from blast_controller.openflow.flow_stats import MalformedEntryError, decode_entry
 from blast_controller.openflow.framework import RawEntry
 from blast_controller.openflow.rules import Match, Rule, Stray
 from tests.support.openflow_entries import entry, match_bytes, raw_entry, treatment
@@ -77,7 +77,7 @@ def test_a_stray_keeps_its_place_and_its_match() -> None:
     ],
 )
 def test_lengths_that_contradict_each_other_are_the_tors_fault(data: bytes) -> None:
-    with pytest.raises(MalformedEntry):
+    with pytest.raises(MalformedEntryError):
         decode_entry(data)
 
 

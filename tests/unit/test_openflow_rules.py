@@ -12,7 +12,7 @@ from blast_controller.openflow.rules import (
     CONTROLLER,
     AddRule,
     DeleteRule,
-    InvalidForward,
+    InvalidForwardError,
     Match,
     Rule,
     RuleSettings,
@@ -88,13 +88,13 @@ def test_a_forward_to_nobody_is_not_marked() -> None:
     ],
 )
 def test_a_forward_that_no_rule_can_express_is_refused(forward: Forward, says: str) -> None:
-    with pytest.raises(InvalidForward, match=says):
+    with pytest.raises(InvalidForwardError, match=says):
         forward_rule(RuleSettings(), 7, forward)
 
 
 @pytest.mark.parametrize("reservation", [-1, 0, 1 << 32])
 def test_a_reservation_must_fit_in_the_cookie_and_is_not_the_guards(reservation: int) -> None:
-    with pytest.raises(InvalidForward, match="reservation"):
+    with pytest.raises(InvalidForwardError, match="reservation"):
         forward_rule(RuleSettings(), reservation, FORWARD)
 
 

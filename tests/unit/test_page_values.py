@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scripts import page_values
-from scripts.page_values import Output, Value, WrongDefinition, marks, number, rewritten, texts
+from scripts.page_values import DefinitionError, Output, Value, marks, number, rewritten, texts
 
 DEFINITIONS = page_values.outputs()
 FOUND = json.loads(page_values.FOUND.read_bytes())
@@ -76,7 +76,7 @@ def test_a_number_is_looked_up_divided_and_subtracted():
     assert number(Value(first), result) == 6.0
     assert number(Value(first, over=second), result) == 3.0
     assert number(Value(first, over=second, minus=second), result) == 2.0
-    with pytest.raises(WrongDefinition, match="is no number"):
+    with pytest.raises(DefinitionError, match="is no number"):
         number(Value("rows"), result)
 
 
@@ -88,5 +88,5 @@ def test_tables_in_a_folder_are_numbers_and_words_by_the_name_of_the_file(tmp_pa
 def test_parameters_of_a_name_are_filled_into_its_path():
     output = Output("o", "c", True, 1, {"sites.{root}.{method}": Value("r[?root=='{root}' && m=='{method}'].x")})
     assert output.value("sites.brno.semi-flat").path == "r[?root=='brno' && m=='semi-flat'].x"
-    with pytest.raises(WrongDefinition, match=r"does not define o\.sites\.brno"):
+    with pytest.raises(DefinitionError, match=r"does not define o\.sites\.brno"):
         output.value("sites.brno")

@@ -10,7 +10,7 @@ import pytest
 from blast_client.command import main
 from blast_sim.base.parquet import as_parquet_rows, read_parquet, write_parquet
 from blast_sim.base.provenance import Origin, Recording
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_transport.base import extras
 from tests.unit.test_flow_scenarios import SMALL
 
@@ -30,7 +30,7 @@ def test_rows_come_back_with_their_types_and_provenance(tmp_path: Path) -> None:
     assert rows == as_parquet_rows(ROWS) == [{**ROWS[0], "more": None}, ROWS[1]]
     assert isinstance(rows[0]["share"], float) and rows[0]["seconds"] == 0.1 + 0.2
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(WrongInput, match="is no Parquet file with the provenance of a result"):
+    with pytest.raises(InputError, match="is no Parquet file with the provenance of a result"):
         read_parquet(path)
 
 

@@ -18,7 +18,7 @@ from blast_sim.allocation.allocate import ONE_SHOT, Method, plan
 from blast_sim.allocation.instance import Instance, Request
 from blast_sim.allocation.instance_file import parse_instance
 from blast_sim.allocation.plan_command import as_text
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_transport.base.extras import how_to_install
 from tests.support.results import results_of
 from tests.support.sim_output import run
@@ -90,7 +90,7 @@ WRONG = {
 
 @pytest.mark.parametrize(("value", "sentence"), WRONG.values(), ids=WRONG)
 def test_wrong_input_is_one_sentence(value, sentence):
-    with pytest.raises(WrongInput, match=sentence) as refused:
+    with pytest.raises(InputError, match=sentence) as refused:
         parsed(value)
     assert "\n" not in str(refused.value)
 
@@ -110,7 +110,7 @@ def test_wrong_input_is_one_sentence(value, sentence):
     ],
 )
 def test_what_is_no_instance_is_one_sentence(data, sentence):
-    with pytest.raises(WrongInput, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         parse_instance(data)
 
 

@@ -11,7 +11,7 @@ import pytest
 from algorithms.b_matching.options import options
 from blast_sim.allocation.allocate import Method, plan
 from blast_sim.allocation.instance import Instance, Request
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_sim.planning.fabric_choice import best_for, cheapest_serving, pareto
 from blast_sim.planning.fabric_plan import Planner, Question
 from blast_sim.planning.hardware import Hardware, bill
@@ -71,7 +71,7 @@ def test_the_example_has_the_papers_prices():
     ],
 )
 def test_a_wrong_price_table_is_one_sentence(old, new, sentence):
-    with pytest.raises(WrongInput, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         parse_prices(PLAIN.replace(old, new, 1))
 
 
@@ -155,7 +155,7 @@ def test_fabrics_cost_more_only_where_they_serve_more(family):
     assert chosen.served >= 0.9 * served[-1]
     assert not [one for one in found if one.served >= 0.9 * served[-1] and one.bill.price < chosen.bill.price]
     assert best_for(found, prices[1]) is found[1]
-    with pytest.raises(WrongInput, match="the cheapest fabric costs"):
+    with pytest.raises(InputError, match="the cheapest fabric costs"):
         best_for(found, prices[0] - 1)
 
 
@@ -266,7 +266,7 @@ def test_the_next_piece():
     ],
 )
 def test_workloads_that_cannot_be(name, racks, groups, sentence):
-    with pytest.raises(WrongInput, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         from_family(name, racks, groups, 1)
 
 

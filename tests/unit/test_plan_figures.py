@@ -11,9 +11,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from blast_sim import measuring
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_sim.figures.drawings import completion_times, decision_times
-from blast_sim.figures.measurements import BENCHMARKS, MeasurementFailed, _program, kept_in, measure, read
+from blast_sim.figures.measurements import BENCHMARKS, MeasurementFailedError, _program, kept_in, measure, read
 from blast_sim.figures.saving import Gallery, draw, papers, save
 from blast_sim.measuring.allocation_speed import (
     CONTROLLERS_DECISION,
@@ -174,7 +174,7 @@ def test_what_is_missing_is_measured_once_and_kept(blast, scripts, tmp_path, mon
 )
 def test_a_script_that_fails_leaves_nothing_behind(tmp_path, source, sentence):
     (tmp_path / "allocation_speed.py").write_text(source)
-    with pytest.raises(MeasurementFailed, match=sentence):
+    with pytest.raises(MeasurementFailedError, match=sentence):
         measure(SPEED_BENCHMARK, tmp_path, True, tmp_path, lambda said: None)
     assert [path.name for path in tmp_path.iterdir()] == ["allocation_speed.py"]
 
@@ -182,7 +182,7 @@ def test_a_script_that_fails_leaves_nothing_behind(tmp_path, source, sentence):
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"table_one": [{"method": 1}]}', '{"table_one": []}', "[" * 100_000])
 def test_a_result_that_is_none_is_one_sentence(tmp_path, text):
     kept_in(tmp_path, SPEED_BENCHMARK).write_text(text)
-    with pytest.raises(WrongInput, match="use --again to repeat the measurement"):
+    with pytest.raises(InputError, match="use --again to repeat the measurement"):
         read(kept_in(tmp_path, SPEED_BENCHMARK), SPEED_BENCHMARK)
 
 

@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from blast_sim.allocation.instance import Instance
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_sim.planning.fabric_plan import Planner, Question
 from blast_sim.planning.fabric_plan_text import amplifier_summary
 from blast_sim.planning.hardware import Hardware, bill
@@ -49,13 +49,13 @@ def test_the_example_has_the_papers_amplifier():
 def test_a_wrong_amplifier_is_one_sentence(old, new, sentence):
     text = example_text().replace(old, new, 1)
     assert text != example_text()
-    with pytest.raises(WrongInput, match=sentence):
+    with pytest.raises(InputError, match=sentence):
         parse_prices(text)
 
 
 def test_an_amplifier_without_a_light_budget_or_without_splitters_behind_it_is_none():
     amplifier = "[amplifier]\nprice = 1\nwatts = 1\ngain_db = 1\nmax_output_db = 1\n"
-    with pytest.raises(WrongInput, match=r"\[amplifier\] and no \[light\]"):
+    with pytest.raises(InputError, match=r"\[amplifier\] and no \[light\]"):
         parse_prices(amplifier + PLAIN)
     fabric = Hardware(15, 1, {4: 1, 16: 2}, amplified=16)
     assert fabric.amplifiers == 2

@@ -14,14 +14,14 @@ from algorithms.scheduling import POLICIES
 from blast_client.command import main
 from blast_sim.base.report import Row
 from blast_sim.base.scenario_file import Source
-from blast_sim.base.wrong_input import PluginFailed, WrongInput
+from blast_sim.base.wrong_input import InputError, PluginFailedError
 from blast_sim.plugins import INTERFACE_VERSION
 from blast_sim.plugins.loading import (
-    PluginAttributeMissing,
+    PluginAttributeError,
     PluginError,
-    PluginMissing,
-    PluginWrongType,
-    PluginWrongVersion,
+    PluginMissingError,
+    PluginTypeError,
+    PluginVersionError,
     is_plugin,
     plugins_of,
     require_plugin,
@@ -82,7 +82,7 @@ def test_scenario_file_names_plugins(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_fault_of_scenario_file_has_its_line() -> None:
-    with pytest.raises(WrongInput, match=r"^mine\.toml:22: run\[1\]\.policies\[1\]: the module nowhere of the policy"):
+    with pytest.raises(InputError, match=r"^mine\.toml:22: run\[1\]\.policies\[1\]: the module nowhere of the policy"):
         load(Source("mine.toml", CONTENDED.replace('["paper"]', '["nowhere:Mine"]')))
 
 
@@ -140,17 +140,17 @@ def test_example_runs_by_names_and_by_entry_points(
 @pytest.mark.parametrize(
     ("text", "attribute", "error", "says"),
     [
-        ("", "Mine", PluginAttributeMissing, "has no 'Mine'"),
-        ("interface = 1\nMine = 3", "Mine", PluginWrongType, "must be a subclass of blast_sim.plugins.Policy"),
-        (METHOD.format(factor=1), "mine", PluginWrongType, "is not a policy"),
-        (POLICY.format(key="0").replace("interface = 1", ""), "Mine", PluginWrongVersion, "states no interface"),
+        ("", "Mine", PluginAttributeError, "has no 'Mine'"),
+        ("interface = 1\nMine = 3", "Mine", PluginTypeError, "must be a subclass of blast_sim.plugins.Policy"),
+        (METHOD.format(factor=1), "mine", PluginTypeError, "is not a policy"),
+        (POLICY.format(key="0").replace("interface = 1", ""), "Mine", PluginVersionError, "states no interface"),
         (
             POLICY.format(key="0").replace("interface = 1", "interface = 2"),
             "Mine",
-            PluginWrongVersion,
+            PluginVersionError,
             "is written for the interface 2, and this version of Blast has 1",
         ),
-        ("import no_such_library", "Mine", PluginMissing, "needs the module no_such_library"),
+        ("import no_such_library", "Mine", PluginMissingError, "needs the module no_such_library"),
     ],
 )
 def test_policy_that_cannot_be_used(
@@ -159,20 +159,20 @@ def test_policy_that_cannot_be_used(
     name = write_module(tmp_path, text)
     with pytest.raises(error, match=says) as found:
         require_plugin("policy", f"{name}:{attribute}")
-    assert isinstance(found.value, WrongInput) and name in str(found.value)
+    assert isinstance(found.value, InputError) and name in str(found.value)
 
 
 @pytest.mark.parametrize("name", ["nowhere:Mine", "nowhere.inside:Mine", "Mine:", ":Mine", "unknown"])
 def test_plugin_that_is_nowhere(name: str) -> None:
     for kind in ("policy", "method"):
-        with pytest.raises(PluginMissing):
+        with pytest.raises(PluginMissingError):
             require_plugin(kind, name)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("text", ["mine = 3", "class mine: pass", POLICY.format(key="0") + "mine = Mine"])
 def test_method_of_the_wrong_type(tmp_path: Path, text: str) -> None:
     name = write_module(tmp_path, f"{text}\ninterface = {INTERFACE_VERSION}\n")
-    with pytest.raises(PluginWrongType, match="is not a method: it must be a function"):
+    with pytest.raises(PluginTypeError, match="is not a method: it must be a function"):
         require_plugin("method", f"{name}:mine")
 
 
@@ -183,7 +183,9 @@ def test_only_names_of_no_own_policy_or_method_are_plugins() -> None:
 
 def test_error_while_a_plugin_is_imported_names_it(tmp_path: Path) -> None:
     name = write_module(tmp_path, "interface = 1\n1 / 0\n")
-    with pytest.raises(PluginFailed, match=rf"the policy {name}:Mine raised ZeroDivisionError \({name}.py, line 2"):
+    with pytest.raises(
+        PluginFailedError, match=rf"the policy {name}:Mine raised ZeroDivisionError \({name}.py, line 2"
+    ):
         require_plugin("policy", f"{name}:Mine")
 
 

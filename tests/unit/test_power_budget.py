@@ -10,7 +10,7 @@ from algorithms.cascade import Budget, Catalog
 from algorithms.leaf_assignment import Ends, FittedTree, Refusal, fit_tree, worst_of
 from algorithms.power_budget import (
     Amplifier,
-    InvalidOptics,
+    InvalidOpticsError,
     Light,
     Loss,
     Passive,
@@ -123,7 +123,7 @@ def test_what_is_measured_replaces_the_data_sheet_within_the_monitors_error():
     ],
 )
 def test_impossible_values_are_refused(wrong):
-    with pytest.raises(InvalidOptics):
+    with pytest.raises(InvalidOpticsError):
         wrong()
 
 
@@ -183,9 +183,9 @@ def test_many_sorts_are_taken_at_their_worst():
 
 def test_the_catalog_refuses_what_it_cannot_know():
     budget = Budget(Light(0, 0, 0), OCS, port("b", "ZR").needed)
-    with pytest.raises(InvalidOptics, match="same number of outputs"):
+    with pytest.raises(InvalidOpticsError, match="same number of outputs"):
         Catalog({Piece("", 4, exactly(7)): 1, Piece("", 4, exactly(8)): 1}, budget)
-    with pytest.raises(InvalidOptics, match="1 to 10 leaves"):
+    with pytest.raises(InvalidOpticsError, match="1 to 10 leaves"):
         Catalog({splitter(4): 1}, budget, 10).cheapest(11, {4: 1})
 
 

@@ -10,7 +10,7 @@ import pytest
 from blast_api import ttypes
 from blast_controller.core.model.events import DeviceDown, FinishAsked, WithdrawAsked
 from blast_controller.core.model.settings import CoreSettings
-from blast_controller.store.errors import DiskFull
+from blast_controller.store.errors import DiskFullError
 from tests.support.core import TENANT, key_of, make_fabric, multicast, ready_world
 from tests.support.published import published_anew
 from tests.support.runtime import Running, running
@@ -41,7 +41,7 @@ def test_who_has_its_answer_sees_it_in_every_reading(lab):
 
 def test_what_cannot_be_written_is_not_told(lab, monkeypatch):
     granted(lab)
-    full = DiskFull("journal.db")
+    full = DiskFullError("journal.db")
 
     def refuse(records, at):
         raise full
@@ -65,7 +65,7 @@ def test_what_cannot_be_written_is_not_told(lab, monkeypatch):
 @contextmanager
 def withdrawal_that_cannot_be_written(lab, monkeypatch):
     def refuse(records, at):
-        raise DiskFull("journal.db")
+        raise DiskFullError("journal.db")
 
     with monkeypatch.context() as disk:
         disk.setattr(lab.store, "commit", refuse)

@@ -16,7 +16,14 @@ from blast_controller.moments.encoder import all_rows
 from blast_controller.recording import recorder as recording
 from blast_controller.recording import writer as writing
 from blast_controller.recording.blocks import Stamp
-from blast_controller.recording.errors import CannotKeep, Damaged, InUse, NoRecording, NothingRecorded, OtherFormat
+from blast_controller.recording.errors import (
+    DamagedRecordingError,
+    MissingRecordingError,
+    NothingRecordedError,
+    RecordingFormatError,
+    RecordingInUseError,
+    RecordingStorageError,
+)
 from blast_controller.recording.files import FORMAT
 from blast_controller.recording.past import Bucket
 from blast_controller.recording.reader import Reader
@@ -80,7 +87,7 @@ def test_the_file_stays_within_its_bytes_and_the_oldest_moment_is_told(path):
     span = reader.span()
     assert 1 < span.oldest.sequence < span.newest.sequence == 801
     assert reader.moment(span.oldest.sequence).rows
-    with pytest.raises(NothingRecorded, match="no moment 1 "):
+    with pytest.raises(NothingRecordedError, match="no moment 1 "):
         reader.moment(1)
 
 
@@ -102,20 +109,20 @@ def test_a_clock_that_was_wrong_for_a_moment_does_not_cost_the_past(path):
 
 def test_only_one_controller_writes_a_file(path):
     writer = begun(path)
-    with pytest.raises(InUse, match="a different file"):
+    with pytest.raises(RecordingInUseError, match="a different file"):
         Writer(path, Keep())
     writer.close()
     Writer(path, Keep()).close()
 
 
 def test_what_is_no_recording_is_refused_by_a_sentence(path, tmp_path):
-    with pytest.raises(NoRecording, match="no such file"):
+    with pytest.raises(MissingRecordingError, match="no such file"):
         Reader(path)
-    with pytest.raises(NoRecording, match="no file can be created"):
+    with pytest.raises(MissingRecordingError, match="no file can be created"):
         Writer(tmp_path / "nowhere" / "file", Keep())
     path.write_bytes(b"anything else" * 1000)
     for opened in (lambda: Reader(path), lambda: Writer(path, Keep())):
-        with pytest.raises(Damaged, match="move it"):
+        with pytest.raises(DamagedRecordingError, match="move it"):
             opened()
     path.unlink()
     begun(path).close()
@@ -123,7 +130,7 @@ def test_what_is_no_recording_is_refused_by_a_sentence(path, tmp_path):
         with sqlite3.connect(path) as connection:
             connection.execute(f"PRAGMA user_version = {other}")
         connection.close()
-        with pytest.raises(OtherFormat, match=f"has format {other} and this release reads format {FORMAT}"):
+        with pytest.raises(RecordingFormatError, match=f"has format {other} and this release reads format {FORMAT}"):
             Reader(path)
 
 
@@ -149,7 +156,7 @@ def test_a_clock_set_back_shows_what_was_shown_the_last_time_that_it_was_so_late
         None,
         *(f'{{"n":{number}}}' for number in (3, 3, 4, 4, 5, 5)),
     ]
-    with pytest.raises(NothingRecorded):
+    with pytest.raises(NothingRecordedError):
         reader.at(wall - 1)
 
 
@@ -226,7 +233,7 @@ def test_a_full_disk_makes_a_gap_and_everything_is_whole_after_it(path, soon, mo
 
     def fails(writer: Writer, wall: int) -> None:
         if full[0]:
-            raise CannotKeep(path, "database or disk is full")
+            raise RecordingStorageError(path, "database or disk is full")
         flush(writer, wall)
 
     monkeypatch.setattr(Writer, "flush", fails)

@@ -12,11 +12,17 @@ import pytest
 
 from algorithms.scheduling import POLICIES
 from blast_client.command import main
-from blast_sim.plugins.loading import PluginChanged
+from blast_sim.plugins.loading import PluginChangedError
 from blast_sim.replay.tables import CDF, COMPLETIONS, tables
 from blast_sim.rerun.comparing import Part, compared
 from blast_sim.rerun.repeating import again
-from blast_sim.rerun.result_file import ScenarioChanged, TraceChanged, TraceMissing, UnusableResult, read_result
+from blast_sim.rerun.result_file import (
+    ScenarioChangedError,
+    TraceChangedError,
+    TraceMissingError,
+    UnusableResultError,
+    read_result,
+)
 from blast_sim.traces.coflow_file import written
 from blast_sim.traces.synthetic import synthetic
 from tests.support.plugin_modules import NARROWEST, POLICY, WIDEST, imported, write_module
@@ -147,7 +153,7 @@ def test_commit_is_named_where_the_code_differs(capsys: Capture) -> None:
 def test_scenario_that_was_edited_is_refused(capsys: Capture) -> None:
     path = flow_result(capsys)
     edited(path, "provenance", "request", "scenario", "text", value=SMALL.replace("30", "31"))
-    with pytest.raises(ScenarioChanged, match="the file was changed after it was written"):
+    with pytest.raises(ScenarioChangedError, match="the file was changed after it was written"):
         again(read_result(path), 1)
     assert rerun(capsys, path)[0] == 2
 
@@ -157,7 +163,7 @@ def test_kept_scenario_that_was_edited_is_refused(capsys: Capture) -> None:
     (path,) = Path("kept").iterdir()
     assert rerun(capsys, path)[0] == 0
     edited(path, "provenance", "request", "scenario", "model", "network", "racks", value=7)
-    with pytest.raises(ScenarioChanged):
+    with pytest.raises(ScenarioChangedError):
         again(read_result(path), 1)
 
 
@@ -166,10 +172,10 @@ def test_trace_has_to_be_the_same(capsys: Capture) -> None:
     assert rerun(capsys, path)[0] == 0
     trace = Path("trace.txt")
     trace.write_text(written(synthetic(4, racks=6, coflows=5)))
-    with pytest.raises(TraceChanged, match=r"the trace trace\.txt is not the one that result was made from"):
+    with pytest.raises(TraceChangedError, match=r"the trace trace\.txt is not the one that result was made from"):
         again(read_result(path), 1)
     trace.unlink()
-    with pytest.raises(TraceMissing, match=r"the trace trace\.txt, which cannot be read"):
+    with pytest.raises(TraceMissingError, match=r"the trace trace\.txt, which cannot be read"):
         again(read_result(path), 1)
     status, out, err = rerun(capsys, path)
     assert (status, out) == (2, "") and err.startswith("blast: result was made from the trace")
@@ -182,7 +188,7 @@ def test_plugin_has_to_be_the_same(capsys: Capture, folder: Path, monkeypatch: p
     assert rerun(capsys, path)[0] == 0
     write_module(folder, POLICY.format(key=WIDEST), name)
     monkeypatch.setitem(POLICIES, "mine", imported(monkeypatch, folder, name).Mine())
-    with pytest.raises(PluginChanged, match="the policy mine is not the one that result was made with"):
+    with pytest.raises(PluginChangedError, match="the policy mine is not the one that result was made with"):
         again(read_result(path), 1)
 
 
@@ -220,7 +226,7 @@ def test_file_that_is_no_result_is_wrong_input(capsys: Capture, text: str) -> No
 def test_option_of_the_wrong_type_is_wrong_input(capsys: Capture, option: str, value: object) -> None:
     path = flow_result(capsys)
     edited(path, "provenance", "request", option, value=value)
-    with pytest.raises(UnusableResult):
+    with pytest.raises(UnusableResultError):
         again(read_result(path), 1)
 
 

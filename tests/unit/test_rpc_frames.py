@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.rpc.connections.errors import FrameLengthInvalid, FrameTooLarge
+from blast_controller.rpc.connections.errors import FrameLengthError, FrameTooLargeError
 from blast_controller.rpc.connections.frames import FRAME_BYTES, FrameDecoder, encode_frame
 
 
@@ -33,7 +33,7 @@ def test_a_length_that_is_not_positive_is_refused(length):
     decoder.receive(encode_frame(b"good") + struct.pack("!i", length))
     assert decoder.next_frame() == b"good"
     for _ in range(2):
-        with pytest.raises(FrameLengthInvalid, match="not positive"):
+        with pytest.raises(FrameLengthError, match="not positive"):
             decoder.next_frame()
 
 
@@ -41,7 +41,7 @@ def test_a_length_that_is_not_positive_is_refused(length):
 def test_an_oversized_frame_is_refused_with_what_arrived_of_it(length):
     decoder = FrameDecoder()
     decoder.receive(struct.pack("!i", length) + b"begin")
-    with pytest.raises(FrameTooLarge, match="exceeds the cap") as refused:
+    with pytest.raises(FrameTooLargeError, match="exceeds the cap") as refused:
         decoder.next_frame()
     assert refused.value.beginning == b"begin"
 

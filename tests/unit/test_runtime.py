@@ -8,12 +8,12 @@ import time
 import pytest
 
 from blast_controller.core.controller import Core
-from blast_controller.core.model.errors import TimedOut, UnknownRequest
+from blast_controller.core.model.errors import RequestTimeoutError, UnknownRequestError
 from blast_controller.core.model.events import RequestSubmitted, WithdrawAsked
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import EventKind
 from blast_controller.core.model.settings import CoreSettings
-from blast_controller.runtime.faults import InternalFault
+from blast_controller.runtime.faults import InternalError
 from blast_controller.runtime.runtime import Runtime
 from blast_controller.runtime.waiting import Wait
 from blast_controller.store.memory import MemoryStore
@@ -21,7 +21,7 @@ from tests.support.core import key_of, make_fabric, multicast
 from tests.support.runtime import PATIENCE, running
 from tests.support.waiting import eventually
 
-ANYTHING = Wait(lambda e: True, lambda e: e, lambda: TimedOut("Too late."))
+ANYTHING = Wait(lambda e: True, lambda e: e, lambda: RequestTimeoutError("Too late."))
 WANTED = multicast("a", "r1h1", ["r2h1", "r3h1"])
 
 
@@ -32,7 +32,7 @@ def lab():
 
 
 def grant_of(turn):
-    wait = Wait(lambda e: e.kind is EventKind.GRANTED, lambda e: e.grant, lambda: TimedOut("Too late."))
+    wait = Wait(lambda e: e.kind is EventKind.GRANTED, lambda e: e.grant, lambda: RequestTimeoutError("Too late."))
     return turn.wait(key_of("a"), PATIENCE, wait)
 
 
@@ -55,7 +55,7 @@ def test_a_grant_with_the_time_that_each_step_took(lab):
 
 def test_a_refusal_goes_to_who_asked(lab):
     refused = lab.runtime.call(lambda turn: turn.handle(WithdrawAsked(key_of("a"))))
-    with pytest.raises(UnknownRequest):
+    with pytest.raises(UnknownRequestError):
         refused.result(PATIENCE)
     assert lab.runtime.call(lambda turn: 7).result(PATIENCE) == 7
 
@@ -65,7 +65,7 @@ def test_a_wait_that_is_too_long_is_sent_away(lab):
     lab.runtime.post(RequestSubmitted(WANTED))
     started = time.monotonic()
     future = lab.runtime.call(lambda turn: turn.wait(key_of("a"), 0.05, ANYTHING))
-    with pytest.raises(TimedOut, match="Too late"):
+    with pytest.raises(RequestTimeoutError, match="Too late"):
         future.result(PATIENCE)
     assert time.monotonic() - started >= 0.05
 
@@ -88,7 +88,7 @@ def test_deadlines_are_kept_although_work_never_ends():
             for _ in range(2):
                 lab.runtime.call(again)
             future = lab.runtime.call(lambda turn: turn.wait(key_of("x"), 0.02, ANYTHING))
-            with pytest.raises(TimedOut):
+            with pytest.raises(RequestTimeoutError):
                 future.result(PATIENCE)
         finally:
             stop.set()
@@ -127,7 +127,7 @@ def test_a_look_that_fails_fails_alone(lab, caplog):
         turn.handle(RequestSubmitted(WANTED))
         return 1 // 0
 
-    with pytest.raises(InternalFault) as fault:
+    with pytest.raises(InternalError) as fault:
         lab.runtime.call(work).result(PATIENCE)
     assert f"trace {fault.value.trace}" in caplog.text and "ZeroDivisionError" in caplog.text
     assert lab.look().request(key_of("a")).state is PartState.ACTIVE
@@ -145,7 +145,7 @@ def test_an_answer_to_a_wait_that_cannot_be_made_fails_alone(lab, made):
     future = lab.runtime.call(work)
     lab.settle()
     lab.devices.release()
-    with pytest.raises(InternalFault):
+    with pytest.raises(InternalError):
         future.result(PATIENCE)
     assert lab.look().request(key_of("a")).state is PartState.ACTIVE
 

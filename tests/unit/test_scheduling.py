@@ -12,7 +12,7 @@ from algorithms.scheduling import DEFAULT, POLICIES
 from algorithms.scheduling.job import Job, racks_of
 from algorithms.scheduling.policy import AGING, Policy, State, chunk
 from algorithms.scheduling.scheduler import Scheduler
-from algorithms.scheduling.selection import WrongPart
+from algorithms.scheduling.selection import PartStateError
 from algorithms.scheduling.tenants import Tenants
 from tests.support.scheduling import SET_UP, Clock, job
 
@@ -174,7 +174,7 @@ def test_events_of_parts_that_are_not_there_are_the_callers_mistake() -> None:
         lambda: scheduler.withdraw(("c", 0), 1.0),
         lambda: scheduler.extend(job("c", [0, 1], 1.0), 1.0),
     ):
-        with pytest.raises(WrongPart):
+        with pytest.raises(PartStateError):
             mistake()
 
 

@@ -15,7 +15,7 @@ from blast_client.shell.command import SHELLS
 from blast_client.shell.man_pages import man_pages
 from blast_client.shell.parsers import commands_of, every_parser, whole_parser
 from blast_client.summaries import SUMMARIES
-from blast_transport.base.extras import NotInstalled
+from blast_transport.base.extras import NotInstalledError
 from tests.support.declared_commands import declared_commands
 
 ASKED = """
@@ -110,7 +110,7 @@ def test_a_folder_that_cannot_be_written_is_told_in_a_sentence(tmp_path, capsys)
 @pytest.mark.parametrize("words", [["completion", "bash"], ["man", "nowhere"]])
 def test_without_the_libraries_it_is_said_how_to_get_them(monkeypatch, capsys, words):
     def missing(extra: str, *modules: str) -> None:
-        raise NotInstalled(f"{modules} not installed: {extra}")
+        raise NotInstalledError(f"{modules} not installed: {extra}")
 
     monkeypatch.setattr(shell_command, "require", missing)
     assert main(words) == 1

@@ -22,7 +22,7 @@ from blast_controller.configuration.switch_access import check_switch_files, rea
 from blast_transport.base.extras import how_to_install
 from tests.support.tl1 import scripted
 from tests.unit.test_access_config import RACK
-from tl1_driver.errors import SwitchUnreachable
+from tl1_driver.errors import SwitchUnreachableError
 from tl1_driver.ssh import Ssh
 from tl1_driver.ways import Tcp
 
@@ -236,7 +236,9 @@ async def test_an_error_of_the_library_is_no_error_of_the_controller(files: Path
         raise KeyError("what nobody thought of\n")
 
     monkeypatch.setattr(asyncssh, "connect", fail)
-    with pytest.raises(SwitchUnreachable, match=r"opens no SSH session.*KeyError: 'what nobody thought of") as caught:
+    with pytest.raises(
+        SwitchUnreachableError, match=r"opens no SSH session.*KeyError: 'what nobody thought of"
+    ) as caught:
         await one_that_answers(files).open(asyncio.Protocol(), "127.0.0.1", 1, 1.0)
     assert "\n" not in str(caught.value)
 
@@ -266,7 +268,7 @@ async def test_whatever_a_stranger_says_the_switch_is_away_and_no_more(files: Pa
         over.set()
 
     async with scripted(babble) as port:
-        with pytest.raises(SwitchUnreachable):
+        with pytest.raises(SwitchUnreachableError):
             await one_that_answers(files).open(asyncio.Protocol(), "127.0.0.1", port, 1.0)
         await over.wait()
 

@@ -8,7 +8,7 @@ import pytest
 from blast_controller.core.model.records import Record
 from blast_controller.store import sqlite as sqlite_store
 from blast_controller.store.compaction import Compactor
-from blast_controller.store.errors import StoreFault
+from blast_controller.store.errors import JournalError
 from blast_controller.store.files import wal_of
 from blast_controller.store.retention import Retention
 from blast_controller.store.sqlite import SqliteStore
@@ -82,7 +82,7 @@ class Uncompactable:
 
 
 def test_the_compactor_survives_a_fault_of_the_store(caplog):
-    store, failures = Uncompactable(StoreFault("no room today")), []
+    store, failures = Uncompactable(JournalError("no room today")), []
     compactor = Compactor(store, failures.append, interval=0.005)
     compactor.start()
     eventually(lambda: store.calls > 2)

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from blast_controller.core.model.records import Record
-from blast_controller.store.errors import DoubleHeld, Locked, NotOpen, Unstorable
+from blast_controller.store.errors import DoubleHeldError, JournalLockedError, JournalNotOpenError, UnstorableError
 from blast_controller.store.etcd.store import Policy
 from blast_controller.store.memory import MemoryStore
 from blast_controller.store.retention import SECONDS_PER_DAY, Retention
@@ -81,7 +81,7 @@ def test_a_row_that_one_commit_removes_and_writes_again_is_there_after_reopening
 def test_a_second_holder_is_refused_and_nothing_is_written(store):
     store.commit([holding("1", "port:r1/1", "splitter:s1")], at=0.0)
     before = store.journal(0, 10)
-    with pytest.raises(DoubleHeld, match="reservation 2 needs splitter:s1, which reservation 1 holds") as caught:
+    with pytest.raises(DoubleHeldError, match="reservation 2 needs splitter:s1, which reservation 1 holds") as caught:
         store.commit([request("a", 1), holding("2", "port:r2/1", "splitter:s1")], at=0.0)
     assert (caught.value.element, caught.value.holder, caught.value.wanted_by) == ("splitter:s1", "1", "2")
     assert store.journal(0, 10) == before
@@ -105,7 +105,7 @@ def test_a_second_holder_is_refused_and_nothing_is_written(store):
     ids=["object", "not a number", "set", "key", "held by a request", "held by nobody", "element"],
 )
 def test_what_cannot_be_stored_is_our_fault_and_writes_nothing(store, record):
-    with pytest.raises(Unstorable):
+    with pytest.raises(UnstorableError):
         store.commit([request("before", 1), record], at=0.0)
     assert reopened(store).of("request") == {}
 
@@ -180,7 +180,7 @@ def test_history_is_trimmed_by_size_also_of_what_an_earlier_run_wrote(make):
 
 
 def test_it_is_opened_by_one_at_a_time(store):
-    with pytest.raises(Locked, match="in use by process"):
+    with pytest.raises(JournalLockedError, match="in use by process"):
         store.open()
     store.commit([request("still", 1)], at=0.0)
 
@@ -196,7 +196,7 @@ def test_closed_it_does_nothing(make):
         lambda: store.journal(0, 1),
         lambda: store.compact(0.0),
     ):
-        with pytest.raises(NotOpen):
+        with pytest.raises(JournalNotOpenError):
             use()
     assert reopened(store).of("request") == {}
 

@@ -7,11 +7,18 @@ import pytest
 
 from blast_client.command import GROUP, build_parser
 from blast_controller.core.model.records import Record
-from blast_controller.store.contents import AlreadyThere, Contents, NotACopy, Written, from_lines, to_lines
-from blast_controller.store.errors import Damaged, DoubleHeld, NotAccessible, StoreFault
+from blast_controller.store.contents import (
+    Contents,
+    JournalExistsError,
+    NotAnExportError,
+    Written,
+    from_lines,
+    to_lines,
+)
+from blast_controller.store.errors import DamagedJournalError, DoubleHeldError, JournalError, NotAccessibleError
 from blast_controller.store.etcd import copying
 from blast_controller.store.etcd.copying import contents_of_etcd, copy_into_etcd
-from blast_controller.store.etcd.errors import DamagedInEtcd, NotLeader, StoreUnavailableError
+from blast_controller.store.etcd.errors import DamagedEtcdJournalError, LeadershipLostError, StoreUnavailableError
 from blast_controller.store.etcd.methods import TXN
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.requests import put
@@ -82,7 +89,7 @@ def test_the_copy_goes_on_where_the_journal_was(sqlite, controllers):
     assert in_etcd == in_sqlite
     assert in_etcd[:2] == (4, False) and [key for key, _ in in_etcd[2]["request"]][:3] == ["z", "a", "r0"]
     for store in stores:
-        with pytest.raises(DoubleHeld, match="which reservation 7 holds"):
+        with pytest.raises(DoubleHeldError, match="which reservation 7 holds"):
             store.commit([Record("reservation", "8", {}, frozenset({"port:1"}))], at=6.0)
         store.commit([Record("reservation", "7", None), Record("request", "new", {})], at=6.0)
         assert [entry.sequence for entry in store.journal(69, 10)] == [70, 71, 72]
@@ -120,13 +127,13 @@ def test_a_journal_that_was_never_opened_is_one_too(tmp_path):
 
 def test_no_journal_is_replaced(sqlite, controllers, tmp_path):
     lines = lines_of_file(sqlite.path)
-    with pytest.raises(AlreadyThere, match="choose another destination"):
+    with pytest.raises(JournalExistsError, match="choose another destination"):
         copy_into_file(tmp_path / "journal.db", from_lines(lines))
     store = controllers.opened_store()
-    with pytest.raises(NotLeader):
+    with pytest.raises(LeadershipLostError):
         copy_into_etcd(controllers.leadership(), from_lines(lines))
     store.close()
-    with pytest.raises(AlreadyThere):
+    with pytest.raises(JournalExistsError):
         copy_into_etcd(controllers.leadership(), from_lines(lines))
     assert len(lines_of_etcd(controllers)) == 3
 
@@ -145,7 +152,7 @@ def test_a_copy_that_is_cut_off_is_no_journal_and_can_be_made_again(sqlite, cont
             copy_into_etcd(controllers.leadership(connection), from_lines(lines))
             is_over = True
         except StoreUnavailableError:
-            with pytest.raises(DamagedInEtcd, match="an import into it was not completed: repeat it"):
+            with pytest.raises(DamagedEtcdJournalError, match="an import into it was not completed: repeat it"):
                 controllers.store().open()
     assert dead_after > 5
     assert lines_of_etcd(controllers)[1:-1] == lines[1:-1]
@@ -165,7 +172,7 @@ def test_of_a_copy_that_was_cut_off_nothing_is_in_the_next(sqlite, controllers, 
 
 def test_a_file_that_cannot_be_filled_is_not_made(sqlite, tmp_path):
     lines = lines_of_file(sqlite.path)
-    with pytest.raises(NotACopy):
+    with pytest.raises(NotAnExportError):
         copy_into_file(tmp_path / "half.db", from_lines(lines[:-10]))
     assert not (tmp_path / "half.db").exists()
     copy_into_file(tmp_path / "half.db", from_lines(lines))
@@ -188,15 +195,15 @@ def test_a_file_that_cannot_be_filled_is_not_made(sqlite, tmp_path):
 )
 def test_what_is_no_whole_copy_is_refused_in_a_sentence(sqlite, spoil, words):
     spoilt = spoil(lines_of_file(sqlite.path))
-    with pytest.raises(NotACopy, match=words) as caught:
+    with pytest.raises(NotAnExportError, match=words) as caught:
         list(from_lines(spoilt).rows)
     assert "repeat `blast journal export`" in str(caught.value)
 
 
 def test_where_there_is_no_journal_none_is_copied(controllers, tmp_path):
-    with pytest.raises(DamagedInEtcd, match="there is none"):
+    with pytest.raises(DamagedEtcdJournalError, match="there is none"):
         contents_of_etcd(controllers.connection(), controllers.keys)
-    for path, fault in ((tmp_path / "nowhere.db", NotAccessible), (tmp_path / "prose", Damaged)):
+    for path, fault in ((tmp_path / "nowhere.db", NotAccessibleError), (tmp_path / "prose", DamagedJournalError)):
         (tmp_path / "prose").write_text("once upon a time " * 400)
         with pytest.raises(fault):
             lines_of_file(path)
@@ -208,7 +215,7 @@ def test_a_commit_that_is_not_carried_out_yet_is_not_copied(controllers):
     store.close()
     put_head = put(controllers.keys.head, Head(1, 100, 1, 2, staged=2).pack())
     controllers.connection().call(TXN, api.TxnRequest(success=[put_head]))
-    with pytest.raises(StoreFault, match="is not yet applied"):
+    with pytest.raises(JournalError, match="is not yet applied"):
         contents_of_etcd(controllers.connection(), controllers.keys)
 
 

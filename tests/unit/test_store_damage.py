@@ -16,8 +16,8 @@ import pytest
 
 from blast_client.command import main
 from blast_controller.core.model.records import Record
-from blast_controller.store.contents import NotACopy, from_lines, to_lines
-from blast_controller.store.errors import Damaged, StoreFault
+from blast_controller.store.contents import NotAnExportError, from_lines, to_lines
+from blast_controller.store.errors import DamagedJournalError, JournalError
 from blast_controller.store.etcd.copying import contents_of_etcd
 from blast_controller.store.etcd.keys import Span
 from blast_controller.store.etcd.loading import pages
@@ -92,7 +92,7 @@ def test_damaged_bytes_are_noticed_or_change_nothing(written: Path, tmp_path: Pa
         of(path).write_bytes(content)
         try:
             assert opened(path) == expected
-        except StoreFault:
+        except JournalError:
             noticed += 1
         shutil.rmtree(path.parent)
     # The rest is where nothing stands, or in the number that only tells of a log that is cut off.
@@ -103,7 +103,7 @@ def test_a_log_that_is_cut_off_is_noticed(written: Path, tmp_path: Path) -> None
     path = copied(written, tmp_path / "cut")
     content = wal_of(path).read_bytes()
     wal_of(path).write_bytes(content[: len(content) // 2])
-    with pytest.raises(Damaged, match=r"its last \d+ entries are missing: its -wal file is damaged, or"):
+    with pytest.raises(DamagedJournalError, match=r"its last \d+ entries are missing: its -wal file is damaged, or"):
         opened(path)
     witness_file(path).unlink()
     assert opened(path)
@@ -130,9 +130,9 @@ def test_rows_that_nobody_has_committed_are_noticed(written: Path, tmp_path: Pat
         connection.execute(statement)
         connection.commit()
     witness_file(path).unlink()
-    with pytest.raises(Damaged):
+    with pytest.raises(DamagedJournalError):
         opened(path)
-    with pytest.raises(Damaged), contents_of_file(path) as contents:
+    with pytest.raises(DamagedJournalError), contents_of_file(path) as contents:
         list(to_lines(contents))
 
 
@@ -156,7 +156,7 @@ def test_damaged_copies_are_noticed_and_leave_nothing(written: Path, tmp_path: P
     imported = tmp_path / "to" / "imported.db"
     imported.parent.mkdir()
     for content in flips(tmp_path / "export", "damage/export"):
-        with pytest.raises(NotACopy):
+        with pytest.raises(NotAnExportError):
             copy_into_file(imported, from_lines(content.splitlines(keepends=True)))
         assert [path.name for path in imported.parent.iterdir()] == ["imported.db.lock"]
     copy_into_file(imported, from_lines(lines.splitlines()))
@@ -197,7 +197,7 @@ def test_damaged_keys_of_etcd_are_noticed_or_change_nothing(controllers: Any) ->
         try:
             assert read() == expected
             outcomes[key.removeprefix(keys.prefix.encode()).decode()] += 1
-        except StoreFault:
+        except JournalError:
             outcomes["noticed"] += 1
     # A larger number of a term is harmless, and the next term takes its own from the clock.
     assert outcomes.keys() <= {"noticed", "epoch", "generation"} and outcomes["noticed"] > 0.7 * COPIES

@@ -16,7 +16,7 @@ import pytest
 
 from blast_controller.core.model.records import Record
 from blast_controller.store import sqlite as sqlite_store
-from blast_controller.store.errors import DiskFailed, DiskFull, StoreFault
+from blast_controller.store.errors import DiskFailedError, DiskFullError, JournalError
 from blast_controller.store.files import wal_of
 from blast_controller.store.retention import Retention
 from blast_controller.store.sqlite import SqliteStore
@@ -208,7 +208,8 @@ class Countdown:
 
 
 @pytest.mark.parametrize(
-    ("kind", "code", "fault"), [("write", FULL, DiskFull), ("write", EIO, DiskFailed), ("sync", EIO_SYNC, DiskFailed)]
+    ("kind", "code", "fault"),
+    [("write", FULL, DiskFullError), ("write", EIO, DiskFailedError), ("sync", EIO_SYNC, DiskFailedError)],
 )
 @pytest.mark.parametrize("left", [0, 2, 9])
 def test_a_commit_that_fails_is_undone_and_the_next_succeeds(tmp_path, kind, code, fault, left):
@@ -233,7 +234,9 @@ def test_a_commit_that_fails_is_undone_and_the_next_succeeds(tmp_path, kind, cod
     assert committed(store) == count + 1
 
 
-@pytest.mark.parametrize(("kind", "code", "fault"), [("write", FULL, DiskFull), ("sync", EIO_SYNC, DiskFailed)])
+@pytest.mark.parametrize(
+    ("kind", "code", "fault"), [("write", FULL, DiskFullError), ("sync", EIO_SYNC, DiskFailedError)]
+)
 def test_a_compaction_that_fails_loses_nothing(tmp_path, kind, code, fault):
     store = SqliteStore(tmp_path / "journal.db", Retention(entries=5))
     with Disk() as disk:
@@ -282,7 +285,7 @@ def test_a_first_start_on_a_failing_disk_can_be_repeated(tmp_path, left):
     store = SqliteStore(tmp_path / "journal.db")
     with Disk() as disk:
         disk.fault = Countdown("write", "", left, FULL)
-        with pytest.raises(DiskFull):
+        with pytest.raises(DiskFullError):
             store.open()
             # So late that the opening went through: a commit then meets the fault.
             for number in range(20):
@@ -403,5 +406,5 @@ def test_kill_9_at_any_moment_leaves_whole_commits(tmp_path, request):
         acknowledged = max([acknowledged, *(int(line) for line in rest.splitlines(keepends=True) if line[-1] == "\n")])
         there = committed(store)
         assert acknowledged <= there <= acknowledged + 1
-    with pytest.raises(StoreFault):
+    with pytest.raises(JournalError):
         store.journal(0, 1)

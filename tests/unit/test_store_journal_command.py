@@ -16,7 +16,7 @@ from blast_controller import journal_command
 from blast_controller.core.model.records import Record
 from blast_controller.rpc.connections.framed_server import FramedServer, ServerLimits
 from blast_controller.rpc.convert import REFUSALS
-from blast_controller.store.details import NotAnEntry, read_page
+from blast_controller.store.details import InvalidEntryError, read_page
 from blast_controller.store.interface import Entry
 from blast_controller.store.sqlite import SqliteStore
 
@@ -212,7 +212,7 @@ def test_followed_it_goes_on_with_what_comes(store):
 
 def test_a_source_that_goes_in_circles_is_refused():
     entry = Entry(5, 0.0, 1, "request", "a", "", {})
-    with pytest.raises(NotAnEntry, match="entry 5 of the journal comes after entry 5"):
+    with pytest.raises(InvalidEntryError, match="entry 5 of the journal comes after entry 5"):
         list(journal_command.entries(lambda after, limit: [entry], 0, 100, None))
 
 

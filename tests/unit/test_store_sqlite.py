@@ -13,10 +13,10 @@ import pytest
 
 from blast_controller.core.model.records import Record
 from blast_controller.store.errors import (
-    Damaged,
-    Locked,
-    NotAccessible,
-    OtherSchema,
+    DamagedJournalError,
+    JournalLockedError,
+    JournalSchemaError,
+    NotAccessibleError,
 )
 from blast_controller.store.files import wal_of
 from blast_controller.store.reader import JournalReader
@@ -137,7 +137,7 @@ def holder(path):
 def test_a_second_controller_is_refused_by_the_first_ones_pid(path, holder):
     process, _ = holder()
     store = SqliteStore(path)
-    with pytest.raises(Locked, match=f"in use by process {process.pid}: only one controller") as caught:
+    with pytest.raises(JournalLockedError, match=f"in use by process {process.pid}: only one controller") as caught:
         store.open()
     assert caught.value.pid == process.pid
     process.kill()
@@ -162,7 +162,7 @@ def test_another_name_of_the_same_file_is_the_same_journal(path, tmp_path):
     store = SqliteStore(path)
     store.open()
     (tmp_path / "alias.db").symlink_to(path)
-    with pytest.raises(Locked):
+    with pytest.raises(JournalLockedError):
         SqliteStore(tmp_path / "alias.db").open()
     store.close()
 
@@ -173,7 +173,7 @@ def test_an_sqlite_shell_in_the_middle_of_a_write_is_waited_for_and_then_named(p
     store.open()
     with closing(connect(path, "rw")) as shell:
         shell.execute("BEGIN IMMEDIATE")
-        with pytest.raises(Locked, match="another process"):
+        with pytest.raises(JournalLockedError, match="another process"):
             store.commit([row(1)], at=0.0)
         shell.execute("ROLLBACK")
     store.commit([row(1)], at=0.0)
@@ -186,20 +186,20 @@ def test_an_sqlite_shell_in_the_middle_of_a_write_is_waited_for_and_then_named(p
 @pytest.mark.parametrize("content", [b"", b"\0" * 8192, b"once upon a time " * 400], ids=["empty", "zeros", "prose"])
 def test_what_is_no_journal_is_refused(path, content):
     path.write_bytes(content)
-    assert "restore it from a backup" in refused(path, Damaged)
+    assert "restore it from a backup" in refused(path, DamagedJournalError)
 
 
 def test_another_programs_database_is_refused(path):
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE state (x)")
-    assert "does not carry the mark" in refused(path, Damaged)
+    assert "does not carry the mark" in refused(path, DamagedJournalError)
 
 
 def test_a_truncated_file_is_refused(filled):
     whole = filled.stat().st_size
     for tenths in (9, 5, 1, 0):
         os.truncate(filled, whole * tenths // 10)
-        assert "restore it from a backup" in refused(filled, Damaged)
+        assert "restore it from a backup" in refused(filled, DamagedJournalError)
 
 
 def test_a_torn_page_is_refused(filled):
@@ -208,7 +208,7 @@ def test_a_torn_page_is_refused(filled):
     assert len(halves) > 20
     for begin in halves:
         filled.write_bytes(whole[:begin] + bytes(2048) + whole[begin + 2048 :])
-        refused(filled, Damaged)
+        refused(filled, DamagedJournalError)
 
 
 def test_a_lost_file_with_its_log_still_there_is_refused(path, tmp_path):
@@ -219,7 +219,7 @@ def test_a_lost_file_with_its_log_still_there_is_refused(path, tmp_path):
     image.mkdir()
     shutil.copy(wal_of(path), image)
     store.close()
-    with pytest.raises(Damaged, match="its -wal file exists"):
+    with pytest.raises(DamagedJournalError, match="its -wal file exists"):
         SqliteStore(image / path.name).open()
     assert not (image / path.name).exists()
 
@@ -252,7 +252,7 @@ def test_a_file_that_somebody_edited_is_refused(filled, statement, reason):
         connection.execute(statement)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     store = SqliteStore(filled)
-    with pytest.raises(Damaged, match=reason):
+    with pytest.raises(DamagedJournalError, match=reason):
         store.open()
         store.commit([Record("reservation", "1", {}, frozenset({"a"}))], at=0.0)
     store.close()
@@ -274,7 +274,7 @@ UNPRIVILEGED = """
 import os, sys
 from pathlib import Path
 from blast_controller.core.model.records import Record
-from blast_controller.store.errors import StoreFault
+from blast_controller.store.errors import JournalError
 from blast_controller.store.sqlite import SqliteStore
 folder = Path(sys.argv[1])
 for right in sys.argv[2:]:
@@ -291,7 +291,7 @@ for right in sys.argv[2:]:
             store.commit([Record("request", right, {})], at=0.0)
             store.close()
             print("fine", flush=True)
-        except StoreFault as fault:
+        except JournalError as fault:
             print(type(fault).__name__, str(fault).replace("\\n", " "), flush=True)
         os._exit(0)
     os.waitpid(child, 0)
@@ -313,18 +313,18 @@ def test_without_the_rights_it_says_which_it_needs(filled):
     first, *others = result.stdout.splitlines()
     assert first == "fine" and len(others) == len(needed)
     for answer in others:
-        assert answer.startswith("NotAccessible ")
+        assert answer.startswith("NotAccessibleError ")
         assert "the controller's user must have read and write permission" in answer
 
 
 def test_a_missing_folder_is_not_made(tmp_path):
-    refused(tmp_path / "nowhere" / "journal.db", NotAccessible)
+    refused(tmp_path / "nowhere" / "journal.db", NotAccessibleError)
     assert not (tmp_path / "nowhere").exists()
 
 
 def test_a_folder_is_no_journal(path):
     path.mkdir()
-    assert "not a file" in refused(path, NotAccessible)
+    assert "not a file" in refused(path, NotAccessibleError)
 
 
 # --------------------------------------------------------------------------------------------------------- schema
@@ -334,6 +334,6 @@ def test_a_folder_is_no_journal(path):
 def test_journal_of_another_schema_is_refused(filled, schema):
     with closing(connect(filled, "rw")) as connection:
         connection.execute(f"PRAGMA user_version = {schema}")
-    assert f"schema {schema} and this release reads schema {SCHEMA}" in refused(filled, OtherSchema)
-    with pytest.raises(OtherSchema):
+    assert f"schema {schema} and this release reads schema {SCHEMA}" in refused(filled, JournalSchemaError)
+    with pytest.raises(JournalSchemaError):
         JournalReader(filled)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from blast_controller.store.errors import Dispossessed, StoreFault, Unreachable
+from blast_controller.store.errors import JournalError, LockLostError, StoreUnreachableError
 from blast_controller.store.interface import Loaded, Seen
 from blast_controller.store.memory import MemoryStore
 from blast_controller.succession import candidate as candidate_module
@@ -20,7 +20,7 @@ from tests.support.waiting import eventually
 @dataclass
 class FakeJournal:
     seen: Seen = field(default_factory=lambda: Seen("one:9090", 5, 1))
-    fault: StoreFault | None = None
+    fault: JournalError | None = None
     reads: int = 0
 
     def look(self) -> Seen:
@@ -56,20 +56,20 @@ def test_only_what_has_changed_is_taken_up_and_every_leader_is_met():
 
 
 def test_a_journal_that_is_away_makes_what_is_shown_older():
-    journal = FakeJournal(fault=Unreachable("it is away"))
+    journal = FakeJournal(fault=StoreUnreachableError("it is away"))
     following = Following(journal, lambda loaded: None, lambda generation: None)
     following.start()
     assert following.age() is None, "nothing was looked at yet"
     journal.fault = None
     eventually(lambda: following.age() is not None, "the first look")
-    journal.fault = Unreachable("again")
+    journal.fault = StoreUnreachableError("again")
     eventually(lambda: following.age() > 0.1, "it to grow old")
     following.stop()
 
 
 def test_what_waiting_does_not_mend_is_told_at_the_start():
-    with pytest.raises(StoreFault, match="damaged"):
-        Following(FakeJournal(fault=StoreFault("damaged")), lambda _: None, lambda _: None).start()
+    with pytest.raises(JournalError, match="damaged"):
+        Following(FakeJournal(fault=JournalError("damaged")), lambda _: None, lambda _: None).start()
 
 
 @dataclass
@@ -86,7 +86,7 @@ class Told:
 class FakeRivals:
     reaching: dict[str, int] = field(default_factory=dict)
     told: list[int] = field(default_factory=list)
-    fault: StoreFault | None = None
+    fault: JournalError | None = None
 
     def tell(self, reached: int) -> None:
         if self.fault is not None:
@@ -119,7 +119,7 @@ class GoneWhileOpened(MemoryStore):
     def open(self) -> Loaded:
         if self.times:
             self.times -= 1
-            raise Unreachable("it is away")
+            raise StoreUnreachableError("it is away")
         return super().open()
 
 
@@ -167,11 +167,11 @@ def test_who_reaches_fewer_devices_than_another_stands_down_but_not_at_once():
 
 
 def test_a_rival_that_cannot_be_told_of_is_no_reason_to_stand_down():
-    told, rivals = Told(), FakeRivals({"other:1": 4}, fault=Unreachable("away"))
+    told, rivals = Told(), FakeRivals({"other:1": 4}, fault=StoreUnreachableError("away"))
     candidate = Candidate(MemoryStore(), rivals, told.hooks(), lambda: True, lambda: 0)
     candidate.start()
     eventually(lambda: told.led, "it to lead")
-    rivals.fault = Dispossessed("somebody else leads")
+    rivals.fault = LockLostError("somebody else leads")
     rivals.reaching = {}
     rivals.fault = None
     eventually(lambda: rivals.told, "it to go on")

@@ -19,14 +19,14 @@ from tl1_driver.client import SwitchClient
 from tl1_driver.dialects import Glimmerglass
 from tl1_driver.emulator.agent import Port
 from tl1_driver.errors import (
-    Denied,
-    MalformedAnswer,
-    NotConfirmed,
-    NotOpen,
-    OutcomeUnknown,
-    SessionLost,
-    SwitchUnreachable,
-    TimedOut,
+    CommandDeniedError,
+    MalformedResponseError,
+    OutcomeUnknownError,
+    SessionLostError,
+    SessionNotOpenError,
+    SwitchTimeoutError,
+    SwitchUnreachableError,
+    UnconfirmedCommandError,
 )
 from tl1_driver.session import Deadlines
 
@@ -79,12 +79,12 @@ async def test_power_reaches_the_list() -> None:
 
 async def test_login() -> None:
     async with emulated(user="admin", password="pass;word") as lab:
-        with pytest.raises(Denied) as wrong:
+        with pytest.raises(CommandDeniedError) as wrong:
             await lab.client(user="admin", password="guess").open()
         assert wrong.value.code == "PIUI"
         stranger = lab.client()
         await stranger.open()
-        with pytest.raises(Denied) as refused:
+        with pytest.raises(CommandDeniedError) as refused:
             await stranger.circuits()
         assert refused.value.code == "PLNA"
         client = lab.client(user="admin", password="pass;word")
@@ -111,7 +111,7 @@ async def test_password_is_in_no_transcript_though_the_switch_echoes_it() -> Non
 async def test_absent_switch() -> None:
     with socket.create_server(("127.0.0.1", 0)) as sock:
         port = sock.getsockname()[1]
-    with pytest.raises(SwitchUnreachable, match=f"127.0.0.1:{port} is not reachable"):
+    with pytest.raises(SwitchUnreachableError, match=f"127.0.0.1:{port} is not reachable"):
         await SwitchClient("127.0.0.1", port, GLIMMERGLASS).open()
 
 
@@ -121,15 +121,15 @@ async def test_switch_that_never_answers_the_login() -> None:
 
     async with scripted(swallow) as port:
         client = SwitchClient("127.0.0.1", port, GLIMMERGLASS, user="admin", password="x", timeout=0.1)
-        with pytest.raises(SwitchUnreachable, match="does not complete the login"):
+        with pytest.raises(SwitchUnreachableError, match="does not complete the login"):
             await client.open()
 
 
 async def test_client_that_was_not_opened() -> None:
     client = SwitchClient("127.0.0.1", 1, GLIMMERGLASS)
-    with pytest.raises(NotOpen):
+    with pytest.raises(SessionNotOpenError):
         await client.connect([Circuit(1, 1)])
-    with pytest.raises(NotOpen):
+    with pytest.raises(SessionNotOpenError):
         await client.wait_closed()
     await client.close()
 
@@ -142,10 +142,10 @@ async def test_lost_session_ends_waits_and_can_be_reopened() -> None:
         change = asyncio.create_task(client.connect([Circuit(1, 1)]))
         await asyncio.sleep(0.02)
         lab.switch.cut()
-        with pytest.raises(SessionLost):
+        with pytest.raises(SessionLostError):
             await change
         assert await client.wait_closed()
-        with pytest.raises(SessionLost):
+        with pytest.raises(SessionLostError):
             await client.connect([Circuit(1, 1)])
         lab.switch.faults.silent = False
         await client.open()
@@ -166,7 +166,7 @@ async def test_silence_is_a_timeout() -> None:
         client = lab.client(timeout=0.05)
         await client.open()
         lab.switch.faults.silent = True
-        with pytest.raises(TimedOut, match="ent-crs-fiber"):
+        with pytest.raises(SwitchTimeoutError, match="ent-crs-fiber"):
             await client.connect([Circuit(1, 1)])
 
 
@@ -176,7 +176,7 @@ async def test_acknowledgment_then_silence_is_a_timeout_after_the_extension() ->
         await client.open()
         lab.switch.faults.acknowledge_only = True
         began = asyncio.get_running_loop().time()
-        with pytest.raises(TimedOut):
+        with pytest.raises(SwitchTimeoutError):
             await client.connect([Circuit(1, 1)])
         assert asyncio.get_running_loop().time() - began >= 0.29
         lab.switch.faults.acknowledge_only = False
@@ -188,13 +188,13 @@ async def test_late_answer_does_not_disturb_the_next_command() -> None:
         client = lab.client(timeout=0.3)
         await client.open()
         lab.switch.faults.answer_delay = 0.45
-        with pytest.raises(TimedOut):
+        with pytest.raises(SwitchTimeoutError):
             await client.connect([Circuit(1, 1)])
         lab.switch.faults.answer_delay = 0.0
-        with pytest.raises(OutcomeUnknown, match="read the circuits first"):
+        with pytest.raises(OutcomeUnknownError, match="read the circuits first"):
             await client.connect([Circuit(1, 2)])
         assert [state.circuit for state in await client.circuits()] == [Circuit(1, 1)]
-        with pytest.raises(Denied):
+        with pytest.raises(CommandDeniedError):
             await client.connect([Circuit(1, 2)])
         await asyncio.sleep(0.2)
         assert [state.circuit for state in await client.circuits()] == [Circuit(1, 1)]
@@ -209,7 +209,7 @@ async def test_changes_that_wait_behind_one_without_outcome_are_not_sent() -> No
         await client.open()
         lab.switch.faults.silent = True
         outcomes = await asyncio.gather(*(client.connect([Circuit(n, n)]) for n in (1, 2, 3)), return_exceptions=True)
-        assert [type(outcome) for outcome in outcomes] == [TimedOut, OutcomeUnknown, OutcomeUnknown]
+        assert [type(outcome) for outcome in outcomes] == [SwitchTimeoutError, OutcomeUnknownError, OutcomeUnknownError]
         assert sum(data.count(b"ent-crs-fiber") for data in sent) == 1
 
 
@@ -252,7 +252,7 @@ async def test_list_that_cannot_be_read(row: str) -> None:
     async with scripted(lie) as port:
         client = SwitchClient("127.0.0.1", port, GLIMMERGLASS)
         await client.open()
-        with pytest.raises(MalformedAnswer):
+        with pytest.raises(MalformedResponseError):
             await client.circuits()
         await client.close()
 
@@ -266,7 +266,7 @@ async def test_acknowledgment_is_no_list() -> None:
     async with scripted(acknowledge) as port:
         client = SwitchClient("127.0.0.1", port, GLIMMERGLASS, timeout=0.05)
         await client.open()
-        with pytest.raises(NotConfirmed):
+        with pytest.raises(UnconfirmedCommandError):
             await client.circuits()
         await client.close()
 

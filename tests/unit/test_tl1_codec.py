@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tl1_driver.codec import UNFINISHED_PARTS, UNPARSED_BYTES, Decoder, encode_command
-from tl1_driver.errors import InvalidCommand, MessageTooLong, NotTl1, Truncated
+from tl1_driver.errors import InvalidCommandError, MessageTooLongError, NotTl1Error, TruncatedResponseError
 from tl1_driver.messages import Acknowledgment, Autonomous, Command, Message, Response, Unparsed
 from tl1_driver.payload import parameters, quote, split_blocks, unquote
 
@@ -102,7 +102,7 @@ def test_answer_whose_header_went_under() -> None:
 def test_stray_quote_between_messages_swallows_nothing() -> None:
     messages = decode(b'welcome to "switch\r\n' + answer("1"))
     assert isinstance(messages[0], Unparsed)
-    assert isinstance(messages[0].error, NotTl1)
+    assert isinstance(messages[0].error, NotTl1Error)
     assert [m.ctag for m in messages[1:]] == ["1"]
 
 
@@ -132,7 +132,7 @@ def test_denial_without_comment_and_without_code() -> None:
 def test_lost_terminator_costs_one_message() -> None:
     messages = decode(HEADER + b"M  1 COMPLD\r\n   a\r\n" + answer("2", "b"))
     assert isinstance(messages[0], Unparsed)
-    assert isinstance(messages[0].error, Truncated)
+    assert isinstance(messages[0].error, TruncatedResponseError)
     assert messages[1] == Response("sw1", "2", "COMPLD", ("b",), "26-11-20 10:00:00")
 
 
@@ -145,7 +145,7 @@ def test_rest_of_a_message_that_lost_a_part_does_not_pass_for_the_whole() -> Non
 def test_message_over_the_limit_is_given_up_and_the_next_one_read() -> None:
     messages = decode(answer("1", *["x" * 50] * 40) + answer("2"), limit=1000)
     assert isinstance(messages[0], Unparsed)
-    assert isinstance(messages[0].error, MessageTooLong)
+    assert isinstance(messages[0].error, MessageTooLongError)
     assert len(messages[0].text) <= UNPARSED_BYTES
     assert [m.ctag for m in messages[1:]] == ["2"]
 
@@ -153,7 +153,7 @@ def test_message_over_the_limit_is_given_up_and_the_next_one_read() -> None:
 def test_unclosed_quote_ends_at_the_limit() -> None:
     open_quote = HEADER + b'M  1 COMPLD\r\n   "never closed' + b"z" * 700
     messages = decode(open_quote + answer("3"), limit=600)
-    assert isinstance(messages[0].error, MessageTooLong)
+    assert isinstance(messages[0].error, MessageTooLongError)
     assert [m.ctag for m in messages if isinstance(m, Response)] == ["3"]
 
 
@@ -163,7 +163,7 @@ def test_unclosed_quote_ends_where_the_next_message_begins(second: str, sid: str
     following = f'\r\n\n   {sid} 26-11-20 10:00:00\r\n{second}\r\n   "a;b"\r\n;'.encode()
     messages = decode(answer("1", '"a"', '"never closed') + following + answer("3", '"c"'))
     assert isinstance(messages[0], Unparsed)
-    assert isinstance(messages[0].error, Truncated)
+    assert isinstance(messages[0].error, TruncatedResponseError)
     assert messages[1].lines == ('"a;b"',)
     assert messages[2] == Response("sw1", "3", "COMPLD", ('"c"',), "26-11-20 10:00:00")
 
@@ -177,7 +177,7 @@ def test_half_a_heading_inside_quotes_is_data(line: str) -> None:
 
 def test_date_and_time_without_a_message_are_reported() -> None:
     messages = decode(HEADER + b"rtrv-hdr:::1;" + answer("1"))
-    assert isinstance(messages[0].error, Truncated)
+    assert isinstance(messages[0].error, TruncatedResponseError)
     assert [m.ctag for m in messages[1:]] == ["1"]
 
 
@@ -210,7 +210,7 @@ def test_last_line_needs_no_end() -> None:
 
 def test_end_of_a_quoted_text_over_the_limit_does_not_open_another() -> None:
     messages = decode(answer("1", '"' + "y" * 700 + '"') + answer("2"), limit=600)
-    assert isinstance(messages[0].error, MessageTooLong)
+    assert isinstance(messages[0].error, MessageTooLongError)
     assert [m.ctag for m in messages[1:]] == ["2"]
 
 
@@ -271,9 +271,9 @@ def test_encode(command: Command, wire: bytes) -> None:
     ],
 )
 def test_what_cannot_be_sent_is_refused(command: Command) -> None:
-    with pytest.raises(InvalidCommand):
+    with pytest.raises(InvalidCommandError):
         encode_command(command, "7", limit=100)
-    with pytest.raises(InvalidCommand):
+    with pytest.raises(InvalidCommandError):
         encode_command(Command("RTRV-HDR"), "7;", limit=100)
 
 
@@ -299,7 +299,7 @@ def test_parameters(row: str, expected: dict[str, str]) -> None:
 
 
 def test_control_characters_cannot_be_quoted() -> None:
-    with pytest.raises(InvalidCommand):
+    with pytest.raises(InvalidCommandError):
         quote("a\nb")
 
 

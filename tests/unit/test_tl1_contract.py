@@ -20,12 +20,12 @@ from tl1_driver.circuits import DARK_BELOW_DBM, Circuit, Port
 from tl1_driver.client import SwitchClient
 from tl1_driver.dialects import DIALECTS, Calient, Dialect
 from tl1_driver.errors import (
-    Denied,
-    InvalidCommand,
-    OutcomeUnknown,
-    PartlyDone,
-    SessionLost,
-    TimedOut,
+    CommandDeniedError,
+    InvalidCommandError,
+    OutcomeUnknownError,
+    PartialCompletionError,
+    SessionLostError,
+    SwitchTimeoutError,
     Tl1Error,
 )
 from tl1_driver.messages import Autonomous
@@ -154,7 +154,7 @@ class DialectContract:
     async def test_busy_port_is_denied_and_stays_as_it_was(self, bad: Circuit, others: list[Circuit]) -> None:
         async with self.opened() as (lab, client):
             await client.connect([Circuit(1, 2)])
-            with pytest.raises(Denied) as caught:
+            with pytest.raises(CommandDeniedError) as caught:
                 await client.connect([*others, bad])
             assert caught.value.code
             assert Circuit(1, 2) in lab.paths.lit
@@ -165,7 +165,7 @@ class DialectContract:
     async def test_port_that_is_not_there(self, bad: Circuit) -> None:
         async with self.opened() as (lab, client):
             for circuits in ([bad], [bad, Circuit(1, 1)]):
-                with pytest.raises((Denied, InvalidCommand)):
+                with pytest.raises((CommandDeniedError, InvalidCommandError)):
                     await client.connect(circuits)
                 assert lab.paths.lit == set()
             await client.connect([Circuit(1, 1)])
@@ -174,7 +174,7 @@ class DialectContract:
         async with self.opened() as (lab, client):
             await client.connect([Circuit(1, 2), Circuit(3, 4)])
             for absent in ([Circuit(1, 3)], [Circuit(5, 4)], [Circuit(1, 2), Circuit(3, 2)]):
-                with pytest.raises(Denied):
+                with pytest.raises(CommandDeniedError):
                     await client.disconnect(absent)
                 assert lab.paths.lit == {Circuit(1, 2), Circuit(3, 4)}
 
@@ -182,7 +182,7 @@ class DialectContract:
     async def test_broken_mirror_denies(self, circuits: list[Circuit]) -> None:
         async with self.opened() as (lab, client):
             lab.switch.faults.refused_inputs.add(circuits[-1].input)
-            with pytest.raises(Denied):
+            with pytest.raises(CommandDeniedError):
                 await client.connect(circuits)
             assert lab.paths.lit <= set(circuits[:-1])
             await self.agrees(lab, client)
@@ -195,7 +195,7 @@ class DialectContract:
             faults = lab.switch.faults
             faults.refused_outputs, faults.partial_bulk, faults.partial_code = {BULK[2].output}, True, code
             silent = code == "COMPLD" and not self.silent_partial_is_noticed
-            with contextlib.nullcontext() if silent else pytest.raises(Denied):
+            with contextlib.nullcontext() if silent else pytest.raises(CommandDeniedError):
                 await client.connect(BULK)
             assert lab.paths.lit >= set(BULK[:2])
             assert BULK[2] not in lab.paths.lit
@@ -207,7 +207,7 @@ class DialectContract:
         async with self.opened() as (lab, client):
             lab.switch.faults.refuse_all = True
             for attempt in (client.connect(BULK), client.disconnect(BULK), client.circuits(), client.powers()):
-                with pytest.raises(Denied):
+                with pytest.raises(CommandDeniedError):
                     await attempt
             lab.switch.faults.refuse_all = False
             await client.connect(BULK)
@@ -217,7 +217,7 @@ class DialectContract:
             await client.connect([Circuit(1, 2)])
             lab.switch.faults.ctag_lost = True
             began = asyncio.get_running_loop().time()
-            with pytest.raises(Denied):
+            with pytest.raises(CommandDeniedError):
                 await client.connect([Circuit(1, 2)])
             assert asyncio.get_running_loop().time() - began < 0.4
 
@@ -228,7 +228,7 @@ class DialectContract:
             if not making:
                 await client.connect(circuits)
             lab.switch.faults.cut_before_answer = True
-            with pytest.raises(SessionLost):
+            with pytest.raises(SessionLostError):
                 await (client.connect(circuits) if making else client.disconnect(circuits))
             lab.switch.faults.cut_before_answer = False
             await client.open()
@@ -241,7 +241,7 @@ class DialectContract:
                 change = asyncio.create_task(client.connect(BULK))
                 await asyncio.sleep(delay)
                 lab.switch.cut()
-                with contextlib.suppress(SessionLost):
+                with contextlib.suppress(SessionLostError):
                     await change
                 await client.wait_closed()
                 await client.open()
@@ -255,11 +255,11 @@ class DialectContract:
     async def test_no_answer(self, fault: str, circuits: list[Circuit]) -> None:
         async with self.opened({"timeout": SHORT}) as (lab, client):
             setattr(lab.switch.faults, fault, True)
-            with pytest.raises(TimedOut):
+            with pytest.raises(SwitchTimeoutError):
                 await client.connect(circuits)
             setattr(lab.switch.faults, fault, False)
             for change in (client.connect([Circuit(8, 8)]), client.disconnect(circuits)):
-                with pytest.raises(OutcomeUnknown):
+                with pytest.raises(OutcomeUnknownError):
                     await change
             assert Circuit(8, 8) not in lab.paths.lit
             await self.agrees(lab, client)
@@ -269,7 +269,7 @@ class DialectContract:
     async def test_answer_after_the_deadline_goes_to_nobody_else(self, circuits: list[Circuit]) -> None:
         async with self.opened({"timeout": SHORT}) as (lab, client):
             lab.switch.faults.answer_delay = SHORT + 0.05
-            with pytest.raises(TimedOut):
+            with pytest.raises(SwitchTimeoutError):
                 await client.connect(circuits)
             lab.switch.faults.answer_delay = 0.0
             await asyncio.gather(client.circuits(), asyncio.sleep(0.1))
@@ -290,7 +290,7 @@ class DialectContract:
                 client.disconnect([Circuit(1, 6)]),
             ]
             for attempt in attempts:
-                with pytest.raises(Denied):
+                with pytest.raises(CommandDeniedError):
                     await attempt
                 assert foreign in lab.paths.lit
             [state] = [state for state in await client.circuits() if state.circuit == foreign]
@@ -298,7 +298,7 @@ class DialectContract:
                 assert (state.locked, state.owner) in ((True, "noc"), (locked, ""))
             if locked:
                 for circuits in ([foreign], [foreign, *await listed(client) - {foreign}]):
-                    with pytest.raises(Denied):
+                    with pytest.raises(CommandDeniedError):
                         await client.disconnect(circuits)
             await self.agrees(lab, client)
             assert foreign in lab.paths.lit
@@ -324,7 +324,7 @@ class DialectContract:
             lab.switch.log_out()
             assert await client.circuits() == []
             lab.switch.log_out()
-            with pytest.raises(Denied) as caught:
+            with pytest.raises(CommandDeniedError) as caught:
                 await client.connect(BULK)
             assert caught.value.code == "PLNA"
             assert lab.paths.lit == set()
@@ -353,7 +353,7 @@ class DialectContract:
         async with self.opened() as (lab, client):
             lab.paths.error = OSError("no such interface")
             for circuits in (BULK[:1], BULK):
-                with pytest.raises(Denied):
+                with pytest.raises(CommandDeniedError):
                     await client.connect(circuits)
                 await self.agrees(lab, client)
             lab.paths.error = None
@@ -389,7 +389,7 @@ class TestGlimmerglass(DialectContract):
     async def test_denied_bulk_changes_nothing(self) -> None:
         async with self.opened() as (lab, client):
             lab.switch.faults.refused_inputs.add(BULK[2].input)
-            with pytest.raises(Denied):
+            with pytest.raises(CommandDeniedError):
                 await client.connect(BULK)
             assert lab.paths.lit == set()
 
@@ -401,15 +401,15 @@ class TestCalient(DialectContract):
     async def test_activation_that_is_denied_leaves_nothing_entered(self) -> None:
         async with self.opened() as (lab, client):
             lab.switch.faults.refused_inputs.add(1)
-            with pytest.raises(Denied) as caught:
+            with pytest.raises(CommandDeniedError) as caught:
                 await client.connect([Circuit(1, 1)])
-            assert not isinstance(caught.value, PartlyDone)
+            assert not isinstance(caught.value, PartialCompletionError)
             assert await client.circuits() == []
 
     async def test_circuit_that_is_only_entered_is_seen_and_can_be_removed(self) -> None:
         async with self.opened() as (lab, client):
             lab.switch.faults.cut_before_answer = True
-            with pytest.raises(SessionLost):
+            with pytest.raises(SessionLostError):
                 await client.connect([Circuit(1, 1)])
             lab.switch.faults.cut_before_answer = False
             await client.open()
@@ -434,15 +434,15 @@ class TestCalient(DialectContract):
                 status = (await reader.readuntil(b'"')).decode() + (await reader.readuntil(b'"')).decode()
             assert asyncio.get_running_loop().time() - began >= 0.1
             writer.close()
-            with pytest.raises(Denied, match="in use"):
+            with pytest.raises(CommandDeniedError, match="in use"):
                 await client.connect([Circuit(1, 5), Circuit(5, 6)])
             assert Circuit(1, 3) in lab.paths.lit
 
     async def test_bulk_that_never_ends_is_given_up(self) -> None:
         async with self.opened(spoken=replace(self.spoken, polls=5), connect_seconds=1.0) as (_, client):
-            with pytest.raises(TimedOut, match="still in progress"):
+            with pytest.raises(SwitchTimeoutError, match="still in progress"):
                 await client.connect(BULK)
-            with pytest.raises(OutcomeUnknown):
+            with pytest.raises(OutcomeUnknownError):
                 await client.connect(BULK)
 
 
@@ -468,7 +468,7 @@ class TestPolatisOutputFirst(TestPolatis):
 
     async def test_wrong_order_is_refused_and_connects_nothing(self) -> None:
         async with self.opened(spoken=DIALECTS["polatis"]) as (lab, client):
-            with pytest.raises(Denied):
+            with pytest.raises(CommandDeniedError):
                 await client.connect([Circuit(1, 2)])
             assert lab.paths.lit == set()
 

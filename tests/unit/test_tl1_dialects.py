@@ -11,13 +11,13 @@ from tl1_driver.circuits import Circuit, CircuitState, Port
 from tl1_driver.codec import encode_command
 from tl1_driver.dialects import DIALECTS, Calient, Dialect, Glimmerglass, Polatis, configured
 from tl1_driver.errors import (
-    Denied,
-    InvalidCommand,
-    InvalidSetting,
-    MalformedAnswer,
-    PartlyDone,
-    TimedOut,
-    Withheld,
+    CommandDeniedError,
+    CommandWithheldError,
+    InvalidCommandError,
+    InvalidSettingError,
+    MalformedResponseError,
+    PartialCompletionError,
+    SwitchTimeoutError,
 )
 from tl1_driver.messages import Autonomous, Command, Severity
 from tl1_driver.procedure import Pause
@@ -32,7 +32,7 @@ SIZED: dict[str, Dialect] = DIALECTS | {
     if isinstance(dialect, Polatis)
 }
 PAIR = [Circuit(1, 5), Circuit(2, 6)]
-REFUSED = Denied("SROF", "mirror failed")
+REFUSED = CommandDeniedError("SROF", "mirror failed")
 
 
 def wires(steps: list[Command | Pause]) -> list[str]:
@@ -76,10 +76,10 @@ def test_bulk_is_split_only_when_too_long_and_keeps_its_order() -> None:
 def test_one_circuit_that_does_not_fit_is_an_error_before_anything_is_sent(name: str) -> None:
     narrow = replace(SIZED[name], wire=Wire(send_limit=10))
     if isinstance(narrow, Glimmerglass | Calient):
-        with pytest.raises(InvalidCommand):
+        with pytest.raises(InvalidCommandError):
             next(narrow.connect(PAIR))
     else:
-        with pytest.raises(InvalidCommand):
+        with pytest.raises(InvalidCommandError):
             next(narrow.disconnect(PAIR))
 
 
@@ -88,7 +88,7 @@ def test_one_circuit_that_does_not_fit_is_an_error_before_anything_is_sent(name:
 def test_port_numbers_outside_the_naming_scheme(name: str, number: int) -> None:
     for change in (SIZED[name].connect, SIZED[name].disconnect):
         for circuit in (Circuit(number, 1), Circuit(1, number)):
-            with pytest.raises(InvalidCommand):
+            with pytest.raises(InvalidCommandError):
                 next(change([circuit]))
 
 
@@ -132,7 +132,7 @@ def test_locked_connection() -> None:
 )
 def test_glimmerglass_rows_that_promise_nothing_are_refused(row: str) -> None:
     for procedure in (GLIMMERGLASS.circuits(), GLIMMERGLASS.powers()):
-        with pytest.raises(MalformedAnswer):
+        with pytest.raises(MalformedResponseError):
             drive(procedure, [[row]])
 
 
@@ -144,19 +144,22 @@ def test_calient_enters_and_activates_one() -> None:
 
 
 def test_calient_takes_back_what_it_cannot_activate() -> None:
-    with pytest.raises(Denied) as caught:
+    with pytest.raises(CommandDeniedError) as caught:
         drive(CALIENT.connect([Circuit(1, 2)]), [(), REFUSED, ()])
     assert caught.value is REFUSED
-    with pytest.raises(PartlyDone, match="stays entered") as stuck:
-        drive(CALIENT.connect([Circuit(1, 2)]), [(), REFUSED, Denied("SLOC")])
+    with pytest.raises(PartialCompletionError, match="stays entered") as stuck:
+        drive(CALIENT.connect([Circuit(1, 2)]), [(), REFUSED, CommandDeniedError("SLOC")])
     assert stuck.value.code == "SROF"
 
 
 def test_calient_removes_what_is_only_entered() -> None:
-    _, steps = drive(CALIENT.disconnect([Circuit(1, 2)]), [Denied("SDNC", "not active"), ()])
+    _, steps = drive(CALIENT.disconnect([Circuit(1, 2)]), [CommandDeniedError("SDNC", "not active"), ()])
     assert wires(steps)[1].startswith("DLT-CRS")
-    with pytest.raises(Denied, match="not active"):
-        drive(CALIENT.disconnect([Circuit(1, 2)]), [Denied("SDNC", "not active"), Denied("SDNC", "none")])
+    with pytest.raises(CommandDeniedError, match="not active"):
+        drive(
+            CALIENT.disconnect([Circuit(1, 2)]),
+            [CommandDeniedError("SDNC", "not active"), CommandDeniedError("SDNC", "none")],
+        )
 
 
 def test_calient_polls_a_bulk_until_it_is_done() -> None:
@@ -176,7 +179,11 @@ def test_calient_polls_a_bulk_until_it_is_done() -> None:
 
 @pytest.mark.parametrize(
     ("status", "error"),
-    [(["Failed"], PartlyDone), (["Completed, 2 connections failed"], PartlyDone), (["?"], MalformedAnswer)],
+    [
+        (["Failed"], PartialCompletionError),
+        (["Completed, 2 connections failed"], PartialCompletionError),
+        (["?"], MalformedResponseError),
+    ],
 )
 def test_calient_bulk_that_does_not_complete(status: list[str], error: type[Exception]) -> None:
     with pytest.raises(error):
@@ -184,7 +191,7 @@ def test_calient_bulk_that_does_not_complete(status: list[str], error: type[Exce
 
 
 def test_calient_bulk_that_goes_on_and_on() -> None:
-    with pytest.raises(TimedOut):
+    with pytest.raises(SwitchTimeoutError):
         drive(replace(CALIENT, polls=3).disconnect(PAIR), [(), *[["in progress"]] * 3])
 
 
@@ -202,13 +209,13 @@ def test_calient_sends_no_bulk_that_would_push_another_connection_aside(other: s
     source, target = other.replace("-", ">").split(">")
     row = f"{other}:SRCPORT={source},DSTPORT={target},GRPNAME=SYSTEM,CONNNAME={other}"
     row += ",CONNTYPE=2WAY" if "-" in other else ""
-    with pytest.raises(Withheld, match="in use"):
+    with pytest.raises(CommandWithheldError, match="in use"):
         drive(CALIENT.connect(pair), [[row], ()])
 
 
 @pytest.mark.parametrize("twice", [[Circuit(1, 2), Circuit(1, 3)], [Circuit(1, 2), Circuit(3, 2)]])
 def test_calient_bulk_with_one_port_twice(twice: list[Circuit]) -> None:
-    with pytest.raises(Withheld):
+    with pytest.raises(CommandWithheldError):
         drive(CALIENT.connect(twice), [(), ()])
 
 
@@ -218,7 +225,7 @@ def test_calient_port_names_of_older_frames() -> None:
     assert wires(steps)[0] == "ENT-CRS::10.13a.1,10.13A.2:ctag::lab,1WAY;"
     row = "10.13A.1>10.13a.2:SRCPORT=10.13A.1,DSTPORT=10.13a.2,GRPNAME=LAB,CONNTYPE=1WAY"
     assert drive(older.circuits(), [[row], ()])[0] == [CircuitState(1, 2, "steady", owner="LAB")]
-    with pytest.raises(InvalidCommand):
+    with pytest.raises(InvalidCommandError):
         older.input_name(3)
 
 
@@ -233,7 +240,7 @@ def test_calient_port_names_of_older_frames() -> None:
     ],
 )
 def test_calient_rows_that_promise_nothing_are_refused(listed: list[str], ports: list[str]) -> None:
-    with pytest.raises(MalformedAnswer):
+    with pytest.raises(MalformedResponseError):
         drive(CALIENT.circuits(), [listed, ports])
 
 
@@ -272,14 +279,14 @@ def test_polatis_asks_for_nothing_that_is_set() -> None:
 
 @pytest.mark.parametrize("size", [[], ["SYSTEM:SIZE=0x8"], ["SYSTEM:SIZE=8"], ["SYSTEM:SIZE=999999x1"]])
 def test_polatis_that_does_not_tell_its_size(size: list[str]) -> None:
-    with pytest.raises(MalformedAnswer):
+    with pytest.raises(MalformedResponseError):
         drive(Polatis().introduce(), [size])
 
 
 def test_polatis_that_lost_a_patch_or_took_the_order_for_the_other() -> None:
-    with pytest.raises(PartlyDone, match="2 to 6"):
+    with pytest.raises(PartialCompletionError, match="2 to 6"):
         drive(POLATIS.connect(PAIR), [(), (), *[['"1,13"']] * 6])
-    with pytest.raises(PartlyDone, match="1 to 5"):
+    with pytest.raises(PartialCompletionError, match="1 to 5"):
         drive(POLATIS.connect(PAIR[:1]), [(), *[['"5,9"']] * 6])
 
 
@@ -289,13 +296,13 @@ def test_polatis_whose_list_lags_behind_its_confirmation_is_read_again() -> None
 
 
 def test_polatis_removes_nothing_if_another_patch_would_go() -> None:
-    with pytest.raises(Withheld, match="2 to 6"):
+    with pytest.raises(CommandWithheldError, match="2 to 6"):
         drive(POLATIS.disconnect(PAIR), [['"1,13"', '"2,15"']])
 
 
 @pytest.mark.parametrize("row", ["1", "1,2", "9,10", "1,17", "0,9", "a,b", "1,9,3"])
 def test_polatis_rows_that_promise_nothing_are_refused(row: str) -> None:
-    with pytest.raises(MalformedAnswer):
+    with pytest.raises(MalformedResponseError):
         drive(POLATIS.circuits(), [[row]])
 
 
@@ -318,7 +325,7 @@ def test_polatis_powers_leave_out_what_is_no_reading() -> None:
     ],
 )
 def test_settings_that_do_not_exist_or_do_not_fit(name: str, settings: dict[str, object]) -> None:
-    with pytest.raises(InvalidSetting):
+    with pytest.raises(InvalidSettingError):
         configured(name, settings)
 
 

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tl1_driver.errors import Busy, Denied, InvalidCommand, NotConfirmed, PartlyDone, SessionLost, TimedOut
+from tl1_driver.errors import (
+    CommandDeniedError,
+    InvalidCommandError,
+    PartialCompletionError,
+    SessionLostError,
+    SwitchBusyError,
+    SwitchTimeoutError,
+    UnconfirmedCommandError,
+)
 from tl1_driver.messages import Command
 from tl1_driver.session import (
     TRANSITIONS,
@@ -79,7 +87,7 @@ def test_deadline(session: Session) -> None:
     assert session.handle_timer(6.999) == []
     [event] = session.handle_timer(7.0)
     assert isinstance(event, Failed) and event.ctag == ctag
-    assert isinstance(event.error, TimedOut)
+    assert isinstance(event.error, SwitchTimeoutError)
     assert session.next_timer() is None
 
 
@@ -104,7 +112,7 @@ def test_refusal_under_ctag_0_belongs_to_the_only_command(session: Session) -> N
     ctag = sent(session)
     [event] = session.receive(message("M  0 DENY", "IICM"), 0.1)
     assert isinstance(event, Failed) and event.ctag == ctag
-    assert isinstance(event.error, Denied) and event.error.code == "IICM"
+    assert isinstance(event.error, CommandDeniedError) and event.error.code == "IICM"
 
 
 def test_refusal_under_ctag_0_belongs_to_nobody_when_two_could_be_meant(session: Session) -> None:
@@ -138,7 +146,7 @@ def test_acknowledgment_then_silence(session: Session) -> None:
     session.receive(f"PF {ctag}\r\n".encode(), 1.0)
     assert session.next_timer() == 11.0
     [event] = session.handle_timer(11.0)
-    assert isinstance(event.error, TimedOut)
+    assert isinstance(event.error, SwitchTimeoutError)
 
 
 def test_ok_alone_confirms_at_the_deadline(session: Session) -> None:
@@ -153,7 +161,7 @@ def test_denial_after_ok_counts(session: Session) -> None:
     ctag = sent(session)
     session.receive(f"OK {ctag}\r\n<".encode(), 1.0)
     error = failure(session, message(f"M  {ctag} DENY", "SROF"))
-    assert isinstance(error, Denied)
+    assert isinstance(error, CommandDeniedError)
     assert error.code == "SROF"
     sent(session)
     denied = failure(session, message("M  2 DENY", "IIAC", "/* no port 10999 */"))
@@ -171,7 +179,7 @@ def test_repeat_later_backs_off_and_sends_the_same_again(session: Session) -> No
     assert session.next_timer() == 2.5
     session.handle_timer(2.5)
     assert session.data_to_send() == f"RTRV-HDR:::{ctag};".encode()
-    assert isinstance(failure(session, f"RL {ctag}\r\n".encode()), Busy)
+    assert isinstance(failure(session, f"RL {ctag}\r\n".encode()), SwitchBusyError)
     assert session.next_timer() is None
 
 
@@ -187,14 +195,14 @@ def test_answer_while_held_back_counts_and_nothing_is_sent_again(session: Sessio
 @pytest.mark.parametrize(
     ("said", "error", "code"),
     [
-        (message("M  1 DENY", "IIAC", "/* no port 10999 */"), Denied, "IIAC"),
-        (message("M  1 DENY"), Denied, "DENY"),
-        (message("M  1 PRTL", "/* 10002 failed */"), PartlyDone, "PRTL"),
-        (message("M  1 DELAY"), NotConfirmed, None),
-        (message("M  1 RTRV"), NotConfirmed, None),
-        (message("M  1 WHAT"), NotConfirmed, None),
-        (b"NG 1\r\n<", Denied, "NG"),
-        (b"NA 1\r\n<", NotConfirmed, None),
+        (message("M  1 DENY", "IIAC", "/* no port 10999 */"), CommandDeniedError, "IIAC"),
+        (message("M  1 DENY"), CommandDeniedError, "DENY"),
+        (message("M  1 PRTL", "/* 10002 failed */"), PartialCompletionError, "PRTL"),
+        (message("M  1 DELAY"), UnconfirmedCommandError, None),
+        (message("M  1 RTRV"), UnconfirmedCommandError, None),
+        (message("M  1 WHAT"), UnconfirmedCommandError, None),
+        (b"NG 1\r\n<", CommandDeniedError, "NG"),
+        (b"NA 1\r\n<", UnconfirmedCommandError, None),
     ],
 )
 def test_what_does_not_confirm(session: Session, said: bytes, error: type[Exception], code: str | None) -> None:
@@ -216,14 +224,14 @@ def test_lost_session_fails_all_that_is_awaited(session: Session) -> None:
     ctags = [sent(session), sent(session)]
     events = session.lose("cable pulled")
     assert [event.ctag for event in events] == ctags
-    assert all(isinstance(event.error, SessionLost) and str(event.error) == "cable pulled" for event in events)
+    assert all(isinstance(event.error, SessionLostError) and str(event.error) == "cable pulled" for event in events)
     assert session.next_timer() is None
     assert session.lose("again") == []
 
 
 def test_refused_command_is_not_queued() -> None:
     session = Session(DEADLINES, Wire(send_limit=20))
-    with pytest.raises(InvalidCommand):
+    with pytest.raises(InvalidCommandError):
         session.send(Command("RTRV-CRS-FIBER", "all"), 0.0)
     assert session.data_to_send() == b""
     assert session.next_timer() is None

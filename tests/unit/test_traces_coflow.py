@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import blast_sim.traces
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_sim.traces.coflow_file import Coflow, CoflowTrace, parse_coflows, read_coflows, written
 from blast_sim.traces.deriving import Volume, derived, first, repeated
 from blast_sim.traces.loading import Derivation, load_workload
@@ -73,7 +73,7 @@ def test_what_is_written_reads_as_it_was(trace: CoflowTrace) -> None:
     ],
 )
 def test_malformed_traces_are_refused_with_file_and_line(text: str, place: str, words: str) -> None:
-    with pytest.raises(WrongInput) as caught:
+    with pytest.raises(InputError) as caught:
         parse_coflows(text.encode(), "t")
     assert str(caught.value).startswith(f"{place}: ")
     assert words in str(caught.value)
@@ -143,7 +143,7 @@ def test_a_trace_is_named_or_a_file(tmp_path: Path) -> None:
 
 def test_a_trace_without_multicasts_is_refused(tmp_path: Path) -> None:
     (tmp_path / "local").write_text("4 1\n1 0 1 2 1 2:5\n")
-    with pytest.raises(WrongInput, match="no multicast by the rule 'job-broadcast'"):
+    with pytest.raises(InputError, match="no multicast by the rule 'job-broadcast'"):
         load_workload(str(tmp_path / "local"), "coflow", Derivation())
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_sim.traces.alibaba import COLUMNS, parse_alibaba
 from blast_sim.traces.deriving import Volume
 from blast_sim.traces.jobs import Job, JobTable, racks_of, workload_of
@@ -55,7 +55,7 @@ def test_attempts_on_several_servers_are_jobs() -> None:
     ],
 )
 def test_malformed_logs_are_refused(data: bytes, words: str) -> None:
-    with pytest.raises(WrongInput) as caught:
+    with pytest.raises(InputError) as caught:
         parse_philly(data, "log")
     assert str(caught.value).startswith("log: ")
     assert words in str(caught.value)
@@ -97,7 +97,7 @@ def test_machines_of_a_job_are_a_group_from_its_first_start_on(header: tuple[str
     ],
 )
 def test_malformed_tables_are_refused_with_file_and_line(rows: list[str], place: str, words: str) -> None:
-    with pytest.raises(WrongInput) as caught:
+    with pytest.raises(InputError) as caught:
         parse_alibaba(lines(*rows), "t")
     assert str(caught.value).startswith(f"{place}: ")
     assert words in str(caught.value)
@@ -131,8 +131,8 @@ def test_both_are_loaded_from_files(tmp_path: Path) -> None:
     how = Derivation(machines_per_rack=1)
     assert len(load_workload(str(tmp_path / "log"), "philly", how).multicasts) == 2
     assert len(load_workload(str(tmp_path / "table"), "alibaba", how).multicasts) == 2
-    with pytest.raises(WrongInput, match="job tables hold no sizes"):
+    with pytest.raises(InputError, match="job tables hold no sizes"):
         load_workload(str(tmp_path / "log"), "philly", Derivation(volume=Volume(measure="median")))
     (tmp_path / "table").write_bytes(b"\x1f\x8b\x08\xff\xfe\x00")
-    with pytest.raises(WrongInput, match="unpacked"):
+    with pytest.raises(InputError, match="unpacked"):
         load_workload(str(tmp_path / "table"), "alibaba", Derivation())

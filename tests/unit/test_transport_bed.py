@@ -147,9 +147,9 @@ def test_memory_is_given_up_while_copies_take_it(tmp_path, monkeypatch):
 
 def test_no_room_is_a_sentence():
     from transport_bed.contents import require_room
-    from transport_bed.failures import CannotRun
+    from transport_bed.failures import PrerequisiteError
 
-    with pytest.raises(CannotRun, match="give fewer --megabytes"):
+    with pytest.raises(PrerequisiteError, match="give fewer --megabytes"):
         require_room(1 << 50, 2)
 
 

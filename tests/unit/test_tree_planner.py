@@ -11,7 +11,7 @@ from algorithms.balanced.best_trees import THIN
 from algorithms.balanced.estimate import PROBE_SECONDS
 from algorithms.balanced.exact import exact
 from algorithms.balanced.testbeds import SITES, gridlab
-from blast_sim.base.wrong_input import WrongInput
+from blast_sim.base.wrong_input import InputError
 from blast_sim.tree_planner import TreePlanner
 
 FIGURE_2 = {
@@ -72,13 +72,13 @@ def test_only_those_that_receive_pass_on(planner):
 
 @pytest.mark.parametrize("use", [lambda p, to: p.plan(to), lambda p, to: p.chain_rate(to)])
 def test_hosts_that_the_file_does_not_know_are_named(planner, use):
-    with pytest.raises(WrongInput, match="no host 'three'"):
+    with pytest.raises(InputError, match="no host 'three'"):
         use(planner, ["one", "three"])
 
 
 def test_hosts_that_nobody_reaches_are_named(tmp_path):
     network = {"hosts": ["a", "b", "c"], "root": "a", "receivers": ["b"], "links": [["a", "b", 1]]}
-    with pytest.raises(WrongInput, match="to 'c'"):
+    with pytest.raises(InputError, match="to 'c'"):
         TreePlanner(network_file(tmp_path, network)).plan(["b", "c"])
 
 

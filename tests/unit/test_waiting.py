@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from blast_controller.core.model.errors import RequestEnded, TimedOut
+from blast_controller.core.model.errors import RequestEndedError, RequestTimeoutError
 from blast_controller.core.model.requests import EventKind, RequestEvent
 from blast_controller.runtime.waiting import Wait, WaitingRoom
 
@@ -15,7 +15,7 @@ GRANTED, ENDED = RequestEvent(1, EventKind.GRANTED, 0), RequestEvent(2, EventKin
 
 
 def park(room, key=KEY, deadline=10.0, wanted=lambda event: True, answer=lambda event: event.sequence):
-    return room.park(key, deadline, Wait(wanted, answer, lambda: TimedOut("Nothing yet.")))
+    return room.park(key, deadline, Wait(wanted, answer, lambda: RequestTimeoutError("Nothing yet.")))
 
 
 def told(room, key, event):
@@ -43,12 +43,12 @@ def test_an_event_answers_everyone_who_wants_it():
 
 def test_an_answer_may_be_a_refusal():
     def refuse(event):
-        raise RequestEnded("done", "It is over.")
+        raise RequestEndedError("done", "It is over.")
 
     room = WaitingRoom()
     future = park(room, answer=refuse)
     told(room, KEY, ENDED)
-    with pytest.raises(RequestEnded, match="It is over"):
+    with pytest.raises(RequestEndedError, match="It is over"):
         future.result(0)
 
 
@@ -59,12 +59,12 @@ def test_time_is_over_for_each_at_its_own_moment():
     expired(room, 0.9)
     assert not early.done()
     expired(room, 1.0)
-    with pytest.raises(TimedOut):
+    with pytest.raises(RequestTimeoutError):
         early.result(0)
     assert not late.done()
     assert room.next_deadline() == 2.0
     expired(room, 5.0)
-    assert isinstance(late.exception(0), TimedOut)
+    assert isinstance(late.exception(0), RequestTimeoutError)
     assert room.next_deadline() is None
 
 

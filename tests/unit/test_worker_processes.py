@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from blast_sim.base.worker_processes import WorkerDied, computed
+from blast_sim.base.worker_processes import WorkerDiedError, computed
 from tests.support.interrupted import PATIENCE, ended, members, started
 from tests.support.waiting import eventually
 from tests.unit.test_extras import INSTANCE
@@ -71,7 +71,9 @@ def test_what_the_work_raises_is_raised_and_no_process_is_left():
 
 
 def test_a_process_that_dies_is_told():
-    with pytest.raises(WorkerDied, match="ended with status -9, perhaps for want of memory: try fewer --processes"):
+    with pytest.raises(
+        WorkerDiedError, match="ended with status -9, perhaps for want of memory: try fewer --processes"
+    ):
         list(computed(die, [1, 2], 2))
     assert multiprocessing.active_children() == []
 

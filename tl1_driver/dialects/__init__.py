@@ -10,7 +10,7 @@ from tl1_driver.dialects.base import Dialect
 from tl1_driver.dialects.calient import Calient
 from tl1_driver.dialects.glimmerglass import Glimmerglass
 from tl1_driver.dialects.polatis import Polatis
-from tl1_driver.errors import InvalidSetting
+from tl1_driver.errors import InvalidSettingError
 
 DIALECTS: dict[str, Dialect] = {
     dialect.name: dialect
@@ -29,20 +29,20 @@ __all__ = ["DIALECTS", "Calient", "Dialect", "Glimmerglass", "Polatis", "configu
 def configured(name: str, settings: Mapping[str, object]) -> Dialect:
     """Return the dialect `name` with `settings`, such as Calient's `names` and `group`.
 
-    A list is accepted for a tuple. Raises `InvalidSetting` if there is no such dialect or setting, or if a value has
+    A list is accepted for a tuple. Raises `InvalidSettingError` if there is no such dialect or setting, or if a value has
     the wrong type.
     """
     if name not in DIALECTS:
-        raise InvalidSetting(f"there is no dialect {name}: use one of {', '.join(DIALECTS)}")
+        raise InvalidSettingError(f"there is no dialect {name}: use one of {', '.join(DIALECTS)}")
     dialect = DIALECTS[name]
     known = {field.name: getattr(dialect, field.name) for field in fields(dialect) if field.name not in _FIXED}
     changes: dict[str, Any] = {}
     for setting, value in settings.items():
         value = tuple(value) if isinstance(value, list) else value  # noqa: PLW2901
         if setting not in known:
-            raise InvalidSetting(f"dialect {name} has no setting {setting}: use one of {', '.join(sorted(known))}")
+            raise InvalidSettingError(f"dialect {name} has no setting {setting}: use one of {', '.join(sorted(known))}")
         if not _fits(value, known[setting]):
-            raise InvalidSetting(f"{setting} of dialect {name} is not {value!r}")
+            raise InvalidSettingError(f"{setting} of dialect {name} is not {value!r}")
         changes[setting] = value
     return replace(dialect, **changes)
 

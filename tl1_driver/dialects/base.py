@@ -11,7 +11,7 @@ from typing import Literal
 from tl1_driver.alarms import LEAVING, Alarm, Row, read_rows
 from tl1_driver.circuits import Circuit, CircuitState, Port
 from tl1_driver.codec import encode_command
-from tl1_driver.errors import InvalidCommand
+from tl1_driver.errors import InvalidCommandError
 from tl1_driver.messages import Autonomous, Command
 from tl1_driver.payload import quote
 from tl1_driver.procedure import Procedure
@@ -44,27 +44,27 @@ class Dialect(ABC):
 
     @abstractmethod
     def input_name(self, number: int) -> str:
-        """Return the switch's name of input `number`. Raises `InvalidCommand` if there is no such input."""
+        """Return the switch's name of input `number`. Raises `InvalidCommandError` if there is no such input."""
 
     @abstractmethod
     def output_name(self, number: int) -> str:
-        """Return the switch's name of output `number`. Raises `InvalidCommand` if there is no such output."""
+        """Return the switch's name of output `number`. Raises `InvalidCommandError` if there is no such output."""
 
     @abstractmethod
     def connect(self, circuits: Sequence[Circuit]) -> Procedure[None]:
-        """Set `circuits`; ends when the light paths are set. Raises `Denied`, after which some may be set."""
+        """Set `circuits`; ends when the light paths are set. Raises `CommandDeniedError`, after which some may be set."""
 
     @abstractmethod
     def disconnect(self, circuits: Sequence[Circuit]) -> Procedure[None]:
-        """Remove exactly `circuits`. Raises `Denied`, after which some may be removed."""
+        """Remove exactly `circuits`. Raises `CommandDeniedError`, after which some may be removed."""
 
     @abstractmethod
     def circuits(self) -> Procedure[list[CircuitState]]:
-        """Return all circuits on the switch. Raises `MalformedAnswer`."""
+        """Return all circuits on the switch. Raises `MalformedResponseError`."""
 
     @abstractmethod
     def powers(self) -> Procedure[dict[Port, float]]:
-        """Return the power in dBm at every port that the switch measures. Raises `MalformedAnswer`."""
+        """Return the power in dBm at every port that the switch measures. Raises `MalformedResponseError`."""
 
     @abstractmethod
     def ports_named(self, aid: str) -> list[Port]:
@@ -99,7 +99,7 @@ class Dialect(ABC):
         whole = command(circuits)
         try:
             encode_command(whole, _LONGEST_CTAG, limit=self.wire.send_limit, terminator=self.wire.terminator)
-        except InvalidCommand:
+        except InvalidCommandError:
             if len(circuits) == 1:
                 raise
             middle = len(circuits) // 2

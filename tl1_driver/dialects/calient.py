@@ -16,7 +16,14 @@ from functools import cached_property
 
 from tl1_driver.circuits import ENTERED, Circuit, CircuitState, Port
 from tl1_driver.dialects.base import Dialect, LightCheckTime, power
-from tl1_driver.errors import Denied, InvalidCommand, MalformedAnswer, PartlyDone, TimedOut, Withheld
+from tl1_driver.errors import (
+    CommandDeniedError,
+    CommandWithheldError,
+    InvalidCommandError,
+    MalformedResponseError,
+    PartialCompletionError,
+    SwitchTimeoutError,
+)
 from tl1_driver.messages import Command
 from tl1_driver.payload import parameters, unquote
 from tl1_driver.procedure import Procedure, confirmed, pause, rows
@@ -63,7 +70,7 @@ class Calient(Dialect):
         return [Port("in", number), Port("out", number)] if number is not None else []
 
     def connect(self, circuits: Sequence[Circuit]) -> Procedure[None]:
-        """Set one circuit by ENT-CRS and ACT-CRS, several by `ent-crs-bulk`. Raises `Withheld` if a bulk needs busy
+        """Set one circuit by ENT-CRS and ACT-CRS, several by `ent-crs-bulk`. Raises `CommandWithheldError` if a bulk needs busy
         ports.
         """
         if len(circuits) == 1:
@@ -104,23 +111,23 @@ class Calient(Dialect):
         yield from confirmed(Command("ENT-CRS", pair, ("", f"{self.group},1WAY")))
         try:
             yield from confirmed(Command("ACT-CRS", pair, ("", f"{name},{self.group}")))
-        except Denied as refusal:
+        except CommandDeniedError as refusal:
             # An entered circuit would occupy its ports without passing light.
             try:
                 yield from confirmed(self._by_name("DLT-CRS", circuit))
-            except Denied as stuck:
+            except CommandDeniedError as stuck:
                 text = f"{name} stays entered: activating failed ({refusal}), and so did removing it ({stuck})"
-                raise PartlyDone(refusal.code, text) from stuck
+                raise PartialCompletionError(refusal.code, text) from stuck
             raise
 
     def _disconnect_one(self, circuit: Circuit) -> Procedure[None]:
         try:
             yield from confirmed(self._by_name("CANC-CRS", circuit))
-        except Denied as refusal:
+        except CommandDeniedError as refusal:
             # A circuit that is only entered cannot be switched off, but it can be removed.
             try:
                 yield from confirmed(self._by_name("DLT-CRS", circuit))
-            except Denied:
+            except CommandDeniedError:
                 raise refusal from None
             return
         yield from confirmed(self._by_name("DLT-CRS", circuit))
@@ -133,18 +140,18 @@ class Calient(Dialect):
             if "progress" in status.lower():
                 yield from pause(self.poll_seconds)
             elif "failed" in status.lower():
-                raise PartlyDone("PRTL", f"{command.verb}: {status}")
+                raise PartialCompletionError("PRTL", f"{command.verb}: {status}")
             elif "completed" in status.lower():
                 return
             else:
-                raise MalformedAnswer(f"{command.verb} has an unknown status: {status}")
-        raise TimedOut(f"{command.verb} is still in progress after {self.polls * self.poll_seconds:g} s")
+                raise MalformedResponseError(f"{command.verb} has an unknown status: {status}")
+        raise SwitchTimeoutError(f"{command.verb} is still in progress after {self.polls * self.poll_seconds:g} s")
 
     def _check_free(self, circuits: Sequence[Circuit], present: Sequence[CircuitState]) -> None:
         sources, targets = {state.input for state in present}, {state.output for state in present}
         for circuit in circuits:
             if circuit.input in sources or circuit.output in targets:
-                raise Withheld("SNVS", f"a port of {self._name(circuit)} is in use")
+                raise CommandWithheldError("SNVS", f"a port of {self._name(circuit)} is in use")
             sources.add(circuit.input)
             targets.add(circuit.output)
 
@@ -168,7 +175,7 @@ class Calient(Dialect):
     def _port_name(self, number: int) -> str:
         last = len(self.names) or LARGEST
         if not 1 <= number <= last:
-            raise InvalidCommand(f"port {number} is outside 1..{last}")
+            raise InvalidCommandError(f"port {number} is outside 1..{last}")
         if self.names:
             return self.names[number - 1]
         card, place = divmod(number - 1, PORTS_PER_CARD)
@@ -181,7 +188,7 @@ class Calient(Dialect):
         for line in (yield from rows(Command("RTRV-PORT-SUM", ALL_PORTS))):
             name = _ROW_NAME.match(unquote(line))
             if name is None or not _PORT_NAME.fullmatch(name[1]):
-                raise MalformedAnswer(f"a row of the port summary names no port: {line}")
+                raise MalformedResponseError(f"a row of the port summary names no port: {line}")
             found[name[1].lower()] = parameters(line)
         return found
 
@@ -193,7 +200,7 @@ class Calient(Dialect):
         target = row.get("DSTPORT", name[3] if name else "").lower()
         numbers = self._numbers
         if source not in numbers or target not in numbers:
-            raise MalformedAnswer(f"a connection row does not join two known ports: {line}")
+            raise MalformedResponseError(f"a connection row does not join two known ports: {line}")
         bidirectional = row.get("CONNTYPE", "").upper() == "2WAY" or bool(name and name[2] != ONE_WAY)
         owner = row.get("GRPNAME", "")
         entering, leaving = ports.get(source, {}), ports.get(target, {})

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from tl1_driver.circuits import Circuit, CircuitState, Port
 from tl1_driver.dialects.base import Dialect, LightCheckTime, power
-from tl1_driver.errors import InvalidCommand, MalformedAnswer
+from tl1_driver.errors import InvalidCommandError, MalformedResponseError
 from tl1_driver.messages import Command
 from tl1_driver.payload import parameters
 from tl1_driver.procedure import Procedure, all_confirmed, rows
@@ -25,7 +25,7 @@ NOT_CONNECTED = "single"
 
 def _name(base: int, number: int) -> str:
     if not 1 <= number <= PORTS_PER_SIDE:
-        raise InvalidCommand(f"port {number} is outside 1..{PORTS_PER_SIDE}")
+        raise InvalidCommandError(f"port {number} is outside 1..{PORTS_PER_SIDE}")
     return str(base + number)
 
 
@@ -33,10 +33,10 @@ def _number(base: int, row: dict[str, str], key: str) -> int | None:
     """The port number in `row`, None for the 0 that stands for no port."""
     text = row.get(key, "")
     if not (text.isascii() and text.isdigit() and len(text) <= 5):
-        raise MalformedAnswer(f"a connection row has no usable {key}: {row}")
+        raise MalformedResponseError(f"a connection row has no usable {key}: {row}")
     name = int(text)
     if name and not 1 <= name - base <= PORTS_PER_SIDE:
-        raise MalformedAnswer(f"a connection row has {key}={name}, which names no such port")
+        raise MalformedResponseError(f"a connection row has {key}={name}, which names no such port")
     return name - base if name else None
 
 
@@ -96,7 +96,7 @@ class Glimmerglass(Dialect):
         """The rows by name, since firmware versions differ in their columns."""
         found = [parameters(line) for line in (yield from rows(Command("rtrv-crs-fiber", "all")))]
         if not all(found):
-            raise MalformedAnswer("the list of connections has a row without any NAME=value")
+            raise MalformedResponseError("the list of connections has a row without any NAME=value")
         return found
 
     def _pairs(self, circuits: Sequence[Circuit]) -> str:

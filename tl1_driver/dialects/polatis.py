@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from tl1_driver.circuits import Circuit, CircuitState, Port
 from tl1_driver.dialects.base import Dialect, LightCheckTime, power
-from tl1_driver.errors import InvalidCommand, MalformedAnswer, PartlyDone, Withheld
+from tl1_driver.errors import CommandWithheldError, InvalidCommandError, MalformedResponseError, PartialCompletionError
 from tl1_driver.messages import Command
 from tl1_driver.payload import parameters, quote, unquote
 from tl1_driver.procedure import Procedure, all_confirmed, answer, rows, settled
@@ -60,27 +60,27 @@ class Polatis(Dialect):
         size = yield from answer(Command("RTRV-EQPT", "SYSTEM", ("", "", "PARAMETER=SIZE")))
         found = next((_SIZE.fullmatch(parameters(line).get("SIZE", "")) for line in size.lines), None)
         if found is None or not (int(found[1]) and int(found[2])):
-            raise MalformedAnswer(f"the switch does not report its size: {size.lines}")
+            raise MalformedResponseError(f"the switch does not report its size: {size.lines}")
         return replace(self, inputs=int(found[1]), outputs=int(found[2]), tid=self.tid or size.sid)
 
     def connect(self, circuits: Sequence[Circuit]) -> Procedure[None]:
-        """Send `ENT-PATCH::in,out:ctag;` for each circuit, then read the list until it has all. Raises `PartlyDone`."""
+        """Send `ENT-PATCH::in,out:ctag;` for each circuit, then read the list until it has all. Raises `PartialCompletionError`."""
         yield from all_confirmed([self._command("ENT-PATCH", self._patch(circuit)) for circuit in circuits])
         listed = yield from settled(self.circuits, lambda found: _missing(circuits, found) == [], self.settling)
         if missing := _missing(circuits, listed):
-            raise PartlyDone("PRTL", f"the switch confirmed but does not list {_named(missing)}")
+            raise PartialCompletionError("PRTL", f"the switch confirmed but does not list {_named(missing)}")
 
     def disconnect(self, circuits: Sequence[Circuit]) -> Procedure[None]:
         """Send `DLT-PATCH::in&in:ctag;`, which names one end only: the list is read first.
 
-        Raises `Withheld`, with nothing removed, if one of `circuits` is missing.
+        Raises `CommandWithheldError`, with nothing removed, if one of `circuits` is missing.
         """
         for circuit in circuits:
             self.output_name(circuit.output)
         commands = self.in_as_few_as_fit(circuits, self._removal)
         present = {state.circuit for state in (yield from self.circuits())}
         if absent := [circuit for circuit in circuits if circuit not in present]:
-            raise Withheld("SDNC", f"the switch does not list {_named(absent)}")
+            raise CommandWithheldError("SDNC", f"the switch does not list {_named(absent)}")
         yield from all_confirmed(commands)
 
     def circuits(self) -> Procedure[list[CircuitState]]:
@@ -113,18 +113,18 @@ class Polatis(Dialect):
         row = _PATCH.fullmatch(unquote(line))
         ends = sorted(self._port(int(name)) for name in row.groups()) if row else []
         if [port.side for port in ends] != ["in", "out"]:
-            raise MalformedAnswer(f"a patch joins an input and an output, not {line}")
+            raise MalformedResponseError(f"a patch joins an input and an output, not {line}")
         return CircuitState(ends[0].number, ends[1].number, _STEADY)
 
     def _port(self, number: int) -> Port:
         if not 1 <= number <= self.inputs + self.outputs:
-            raise MalformedAnswer(f"the switch names port {number} of {self.inputs} + {self.outputs}")
+            raise MalformedResponseError(f"the switch names port {number} of {self.inputs} + {self.outputs}")
         return Port("in", number) if number <= self.inputs else Port("out", number - self.inputs)
 
 
 def _within(number: int, last: int) -> str:
     if not 1 <= number <= last:
-        raise InvalidCommand(f"port {number} is outside 1..{last}")
+        raise InvalidCommandError(f"port {number} is outside 1..{last}")
     return str(number)
 
 

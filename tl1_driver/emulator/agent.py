@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from tl1_driver.circuits import Circuit, Port
 from tl1_driver.emulator.bench import FAILED, Bench, Change
 from tl1_driver.emulator.connection import Connection
-from tl1_driver.emulator.crossbar import Crossbar, Refusal
+from tl1_driver.emulator.crossbar import Crossbar, RefusalError
 from tl1_driver.emulator.faults import Faults
 from tl1_driver.emulator.languages import LANGUAGES
 from tl1_driver.emulator.light import Light, PowerModel, no_light
@@ -143,13 +143,13 @@ class EmulatedSwitch:
         date = self._clock.date()
         try:
             rows = await self._carry_out(connection, request, arrived)
-        except Refusal as refusal:
+        except RefusalError as refusal:
             ctag = NO_CTAG if self.faults.ctag_lost else request.ctag
             reply = [denial(self._sid, date, ctag, refusal)]
         except Exception as error:
             # The top level of a command's task: whatever fails, the switch keeps running and the client gets an answer.
             log.exception("the emulated switch could not carry out %s", request.verb)
-            failure = Refusal(FAILED, f"the operation failed: {type(error).__name__}")
+            failure = RefusalError(FAILED, f"the operation failed: {type(error).__name__}")
             reply = [denial(self._sid, date, request.ctag, failure)]
         else:
             reply = answer(self._sid, date, request.ctag, rows, self.faults.rows_per_part)
@@ -181,9 +181,9 @@ class EmulatedSwitch:
         if request.verb == "ACT-USER":
             return self._log_in(connection, request)
         if self._credentials[0] and not connection.logged_in:
-            raise Refusal(NOT_LOGGED_IN, "login not active")
+            raise RefusalError(NOT_LOGGED_IN, "login not active")
         if self.faults.refuse_all:
-            raise Refusal(FAILED, "refused by an injected fault")
+            raise RefusalError(FAILED, "refused by an injected fault")
         if request.verb == "CANC-USER":
             connection.logged_in = False
             return []
@@ -193,12 +193,12 @@ class EmulatedSwitch:
         if request.verb in self._language.changes:
             await self._carry_out_change(connection, request, arrived)
             return []
-        raise Refusal(NOT_A_COMMAND, "invalid command")
+        raise RefusalError(NOT_A_COMMAND, "invalid command")
 
     def _log_in(self, connection: Connection, request: Request) -> Sequence[str]:
         password = unquote(request.payload[0]) if request.payload else ""
         if self._credentials[0] and (request.aid, password) != self._credentials:
-            raise Refusal(WRONG_USER, "unknown user or wrong password")
+            raise RefusalError(WRONG_USER, "unknown user or wrong password")
         connection.logged_in = True
         return []
 
@@ -236,7 +236,7 @@ class EmulatedSwitch:
             await self._clock.until(deadline)
             change.done(change.refusal)
         except BaseException as error:
-            change.done(Refusal(FAILED, f"the operation failed: {type(error).__name__}"))
+            change.done(RefusalError(FAILED, f"the operation failed: {type(error).__name__}"))
             raise
         finally:
             self._changing.release()

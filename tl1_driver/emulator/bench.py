@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tl1_driver.circuits import Circuit, Port
-from tl1_driver.emulator.crossbar import Crossbar, Refusal
+from tl1_driver.emulator.crossbar import Crossbar, RefusalError
 from tl1_driver.emulator.faults import Faults
 from tl1_driver.emulator.light import Light
 
@@ -14,7 +14,7 @@ FAILED = "SROF"
 LOCKED = "SLOC"
 
 
-def _ignore(_refusal: Refusal | None) -> None:
+def _ignore(_refusal: RefusalError | None) -> None:
     pass
 
 
@@ -30,8 +30,8 @@ class Change:
     added: tuple[Circuit, ...] = ()
     seconds: float = 0.0
     waits: bool = True
-    refusal: Refusal | None = None
-    done: Callable[[Refusal | None], None] = _ignore
+    refusal: RefusalError | None = None
+    done: Callable[[RefusalError | None], None] = _ignore
 
 
 @dataclass
@@ -52,33 +52,33 @@ class Bench:
         return self.light.powers(self.crossbar.circuits)
 
     def connecting(self, circuits: Sequence[Circuit], removed: Sequence[Circuit] = ()) -> Change:
-        """Return the change that sets `circuits` in place of `removed`. Raises `Refusal`."""
+        """Return the change that sets `circuits` in place of `removed`. Raises `RefusalError`."""
         seconds = self.connect_seconds + max((self.faults.slow_inputs.get(c.input, 0.0) for c in circuits), default=0.0)
         try:
             self._check(circuits, removed)
-        except Refusal as refusal:
+        except RefusalError as refusal:
             if not self.faults.partial_bulk:
                 raise
             return Change(tuple(removed), self._possible(circuits, removed), seconds, refusal=self._partly(refusal))
         return Change(tuple(removed), tuple(circuits), seconds)
 
     def disconnecting(self, circuits: Sequence[Circuit]) -> Change:
-        """Return the change that removes `circuits`. Raises `Refusal`."""
+        """Return the change that removes `circuits`. Raises `RefusalError`."""
         self.check_unlocked(circuits)
         self.crossbar.check_disconnect(circuits)
         return Change(tuple(circuits), (), self.disconnect_seconds)
 
     def check_unlocked(self, circuits: Sequence[Circuit]) -> None:
-        """Raise `Refusal` if one of `circuits` is locked."""
+        """Raise `RefusalError` if one of `circuits` is locked."""
         for circuit in circuits:
             if circuit in self.locked:
                 owner = self.owners.get(circuit, "")
-                raise Refusal(LOCKED, f"the connection {circuit.input} to {circuit.output} is locked by {owner}")
+                raise RefusalError(LOCKED, f"the connection {circuit.input} to {circuit.output} is locked by {owner}")
 
     def _check(self, circuits: Sequence[Circuit], removed: Sequence[Circuit]) -> None:
         for circuit in circuits:
             if circuit.input in self.faults.refused_inputs or circuit.output in self.faults.refused_outputs:
-                raise Refusal(FAILED, f"connecting {circuit.input} to {circuit.output} failed")
+                raise RefusalError(FAILED, f"connecting {circuit.input} to {circuit.output} failed")
         self.crossbar.check_change(removed, circuits)
 
     def _possible(self, circuits: Sequence[Circuit], removed: Sequence[Circuit]) -> tuple[Circuit, ...]:
@@ -86,12 +86,12 @@ class Bench:
         for count in range(len(circuits), 0, -1):
             try:
                 self._check(circuits[:count], removed)
-            except Refusal:
+            except RefusalError:
                 continue
             return tuple(circuits[:count])
         return ()
 
-    def _partly(self, refusal: Refusal) -> Refusal | None:
+    def _partly(self, refusal: RefusalError) -> RefusalError | None:
         if self.faults.partial_code == "COMPLD":
             return None
-        return Refusal(refusal.code, refusal.text, self.faults.partial_code)
+        return RefusalError(refusal.code, refusal.text, self.faults.partial_code)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from tl1_driver.circuits import Circuit, Port
 from tl1_driver.emulator.bench import Bench, Change
-from tl1_driver.emulator.crossbar import BUSY, NO_SUCH_CIRCUIT, UNKNOWN_PORT, Refusal
+from tl1_driver.emulator.crossbar import BUSY, NO_SUCH_CIRCUIT, UNKNOWN_PORT, RefusalError
 from tl1_driver.emulator.language import Language
 from tl1_driver.emulator.light import DARK_DBM
 from tl1_driver.emulator.requests import BAD_PARAMETER, Request
@@ -58,16 +58,16 @@ class CalientLanguage(Language):
         circuit = Circuit(self._number(source, "in"), self._number(target, "out"))
         group, _, kind = (request.payload[0] if request.payload else "").partition(",")
         if kind.upper() != "1WAY":
-            raise Refusal(BAD_PARAMETER, "only one-way connections are emulated")
+            raise RefusalError(BAD_PARAMETER, "only one-way connections are emulated")
         for other in self._known():
             if circuit.input == other.input or circuit.output == other.output:
-                raise Refusal(BUSY, f"a port is in connection {self._title(other)}")
+                raise RefusalError(BUSY, f"a port is in connection {self._title(other)}")
         return Change(done=lambda _: self._entered.update({circuit: group}))
 
     def _activate(self, request: Request) -> Change:
         circuit = self._named(request)
         if circuit not in self._entered:
-            raise Refusal(NO_SUCH_CIRCUIT, "there is no such connection")
+            raise RefusalError(NO_SUCH_CIRCUIT, "there is no such connection")
         return self.bench.connecting([circuit])
 
     def _cancel(self, request: Request) -> Change:
@@ -76,9 +76,9 @@ class CalientLanguage(Language):
     def _delete(self, request: Request) -> Change:
         circuit = self._named(request)
         if circuit not in self._known():
-            raise Refusal(NO_SUCH_CIRCUIT, "there is no such connection")
+            raise RefusalError(NO_SUCH_CIRCUIT, "there is no such connection")
         if circuit in self.bench.crossbar.circuits:
-            raise Refusal(BUSY, "the connection is active")
+            raise RefusalError(BUSY, "the connection is active")
         return Change(done=lambda _: self._forget([circuit]))
 
     def _enter_bulk(self, request: Request) -> Change:
@@ -88,11 +88,11 @@ class CalientLanguage(Language):
         in_the_way = [circuit for circuit in busy if circuit in self.bench.crossbar.circuits]
         try:
             change = self.bench.connecting(circuits, in_the_way)
-        except Refusal as refusal:
+        except RefusalError as refusal:
             change = Change(seconds=self.bench.connect_seconds, refusal=refusal)
         added = change.added
 
-        def done(refusal: Refusal | None) -> None:
+        def done(refusal: RefusalError | None) -> None:
             if added:
                 self._forget(busy)
             if refusal is None or change.refusal is not None:
@@ -107,7 +107,7 @@ class CalientLanguage(Language):
         circuits = self._several(request)
         change = self.bench.disconnecting(circuits)
 
-        def done(refusal: Refusal | None) -> None:
+        def done(refusal: RefusalError | None) -> None:
             if refusal is None:
                 self._forget(circuits)
             self._finish(refusal)
@@ -115,7 +115,7 @@ class CalientLanguage(Language):
         self._bulk = "In progress"
         return replace(change, waits=False, done=done)
 
-    def _finish(self, refusal: Refusal | None) -> None:
+    def _finish(self, refusal: RefusalError | None) -> None:
         self._bulk = f"Failed,CAUSE={refusal.text}" if refusal else "Completed"
 
     def _known(self) -> list[Circuit]:
@@ -129,9 +129,9 @@ class CalientLanguage(Language):
     def _several(self, request: Request) -> list[Circuit]:
         circuits = [self._circuit(name) for name in request.aid.split("&")]
         if len({circuit.input for circuit in circuits}) != len(circuits):
-            raise Refusal(BUSY, "an input is named twice")
+            raise RefusalError(BUSY, "an input is named twice")
         if len({circuit.output for circuit in circuits}) != len(circuits):
-            raise Refusal(BUSY, "an output is named twice")
+            raise RefusalError(BUSY, "an output is named twice")
         return circuits
 
     def _named(self, request: Request) -> Circuit:
@@ -146,7 +146,7 @@ class CalientLanguage(Language):
     def _number(self, name: str, side: str) -> int:
         place = _PORT.fullmatch(name.strip())
         if place is None:
-            raise Refusal(UNKNOWN_PORT, f"there is no port {name}")
+            raise RefusalError(UNKNOWN_PORT, f"there is no port {name}")
         module, card, port = (int(part) - 1 for part in place.groups())
         return self.port_called((module * CARDS_PER_MODULE + card) * PORTS_PER_CARD + port + 1, side).number
 

@@ -11,7 +11,7 @@ BUSY = "SNVS"
 NO_SUCH_CIRCUIT = "SDNC"
 
 
-class Refusal(Exception):
+class RefusalError(Exception):
     """A refused command: a TL1 error code and a sentence.
 
     No refusal of a real switch is on record; the codes are the usual TL1 codes for these cases. `completion` is DENY,
@@ -48,34 +48,36 @@ class Crossbar:
         return self._input_of.get(target)
 
     def check_connect(self, circuits: Sequence[Circuit]) -> None:
-        """Raise `Refusal` if `circuits` cannot be added all together."""
+        """Raise `RefusalError` if `circuits` cannot be added all together."""
         self.check_change((), circuits)
 
     def check_disconnect(self, circuits: Sequence[Circuit]) -> None:
-        """Raise `Refusal` if `circuits` cannot be removed all together."""
+        """Raise `RefusalError` if `circuits` cannot be removed all together."""
         for circuit in circuits:
             self._check_ports(circuit)
             if self._output_of.get(circuit.input) != circuit.output:
-                raise Refusal(NO_SUCH_CIRCUIT, f"input {circuit.input} is not connected to output {circuit.output}")
+                raise RefusalError(
+                    NO_SUCH_CIRCUIT, f"input {circuit.input} is not connected to output {circuit.output}"
+                )
         if len(set(circuits)) != len(circuits):
-            raise Refusal(NO_SUCH_CIRCUIT, "a connection is named twice")
+            raise RefusalError(NO_SUCH_CIRCUIT, "a connection is named twice")
 
     def check_change(self, removed: Sequence[Circuit], added: Sequence[Circuit]) -> None:
-        """Raise `Refusal` if `removed` cannot be removed and then `added` made."""
+        """Raise `RefusalError` if `removed` cannot be removed and then `added` made."""
         self.check_disconnect(removed)
         free = {circuit.input for circuit in removed}, {circuit.output for circuit in removed}
         taken: tuple[set[int], set[int]] = set(), set()
         for circuit in added:
             self._check_ports(circuit)
             if circuit.input in taken[0] or (circuit.input in self._output_of and circuit.input not in free[0]):
-                raise Refusal(BUSY, f"input {circuit.input} is already connected")
+                raise RefusalError(BUSY, f"input {circuit.input} is already connected")
             if circuit.output in taken[1] or (circuit.output in self._input_of and circuit.output not in free[1]):
-                raise Refusal(BUSY, f"output {circuit.output} is already connected")
+                raise RefusalError(BUSY, f"output {circuit.output} is already connected")
             taken[0].add(circuit.input)
             taken[1].add(circuit.output)
 
     def change(self, removed: Sequence[Circuit], added: Sequence[Circuit]) -> None:
-        """Remove, then add. Raises `Refusal`."""
+        """Remove, then add. Raises `RefusalError`."""
         self.check_change(removed, added)
         for circuit in removed:
             del self._output_of[circuit.input], self._input_of[circuit.output]
@@ -85,6 +87,6 @@ class Crossbar:
 
     def _check_ports(self, circuit: Circuit) -> None:
         if not 1 <= circuit.input <= self.inputs:
-            raise Refusal(UNKNOWN_PORT, f"there is no input {circuit.input}")
+            raise RefusalError(UNKNOWN_PORT, f"there is no input {circuit.input}")
         if not 1 <= circuit.output <= self.outputs:
-            raise Refusal(UNKNOWN_PORT, f"there is no output {circuit.output}")
+            raise RefusalError(UNKNOWN_PORT, f"there is no output {circuit.output}")

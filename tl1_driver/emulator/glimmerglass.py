@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tl1_driver.circuits import DARK_BELOW_DBM, Circuit, Port
 from tl1_driver.emulator.bench import Bench, Change
-from tl1_driver.emulator.crossbar import UNKNOWN_PORT, Refusal
+from tl1_driver.emulator.crossbar import UNKNOWN_PORT, RefusalError
 from tl1_driver.emulator.language import Language
 from tl1_driver.emulator.light import DARK_DBM
 from tl1_driver.emulator.requests import BAD_PARAMETER, Request
@@ -40,23 +40,23 @@ class GlimmerglassLanguage(Language):
     def ports(self, aid: str) -> list[Port]:
         """The ports that `aid` names: `all`, or names and ranges joined by `&` (`10001&10003&&10007`).
 
-        Raises `Refusal` if one does not exist.
+        Raises `RefusalError` if one does not exist.
         """
         if aid.lower() == "all":
             return self._every_port()
         return [port for part in aid.replace("&&", "..").split("&") for port in self._range(part)]
 
     def circuits_named(self, aid: str) -> list[Circuit]:
-        """The circuits `in&in,out&out` names, the n-th input with the n-th output. Raises `Refusal`."""
+        """The circuits `in&in,out&out` names, the n-th input with the n-th output. Raises `RefusalError`."""
         sides = [self.ports(side) for side in aid.split(",")]
         if len(sides) != 2 or len(sides[0]) != len(sides[1]):
-            raise Refusal(UNKNOWN_PORT, "the command needs as many outputs as inputs")
+            raise RefusalError(UNKNOWN_PORT, "the command needs as many outputs as inputs")
         if any(port.side != "in" for port in sides[0]) or any(port.side != "out" for port in sides[1]):
-            raise Refusal(UNKNOWN_PORT, "the command needs inputs before the comma and outputs after it")
+            raise RefusalError(UNKNOWN_PORT, "the command needs inputs before the comma and outputs after it")
         return [Circuit(source.number, target.number) for source, target in zip(*sides, strict=True)]
 
     def circuits_to_delete(self, aid: str) -> list[Circuit]:
-        """The circuits a delete names: `all`, pairs as in a connect, or one end of each. Raises `Refusal`."""
+        """The circuits a delete names: `all`, pairs as in a connect, or one end of each. Raises `RefusalError`."""
         if aid.lower() == "all":
             return list(self.bench.crossbar.circuits)
         if "," in aid:
@@ -76,7 +76,7 @@ class GlimmerglassLanguage(Language):
         if not more:
             return [first]
         if len(more) > 1 or more[0].side != first.side:
-            raise Refusal(UNKNOWN_PORT, f"{part} is not a range of ports")
+            raise RefusalError(UNKNOWN_PORT, f"{part} is not a range of ports")
         return [Port(first.side, number) for number in range(first.number, more[0].number + 1)]
 
     def _every_port(self) -> list[Port]:
@@ -155,7 +155,7 @@ class GlimmerglassLanguage(Language):
 def _waits(request: Request) -> bool:
     mode = request.settings.get("OPMODE", "sync").lower()
     if mode not in ("sync", "async"):
-        raise Refusal(BAD_PARAMETER, f"opmode is sync or async, not {mode}")
+        raise RefusalError(BAD_PARAMETER, f"opmode is sync or async, not {mode}")
     return mode == "sync"
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from tl1_driver.circuits import Circuit, Port
 from tl1_driver.emulator.bench import Bench, Change
-from tl1_driver.emulator.crossbar import UNKNOWN_PORT, Refusal
+from tl1_driver.emulator.crossbar import UNKNOWN_PORT, RefusalError
 from tl1_driver.emulator.requests import Request
 
 Read = Callable[[Request], Sequence[str]]
@@ -19,7 +19,7 @@ class Language(ABC):
     """One vendor's TL1 on the switch's side. `reads` and `changes` map verbs to handlers.
 
     `greeting` is sent to each new client, `prompt` after every message; `echo` makes the switch echo commands. A read
-    returns rows, a change a plan of changes; both raise `Refusal`.
+    returns rows, a change a plan of changes; both raise `RefusalError`.
     """
 
     greeting: ClassVar[str] = ""
@@ -37,23 +37,23 @@ class Language(ABC):
         """Return the switch's name of `port`."""
 
     def check_target(self, request: Request) -> None:
-        """Raise `Refusal` if `request` is addressed to another network element."""
+        """Raise `RefusalError` if `request` is addressed to another network element."""
         if request.tid and request.tid != self.bench.sid:
-            raise Refusal("IITA", f"this is {self.bench.sid}, not {request.tid}")
+            raise RefusalError("IITA", f"this is {self.bench.sid}, not {request.tid}")
 
     def port_called(self, number: int, side: str) -> Port:
-        """Return the port, if the switch has it. Raises `Refusal`."""
+        """Return the port, if the switch has it. Raises `RefusalError`."""
         crossbar = self.bench.crossbar
         if side == "in" and 1 <= number <= crossbar.inputs:
             return Port("in", number)
         if side == "out" and 1 <= number <= crossbar.outputs:
             return Port("out", number)
-        raise Refusal(UNKNOWN_PORT, f"there is no {side}put {number}")
+        raise RefusalError(UNKNOWN_PORT, f"there is no {side}put {number}")
 
     def circuit_at(self, port: Port) -> Circuit:
-        """Return the circuit that begins or ends at `port`. Raises `Refusal`."""
+        """Return the circuit that begins or ends at `port`. Raises `RefusalError`."""
         crossbar = self.bench.crossbar
         partner = crossbar.output_of(port.number) if port.side == "in" else crossbar.input_of(port.number)
         if partner is None:
-            raise Refusal("SDNC", f"port {self.name_of(port)} is not connected")
+            raise RefusalError("SDNC", f"port {self.name_of(port)} is not connected")
         return Circuit(port.number, partner) if port.side == "in" else Circuit(partner, port.number)

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from tl1_driver.circuits import Circuit, Port
 from tl1_driver.emulator.bench import Bench, Change
-from tl1_driver.emulator.crossbar import UNKNOWN_PORT, Refusal
+from tl1_driver.emulator.crossbar import UNKNOWN_PORT, RefusalError
 from tl1_driver.emulator.language import Language
 from tl1_driver.emulator.light import DARK_DBM
 from tl1_driver.emulator.requests import BAD_PARAMETER, Request
@@ -40,7 +40,7 @@ class PolatisLanguage(Language):
     def _connect(self, request: Request) -> Change:
         ends = [self._port(name) for name in request.aid.split(",")]
         if tuple(port.side for port in ends) != self.order:
-            raise Refusal(UNKNOWN_PORT, f"a patch is written {','.join(self.order)}")
+            raise RefusalError(UNKNOWN_PORT, f"a patch is written {','.join(self.order)}")
         numbers = {port.side: port.number for port in ends}
         return self.bench.connecting([Circuit(numbers["in"], numbers["out"])])
 
@@ -62,7 +62,7 @@ class PolatisLanguage(Language):
 
     def _number(self, name: str) -> int:
         if not (name.isascii() and name.isdigit() and len(name) <= 5):
-            raise Refusal(UNKNOWN_PORT, f"there is no port {name}")
+            raise RefusalError(UNKNOWN_PORT, f"there is no port {name}")
         return min(int(name), self.bench.crossbar.inputs + self.bench.crossbar.outputs + 1)
 
     def _patch_row(self, circuit: Circuit) -> str:
@@ -75,7 +75,7 @@ class PolatisLanguage(Language):
 
     def _size_rows(self, request: Request) -> list[str]:
         if request.settings.get("PARAMETER", "").upper() != "SIZE":
-            raise Refusal(BAD_PARAMETER, "the size is all there is to know")
+            raise RefusalError(BAD_PARAMETER, "the size is all there is to know")
         return [f'"SYSTEM:SIZE={self.bench.crossbar.inputs}x{self.bench.crossbar.outputs}"']
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from tl1_driver.emulator.crossbar import Refusal
+from tl1_driver.emulator.crossbar import RefusalError
 
 
 def message(sid: str, date: datetime, second_line: str, body: Sequence[str] = (), end: str = ";") -> str:
@@ -23,6 +23,6 @@ def answer(sid: str, date: datetime, ctag: str, rows: Sequence[str], rows_per_pa
     return [message(sid, date, second_line, part, end) for part, end in zip(parts, ends, strict=True)]
 
 
-def denial(sid: str, date: datetime, ctag: str, refusal: Refusal) -> str:
+def denial(sid: str, date: datetime, ctag: str, refusal: RefusalError) -> str:
     """Return a DENY or PRTL message with its error code and a comment."""
     return message(sid, date, f"M  {ctag} {refusal.completion}", [refusal.code, f"/* {refusal.text} */"])

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from transport_bed.failures import CannotRun
+from transport_bed.failures import PrerequisiteError
 
 HERE = Path(__file__).resolve().parent
 _PLAIN, _SHARED = ("cc",), ("cc", "-shared", "-fPIC")
@@ -20,7 +20,7 @@ _CHECKOUT = HERE.parents[2]
 
 
 def compile_into(folder: Path, program: str) -> Path:
-    """Compile a program and return its path. Raises CannotRun."""
+    """Compile a program and return its path. Raises PrerequisiteError."""
     compiled = folder / program
     if program in _CRATES:
         _compile(program, [str(_CHECKOUT / "scripts" / "cargo"), *_BUILD, program])
@@ -34,6 +34,8 @@ def _compile(program: str, command: Sequence[str]) -> None:
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except FileNotFoundError:
-        raise CannotRun(f"{command[0]} is not installed: apt-get install gcc libc6-dev libopenmpi-dev") from None
+        raise PrerequisiteError(
+            f"{command[0]} is not installed: apt-get install gcc libc6-dev libopenmpi-dev"
+        ) from None
     if done.returncode:
-        raise CannotRun(f"{program} does not compile: {done.stderr.strip()}")
+        raise PrerequisiteError(f"{program} does not compile: {done.stderr.strip()}")

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from transport_bed.bed import PACKETS, SENDER
-from transport_bed.failures import RunFailed
+from transport_bed.failures import RunFailedError
 from transport_bed.program import Program, await_exits, await_received
 from transport_bed.programs import HERE
 from transport_bed.tools.tool import Sent, Tool, derive
@@ -194,7 +194,7 @@ class BitTorrent(Tool):
         if not self._torrent.exists():
             made = subprocess.run([*_PEER, "make", run.source, self._torrent], capture_output=True, check=False)
             if made.returncode:
-                raise RunFailed(f"no torrent: {made.stderr.decode().strip()}")
+                raise RunFailedError(f"no torrent: {made.stderr.decode().strip()}")
         address = run.bed.packet_address
         self._receivers = []
         for receiver in run.receivers:

@@ -35,11 +35,11 @@ class Tool(ABC):
 
     @abstractmethod
     def prepare(self, run: Run) -> None:
-        """Start the receivers and wait until they are ready. Raises RunFailed."""
+        """Start the receivers and wait until they are ready. Raises RunFailedError."""
 
     @abstractmethod
     def send(self, run: Run) -> Sent:
-        """Start the sender and wait until every receiver has the whole file. Raises RunFailed."""
+        """Start the sender and wait until every receiver has the whole file. Raises RunFailedError."""
 
 
 def derive(base: type[Kind], name: str, title: str, **attributes: object) -> type[Kind]:

@@ -61,7 +61,7 @@ class ProbeCircuits:
     # ------------------------------------------------------------------------------------------- probing
 
     def take(self, switch: SwitchId, elements: Collection[ElementId]) -> None:
-        """Hold free elements of a switch that has no bench. Raises DoubleBooked."""
+        """Hold free elements of a switch that has no bench. Raises DoubleBookingError."""
         self._inventory.take(elements, PROBER)
         self._benches[switch] = _Bench(set(elements))
 

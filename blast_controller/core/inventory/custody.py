@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from types import MappingProxyType
 
-from blast_controller.core.model.errors import CoreError, ImpossibleTransition
+from blast_controller.core.model.errors import CoreError, ImpossibleTransitionError
 from blast_controller.core.model.identifiers import ElementId
 
 PROBER = 0
@@ -37,7 +37,7 @@ class Standing(Enum):
 _S = Standing
 
 
-class DoubleBooked(CoreError):
+class DoubleBookingError(CoreError):
     """Our fault: an element was about to be held by two reservations."""
 
 
@@ -66,11 +66,11 @@ class Custody:
         return _S.LEAVING if holder in self._leaving else _S.HELD
 
     def take(self, elements: Iterable[ElementId], holder: int) -> None:
-        """Let `holder` have elements. Raises DoubleBooked, with nothing changed, if another one has one of them."""
+        """Let `holder` have elements. Raises DoubleBookingError, with nothing changed, if another one has one of them."""
         requested = list(elements)
         for element in requested:
             if (other := self._holders.get(element, holder)) != holder:
-                raise DoubleBooked(f"{element} is held by reservation {other}, wanted by {holder}")
+                raise DoubleBookingError(f"{element} is held by reservation {other}, wanted by {holder}")
         self._holders.update(dict.fromkeys(requested, holder))
 
     def free(self, elements: Iterable[ElementId]) -> None:
@@ -101,4 +101,4 @@ class Custody:
 
     def _must_be_able(self, element: ElementId, event: str, *standings: Standing) -> None:
         if (standing := self.standing(element)) not in standings:
-            raise ImpossibleTransition("element", f"{standing.value} ({element})", event)
+            raise ImpossibleTransitionError("element", f"{standing.value} ({element})", event)

@@ -98,7 +98,7 @@ class Inventory:
     def take(self, elements: Iterable[ElementId], holder: int) -> None:
         """Let `holder` have elements; a whole port stands for both of its sides.
 
-        Raises DoubleBooked, with nothing changed, if another one has one of them.
+        Raises DoubleBookingError, with nothing changed, if another one has one of them.
         """
         self._change(self._custody.take, elements, holder)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from blast_controller.core.inventory.inventory import Inventory
-from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.fabric import Fabric
 from blast_controller.core.model.lease_terms import check_longer, check_terms
 from blast_controller.core.model.requests import Extension, MulticastRequest, Part
@@ -30,15 +30,17 @@ class AdmissionControl:
         self._layouts, self._table = layouts, table
 
     def check_new(self, request: MulticastRequest) -> None:
-        """Raise Rejected unless there is room for a request, and it could be served."""
+        """Raise RejectedError unless there is room for a request, and it could be served."""
         settings = self._orders.settings
         if self._orders.draining:
-            raise Rejected("draining", "The controller is draining and admits no new requests; try again later.")
+            raise RejectedError("draining", "The controller is draining and admits no new requests; try again later.")
         if len(self._table.requests) >= settings.max_requests:
-            raise Rejected("too_many_requests", "The controller has reached its limit of requests; try again later.")
+            raise RejectedError(
+                "too_many_requests", "The controller has reached its limit of requests; try again later."
+            )
         limit = settings.pending_limit(request.tenant)
         if self._table.pending_of(request.tenant) >= limit:
-            raise Rejected(
+            raise RejectedError(
                 "too_many_pending",
                 f"The tenant {request.tenant} has {limit} pending requests, its "
                 "limit; wait for a grant or withdraw one.",
@@ -48,14 +50,14 @@ class AdmissionControl:
         self.check_feasible(request)
 
     def extended(self, request: MulticastRequest, part: Part, extension: Extension) -> MulticastRequest:
-        """Return the request of one part as it would be after `extension`. Raises Rejected."""
+        """Return the request of one part as it would be after `extension`. Raises RejectedError."""
         wanted = check_extension(request, extension, self._fabric)
         check_terms(wanted, self._fabric, self._orders.settings)
         check_longer(wanted, part, extension.add_seconds, self._fabric, self._orders.settings)
         return wanted
 
     def check_feasible(self, request: MulticastRequest) -> None:
-        """Raise Rejected unless the usable fabric could serve this request without any other holders."""
+        """Raise RejectedError unless the usable fabric could serve this request without any other holders."""
         if served_statically(request, self._fabric, self._inventory):
             return
         settings = self._orders.settings
@@ -70,6 +72,6 @@ class AdmissionControl:
         """Return why the usable fabric can no longer serve an admitted request, or None."""
         try:
             self.check_feasible(request)
-        except Rejected as refusal:
+        except RejectedError as refusal:
             return refusal.sentence
         return None

@@ -7,7 +7,7 @@ class CoreError(Exception):
     """Base of all errors of the core."""
 
 
-class ImpossibleTransition(CoreError):
+class ImpossibleTransitionError(CoreError):
     """Our fault: an event reached a state machine in a state whose table does not know it."""
 
     def __init__(self, machine: str, state: str, event: str) -> None:
@@ -22,7 +22,7 @@ class RequestError(CoreError):
     """The caller's fault; nothing has changed."""
 
 
-class Rejected(RequestError):
+class RejectedError(RequestError):
     """The request breaks a rule or exceeds the fabric. `largest` is the widest possible group in racks, if known."""
 
     def __init__(self, code: str, sentence: str, largest: int | None = None) -> None:
@@ -32,7 +32,7 @@ class Rejected(RequestError):
         self.largest = largest
 
 
-class UnknownRequest(RequestError):
+class UnknownRequestError(RequestError):
     """No request has this key."""
 
     def __init__(self, key: str) -> None:
@@ -40,7 +40,7 @@ class UnknownRequest(RequestError):
         self.key = key
 
 
-class KeyReused(RequestError):
+class KeyReusedError(RequestError):
     """A request with this key but other content exists."""
 
     def __init__(self, key: str) -> None:
@@ -48,7 +48,7 @@ class KeyReused(RequestError):
         self.key = key
 
 
-class RequestEnded(RequestError):
+class RequestEndedError(RequestError):
     """The request is over. `state` is the final state's name."""
 
     def __init__(self, state: str, reason: str) -> None:
@@ -57,7 +57,7 @@ class RequestEnded(RequestError):
         self.reason = reason
 
 
-class NotLeader(RequestError):
+class NotLeaderError(RequestError):
     """Another controller is the leader; `address` is its address, None if there is no leader."""
 
     def __init__(self, address: str | None) -> None:
@@ -69,7 +69,7 @@ class NotLeader(RequestError):
         self.address = address
 
 
-class TimedOut(RequestError):
+class RequestTimeoutError(RequestError):
     """Nothing happened within the time that the caller gave."""
 
     def __init__(self, sentence: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.fabric import Fabric
 from blast_controller.core.model.requests import MulticastRequest, Part
 from blast_controller.core.model.settings import CoreSettings
@@ -19,17 +19,17 @@ def rate_of(request: MulticastRequest, fabric: Fabric) -> float:
 
 
 def check_terms(request: MulticastRequest, fabric: Fabric, settings: CoreSettings) -> None:
-    """Raise Rejected if a request is too slow or needs longer than the maximum lease."""
+    """Raise RejectedError if a request is too slow or needs longer than the maximum lease."""
     least = min_rate(fabric, settings)
     rate = rate_of(request, fabric)
     if rate < least:
-        raise Rejected(
+        raise RejectedError(
             "bad_rate",
             f"The maximum rate {speed(rate)} is below this fabric's minimum {speed(least)}; request a higher rate.",
         )
     service = request.bytes * 8 / rate
     if service > settings.lease_maximum and not request.may_pause:
-        raise Rejected(
+        raise RejectedError(
             "lease_too_long",
             f"At {speed(rate)} the transfer takes {duration(service)}, longer than the maximum lease of "
             f"{duration(settings.lease_maximum)}; request less data, a higher rate, or mayPause.",
@@ -37,10 +37,10 @@ def check_terms(request: MulticastRequest, fabric: Fabric, settings: CoreSetting
 
 
 def check_longer(request: MulticastRequest, part: Part, added: float, fabric: Fabric, settings: CoreSettings) -> None:
-    """Raise Rejected where `added` seconds would make the lease of a request's only part longer than a lease may be."""
+    """Raise RejectedError where `added` seconds would make the lease of a request's only part longer than a lease may be."""
     wanted = _unlimited(request, part, fabric, settings) + added
     if added and wanted > settings.lease_maximum:
-        raise Rejected(
+        raise RejectedError(
             "lease_too_long",
             f"The extended lease would last {duration(wanted)}, longer than the maximum of "
             f"{duration(settings.lease_maximum)}; request a shorter extension, or submit a new request when this "

@@ -66,5 +66,5 @@ TRANSITIONS: dict[tuple[PartState, PartEvent], PartState] = {
 
 
 def after(state: PartState, event: PartEvent) -> PartState:
-    """Return the state that follows. Raises ImpossibleTransition for a pair that is not in the table."""
+    """Return the state that follows. Raises ImpossibleTransitionError for a pair that is not in the table."""
     return follow("part", TRANSITIONS, state, event)

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import TypeVar
 
-from blast_controller.core.model.errors import ImpossibleTransition
+from blast_controller.core.model.errors import ImpossibleTransitionError
 
 S = TypeVar("S", bound=Enum)
 E = TypeVar("E", bound=Enum)
 
 
 def follow(machine: str, table: Mapping[tuple[S, E], S], state: S, event: E) -> S:
-    """Return the state that follows. Raises ImpossibleTransition, which names the machine, for a pair not in the
+    """Return the state that follows. Raises ImpossibleTransitionError, which names the machine, for a pair not in the
     table."""
     try:
         return table[state, event]
     except KeyError:
-        raise ImpossibleTransition(machine, str(state.value), str(event.value)) from None
+        raise ImpossibleTransitionError(machine, str(state.value), str(event.value)) from None

@@ -10,7 +10,7 @@ from algorithms.scheduling.selection import Start
 from blast_controller.core.lifecycle.endings import Endings
 from blast_controller.core.lifecycle.grants import Grants
 from blast_controller.core.light.light_budget import described
-from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.part_states import PartEvent, PartState
 from blast_controller.core.model.requests import Part, Request
 from blast_controller.core.model.settings import StandingOrders
@@ -73,7 +73,7 @@ class Refusals:
         limit = self._orders.limits(request.current.tenant).max_splitters
         try:
             self._layouts.check_light(request.current, part.receivers, limit)
-        except Rejected as never:
+        except RejectedError as never:
             self._endings.end(request, part, PartEvent.GIVEN_UP, never.sentence, now)
             return True
         self._table.explain(request, part, f"with the free resources {described(refusal)}")

@@ -10,7 +10,7 @@ from algorithms.b_matching.residual import Group
 from algorithms.splitter_tree import max_leaves
 from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.light.static_tree import covers
-from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.fabric import Fabric, rack_of
 from blast_controller.core.model.hyper_edge import hyper_edge
 from blast_controller.core.model.identifiers import SwitchId
@@ -21,50 +21,50 @@ LARGEST_SIZE = 1 << 62
 
 
 def check_request(request: MulticastRequest, fabric: Fabric) -> None:
-    """Raise Rejected unless the request makes sense by itself and names hosts of this fabric."""
+    """Raise RejectedError unless the request makes sense by itself and names hosts of this fabric."""
     if not 1 <= len(request.key) <= LONGEST_KEY or not request.key.isprintable():
-        raise Rejected("bad_key", f"The key must have 1 to {LONGEST_KEY} printable characters; use another key.")
+        raise RejectedError("bad_key", f"The key must have 1 to {LONGEST_KEY} printable characters; use another key.")
     _check_host(request.sender, fabric)
     check_receivers(request.sender, request.receivers, fabric)
     check_size(request.bytes)
     if request.max_rate is not None and not request.max_rate > 0:
-        raise Rejected("bad_rate", f"The maximum rate must be positive, not {request.max_rate:g} bit/s.")
+        raise RejectedError("bad_rate", f"The maximum rate must be positive, not {request.max_rate:g} bit/s.")
     if request.pending_timeout is not None and not request.pending_timeout >= 0:
-        raise Rejected("bad_time", "The pending timeout must not be negative.")
+        raise RejectedError("bad_time", "The pending timeout must not be negative.")
     if request.deadline is not None and not request.deadline >= 0:
-        raise Rejected("bad_time", "The deadline must not be negative.")
+        raise RejectedError("bad_time", "The deadline must not be negative.")
 
 
 def check_size(size: int) -> None:
-    """Raise Rejected unless `size`, in bytes, is positive and not absurd."""
+    """Raise RejectedError unless `size`, in bytes, is positive and not absurd."""
     if size <= 0:
-        raise Rejected("bad_bytes", f"The size must be a positive number of bytes, not {size}.")
+        raise RejectedError("bad_bytes", f"The size must be a positive number of bytes, not {size}.")
     if size > LARGEST_SIZE:
-        raise Rejected("bad_bytes", f"The size must be at most {LARGEST_SIZE} bytes, not {size}.")
+        raise RejectedError("bad_bytes", f"The size must be at most {LARGEST_SIZE} bytes, not {size}.")
 
 
 def check_receivers(sender: str, receivers: Sequence[str], fabric: Fabric) -> None:
-    """Raise Rejected unless `receivers` are distinct hosts of this fabric, without the sender, and not none."""
+    """Raise RejectedError unless `receivers` are distinct hosts of this fabric, without the sender, and not none."""
     if not receivers:
-        raise Rejected("no_receivers", "A multicast needs at least one receiver.")
+        raise RejectedError("no_receivers", "A multicast needs at least one receiver.")
     for host in receivers:
         _check_host(host, fabric)
     if sender in receivers:
-        raise Rejected("sender_among_receivers", f"The sender {sender} is among the receivers; remove it.")
+        raise RejectedError("sender_among_receivers", f"The sender {sender} is among the receivers; remove it.")
     if len(set(receivers)) < len(receivers):
         twice = next(host for index, host in enumerate(receivers) if host in receivers[:index])
-        raise Rejected("duplicate_receivers", f"The receiver {twice} is listed twice; list each receiver once.")
+        raise RejectedError("duplicate_receivers", f"The receiver {twice} is listed twice; list each receiver once.")
 
 
 def check_extension(request: MulticastRequest, extension: Extension, fabric: Fabric) -> MulticastRequest:
-    """Return the request as it would be after `extension`. Raises Rejected when the extension makes no sense."""
+    """Return the request as it would be after `extension`. Raises RejectedError when the extension makes no sense."""
     for host in extension.remove_receivers:
         if host not in request.receivers:
-            raise Rejected("not_a_receiver", f"{host} is not among the receivers, so it cannot be removed.")
+            raise RejectedError("not_a_receiver", f"{host} is not among the receivers, so it cannot be removed.")
     if not 0 <= extension.add_seconds < math.inf or extension.add_bytes < 0:
-        raise Rejected("bad_extension", "Added time and bytes must not be negative.")
+        raise RejectedError("bad_extension", "Added time and bytes must not be negative.")
     if extension == Extension():
-        raise Rejected(
+        raise RejectedError(
             "bad_extension", "The extension changes nothing; add receivers, time or bytes, or remove receivers."
         )
     kept = tuple(host for host in request.receivers if host not in extension.remove_receivers)
@@ -92,18 +92,18 @@ def served_statically(request: MulticastRequest, fabric: Fabric, inventory: Inve
 def check_feasible(
     group: Group | None, fabric: Fabric, inventory: Inventory, loop_leaf: bool, max_splitters_per_tree: int | None
 ) -> None:
-    """Raise Rejected unless the group could be served without any other holders."""
+    """Raise RejectedError unless the group could be served without any other holders."""
     if group is None or inventory.available_to_one().fit(group):
         return
     largest = _largest_group(fabric, inventory, loop_leaf, max_splitters_per_tree)
     if len(group.racks) > largest:
-        raise Rejected(
+        raise RejectedError(
             "group_too_wide",
             f"The group spans {len(group.racks)} racks; the splitters of this fabric reach at most {largest}. "
             "Split the receivers into smaller groups.",
             largest,
         )
-    raise Rejected(
+    raise RejectedError(
         "no_path",
         "No optical switch has usable ports of all racks of this group:  "
         + "; ".join(f"{end}: {_port_trouble(end, fabric, inventory)}" for end in sorted(group.racks))
@@ -113,9 +113,9 @@ def check_feasible(
 
 
 def check_share(group: Group, inventory: Inventory, max_splitters_per_tree: int) -> None:
-    """Raise Rejected unless the group could be served with no more splitters than its tenant may hold."""
+    """Raise RejectedError unless the group could be served with no more splitters than its tenant may hold."""
     if inventory.available_to_one({group.tenant: max_splitters_per_tree}).fit(group) is None:
-        raise Rejected(
+        raise RejectedError(
             "too_many_splitters",
             f"The group needs more splitters than the tenant {group.tenant} may hold at a time "
             f"({max_splitters_per_tree}); submit smaller groups.",
@@ -124,7 +124,7 @@ def check_share(group: Group, inventory: Inventory, max_splitters_per_tree: int)
 
 def _check_host(host: str, fabric: Fabric) -> None:
     if host not in fabric.hosts:
-        raise Rejected("unknown_host", f"The fabric has no host {host!r}; run `blast fabric show` for all names.")
+        raise RejectedError("unknown_host", f"The fabric has no host {host!r}; run `blast fabric show` for all names.")
 
 
 def _largest_group(fabric: Fabric, inventory: Inventory, loop_leaf: bool, max_splitters_per_tree: int | None) -> int:

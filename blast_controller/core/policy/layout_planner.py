@@ -12,7 +12,7 @@ from blast_controller.core.light.layout import Layout
 from blast_controller.core.light.light_budget import described
 from blast_controller.core.light.light_tree import LightTree, prune
 from blast_controller.core.light.static_tree import StaticLight, covers, light_of
-from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.fabric import Fabric, Host, rack_of
 from blast_controller.core.model.hyper_edge import other_racks
 from blast_controller.core.model.requests import MulticastRequest
@@ -38,7 +38,7 @@ class LayoutPlanner:
         """
         try:
             return self._planner.matched(*self._racks_of(request, receivers), choice)
-        except (Rejected, LookupError):
+        except (RejectedError, LookupError):
             return None
 
     def tree_of_any(
@@ -48,11 +48,11 @@ class LayoutPlanner:
         return self._planner.anywhere(*self._racks_of(request, receivers), most)
 
     def check_light(self, request: MulticastRequest, receivers: Sequence[str], most: int | None) -> None:
-        """Raise Rejected unless the power budget allows a tree without any other holders."""
+        """Raise RejectedError unless the power budget allows a tree without any other holders."""
         root, racks = self._racks_of(request, receivers)
         refusal = self._planner.refusal(root, racks, most) if racks else None
         if refusal is not None:
-            raise Rejected(
+            raise RejectedError(
                 "power_budget",
                 f"No tree of this fabric meets the power budget of each receiver: {described(refusal)}.",
             )
@@ -93,10 +93,10 @@ class LayoutPlanner:
     def extended(self, layout: Layout, request: MulticastRequest, group: str) -> Layout:
         """Return the layout for `request`'s receivers, grown from `layout` without moving lit leaves.
 
-        Raises Rejected when that cannot be had.
+        Raises RejectedError when that cannot be had.
         """
         if self.absent_datapaths(request, request.receivers):
-            raise Rejected("device_disconnected", f"{self.absent_datapaths(request, request.receivers)[0]}.")
+            raise RejectedError("device_disconnected", f"{self.absent_datapaths(request, request.receivers)[0]}.")
         _, racks = self._racks_of(request, request.receivers)
         old = layout.tree
         if isinstance(old, StaticLight):
@@ -114,7 +114,7 @@ class LayoutPlanner:
         tree = self._fabric.static_trees[old.name]
         sender, members = self._hosts(request, request.receivers)
         if not covers(tree, sender, members):
-            raise Rejected(
+            raise RejectedError(
                 "no_free_output",
                 f"The static tree {old.name} does not reach all of these receivers; "
                 "submit a new request for the larger group.",
@@ -125,12 +125,12 @@ class LayoutPlanner:
         found = self.tree_of_any(request, request.receivers, None)
         if isinstance(found, Refusal):
             self.check_light(request, request.receivers, None)
-            raise Rejected(
+            raise RejectedError(
                 "no_resources",
                 f"No free tree meets the power budget of every receiver: {described(found)}.",
             )
         if found is None:
-            raise Rejected(
+            raise RejectedError(
                 "no_resources",
                 "There are not enough free optical ports or splitters for this extension; try again later.",
             )

@@ -18,7 +18,7 @@ from algorithms.scheduling.placing import Placement, Terms, Unplaced
 from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.light.light_budget import LightBudget
 from blast_controller.core.light.light_tree import LightTree
-from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.fabric import OpticalPort, Splitter
 from blast_controller.core.model.identifiers import ElementId, SwitchId
 from blast_controller.core.policy.tree_planner import Stock, TreePlanner
@@ -126,7 +126,7 @@ class LightPlan:
         choice = Choice(terms.switch, terms.pieces)
         try:
             return self._planner.placed(resources, ends, choice, not terms.only, most)
-        except (Rejected, LookupError) as error:
+        except (RejectedError, LookupError) as error:
             return Refusal(str(error))
 
     # ------------------------------------------------------------------------------------------ what is free

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from blast_controller.core.light.layout import Layout
-from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.identifiers import ElementId, is_splitter
 from blast_controller.core.model.settings import StandingOrders
 from blast_controller.core.policy.quota import Quota
@@ -56,17 +56,17 @@ class SplitterLimits:
         return {number: elements for number, elements in held.items() if elements}
 
     def check_change(self, reservation: Reservation, target: Layout, now: float) -> None:
-        """Raise Rejected unless the tenant of a reservation may have what it is to be changed to."""
+        """Raise RejectedError unless the tenant of a reservation may have what it is to be changed to."""
         tenant = reservation.request[0]
         most = self.most(tenant)
         more = sum(is_splitter(element) for element in target.elements - reservation.elements)
         if more and most is not None and self._held()[tenant] + more > most:
-            raise Rejected(
+            raise RejectedError(
                 "too_many_splitters",
                 f"The change exceeds the limit of {most} splitters of the tenant {tenant}; release other grants first.",
             )
         if target.tree is not None and reservation.layout.tree is None and self.light_used_up(tenant, now):
-            raise Rejected(
+            raise RejectedError(
                 "light_used_up", f"The tenant {tenant} has used its quota of lit time for this hour; try again later."
             )
 

@@ -19,7 +19,7 @@ from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.light.budgeted_tree import TreeEnds
 from blast_controller.core.light.light_budget import LightBudget, described
 from blast_controller.core.light.light_tree import LightTree, build, good_outputs, grow, rehang
-from blast_controller.core.model.errors import Rejected
+from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.fabric import Fabric, OpticalPort, Splitter, rack_of
 from blast_controller.core.model.hyper_edge import leaves_of
 from blast_controller.core.model.identifiers import SwitchId
@@ -51,11 +51,11 @@ class TreePlanner:
         """Return the tree out of free splitters of the sizes that the matching chose, on a switch where they only
         count.
 
-        Raises Rejected or LookupError where these, or ports, are not to be had after all.
+        Raises RejectedError or LookupError where these, or ports, are not to be had after all.
         """
         switch = SwitchId(choice.switch)
         if switch in self._inventory.away:
-            raise Rejected(
+            raise RejectedError(
                 "device_disconnected", f"The optical switch {switch} is disconnected ({self._inventory.away[switch]})."
             )
         ends = self._ends(self._free, switch, root, racks)
@@ -68,7 +68,7 @@ class TreePlanner:
         """Return the tree between `ends` (root, other racks) of splitters of the chosen sizes or, with `others`, of
         any.
 
-        Raises Rejected or LookupError where these, or ports, are not to be had after all.
+        Raises RejectedError or LookupError where these, or ports, are not to be had after all.
         """
         switch = SwitchId(choice.switch)
         splitters = resources.splitters(switch)
@@ -105,7 +105,7 @@ class TreePlanner:
     ) -> LightTree | Refusal | None:
         try:
             ends = self._ends(resources, switch, root, racks)
-        except Rejected:
+        except RejectedError:
             return None
         splitters = resources.splitters(switch)
         limits = [number for number in (most, self._orders.settings.max_splitters_per_tree) if number is not None]
@@ -143,7 +143,7 @@ class TreePlanner:
     def _ports(self, resources: Stock, end: str, switch: SwitchId) -> list[OpticalPort]:
         ports = resources.ports(end, switch)
         if not ports:
-            raise Rejected("no_port", f"The rack {rack_of(end)} has no free optical port on {switch}.")
+            raise RejectedError("no_port", f"The rack {rack_of(end)} has no free optical port on {switch}.")
         return ports
 
     # ------------------------------------------------------------------------------------------- lit trees
@@ -153,10 +153,10 @@ class TreePlanner:
         return tree.switch not in self._inventory.away and not self._budget.shortfalls(tree)
 
     def grown(self, tree: LightTree, racks: Sequence[str]) -> LightTree:
-        """Return the tree with leaves for more racks, without moving lit leaves. Raises Rejected."""
+        """Return the tree with leaves for more racks, without moving lit leaves. Raises RejectedError."""
         if tree.switch in self._inventory.away:
             reason = self._inventory.away[tree.switch]
-            raise Rejected("device_disconnected", f"The optical switch {tree.switch} is disconnected ({reason}).")
+            raise RejectedError("device_disconnected", f"The optical switch {tree.switch} is disconnected ({reason}).")
         ports = [self._receiver(self._free, rack, tree.switch) for rack in racks]
         if self._budget.covers(tree.switch):
             ports = self._budget.neediest_first(ports)
@@ -170,10 +170,10 @@ class TreePlanner:
             short += [found] if found is not None else []
         if short:
             clause = described(Refusal(short[0].sentence, short[0]))
-            raise Rejected(
+            raise RejectedError(
                 "power_budget", f"No free output of the light tree meets the power budget of the new racks: {clause}."
             )
-        raise Rejected(
+        raise RejectedError(
             "no_free_output",
             "The light tree has no free splitter output for the new racks, and moving lit receivers would lose "
             "their packets; finish this request and submit a new one for the larger group.",

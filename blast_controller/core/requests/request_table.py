@@ -8,7 +8,7 @@ from typing import Any
 from algorithms.scheduling.job import MAX_PARTS, PartName
 from blast_controller.core.model import part_states
 from blast_controller.core.model.commands import Publish
-from blast_controller.core.model.errors import RequestEnded, UnknownRequest
+from blast_controller.core.model.errors import RequestEndedError, UnknownRequestError
 from blast_controller.core.model.part_states import PartEvent, PartState
 from blast_controller.core.model.requests import EventKind, MulticastRequest, Part, Request, RequestEvent, RequestKey
 from blast_controller.core.model.settings import StandingOrders
@@ -39,11 +39,11 @@ class RequestTable:
         self._pending_of: Counter[str] = Counter()
 
     def get(self, key: RequestKey) -> Request:
-        """Return the request with this key. Raises UnknownRequest."""
+        """Return the request with this key. Raises UnknownRequestError."""
         try:
             return self.requests[key]
         except KeyError:
-            raise UnknownRequest(key[1]) from None
+            raise UnknownRequestError(key[1]) from None
 
     def named(self, name: PartName) -> tuple[Request, Part]:
         """Return the part that the policy calls by this name. Raises KeyError where it is not known any longer."""
@@ -51,10 +51,10 @@ class RequestTable:
         return request, {part.slot: part for part in request.parts}[name[1]]
 
     def get_unended(self, key: RequestKey) -> Request:
-        """Return the request with this key. Raises UnknownRequest, RequestEnded."""
+        """Return the request with this key. Raises UnknownRequestError, RequestEndedError."""
         request = self.get(key)
         if request.state.final:
-            raise RequestEnded(request.state.value, request.parts[-1].reason or "")
+            raise RequestEndedError(request.state.value, request.parts[-1].reason or "")
         return request
 
     def pending_of(self, tenant: str) -> int:
@@ -127,7 +127,7 @@ class RequestTable:
                 del self._pending_of[request.current.tenant]
 
     def move(self, request: Request, part: Part, event: PartEvent) -> None:
-        """Let an event happen to a part. Raises ImpossibleTransition."""
+        """Let an event happen to a part. Raises ImpossibleTransitionError."""
         part.state = part_states.after(part.state, event)
         self.touched[request.current.id] = event.value
         if part.state is PartState.PENDING:

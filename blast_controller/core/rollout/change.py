@@ -54,11 +54,11 @@ class Change:
     refusal: str | None = None
 
     def added(self) -> None:
-        """Note that everything new exists. Raises ImpossibleTransition."""
+        """Note that everything new exists. Raises ImpossibleTransitionError."""
         self._take(_E.ADDED)
 
     def missed(self, reason: str) -> None:
-        """Note that something new failed. Raises ImpossibleTransition."""
+        """Note that something new failed. Raises ImpossibleTransitionError."""
         self._take(_E.MISSED)
         self.refusal = reason
 

@@ -35,7 +35,7 @@ class Reservation:
     unlit: bool = False
 
     def take(self, event: ReservationEvent) -> None:
-        """Apply an event of the state machine. Raises ImpossibleTransition."""
+        """Apply an event of the state machine. Raises ImpossibleTransitionError."""
         self.state = reservation_states.after(self.state, event)
 
     @property

@@ -58,5 +58,5 @@ TRANSITIONS: dict[tuple[ReservationState, ReservationEvent], ReservationState] =
 
 
 def after(state: ReservationState, event: ReservationEvent) -> ReservationState:
-    """Return the state that follows. Raises ImpossibleTransition for a pair that is not in the table."""
+    """Return the state that follows. Raises ImpossibleTransitionError for a pair that is not in the table."""
     return follow("reservation", TRANSITIONS, state, event)

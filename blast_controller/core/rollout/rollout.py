@@ -76,7 +76,7 @@ class Target:
         return self.step.only(self.device)
 
     def take(self, event: TargetEvent) -> None:
-        """Apply an event of the state machine. Raises ImpossibleTransition."""
+        """Apply an event of the state machine. Raises ImpossibleTransitionError."""
         self.state = follow("target", TRANSITIONS, self.state, event)
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from immutables import Map
 
-from blast_controller.core.model.errors import UnknownRequest
+from blast_controller.core.model.errors import UnknownRequestError
 from blast_controller.core.model.fabric import Fabric
 from blast_controller.core.model.identifiers import Device, ElementId
 from blast_controller.core.model.requests import RequestKey
@@ -33,10 +33,10 @@ class Snapshot(NamedTuple):
     warm: WarmFacts | None
 
     def request(self, name: RequestKey) -> RequestFacts:
-        """Return a request. Raises UnknownRequest."""
+        """Return a request. Raises UnknownRequestError."""
         found = self.requests.by_name.get(name)
         if found is None:
-            raise UnknownRequest(name[1])
+            raise UnknownRequestError(name[1])
         return found
 
     def waiting_of(self, tenant: str | None) -> int:

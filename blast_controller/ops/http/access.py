@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import Scope
 
-from blast_controller.ops.http.crowd import Crowded
+from blast_controller.ops.http.crowd import ConnectionLimitError
 from blast_controller.ops.http.protocol import CONNECTION, NAMES, Protocol
 from blast_controller.ops.http.sessions import COOKIE, Session, Sessions, is_repeated
 from blast_controller.rpc.clients.access import AccessPolicy
@@ -97,7 +97,7 @@ class HttpAccess:
         await connection.wait(account)
         try:
             connection.become(account, visitor.is_operator)
-        except Crowded as error:
+        except ConnectionLimitError as error:
             raise HTTPException(503, str(error), {"Retry-After": "5", "Connection": "close"}) from None
 
     def _visitor(self, request: Request, digest: bytes | None, session: Session | None, bearer: bool) -> Visitor:

@@ -24,7 +24,7 @@ HEALTH_RATE = Rate(20.0, 40)
 ACCOUNT_RATE = Rate(20.0, 200)
 
 
-class Crowded(Exception):
+class ConnectionLimitError(Exception):
     """There is no connection left for this account."""
 
 
@@ -42,11 +42,11 @@ class Crowd:
         self._accounts = CallRates(ACCOUNT_RATE)
 
     def enter(self, account: Hashable, is_operator: bool) -> None:
-        """Count a connection of this account. Raises Crowded."""
+        """Count a connection of this account. Raises ConnectionLimitError."""
         if self._known[account] >= MAX_PER_ACCOUNT:
-            raise Crowded(f"Your account has {MAX_PER_ACCOUNT} connections, its limit: close one.")
+            raise ConnectionLimitError(f"Your account has {MAX_PER_ACCOUNT} connections, its limit: close one.")
         if self._known.total() >= self._max_known - (0 if is_operator else self._for_operators):
-            raise Crowded("The server has reached its limit of connections: try again later.")
+            raise ConnectionLimitError("The server has reached its limit of connections: try again later.")
         self._known[account] += 1
 
     def leave(self, account: Hashable) -> None:

@@ -64,7 +64,7 @@ class Protocol(H11Protocol):
         return self.client[0] if self.client else ""
 
     def become(self, account: Hashable, is_operator: bool) -> None:
-        """Count as this account's from now on, and not as a guest's. Raises Crowded."""
+        """Count as this account's from now on, and not as a guest's. Raises ConnectionLimitError."""
         if self._account == account:
             return
         self._crowd.enter(account, is_operator)

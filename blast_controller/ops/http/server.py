@@ -28,7 +28,7 @@ GRACE = 1.0
 class HttpServer:
     """`background` goes on beside it, on its loop; `share` is that of `Descriptors`, `knows` that of `Protocol`.
 
-    Raises BadTlsFile when a certificate or key cannot be used.
+    Raises TlsFileError when a certificate or key cannot be used.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class HttpServer:
         return self._io.run(self._listen(host, port))
 
     def reload_certificate(self, tls: TlsSettings) -> None:
-        """Show new clients this certificate. Raises BadTlsFile."""
+        """Show new clients this certificate. Raises TlsFileError."""
         self._listener.reload(tls)
 
     def stop(self) -> None:

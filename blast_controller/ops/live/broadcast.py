@@ -29,7 +29,7 @@ Audience = str | None
 """The tenant to whose things a page is limited; None: it is shown all."""
 
 
-class TooManyPages(Exception):
+class PageLimitError(Exception):
     """The limit of open pages is reached."""
 
 
@@ -98,12 +98,12 @@ class Broadcast(Observer):
     # --------------------------------------------------------------------------------------------- on the loop
 
     def open(self, audience: Audience, account: Hashable = None, is_operator: bool = True) -> Listener:
-        """Return a page is opened. Raises TooManyPages."""
+        """Return a page is opened. Raises PageLimitError."""
         limit = MAX_PAGES if is_operator else MAX_PAGES - PAGES_FOR_OPERATORS
         if len(self._listeners) >= limit:
-            raise TooManyPages(f"{limit} pages are open, the limit: close one.")
+            raise PageLimitError(f"{limit} pages are open, the limit: close one.")
         if sum(listener.account == account for listener in self._listeners) >= MAX_PAGES_PER_ACCOUNT:
-            raise TooManyPages(f"Your account has {MAX_PAGES_PER_ACCOUNT} open pages, its limit: close one.")
+            raise PageLimitError(f"Your account has {MAX_PAGES_PER_ACCOUNT} open pages, its limit: close one.")
         self._loop = asyncio.get_running_loop()
         if not self._watched:
             # From here on changes are noted: none is missed between this and the first look.

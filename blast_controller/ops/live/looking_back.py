@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 from blast_controller.ops.http.access import HttpAccess
 from blast_controller.ops.live.broadcast import joined_rows
 from blast_controller.recording.differences import differences
-from blast_controller.recording.errors import NothingRecorded, RecordingFault
+from blast_controller.recording.errors import NothingRecordedError, RecordingError
 from blast_controller.recording.reader import Reader
 
 T = TypeVar("T")
@@ -76,8 +76,8 @@ class LookingBack:
         async with self._places:
             try:
                 return await asyncio.to_thread(lambda: look(self._opened()))
-            except RecordingFault as fault:
-                status = 404 if isinstance(fault, NothingRecorded) else 503
+            except RecordingError as fault:
+                status = 404 if isinstance(fault, NothingRecordedError) else 503
                 self._let_go()
                 raise HTTPException(status, f"{str(fault)[0].upper()}{str(fault)[1:]}.") from None
 

@@ -16,7 +16,7 @@ from blast_controller.ops.http.access import HttpAccess, Visitor, account_of, re
 from blast_controller.ops.http.answers import Page, sent, text, with_headers
 from blast_controller.ops.http.sessions import COOKIE, IDLE_SECONDS
 from blast_controller.ops.live.actions import Actions
-from blast_controller.ops.live.broadcast import Broadcast, Listener, TooManyPages, event_of
+from blast_controller.ops.live.broadcast import Broadcast, Listener, PageLimitError, event_of
 from blast_controller.ops.live.calling import called
 from blast_controller.ops.live.looking_back import LookingBack
 from blast_controller.ops.live.signs import Signs
@@ -151,7 +151,7 @@ class _Routes:
         try:
             account = account_of(visitor, request.client.host if request.client else "")
             listener = self._page.broadcast.open(visitor.identity.only_tenant, account, visitor.is_operator)
-        except TooManyPages as error:
+        except PageLimitError as error:
             raise HTTPException(503, str(error), {"Retry-After": "5"}) from None
         headers = {"Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Buffering": "no"}
         return StreamingResponse(self._events(request, visitor, listener), headers=headers)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from thrift.Thrift import TApplicationException, TMessageType
 
 from blast_controller.rpc.connections.connection import Connection, Guard, Handler, NoGuard
-from blast_controller.rpc.connections.errors import CallRefused, HandlerFault
+from blast_controller.rpc.connections.errors import CallRefusedError, HandlerError
 from blast_controller.rpc.connections.messages import Call, ServiceCodec
 from blast_controller.runtime.faults import logged
 
@@ -40,12 +40,12 @@ def answer(
 ) -> Answer:
     """Carry out the call in a frame's body, if the guard lets it pass.
 
-    Raises `MalformedMessage`.
+    Raises `MalformedMessageError`.
     """
     header = codec.read_header(body)
     try:
         call = codec.read_call(header, body)
-    except CallRefused as refusal:
+    except CallRefusedError as refusal:
         is_one_way = header.kind == TMessageType.ONEWAY
         return None if is_one_way else Reply(codec.refused(header, refusal.kind, str(refusal)), "client")
     try:
@@ -60,7 +60,7 @@ def answer(
 def deferred_reply(codec: ServiceCodec, call: Call, future: Future[object]) -> Reply | None:
     """Return the reply to a deferred call whose future is done."""
     if future.cancelled():
-        return error_reply(codec, call, HandlerFault(f"{call.method.name} was cancelled by the server"))
+        return error_reply(codec, call, HandlerError(f"{call.method.name} was cancelled by the server"))
     # To raise the error would tie it to this future by its frames.
     error = future.exception(timeout=0)
     if isinstance(error, Exception):
@@ -75,7 +75,7 @@ def error_reply(codec: ServiceCodec, call: Call, error: Exception) -> Reply | No
         return None
     try:
         frame = codec.raised(call, error)
-    except HandlerFault as fault:
+    except HandlerError as fault:
         return _internal_error(codec, call, fault)
     return Reply(frame) if frame is not None else _internal_error(codec, call, error)
 
@@ -85,11 +85,11 @@ def _value_reply(codec: ServiceCodec, call: Call, value: object) -> Reply | None
         return None
     try:
         return Reply(codec.returned(call, value))
-    except HandlerFault as fault:
+    except HandlerError as fault:
         return _internal_error(codec, call, fault)
 
 
 def _internal_error(codec: ServiceCodec, call: Call, error: Exception) -> Reply | None:
     fault = logged(call.method.name, error)
-    sentence = str(error) if isinstance(error, HandlerFault) else str(fault)
+    sentence = str(error) if isinstance(error, HandlerError) else str(fault)
     return Reply(codec.refused(call.header, TApplicationException.INTERNAL_ERROR, sentence), "handler")

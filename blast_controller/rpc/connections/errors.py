@@ -1,24 +1,24 @@
 """Errors between the socket and the handler, by cause.
 
-`ClientFault`: the input violates the protocol or a limit. `HandlerFault`: Blast's own code answered in a way that the
+`ClientError`: the input violates the protocol or a limit. `HandlerError`: Blast's own code answered in a way that the
 interface does not allow. Neither ever reaches a handler.
 """
 
 from __future__ import annotations
 
 
-class ClientFault(Exception):
+class ClientError(Exception):
     """The other side broke the protocol or a limit."""
 
 
-class FrameLengthInvalid(ClientFault):
+class FrameLengthError(ClientError):
     """A frame announced a length of zero or less: this is no framed Thrift client."""
 
     def __init__(self, length: int) -> None:
         super().__init__(f"frame length {length} is not positive")
 
 
-class FrameTooLarge(ClientFault):
+class FrameTooLargeError(ClientError):
     """A frame announced more than the cap. `beginning` is what had already arrived of its body."""
 
     def __init__(self, length: int, cap: int, beginning: bytes) -> None:
@@ -26,11 +26,11 @@ class FrameTooLarge(ClientFault):
         self.beginning = beginning
 
 
-class MalformedMessage(ClientFault):
+class MalformedMessageError(ClientError):
     """A frame's body is no Thrift call: nothing can be answered, the connection has to go."""
 
 
-class CallRefused(ClientFault):
+class CallRefusedError(ClientError):
     """A readable call that cannot be carried out; `kind` is a type of `TApplicationException`."""
 
     def __init__(self, kind: int, sentence: str) -> None:
@@ -38,5 +38,5 @@ class CallRefused(ClientFault):
         self.kind = kind
 
 
-class HandlerFault(Exception):
+class HandlerError(Exception):
     """A handler returned what its method's declaration does not allow."""

@@ -37,7 +37,7 @@ class Security:
 class FramedServer:
     """Serves a generated Thrift service module (`blast_api.BlastOperator`) with a handler, see `Handler`.
 
-    Raises TypeError when the handler lacks a method of the service, BadTlsFile when a certificate or key cannot be
+    Raises TypeError when the handler lacks a method of the service, TlsFileError when a certificate or key cannot be
     used.
     """
 
@@ -75,7 +75,7 @@ class FramedServer:
         return self._io.run(self._listen(host, port))
 
     def reload_certificate(self, tls: TlsSettings) -> None:
-        """Show new clients this certificate; whether TLS is spoken at all stays as it was. Raises BadTlsFile."""
+        """Show new clients this certificate; whether TLS is spoken at all stays as it was. Raises TlsFileError."""
         self._listener.reload(tls)
 
     def stop(self, grace: float = 2.0) -> None:

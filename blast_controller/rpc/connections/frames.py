@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 
-from blast_controller.rpc.connections.errors import FrameLengthInvalid, FrameTooLarge
+from blast_controller.rpc.connections.errors import FrameLengthError, FrameTooLargeError
 
 FRAME_BYTES = 1 << 20
 """The largest frame body that the public interface allows."""
@@ -31,16 +31,16 @@ class FrameDecoder:
     def next_frame(self) -> bytes | None:
         """Return the next complete frame's body, or None until more arrives.
 
-        Raises `FrameLengthInvalid` or `FrameTooLarge`; every later call raises it again, because nothing behind a bad
+        Raises `FrameLengthError` or `FrameTooLargeError`; every later call raises it again, because nothing behind a bad
         length can be understood.
         """
         if len(self._buffer) < _LENGTH.size:
             return None
         (length,) = _LENGTH.unpack_from(self._buffer)
         if length <= 0:
-            raise FrameLengthInvalid(length)
+            raise FrameLengthError(length)
         if length > self.cap:
-            raise FrameTooLarge(length, self.cap, bytes(self._buffer[_LENGTH.size :]))
+            raise FrameTooLargeError(length, self.cap, bytes(self._buffer[_LENGTH.size :]))
         end = _LENGTH.size + length
         if len(self._buffer) < end:
             return None

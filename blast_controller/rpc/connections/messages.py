@@ -21,7 +21,7 @@ from thrift.protocol.TProtocol import TProtocolBase, TProtocolException
 from thrift.Thrift import TApplicationException, TMessageType, TType
 from thrift.transport.TTransport import TMemoryBuffer, TTransportException
 
-from blast_controller.rpc.connections.errors import CallRefused, HandlerFault, MalformedMessage
+from blast_controller.rpc.connections.errors import CallRefusedError, HandlerError, MalformedMessageError
 from blast_controller.rpc.connections.frames import FRAME_BYTES, encode_frame
 
 Spec = tuple[tuple[int, int, str, object, object] | None, ...]
@@ -75,9 +75,9 @@ class Method:
     returns_value: bool
 
     def answer(self, **fields: object) -> Struct:
-        """Build a reply's result struct with these fields. Raises HandlerFault for a method without a reply."""
+        """Build a reply's result struct with these fields. Raises HandlerError for a method without a reply."""
         if self.result is None:
-            raise HandlerFault(f"{self.name} is not answered")
+            raise HandlerError(f"{self.name} is not answered")
         return self.result(**fields)
 
     def field_of(self, error: BaseException) -> str | None:
@@ -149,35 +149,37 @@ class ServiceCodec:
     def read_header(self, body: bytes) -> Header:
         """Read a message's header; `body` may be just its beginning.
 
-        Raises `MalformedMessage`.
+        Raises `MalformedMessageError`.
         """
         protocol = _PROTOCOLS.get(body[0]) if body else None
         if protocol is None:
-            raise MalformedMessage("neither binary nor compact Thrift protocol")
+            raise MalformedMessageError("neither binary nor compact Thrift protocol")
         buffer = TMemoryBuffer(body[:_HEADER_BYTES])
         try:
             name, kind, sequence = protocol(buffer, fallback=False, **self._limits).readMessageBegin()
         except _UNREADABLE as error:
-            raise MalformedMessage(f"unreadable message header ({_describe(error)})") from error
+            raise MalformedMessageError(f"unreadable message header ({_describe(error)})") from error
         if not -(1 << 31) <= sequence < 1 << 31:
-            raise MalformedMessage(f"sequence number {sequence} has more than 32 bits")
+            raise MalformedMessageError(f"sequence number {sequence} has more than 32 bits")
         return Header(protocol, name, kind, sequence, buffer.cstringio_buf.tell())
 
     def read_call(self, header: Header, body: bytes) -> Call:
         """Decode the call behind `header`.
 
-        Raises `CallRefused` when it can be answered with a typed error, `MalformedMessage` when it cannot.
+        Raises `CallRefusedError` when it can be answered with a typed error, `MalformedMessageError` when it cannot.
         """
         method = self.methods.get(header.name)
         if method is None:
-            raise CallRefused(TApplicationException.UNKNOWN_METHOD, f"unknown method {header.name!r}")
+            raise CallRefusedError(TApplicationException.UNKNOWN_METHOD, f"unknown method {header.name!r}")
         if header.kind not in (TMessageType.CALL, TMessageType.ONEWAY):
-            raise CallRefused(TApplicationException.INVALID_MESSAGE_TYPE, f"message type {header.kind} is not a call")
+            raise CallRefusedError(
+                TApplicationException.INVALID_MESSAGE_TYPE, f"message type {header.kind} is not a call"
+            )
         arguments = self._read_arguments(header, method, body)
         try:
             check_required_fields(arguments)
         except TProtocolException as error:
-            raise CallRefused(TApplicationException.PROTOCOL_ERROR, str(error.message)) from error
+            raise CallRefusedError(TApplicationException.PROTOCOL_ERROR, str(error.message)) from error
         return Call(
             header, method, tuple(getattr(arguments, name) for name in _field_names(method.arguments.thrift_spec))
         )
@@ -195,16 +197,16 @@ class ServiceCodec:
     def returned(self, call: Call, value: object) -> bytes:
         """Encode a return value as a framed reply.
 
-        Raises `HandlerFault` for a value that the interface does not allow.
+        Raises `HandlerError` for a value that the interface does not allow.
         """
         if not call.method.returns_value:
             return self._framed(call.header, TMessageType.REPLY, call.method.answer())
         if value is None:
-            raise HandlerFault(f"{call.method.name} returned nothing")
+            raise HandlerError(f"{call.method.name} returned nothing")
         try:
             check_required_fields(value)
         except TProtocolException as error:
-            raise HandlerFault(f"{call.method.name} returned an incomplete result: {error.message}") from error
+            raise HandlerError(f"{call.method.name} returned an incomplete result: {error.message}") from error
         return self._framed(call.header, TMessageType.REPLY, call.method.answer(success=value))
 
     def raised(self, call: Call, error: Exception) -> bytes | None:
@@ -226,10 +228,10 @@ class ServiceCodec:
         try:
             arguments.read(header.protocol(buffer, fallback=False, **self._limits))
         except _UNREADABLE as error:
-            raise MalformedMessage(f"unreadable arguments of {method.name} ({_describe(error)})") from error
+            raise MalformedMessageError(f"unreadable arguments of {method.name} ({_describe(error)})") from error
         left = len(body) - buffer.cstringio_buf.tell()
         if left:
-            raise MalformedMessage(f"{left} surplus bytes after the call of {method.name}")
+            raise MalformedMessageError(f"{left} surplus bytes after the call of {method.name}")
         return arguments
 
     def _framed(self, header: Header, kind: int, struct_: Struct) -> bytes:
@@ -239,11 +241,11 @@ class ServiceCodec:
         try:
             struct_.write(protocol)
         except (TypeError, OverflowError, AttributeError, struct.error) as error:
-            raise HandlerFault(f"{header.name} answered with a value of a wrong type ({_describe(error)})") from error
+            raise HandlerError(f"{header.name} answered with a value of a wrong type ({_describe(error)})") from error
         protocol.writeMessageEnd()
         body: bytes = buffer.getvalue()
         if len(body) > self._frame_bytes:
-            raise HandlerFault(f"the reply to {header.name} has {len(body)} bytes, more than a frame may have")
+            raise HandlerError(f"the reply to {header.name} has {len(body)} bytes, more than a frame may have")
         return encode_frame(body)
 
 

@@ -19,7 +19,7 @@ from thrift.Thrift import TApplicationException
 
 from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.connections.dispatch import Answer, Deferred, Reply, answer, deferred_reply, error_reply
-from blast_controller.rpc.connections.errors import ClientFault, FrameTooLarge, MalformedMessage
+from blast_controller.rpc.connections.errors import ClientError, FrameTooLargeError, MalformedMessageError
 from blast_controller.rpc.connections.frames import FrameDecoder
 from blast_controller.rpc.connections.messages import Call
 from blast_controller.rpc.connections.server_state import Shared
@@ -68,7 +68,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         self._working = False
         self._parked: set[Future[object]] = set()
         self._deaf = False
-        self._fault: ClientFault | None = None
+        self._fault: ClientError | None = None
         self._has_sent_last_reply = False
         self._reader_deadline: asyncio.TimerHandle | None = None
         self._login_deadline: asyncio.TimerHandle | None = None
@@ -189,7 +189,7 @@ class ServedConnection(asyncio.BufferedProtocol):
                     break
                 self._waiting.append(frame)
                 self._waiting_bytes += len(frame)
-        except ClientFault as fault:
+        except ClientError as fault:
             self._deaf, self._fault = True, fault
         self._balance_reading()
         self._start_next_call()
@@ -227,19 +227,19 @@ class ServedConnection(asyncio.BufferedProtocol):
         """Handle a call in a worker, and report its end to the I/O thread in every case."""
         self._shared.post(self._worked, self._outcome(frame))
 
-    def _outcome(self, frame: bytes) -> Answer | ClientFault:
+    def _outcome(self, frame: bytes) -> Answer | ClientError:
         shared = self._shared
         try:
             return answer(shared.codec, shared.handler, self.connection, frame, shared.guard)
-        except MalformedMessage as fault:
+        except MalformedMessageError as fault:
             return fault
         except Exception as error:  # noqa: BLE001 - the top of a worker's job
             _log.error("a call of %s failed", self.connection.peer, exc_info=error)
-            return ClientFault(f"undecodable call ({type(error).__name__})")
+            return ClientError(f"undecodable call ({type(error).__name__})")
 
-    def _worked(self, outcome: Answer | ClientFault) -> None:
+    def _worked(self, outcome: Answer | ClientError) -> None:
         self._shared.counters.calls += 1
-        if isinstance(outcome, ClientFault):
+        if isinstance(outcome, ClientError):
             self._end_with(outcome)
         elif isinstance(outcome, Deferred):
             self._park(outcome.call, outcome.future)
@@ -297,21 +297,21 @@ class ServedConnection(asyncio.BufferedProtocol):
         if not (self._transport.is_closing() or self._has_sent_last_reply):
             self._transport.write(reply.frame)
 
-    def _end_with(self, fault: ClientFault) -> None:
+    def _end_with(self, fault: ClientError) -> None:
         _log.warning("%s closed: %s", self.connection.peer, fault)
         self.take_no_more_calls()
-        if isinstance(fault, FrameTooLarge):
+        if isinstance(fault, FrameTooLargeError):
             self._shared.counters.oversized += 1
             self._refuse_oversized(fault)
         else:
             self._shared.counters.malformed += 1
             self.close()
 
-    def _refuse_oversized(self, fault: FrameTooLarge) -> None:
+    def _refuse_oversized(self, fault: FrameTooLargeError) -> None:
         codec = self._shared.codec
         try:
             header = codec.read_header(fault.beginning)
-        except MalformedMessage:
+        except MalformedMessageError:
             self.close()
             return
         self._write(Reply(codec.refused(header, TApplicationException.PROTOCOL_ERROR, str(fault)), "client"))

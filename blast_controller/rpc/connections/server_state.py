@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVarTuple
 
 from blast_controller.rpc.connections.connection import Guard, Handler
-from blast_controller.rpc.connections.errors import MalformedMessage
+from blast_controller.rpc.connections.errors import MalformedMessageError
 from blast_controller.rpc.connections.frames import FRAME_BYTES
 from blast_controller.rpc.connections.messages import ServiceCodec
 from blast_controller.serving.listener import HANDSHAKES, HANDSHAKES_PER_HOST
@@ -144,7 +144,7 @@ class Shared:
             return False
         try:
             return self.codec.read_header(frame).name in self.at_once
-        except MalformedMessage:
+        except MalformedMessageError:
             return False
 
     def post(self, callback: Callable[[*Arguments], None], *arguments: *Arguments) -> None:

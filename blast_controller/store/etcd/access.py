@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from blast_controller.store.etcd.errors import CredentialsUnreadable
+from blast_controller.store.etcd.errors import CredentialsUnreadableError
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +54,11 @@ class Access:
 
 
 def contents(path: Path) -> bytes:
-    """Read a file of credentials. Raises CredentialsUnreadable."""
+    """Read a file of credentials. Raises CredentialsUnreadableError."""
     try:
         found = path.read_bytes()
     except OSError as error:
-        raise CredentialsUnreadable(path, error.strerror or str(error)) from error
+        raise CredentialsUnreadableError(path, error.strerror or str(error)) from error
     if not found.strip():
-        raise CredentialsUnreadable(path, "it is empty")
+        raise CredentialsUnreadableError(path, "it is empty")
     return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from blast_controller.store.checksums import Sum, thing_digest
 from blast_controller.store.contents import Written
-from blast_controller.store.errors import Unstorable
+from blast_controller.store.errors import UnstorableError
 from blast_controller.store.etcd.keys import Keys
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.requests import delete, put
@@ -33,7 +33,7 @@ class Delta:
 
     def operations(self, keys: Keys) -> Iterator[api.RequestOp]:
         """Yield etcd's operations, history first, so that a reader in between sees a complete prefix. Raises
-        Unstorable."""
+        UnstorableError."""
         for last, value in batches(self.entries):
             entry = self.entries[last - self.entries[0].sequence]
             yield put(keys.history(last), _fitting(entry.kind, entry.key, value))
@@ -82,5 +82,5 @@ def delta(rows: Sequence[Row], firsts: Firsts, newest: int, entry: tuple[float, 
 
 def _fitting(kind: str, key: str, value: bytes) -> bytes:
     if len(value) > LARGEST_VALUE:
-        raise Unstorable(kind, key, f"it takes {len(value)} bytes, and etcd {LARGEST_VALUE} under one key")
+        raise UnstorableError(kind, key, f"it takes {len(value)} bytes, and etcd {LARGEST_VALUE} under one key")
     return value

@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 
 import grpc
 
-from blast_controller.store.errors import StoreFault
+from blast_controller.store.errors import JournalError
 from blast_controller.store.etcd.access import Access, contents
-from blast_controller.store.etcd.errors import CredentialsRefused, StoreUnavailableError
+from blast_controller.store.etcd.errors import CredentialsRefusedError, StoreUnavailableError
 from blast_controller.store.etcd.methods import AUTHENTICATE, Method
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.refusals import as_reason, is_surely_not_done, login_is_over, meaning
@@ -48,7 +48,7 @@ _NEEDS_LEADER = ("hasleader", "true")
 
 
 class Connection:
-    """A connection to etcd, usable from any thread. Raises CredentialsUnreadable; connects at the first call.
+    """A connection to etcd, usable from any thread. Raises CredentialsUnreadableError; connects at the first call.
 
     `patience` may be changed at any time.
     """
@@ -89,7 +89,7 @@ class Connection:
             try:
                 answer: R = next(answers)
             except StopIteration:
-                raise _StreamEnded from None
+                raise _StreamEndedError from None
             finally:
                 answers.cancel()
             return answer
@@ -97,7 +97,7 @@ class Connection:
         return self._persist(ask, seconds)
 
     def stream(self, method: Method[Q, R], request: Q, seconds: float) -> Stream[R]:
-        """Return a stream of answers at the present member, `seconds` long at most. Raises StoreFault."""
+        """Return a stream of answers at the present member, `seconds` long at most. Raises JournalError."""
         channel = self._channels[self._current]
         try:
             return Stream(_stream(channel, method)(iter([request]), timeout=seconds, metadata=self._metadata()))
@@ -120,10 +120,10 @@ class Connection:
             tried = self._current
             try:
                 return ask(self._channels[tried], self._metadata(), min(left, patience.at_one))
-            except (grpc.RpcError, ValueError, _StreamEnded) as error:
+            except (grpc.RpcError, ValueError, _StreamEndedError) as error:
                 reason, fault = self._judge(error)
                 # One member's certificate may have run out, and another's not.
-                refusals += isinstance(fault, CredentialsRefused)
+                refusals += isinstance(fault, CredentialsRefusedError)
                 if fault is not None and refusals in {0, len(self._channels)}:
                     # The fault does not cover an earlier try without an answer.
                     raise (StoreUnavailableError(str(self), reason) if may_be_done else fault) from error
@@ -132,7 +132,7 @@ class Connection:
             self._closed.wait(min(PAUSE, left))
         raise StoreUnavailableError(str(self), reason, may_be_done)
 
-    def _judge(self, error: Exception) -> tuple[str, StoreFault | None]:
+    def _judge(self, error: Exception) -> tuple[str, JournalError | None]:
         """Return why there is no answer, and the fault if another try would not help."""
         reason = as_reason(error.details() if isinstance(error, grpc.RpcError) else str(error))
         if login_is_over(reason):
@@ -177,7 +177,7 @@ class Stream(Iterator[R]):
         self._answers.cancel()
 
 
-class _StreamEnded(Exception):
+class _StreamEndedError(Exception):
     """A stream had no answer."""
 
 

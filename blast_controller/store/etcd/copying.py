@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from blast_controller.store.checksums import Sum, thing_digest
-from blast_controller.store.contents import AlreadyThere, Contents, Thing, Written
+from blast_controller.store.contents import Contents, JournalExistsError, Thing, Written
 from blast_controller.store.etcd.connection import Connection
-from blast_controller.store.etcd.errors import DamagedInEtcd, Deposed
+from blast_controller.store.etcd.errors import DamagedEtcdJournalError, DeposedError
 from blast_controller.store.etcd.history import checked_head, whole
 from blast_controller.store.etcd.keys import Keys, number_of
 from blast_controller.store.etcd.leadership import Leadership
@@ -26,17 +26,19 @@ MANY = 1000
 
 
 def contents_of_etcd(connection: Connection, keys: Keys) -> Contents:
-    """Return a journal as it is now, also while a controller writes on. Raises StoreFault.
+    """Return a journal as it is now, also while a controller writes on. Raises JournalError.
 
     RevisionCompactedError is raised while its rows are read where that takes longer than etcd remembers.
     """
     answer = connection.call(TXN, api.TxnRequest(success=[look(get(keys.head)), look(get(keys.epoch))]))
     heads, epochs = (list(one.response_range.kvs) for one in answer.responses)
     if not heads:
-        raise DamagedInEtcd(keys.prefix, "there is none")
+        raise DamagedEtcdJournalError(keys.prefix, "there is none")
     head = checked_head(keys, heads[0].value)
     if head.staged:
-        raise DamagedInEtcd(keys.prefix, "its latest commit is not yet applied: export again, or start a controller")
+        raise DamagedEtcdJournalError(
+            keys.prefix, "its latest commit is not yet applied: export again, or start a controller"
+        )
     with whole(keys):
         epoch = int(epochs[0].value) if epochs else head.epoch
     return Contents(epoch, head.sequence, _rows(connection, keys, answer.header.revision, head))
@@ -45,7 +47,7 @@ def contents_of_etcd(connection: Connection, keys: Keys) -> Contents:
 def copy_into_etcd(leadership: Leadership, contents: Contents) -> None:
     """Make a journal of these contents; until the last of them is there, none can be opened.
 
-    Leads meanwhile, so that no controller begins one. Raises AlreadyThere, NotLeader, NotACopy, StoreFault.
+    Leads meanwhile, so that no controller begins one. Raises JournalExistsError, LeadershipLostError, NotAnExportError, JournalError.
     """
     term = leadership.campaign(0.0)
     try:
@@ -80,7 +82,7 @@ class _Copy:
         found = self._connection.call(TXN, api.TxnRequest(success=[look(get(keys.head)), look(get(keys.importing))]))
         head, importing = (list(one.response_range.kvs) for one in found.responses)
         if head:
-            raise AlreadyThere(f"{keys.prefix} in etcd")
+            raise JournalExistsError(f"{keys.prefix} in etcd")
         if not importing:
             check_empty(self._connection, keys)
         # Remains of an earlier import that was not completed.
@@ -114,7 +116,7 @@ class _Copy:
         compare = [self._is_leader, changed_at(self._keys.head, 0)]
         answer = self._connection.call(TXN, api.TxnRequest(compare=compare, success=operations))
         if not answer.succeeded and not self._is_done(operations):
-            raise Deposed(None)
+            raise DeposedError(None)
 
     def _is_done(self, operations: list[api.RequestOp]) -> bool:
         """Return true if the last write, of the head, was applied although its answer was lost."""
@@ -132,15 +134,17 @@ def _rows(connection: Connection, keys: Keys, revision: int, head: Head) -> Iter
             found.change((), [thing_digest(*thing)])
             yield thing
         if head.state not in (None, found.total):
-            raise DamagedInEtcd(keys.prefix, CHANGED_STATE)
+            raise DamagedEtcdJournalError(keys.prefix, CHANGED_STATE)
         batches, following = 0, None
         for kv in pages(connection, keys.histories, revision, page=64):
             batches += 1
             for entry in to_entries(number_of(kv.key), kv.value):
                 if following not in (None, entry.sequence):
-                    raise DamagedInEtcd(keys.prefix, f"entry {following} of its history is missing")
+                    raise DamagedEtcdJournalError(keys.prefix, f"entry {following} of its history is missing")
                 following = entry.sequence + 1
                 body = text_of(entry.body)
                 yield Written(entry.sequence, entry.at, entry.epoch, entry.kind, entry.key, entry.note, body)
         if head.batches not in (None, batches):
-            raise DamagedInEtcd(keys.prefix, f"its history has {batches} keys, and {head.batches} were written")
+            raise DamagedEtcdJournalError(
+                keys.prefix, f"its history has {batches} keys, and {head.batches} were written"
+            )

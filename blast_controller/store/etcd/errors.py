@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from blast_controller.store.errors import DiskFull, Dispossessed, StoreFault, Unreachable
+from blast_controller.store.errors import DiskFullError, JournalError, LockLostError, StoreUnreachableError
 
 
-class StoreUnavailableError(Unreachable):
+class StoreUnavailableError(StoreUnreachableError):
     """No member of etcd answered in time.
 
     It is unknown whether the data was written until a later commit succeeds or the store is opened again, unless
@@ -22,19 +22,19 @@ class StoreUnavailableError(Unreachable):
         self.may_be_done = may_be_done
 
 
-class SpaceUsedUp(DiskFull):
+class EtcdSpaceError(DiskFullError):
     """etcd has reached its quota (alarm NOSPACE). Nothing was written; the store stays usable."""
 
     def __init__(self, endpoints: str) -> None:
-        # Not DiskFull's words: here room is not made on a disk.
-        StoreFault.__init__(
+        # Not DiskFullError's words: here room is not made on a disk.
+        JournalError.__init__(
             self,
             f"etcd at {endpoints} has reached its space quota: raise its --quota-backend-bytes, or compact and "
             "defragment it, then run etcdctl alarm disarm; until then no requests are admitted",
         )
 
 
-class CredentialsRefused(StoreFault):
+class CredentialsRefusedError(JournalError):
     """etcd does not let us in, or not at our keys: certificate, user, password or role are not what it wants."""
 
     def __init__(self, endpoints: str, reason: str) -> None:
@@ -44,7 +44,7 @@ class CredentialsRefused(StoreFault):
         )
 
 
-class CredentialsUnreadable(StoreFault):
+class CredentialsUnreadableError(JournalError):
     """A file with a certificate, a key or a password cannot be read."""
 
     def __init__(self, path: Path, reason: str) -> None:
@@ -53,7 +53,7 @@ class CredentialsUnreadable(StoreFault):
         )
 
 
-class NotLeader(StoreFault):
+class LeadershipLostError(JournalError):
     """Another controller is the leader. `address` is its address, None if unknown."""
 
     def __init__(self, address: str | None) -> None:
@@ -62,7 +62,7 @@ class NotLeader(StoreFault):
         self.address = address
 
 
-class Deposed(NotLeader, Dispossessed):
+class DeposedError(LeadershipLostError, LockLostError):
     """This controller lost leadership: etcd refused its write.
 
     Nothing of that write is stored, except for changes that an earlier StoreUnavailableError left open; if `is_known`
@@ -79,7 +79,7 @@ class Deposed(NotLeader, Dispossessed):
         )
 
 
-class DamagedInEtcd(StoreFault):
+class DamagedEtcdJournalError(JournalError):
     """The data under the prefix is not a complete journal. It is left unchanged."""
 
     def __init__(self, prefix: str, reason: str) -> None:
@@ -89,7 +89,7 @@ class DamagedInEtcd(StoreFault):
         )
 
 
-class OtherFormatInEtcd(StoreFault):
+class EtcdFormatError(JournalError):
     """Another release wrote it."""
 
     def __init__(self, prefix: str, found: int, known: int) -> None:
@@ -99,7 +99,7 @@ class OtherFormatInEtcd(StoreFault):
         )
 
 
-class RequestRefused(StoreFault):
+class EtcdRefusalError(JournalError):
     """etcd refuses a request for what it is, such as one too large for its configuration. Nothing was written."""
 
     def __init__(self, endpoints: str, reason: str) -> None:
@@ -109,14 +109,14 @@ class RequestRefused(StoreFault):
         )
 
 
-class LeaseLostError(StoreFault):
+class LeaseLostError(JournalError):
     """The lease expired or was revoked. The caller must acquire a new one."""
 
     def __init__(self) -> None:
         super().__init__("the controller's lease in etcd expired: this controller is not the leader")
 
 
-class RevisionCompactedError(StoreFault):
+class RevisionCompactedError(JournalError):
     """The requested revision is compacted. The reader must start again."""
 
     def __init__(self) -> None:

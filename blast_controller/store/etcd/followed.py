@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from blast_controller.store.etcd.connection import Connection
-from blast_controller.store.etcd.errors import DamagedInEtcd
+from blast_controller.store.etcd.errors import DamagedEtcdJournalError
 from blast_controller.store.etcd.history import EtcdHistory, checked_head, whole
 from blast_controller.store.etcd.keys import Keys
 from blast_controller.store.etcd.loading import load
@@ -22,7 +22,7 @@ class FollowedJournal:
         self._history = EtcdHistory(connection, keys)
 
     def look(self) -> Seen:
-        """Return the leader and the position of the journal. Raises StoreFault."""
+        """Return the leader and the position of the journal. Raises JournalError."""
         keys = (self._keys.leader, self._keys.head, self._keys.generation)
         answer = self._connection.call(TXN, api.TxnRequest(success=[reading(get(key)) for key in keys]))
         leader, head, generation = (list(one.response_range.kvs) for one in answer.responses)
@@ -33,7 +33,7 @@ class FollowedJournal:
             return Seen(leader[0].value.decode(), int(generation[0].value) if generation else 0, sequence)
 
     def state(self) -> Loaded:
-        """Return the state at one moment, including committed parts that are not applied yet. Raises StoreFault."""
+        """Return the state at one moment, including committed parts that are not applied yet. Raises JournalError."""
         keys = self._keys
         staged = api.RangeRequest(key=keys.all_staged.first, range_end=keys.all_staged.end)
         answer = self._connection.call(TXN, api.TxnRequest(success=[reading(get(keys.head)), reading(staged)]))
@@ -42,7 +42,9 @@ class FollowedJournal:
             return Loaded(0, {}, True)
         head = checked_head(keys, heads[0].value)
         if len(parts) < head.staged:
-            raise DamagedInEtcd(keys.prefix, f"{len(parts)} of the {head.staged} parts of its latest commit exist")
+            raise DamagedEtcdJournalError(
+                keys.prefix, f"{len(parts)} of the {head.staged} parts of its latest commit exist"
+            )
         # Parts staged by an abandoned commit may follow the committed ones.
         counting = [part.value for part in parts[: head.staged]]
         state = load(self._connection, keys, answer.header.revision, counting)

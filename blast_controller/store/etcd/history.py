@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from blast_controller.store.etcd.connection import Connection
-from blast_controller.store.etcd.errors import DamagedInEtcd, OtherFormatInEtcd
+from blast_controller.store.etcd.errors import DamagedEtcdJournalError, EtcdFormatError
 from blast_controller.store.etcd.keys import Keys, Span, number_of
 from blast_controller.store.etcd.methods import RANGE
 from blast_controller.store.etcd.proto import etcd_pb2 as api
@@ -24,7 +24,7 @@ def whole(keys: Keys) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        raise DamagedInEtcd(keys.prefix, str(error)) from error
+        raise DamagedEtcdJournalError(keys.prefix, str(error)) from error
 
 
 class EtcdHistory:
@@ -35,7 +35,7 @@ class EtcdHistory:
         self._keys = keys
 
     def read(self, after_sequence: int, limit: int) -> list[Entry]:
-        """Read at most `limit` entries after `after_sequence`, oldest first. Raises StoreFault."""
+        """Read at most `limit` entries after `after_sequence`, oldest first. Raises JournalError."""
         found: list[Entry] = []
         while len(found) < limit:
             page = self.batches(after_sequence, min(PAGE, limit - len(found)))
@@ -46,7 +46,7 @@ class EtcdHistory:
         return found[: max(0, limit)]
 
     def batches(self, after_sequence: int, limit: int) -> list[list[Entry]]:
-        """Read at most `limit` complete batches with entries after `after_sequence`. Raises StoreFault."""
+        """Read at most `limit` complete batches with entries after `after_sequence`. Raises JournalError."""
         span = self._keys.history_after(after_sequence)
         with whole(self._keys):
             return [to_entries(number_of(kv.key), kv.value) for kv in self._range(span, limit)]
@@ -54,7 +54,7 @@ class EtcdHistory:
     def head(self) -> tuple[Head, int] | None:
         """Return the head and the revision of its last write, or None.
 
-        Raises OtherFormatInEtcd, DamagedInEtcd, StoreFault.
+        Raises EtcdFormatError, DamagedEtcdJournalError, JournalError.
         """
         answer = self._connection.call(RANGE, get(self._keys.head))
         return None if not answer.kvs else (checked_head(self._keys, answer.kvs[0].value), answer.kvs[0].mod_revision)
@@ -65,9 +65,9 @@ class EtcdHistory:
 
 
 def checked_head(keys: Keys, value: bytes) -> Head:
-    """Return a head that this release knows. Raises OtherFormatInEtcd, DamagedInEtcd."""
+    """Return a head that this release knows. Raises EtcdFormatError, DamagedEtcdJournalError."""
     with whole(keys):
         found = head_format(value)
         if found != FORMAT:
-            raise OtherFormatInEtcd(keys.prefix, found, FORMAT)
+            raise EtcdFormatError(keys.prefix, found, FORMAT)
         return to_head(value)

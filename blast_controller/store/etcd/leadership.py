@@ -12,7 +12,12 @@ import time
 from dataclasses import dataclass
 
 from blast_controller.store.etcd.connection import PAUSE, Connection
-from blast_controller.store.etcd.errors import DamagedInEtcd, LeaseLostError, NotLeader, StoreUnavailableError
+from blast_controller.store.etcd.errors import (
+    DamagedEtcdJournalError,
+    LeadershipLostError,
+    LeaseLostError,
+    StoreUnavailableError,
+)
 from blast_controller.store.etcd.keys import Keys
 from blast_controller.store.etcd.lease import Lease
 from blast_controller.store.etcd.methods import TXN
@@ -68,7 +73,7 @@ class Leadership:
     def campaign(self, seconds: float | None = None) -> Term:
         """Wait until no other controller is the leader, for at most `seconds` (None: forever), and take over.
 
-        etcd may be unavailable meanwhile. Raises NotLeader after the timeout, or after `give_up`; StoreFault.
+        etcd may be unavailable meanwhile. Raises LeadershipLostError after the timeout, or after `give_up`; JournalError.
         """
         end = None if seconds is None else time.monotonic() + seconds
         is_told = False
@@ -102,7 +107,7 @@ class Leadership:
         return self.term is not None and lease is not None and lease.holds()
 
     def leader(self) -> str | None:
-        """Return the leader's address, None if there is no leader. Raises StoreFault."""
+        """Return the leader's address, None if there is no leader. Raises JournalError."""
         seen = self._look()
         return None if seen.leader is None else seen.leader.value.decode()
 
@@ -165,13 +170,13 @@ class Leadership:
         try:
             return int(found.value)
         except ValueError:
-            raise DamagedInEtcd(self.keys.prefix, f"its {name} is not a number") from None
+            raise DamagedEtcdJournalError(self.keys.prefix, f"its {name} is not a number") from None
 
     def _wait(self, seen: _Seen, left: float | None) -> None:
         assert seen.leader is not None
         if self._watching.given_up or (left is not None and left <= 0):
             self._drop()
-            raise NotLeader(seen.leader.value.decode())
+            raise LeadershipLostError(seen.leader.value.decode())
         # Had before it is needed, so that it costs no time when the leader dies.
         self._have_lease()
         if not self._watching.wait(self.keys.leader, seen.revision, LONGEST if left is None else left):

@@ -7,7 +7,7 @@ import threading
 import time
 from contextlib import suppress
 
-from blast_controller.store.errors import StoreFault
+from blast_controller.store.errors import JournalError
 from blast_controller.store.etcd.connection import Connection
 from blast_controller.store.etcd.methods import GRANT, KEEP_ALIVE, REVOKE
 from blast_controller.store.etcd.proto import etcd_pb2 as api
@@ -28,7 +28,7 @@ def now() -> float:
 
 
 class Lease:
-    """Granted by etcd for `ttl` seconds and on, until it is revoked or cannot be kept. Raises StoreFault.
+    """Granted by etcd for `ttl` seconds and on, until it is revoked or cannot be kept. Raises JournalError.
 
     etcd counts from when it was asked, which is after we asked: counted from our asking, no answer is too late.
     """
@@ -52,7 +52,7 @@ class Lease:
     def revoke(self) -> None:
         """Let go at once of all that it keeps; where etcd is away it runs out by itself."""
         self._ended.set()
-        with suppress(StoreFault):
+        with suppress(JournalError):
             self._connection.call(REVOKE, api.LeaseRevokeRequest(ID=self.number), REVOKING)
         self._thread.join()
 
@@ -63,7 +63,7 @@ class Lease:
             asked = now()
             try:
                 answer = self._connection.first(KEEP_ALIVE, api.LeaseKeepAliveRequest(ID=self.number), 2 * interval)
-            except StoreFault as fault:
+            except JournalError as fault:
                 # Once: it may last for hours.
                 if was_kept and not self._ended.is_set():
                     log.warning("the lease in etcd could not be renewed: %s", fault)

@@ -18,9 +18,14 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from blast_controller.store.errors import StoreFault
+from blast_controller.store.errors import JournalError
 from blast_controller.store.etcd.connection import Connection
-from blast_controller.store.etcd.errors import DamagedInEtcd, Deposed, SpaceUsedUp, StoreUnavailableError
+from blast_controller.store.etcd.errors import (
+    DamagedEtcdJournalError,
+    DeposedError,
+    EtcdSpaceError,
+    StoreUnavailableError,
+)
 from blast_controller.store.etcd.history import EtcdHistory, checked_head, whole
 from blast_controller.store.etcd.keys import Keys
 from blast_controller.store.etcd.leadership import Term
@@ -73,7 +78,7 @@ class _Attempt:
 class Ledger:
     """Writer of the journal for the leader of `term`, from `head` on; last written at `revision` (0: never).
 
-    One thread at a time. All methods raise StoreFault: Deposed if another controller is or was the leader since,
+    One thread at a time. All methods raise JournalError: DeposedError if another controller is or was the leader since,
     StoreUnavailableError if the outcome of a change is unknown.
     """
 
@@ -86,7 +91,7 @@ class Ledger:
         self._standing = [reading(get(keys.leader)), reading(get(keys.head))]
         self._in_doubt: _Attempt | None = None
         self._found: list[Row] = []
-        self._over: Deposed | None = None
+        self._over: DeposedError | None = None
 
     def write(self, change: Change) -> None:
         """Write a change; durable on return. An earlier change in doubt is resolved first."""
@@ -144,7 +149,7 @@ class Ledger:
             if fault.may_be_done:
                 self._in_doubt = attempt
             raise
-        except SpaceUsedUp as fault:
+        except EtcdSpaceError as fault:
             self._look_after(attempt, fault)
             return
         if answer.succeeded:
@@ -152,8 +157,8 @@ class Ledger:
         else:
             self._find_out(attempt, answer)
 
-    def _look_after(self, attempt: _Attempt, fault: SpaceUsedUp) -> None:
-        """Resolve SpaceUsedUp: etcd applies the transaction that exceeds its quota but reports the same error as for
+    def _look_after(self, attempt: _Attempt, fault: EtcdSpaceError) -> None:
+        """Resolve EtcdSpaceError: etcd applies the transaction that exceeds its quota but reports the same error as for
         refused ones.
 
         Raises `fault` for a refused one.
@@ -172,7 +177,7 @@ class Ledger:
         leader, head = (list(one.response_range.kvs) for one in answer.responses)
         if self._is_ours(leader):
             if not head or checked_head(self._keys, head[0].value) != attempt.head:
-                raise DamagedInEtcd(self._keys.prefix, "a controller that is not the leader writes to it")
+                raise DamagedEtcdJournalError(self._keys.prefix, "a controller that is not the leader writes to it")
             self._adopt(attempt, head[0].mod_revision)
             return
         # From here on nothing of this leader's can come to be written. Looking for what was may fail.
@@ -181,7 +186,7 @@ class Ledger:
         self._in_doubt = None
         self._over = _deposed(leader)
         if not is_written:
-            raise self._over if is_written is False else Deposed(self._over.address, is_known=False)
+            raise self._over if is_written is False else DeposedError(self._over.address, is_known=False)
         attempt.change.then()
 
     def _is_in_history(self, attempt: _Attempt) -> bool | None:
@@ -211,7 +216,7 @@ class Ledger:
         if attempt.parts:
             try:
                 self._finish(attempt.parts)
-            except StoreFault as fault:
+            except JournalError as fault:
                 # It counts as written already; the next change or the next leader completes it.
                 log.warning("a large commit is written but not yet applied: %s", fault)
 
@@ -235,7 +240,7 @@ class Ledger:
             return None
         found = answer.responses[0].response_range.kvs
         if not found:
-            raise DamagedInEtcd(self._keys.prefix, f"part {number} of its latest commit is missing")
+            raise DamagedEtcdJournalError(self._keys.prefix, f"part {number} of its latest commit is missing")
         value: bytes = found[0].value
         return value
 
@@ -258,7 +263,7 @@ class Ledger:
             self._over = _deposed(leader)
             raise self._over
         if not found or checked_head(self._keys, found[0].value) != after:
-            raise DamagedInEtcd(self._keys.prefix, "a controller that is not the leader writes to it")
+            raise DamagedEtcdJournalError(self._keys.prefix, "a controller that is not the leader writes to it")
         self.head, self.revision = after, found[0].mod_revision
         return None
 
@@ -272,10 +277,10 @@ class Ledger:
         if not answer.succeeded:
             leader = list(answer.responses[0].response_range.kvs)
             if self._is_ours(leader):
-                raise DamagedInEtcd(self._keys.prefix, "a controller that is not the leader writes to it")
+                raise DamagedEtcdJournalError(self._keys.prefix, "a controller that is not the leader writes to it")
             self._over = _deposed(leader)
             raise self._over
 
 
-def _deposed(leader: Sequence[api.KeyValue]) -> Deposed:
-    return Deposed(leader[0].value.decode() if leader else None)
+def _deposed(leader: Sequence[api.KeyValue]) -> DeposedError:
+    return DeposedError(leader[0].value.decode() if leader else None)

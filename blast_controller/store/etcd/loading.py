@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 from blast_controller.core.model.records import Body
 from blast_controller.store.checksums import Sum, thing_digest
 from blast_controller.store.etcd.connection import Connection
-from blast_controller.store.etcd.errors import DamagedInEtcd
+from blast_controller.store.etcd.errors import DamagedEtcdJournalError
 from blast_controller.store.etcd.history import whole
 from blast_controller.store.etcd.keys import Keys, Span, number_of
 from blast_controller.store.etcd.methods import RANGE, TXN
@@ -36,7 +36,7 @@ class State:
 
 
 def load(connection: Connection, keys: Keys, revision: int = 0, parts: Sequence[bytes] = ()) -> State:
-    """Load the state at `revision` (0: now), with these parts of a commit applied. Raises DamagedInEtcd, StoreFault."""
+    """Load the state at `revision` (0: now), with these parts of a commit applied. Raises DamagedEtcdJournalError, JournalError."""
     state = State()
     with whole(keys):
         values = {bytes(kv.key): kv.value for kv in pages(connection, keys.states, revision)}
@@ -48,7 +48,7 @@ def load(connection: Connection, keys: Keys, revision: int = 0, parts: Sequence[
             thing, body = to_thing(number_of(key), values[key])
             name = (thing.kind, thing.key)
             if name in state.firsts or thing.elements & state.holders.keys():
-                raise DamagedInEtcd(
+                raise DamagedEtcdJournalError(
                     keys.prefix, f"the {thing.kind} {thing.key!r} is stored twice, or holds elements of another one"
                 )
             state.bodies.setdefault(thing.kind, {})[thing.key] = body
@@ -61,18 +61,18 @@ def load(connection: Connection, keys: Keys, revision: int = 0, parts: Sequence[
 def check_head(connection: Connection, keys: Keys, state: State, head: Head, epoch: int | None) -> None:
     """Compare the head with state, history and epoch (that of the new leader; None: the journal is new).
 
-    Raises DamagedInEtcd if they contradict it, StoreFault. The history's entries, which may be many, are only counted.
+    Raises DamagedEtcdJournalError if they contradict it, JournalError. The history's entries, which may be many, are only counted.
     """
     found = Sum()
     found.change((), state.digests.values())
     if head.state != found.total:
-        raise DamagedInEtcd(keys.prefix, CHANGED_STATE)
+        raise DamagedEtcdJournalError(keys.prefix, CHANGED_STATE)
     history = api.RangeRequest(key=keys.histories.first, range_end=keys.histories.end, count_only=True)
     batches = connection.call(RANGE, history).count
     if head.batches != batches:
-        raise DamagedInEtcd(keys.prefix, f"its history has {batches} keys, and {head.batches} were written")
+        raise DamagedEtcdJournalError(keys.prefix, f"its history has {batches} keys, and {head.batches} were written")
     if epoch is not None and epoch <= head.epoch:
-        raise DamagedInEtcd(keys.prefix, f"its epoch is {epoch - 1}, but epoch {head.epoch} was used already")
+        raise DamagedEtcdJournalError(keys.prefix, f"its epoch is {epoch - 1}, but epoch {head.epoch} was used already")
 
 
 def _carry_out(operations: Iterable[api.RequestOp], values: dict[bytes, bytes]) -> None:
@@ -98,7 +98,7 @@ def parsed(part: bytes) -> api.TxnRequest:
 
 
 def pages(connection: Connection, span: Span, revision: int = 0, page: int = PAGE) -> Iterator[api.KeyValue]:
-    """Yield all keys of a span in order, as they were at `revision` (0: when the first was read). Raises StoreFault."""
+    """Yield all keys of a span in order, as they were at `revision` (0: when the first was read). Raises JournalError."""
     first = span.first
     while True:
         request = api.RangeRequest(key=first, range_end=span.end, limit=page, revision=revision)
@@ -116,7 +116,7 @@ CHANGED_STATE = "rows of its state are changed, missing or outdated"
 
 
 def check_empty(connection: Connection, keys: Keys) -> None:
-    """Check that a journal without a head has no other keys. Raises DamagedInEtcd, StoreFault."""
+    """Check that a journal without a head has no other keys. Raises DamagedEtcdJournalError, JournalError."""
     looks = [
         reading(get(keys.importing)),
         *(
@@ -128,6 +128,6 @@ def check_empty(connection: Connection, keys: Keys) -> None:
         one.response_range.count for one in connection.call(TXN, api.TxnRequest(success=looks)).responses
     )
     if importing:
-        raise DamagedInEtcd(keys.prefix, "an import into it was not completed: repeat it")
+        raise DamagedEtcdJournalError(keys.prefix, "an import into it was not completed: repeat it")
     if any(counts):
-        raise DamagedInEtcd(keys.prefix, "its head is missing")
+        raise DamagedEtcdJournalError(keys.prefix, "its head is missing")

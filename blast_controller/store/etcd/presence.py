@@ -30,7 +30,7 @@ class Presence:
         self._published: int | None = None
 
     def tell(self, reached: int) -> None:
-        """Publish the number of devices connected to this controller. Raises StoreFault."""
+        """Publish the number of devices connected to this controller. Raises JournalError."""
         if self._lease is None or not self._lease.holds():
             self._lease, self._published = Lease(self._connection, TTL), None
         if reached == self._published:
@@ -44,7 +44,7 @@ class Presence:
         self._published = reached
 
     def others(self) -> Mapping[str, int]:
-        """Return the number of devices that each other candidate reaches, by address. Raises StoreFault.
+        """Return the number of devices that each other candidate reaches, by address. Raises JournalError.
 
         Keys without a lease are ignored: such a key would stay forever, and each leader would step down for it.
         """

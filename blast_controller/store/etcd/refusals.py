@@ -4,34 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from blast_controller.store.errors import StoreFault
+from blast_controller.store.errors import JournalError
 from blast_controller.store.etcd.errors import (
-    CredentialsRefused,
+    CredentialsRefusedError,
+    EtcdRefusalError,
+    EtcdSpaceError,
     LeaseLostError,
-    RequestRefused,
     RevisionCompactedError,
-    SpaceUsedUp,
 )
 
-_MEANING: tuple[tuple[str, Callable[[str, str], StoreFault]], ...] = (
-    ("database space exceeded", lambda endpoints, _: SpaceUsedUp(endpoints)),
+_MEANING: tuple[tuple[str, Callable[[str, str], JournalError]], ...] = (
+    ("database space exceeded", lambda endpoints, _: EtcdSpaceError(endpoints)),
     ("requested lease not found", lambda *_: LeaseLostError()),
     ("revision has been compacted", lambda *_: RevisionCompactedError()),
-    ("request is too large", RequestRefused),
-    ("too many operations", RequestRefused),
-    ("duplicate key given", RequestRefused),
-    ("permission denied", CredentialsRefused),
-    ("user name is empty", CredentialsRefused),
-    ("authentication failed", CredentialsRefused),
-    ("authentication is not enabled", CredentialsRefused),
-    ("certificate", CredentialsRefused),
+    ("request is too large", EtcdRefusalError),
+    ("too many operations", EtcdRefusalError),
+    ("duplicate key given", EtcdRefusalError),
+    ("permission denied", CredentialsRefusedError),
+    ("user name is empty", CredentialsRefusedError),
+    ("authentication failed", CredentialsRefusedError),
+    ("authentication is not enabled", CredentialsRefusedError),
+    ("certificate", CredentialsRefusedError),
 )
 _LOGIN_OVER = ("invalid auth token", "revision of auth store is old")
 _NOT_DONE = ("failed to connect", *_LOGIN_OVER)
 _UNANSWERED = ("Deadline Exceeded",)
 
 
-def meaning(endpoints: str, details: str) -> StoreFault | None:
+def meaning(endpoints: str, details: str) -> JournalError | None:
     """Return the fault behind an answer that another try would not change; None: try again, perhaps elsewhere."""
     return next((fault(endpoints, details) for words, fault in _MEANING if words.lower() in details.lower()), None)
 

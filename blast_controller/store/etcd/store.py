@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from blast_controller.core.model.records import Record
-from blast_controller.store.errors import Locked, NotOpen
+from blast_controller.store.errors import JournalLockedError, JournalNotOpenError
 from blast_controller.store.etcd.commits import Delta, delta
-from blast_controller.store.etcd.errors import Deposed
+from blast_controller.store.etcd.errors import DeposedError
 from blast_controller.store.etcd.history import EtcdHistory
 from blast_controller.store.etcd.leadership import Leadership, Term
 from blast_controller.store.etcd.ledger import Change, Ledger
@@ -81,11 +81,11 @@ class EtcdStore:
     def open(self) -> Loaded:
         """Become the leader and load the journal; the first start creates it.
 
-        Raises NotLeader if another controller stays the leader for longer than the timeout, StoreUnavailableError,
-        CredentialsRefused, SpaceUsedUp, DamagedInEtcd, OtherFormatInEtcd.
+        Raises LeadershipLostError if another controller stays the leader for longer than the timeout, StoreUnavailableError,
+        CredentialsRefusedError, EtcdSpaceError, DamagedEtcdJournalError, EtcdFormatError.
         """
         if self._opened is not None:
-            raise Locked(Path(self._leadership.keys.prefix), os.getpid())
+            raise JournalLockedError(Path(self._leadership.keys.prefix), os.getpid())
         term = self._leadership.campaign(self._policy.wait)
         try:
             return self._begin(term)
@@ -133,7 +133,7 @@ class EtcdStore:
     def commit(self, records: Sequence[Record], at: float) -> None:
         """Write all records or none, known by most of etcd's members.
 
-        Raises DoubleHeld and Unstorable (ours), Deposed, StoreUnavailableError, SpaceUsedUp. After
+        Raises DoubleHeldError and UnstorableError (ours), DeposedError, StoreUnavailableError, EtcdSpaceError. After
         StoreUnavailableError whether they are written is open, and decided before the next commit; one that begins with
         the same records goes on where they end.
         """
@@ -187,14 +187,14 @@ class EtcdStore:
         """Stop all device writes as soon as a call shows that leadership is lost."""
         try:
             yield
-        except Deposed:
+        except DeposedError:
             self._leadership.lost()
             raise
 
     def _current(self) -> _Opened:
         opened = self._opened
         if opened is None:
-            raise NotOpen
+            raise JournalNotOpenError
         return opened
 
 

@@ -9,7 +9,7 @@ from itertools import chain
 
 from blast_controller.store.contents import Written
 from blast_controller.store.etcd.connection import Connection
-from blast_controller.store.etcd.errors import CredentialsRefused, RevisionCompactedError
+from blast_controller.store.etcd.errors import CredentialsRefusedError, RevisionCompactedError
 from blast_controller.store.etcd.history import EtcdHistory
 from blast_controller.store.etcd.keys import Keys
 from blast_controller.store.etcd.ledger import Change
@@ -40,7 +40,7 @@ class Trimmer:
 
     def change(self, head: Head, at: float) -> tuple[Change | None, bool]:
         """Return the change that trims a journal at `head`, and true if there may be more to trim. Raises
-        StoreFault."""
+        JournalError."""
         if not self._oldest:
             self._oldest = self._history.batches(0, BATCHES)
             self._lines = [_line(entry) for entry in chain.from_iterable(self._oldest)]
@@ -74,7 +74,7 @@ class Forgetting:
 
     def forget(self, revision: int, now: float) -> None:
         """Compact old revisions; `revision` is current at `now`, in seconds of any clock that only grows. Raises
-        StoreFault."""
+        JournalError."""
         if not self._may:
             return
         if not self._seen or now - self._seen[-1][0] >= FORGETTING:
@@ -85,7 +85,7 @@ class Forgetting:
                 self._connection.call(COMPACT, api.CompactionRequest(revision=old))
             except RevisionCompactedError:
                 log.debug("another process compacted etcd to a later revision")
-            except CredentialsRefused as fault:
+            except CredentialsRefusedError as fault:
                 # Later releases let only administrators.
                 self._may = False
                 log.warning(

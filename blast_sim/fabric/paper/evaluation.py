@@ -34,12 +34,12 @@ Curves = Mapping[str, Lines]
 """The lines of each panel, by its name."""
 
 
-class NoResult(Exception):
+class NoResultError(Exception):
     """A run has no result. One sentence."""
 
 
 def evaluated(simulator: Simulator, panels: Sequence[Panel], seed: int, workers: Workers, kept: Kept) -> Curves:
-    """The lines of these panels. Raises WrongInput, NoResult, RunFailed, OSError."""
+    """The lines of these panels. Raises InputError, NoResultError, RunFailedError, OSError."""
     plan = {panel.name: panel.cases(seed) for panel in panels}
     results = results_of(simulator, [case.model for cases in plan.values() for case in cases], workers, kept)
     left = iter(results)
@@ -50,7 +50,7 @@ def evaluated(simulator: Simulator, panels: Sequence[Panel], seed: int, workers:
 
 
 def results_of(simulator: Simulator, models: Iterable[Model], workers: Workers, kept: Kept) -> list[Row]:
-    """The result of each model, in order. Raises WrongInput, NoResult, RunFailed, OSError."""
+    """The result of each model, in order. Raises InputError, NoResultError, RunFailedError, OSError."""
     version = simulator.version()
     cells: dict[str, Cell] = {}
     keys: list[str] = []
@@ -66,7 +66,7 @@ def results_of(simulator: Simulator, models: Iterable[Model], workers: Workers, 
 
 def _result(cell: Cell, result: list[Row] | Failure) -> Row:
     if isinstance(result, Failure):
-        raise NoResult(f"{cell.title} has no result: {result.reason}")
+        raise NoResultError(f"{cell.title} has no result: {result.reason}")
     if len(result) != 1 or not {"flows", "series", "counters"} <= set(result[0]):
-        raise NoResult(f"the stored data of {cell.title} is not a result: simulate it with --again")
+        raise NoResultError(f"the stored data of {cell.title} is not a result: simulate it with --again")
     return result[0]

@@ -26,7 +26,7 @@ from algorithms.balanced.plan import Plan
 from algorithms.balanced.testbeds import CLUSTERS, SITES, das, gridlab
 from blast_sim.base.provenance import Origin, Recording
 from blast_sim.base.report import Row, without_provenance
-from blast_sim.base.wrong_input import WrongInput, shown
+from blast_sim.base.wrong_input import InputError, shown
 from blast_sim.figures.balanced.drawings import (
     ASSUMED,
     PLANNED,
@@ -79,7 +79,7 @@ Point = tuple[str, ...]
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Draw all pictures, and print the files. Raises WrongInput, OSError, SolverFault, NoRates, WorkerDied."""
+    """Draw all pictures, and print the files. Raises InputError, OSError, SolverError, NoRatesError, WorkerDiedError."""
     recording = Recording()
     measured: dict[tuple[str, ...], list[Row]] = {OF_SITES: [], OF_CLUSTERS: []}
     for path in arguments.measured:
@@ -165,7 +165,7 @@ def draw(tables: Mapping[tuple[str, ...], Sequence[Row]], random: Sequence[Row],
 
 
 def read(path: Path) -> tuple[tuple[str, ...], list[Row]]:
-    """Return the columns that name points, and the measurements in a CSV file. Raises WrongInput, OSError."""
+    """Return the columns that name points, and the measurements in a CSV file. Raises InputError, OSError."""
     try:
         with path.open(newline="", encoding="utf-8") as file:
             before, lines = without_provenance(file)
@@ -173,9 +173,9 @@ def read(path: Path) -> tuple[tuple[str, ...], list[Row]]:
             names = _names(path, reader.fieldnames or ())
             rows = [_measurement(f"{path}:{before + reader.line_num}", row, names) for row in _limited(path, reader)]
     except (UnicodeDecodeError, csv.Error) as error:
-        raise WrongInput(f"{path} is no CSV: {error}") from None
+        raise InputError(f"{path} is no CSV: {error}") from None
     if not rows:
-        raise WrongInput(f"{path} has no measurement in it: measure first, or leave it out")
+        raise InputError(f"{path} has no measurement in it: measure first, or leave it out")
     return names, rows
 
 
@@ -184,13 +184,13 @@ def _names(path: Path, columns: Iterable[str]) -> tuple[str, ...]:
         if {*names, *MEASURED} <= set(columns):
             return names
     needed = " or ".join(", ".join((*names, *MEASURED)) for names in (OF_SITES, OF_CLUSTERS))
-    raise WrongInput(f"{path} lacks columns: add {needed}")
+    raise InputError(f"{path} lacks columns: add {needed}")
 
 
 def _limited(path: Path, rows: Iterable[Row]) -> Iterator[Row]:
     for number, row in enumerate(rows):
         if number == MAX_ROWS:
-            raise WrongInput(f"{path} has more than {MAX_ROWS} rows: give one of the benchmarks' results")
+            raise InputError(f"{path} has more than {MAX_ROWS} rows: give one of the benchmarks' results")
         yield row
 
 
@@ -206,14 +206,14 @@ def _rate(column: str, text: str | None) -> float:
     except ValueError:
         rate = math.nan
     if not 0 <= rate <= MAX_RATE:
-        raise WrongInput(f"{column} is {shown(text)}, which is no number of bit/s from 0 to {MAX_RATE:g}")
+        raise InputError(f"{column} is {shown(text)}, which is no number of bit/s from 0 to {MAX_RATE:g}")
     return rate
 
 
 def joined(rows: Sequence[Row], measured: Sequence[Row], names: Sequence[str]) -> list[Row]:
     """Return the planned rows, each with the mean, minimum and maximum of its measured runs.
 
-    Raises WrongInput for a measurement without a plan, or with another one.
+    Raises InputError for a measurement without a plan, or with another one.
     """
     ours = {_point(row, names): row for row in rows}
     runs: dict[Point, list[float]] = {}
@@ -232,10 +232,10 @@ def _check_plan(measurement: Row, point: Point, ours: Mapping[Point, Row]) -> No
     words = ", ".join(point)
     if point not in ours:
         known = "; ".join(dict.fromkeys(", ".join(one) for one in ours))
-        raise WrongInput(f"nothing is planned for {shown(words)}: known are {known}")
+        raise InputError(f"nothing is planned for {shown(words)}: known are {known}")
     mine = ours[point]["planned"]
     if abs(measurement["planned"] - mine) > SAME_PLAN * mine:
-        raise WrongInput(
+        raise InputError(
             f"{words} was measured on another network, with a plan of {measurement['planned']:g} bit/s instead of "
             f"{mine:g}: measure it again"
         )

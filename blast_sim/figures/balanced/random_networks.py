@@ -43,7 +43,7 @@ SHARES = (
 
 
 def random_rows(networks: int, processes: int, progress: Callable[[], object] = lambda: None) -> list[Row]:
-    """Return a row for each case: the rate of each method in bit/s. Raises WorkerDied, SolverFault, NoRates.
+    """Return a row for each case: the rate of each method in bit/s. Raises WorkerDiedError, SolverError, NoRatesError.
 
     Calls `progress` after each network. The rows do not depend on the number of processes.
     """

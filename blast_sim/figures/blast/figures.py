@@ -32,7 +32,7 @@ from blast_sim.figures.saving import Drawing, gallery_of, measured, papers, save
 ALLOCATOR = [benchmark for benchmark in BENCHMARKS if benchmark.script in ("allocation_speed", "allocation_quality")]
 
 
-class NoResult(Exception):
+class NoResultError(Exception):
     """A cell of a picture has no result. One sentence."""
 
 
@@ -59,7 +59,7 @@ PICTURES = (
 def run(arguments: argparse.Namespace) -> None:
     """Simulate and measure missing results, draw everything, and print the files.
 
-    Raises WrongInput, MeasurementFailed, NoResult, OSError.
+    Raises InputError, MeasurementFailedError, NoResultError, OSError.
     """
     recording = Recording()
     folder: Path = arguments.out
@@ -96,6 +96,6 @@ def _rows(cells: Sequence[Cell], processes: int | None, kept: Kept, progress: Ca
     workers = Workers(processes or os.cpu_count() or 1)
     for cell, result in zip(cells, run_cells(run_cell, cells, workers, kept, progress), strict=True):
         if isinstance(result, Failure):
-            raise NoResult(f"{cell.method} on {cell.network} beside {cell.background} has none: {result.reason}")
+            raise NoResultError(f"{cell.method} on {cell.network} beside {cell.background} has none: {result.reason}")
         rows += [{**cell.labels, **row} for row in result]
     return rows

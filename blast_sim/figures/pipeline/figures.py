@@ -17,14 +17,14 @@ from pathlib import Path
 from blast_sim.base.confidence import half_width
 from blast_sim.base.provenance import Origin, Recording
 from blast_sim.base.report import Row
-from blast_sim.figures.measurements import Benchmark, MeasurementFailed, Tables
+from blast_sim.figures.measurements import Benchmark, MeasurementFailedError, Tables
 from blast_sim.figures.pipeline.drawings import of_rates, of_shares
 from blast_sim.figures.pipeline.failure_drawing import of_failures
 from blast_sim.figures.pipeline.rows import COLUMNS, drawn, scenario_summary
 from blast_sim.figures.pipeline.start_drawing import of_start
 from blast_sim.figures.saving import Drawing, Gallery, gallery_of, measured, save
 
-__all__ = ["MeasurementFailed", "draw", "run"]
+__all__ = ["MeasurementFailedError", "draw", "run"]
 
 BENCHMARKS = (
     Benchmark("pipeline_scenarios", {"rows": COLUMNS}, keeps=True, needs_checkout=True),
@@ -47,7 +47,7 @@ SITES = "Each receiver but the first on a site of its own, 16 ms there and back"
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Draw everything, and print the files. Raises WrongInput, MeasurementFailed, OSError."""
+    """Draw everything, and print the files. Raises InputError, MeasurementFailedError, OSError."""
     recording = Recording()
     tables = measured(arguments, BENCHMARKS)
     for path in draw(tables, gallery_of(arguments, recording, Origin("figures pipeline"))):

@@ -14,7 +14,7 @@ from blast_sim.base.report import as_csv
 from blast_sim.base.sweep import Kept, Workers
 from blast_sim.fabric.paper.claims import checked_claims, checked_experiments, claim_rows, experiment_rows
 from blast_sim.fabric.paper.drawings import drawing
-from blast_sim.fabric.paper.evaluation import EXPERIMENTS, PANELS, NoResult, evaluated
+from blast_sim.fabric.paper.evaluation import EXPERIMENTS, PANELS, NoResultError, evaluated
 from blast_sim.fabric.simulator import Simulator, program
 from blast_sim.figures.rack_fabric.light_drawing import with_light
 from blast_sim.figures.rack_fabric.with_light import rows
@@ -28,7 +28,7 @@ CLAIM_EXPERIMENTS = "fabric-experiments.csv"
 def run(arguments: argparse.Namespace) -> None:
     """Simulate missing results, draw everything, and print the files.
 
-    Raises WrongInput, NoSimulator, NoResult, RunFailed, OSError.
+    Raises InputError, NoSimulatorError, NoResultError, RunFailedError, OSError.
     """
     recording = Recording()
     simulator = Simulator(program())
@@ -55,6 +55,6 @@ def run(arguments: argparse.Namespace) -> None:
     sys.stdout.write("".join(f"{path}\n" for path in written))
     other = sum(not claim.expected for claim in claims) + sum(not one.expected for one in experiments)
     if other:
-        raise NoResult(
+        raise NoResultError(
             f"{other} rows differ from their verdict in docs/explanation/rack-fabric.md: see as_expected in {folder}"
         )

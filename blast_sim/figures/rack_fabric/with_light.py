@@ -114,7 +114,7 @@ Results = Mapping[Run, Row]
 
 
 def rows(simulator: Simulator, workers: Workers, kept: Kept) -> list[Row]:
-    """Return a row per method, optical rate and number of racks. Raises WrongInput, NoResult, RunFailed, OSError."""
+    """Return a row per method, optical rate and number of racks. Raises InputError, NoResultError, RunFailedError, OSError."""
     selected = list(trials(RACKS))
     return rows_of(selected, simulated(runs_of(selected), simulator, workers, kept), light_of_figure_four())
 
@@ -138,14 +138,14 @@ def runs_of(selected: Iterable[Trial]) -> list[Run]:
 
 
 def simulated(runs: Sequence[Run], simulator: Simulator, workers: Workers, kept: Kept) -> Results:
-    """The result of each. Raises WrongInput, NoResult, RunFailed, OSError."""
+    """The result of each. Raises InputError, NoResultError, RunFailedError, OSError."""
     return dict(zip(runs, results_of(simulator, map(scenario, runs), workers, kept), strict=True))
 
 
 def light_of_figure_four() -> Light:
     """The optical switch, a decision about one request and the size of Figure 4 of the Blast paper.
 
-    Raises WrongInput, OSError.
+    Raises InputError, OSError.
     """
     figure_four = load(find("fig4"))
     assert figure_four.multicasts is not None, "Figure 4 is about multicasts"

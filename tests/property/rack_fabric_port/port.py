@@ -48,7 +48,7 @@ class Event(NamedTuple):
     extra: int
 
 
-class Disagreement(AssertionError):
+class DisagreementError(AssertionError):
     """The trace holds what the paper rules out."""
 
 
@@ -72,13 +72,13 @@ class Effect(NamedTuple):
 
 
 def demand(condition: bool, event: Event, sentence: str) -> None:
-    """Raise Disagreement unless the paper's sentence holds."""
+    """Raise DisagreementError unless the paper's sentence holds."""
     if not condition:
-        raise Disagreement(f"{sentence}: {Kind(event.kind).name} {event._asdict()}")
+        raise DisagreementError(f"{sentence}: {Kind(event.kind).name} {event._asdict()}")
 
 
 def known(numbered: Mapping[int, T], number: int, event: Event) -> T:
-    """Return what has this number, or raise Disagreement."""
+    """Return what has this number, or raise DisagreementError."""
     demand(number in numbered, event, f"{number} is unknown")
     return numbered[number]
 
@@ -472,7 +472,7 @@ class Leaf:
 
 
 class Port:
-    """Takes a port's events in their order. Raises Disagreement where another one was foretold."""
+    """Takes a port's events in their order. Raises DisagreementError where another one was foretold."""
 
     def __init__(self, number: int, constants: Constants, tables: Tables, leaf: Leaf) -> None:
         self._number, self._surrogate = number, constants.is_surrogate(number)
@@ -536,7 +536,7 @@ class Port:
     def _header(self, event: Event) -> None:
         frame = self._arriving
         if frame is None or frame.number != event.frame:
-            raise Disagreement(f"this frame does not arrive: {event}")
+            raise DisagreementError(f"this frame does not arrive: {event}")
         # Headers come in the order of the table (section 4.1), unless the scenario shuffles them.
         legal = frame.to_come if self._constants.shuffle else {min(frame.to_come)}
         demand(event.extra in legal, event, f"the next header is one of {legal}")
@@ -642,7 +642,7 @@ class Port:
         voq, packet = known(self._voqs, event.voq, event), event.value
         copy = voq.sending
         if copy is None or (copy.frame, copy.next_packet) != (event.frame, packet):
-            raise Disagreement(f"the queue is sending {copy}: {event}")
+            raise DisagreementError(f"the queue is sending {copy}: {event}")
         frame, line, cache = self._frames[event.frame], (event.frame, packet), self._leaf.cache
         hit, payload = line in cache, bool(event.flags & OVER_PAYLOAD_LINE)
         demand(hit != payload, event, "what is in the cache comes from there, and nothing else")
@@ -693,7 +693,7 @@ class Port:
 
 
 def follow(scenario: Scenario, events: Iterable[Event], constants: Constants | None = None) -> None:
-    """Check a trace against the model. Raise Disagreement at the first event that the paper rules out."""
+    """Check a trace against the model. Raise DisagreementError at the first event that the paper rules out."""
     constants = constants or constants_of(scenario)
     tables, event = tables_of(scenario, constants), None
     leaves: dict[int, Leaf] = {}

@@ -10,9 +10,9 @@ from typing import Any
 from blast_api import ttypes
 from blast_client.address import Address
 from blast_client.freshness import Freshness, StaleAnswerError
-from blast_controller.core.model.errors import NotLeader as CoreNotLeader
+from blast_controller.core.model.errors import NotLeaderError as CoreNotLeader
 from tests.support.linearizability import Operation
-from tests.support.modeled_etcd import Unanswered
+from tests.support.modeled_etcd import UnansweredError
 from tests.support.succession.history import Asked, Call, Finished, Heard, Looked, Reading, RefusedToFinish
 from tests.support.succession.network import between
 from tests.support.succession.room import Controller, Room
@@ -50,11 +50,11 @@ class Client:
         scheduler.wait(scheduler.now + between(self.room.dice, least, most))
 
     def ask(self, controller: Controller, method: str, *arguments: object) -> Any:
-        """Call a controller. Raises Unanswered, and the exceptions of the controller."""
+        """Call a controller. Raises UnansweredError, and the exceptions of the controller."""
         process = controller.process
         if process is None:
             self.pause(0.001, 0.002)
-            raise Unanswered("not started", is_surely_not_done=True)
+            raise UnansweredError("not started", is_surely_not_done=True)
         connection = self.connections.setdefault(process, self.room.connection())
         return self.room.call(controller, connection, method, *arguments)
 
@@ -69,7 +69,7 @@ class Client:
             begin, controller = self.room.scheduler.now, self.room.controllers[self.at]
             try:
                 answer = self.ask(controller, method, *arguments)
-            except Unanswered as fault:
+            except UnansweredError as fault:
                 if not fault.is_surely_not_done:
                     self.histories.note(key, UNANSWERED.get(method), begin, math.inf)
                 self.move(None)
@@ -187,7 +187,7 @@ class Reader(Client):
         controller = self.room.dice.pick(self.room.controllers)
         try:
             event = self.ask(controller, "awaitEvent", key, after, 300)
-        except (Unanswered, *NOT_LEADING, ttypes.TimedOut, ttypes.UnknownRequest, ttypes.Ended):
+        except (UnansweredError, *NOT_LEADING, ttypes.TimedOut, ttypes.UnknownRequest, ttypes.Ended):
             return
         self.histories.note(key, Heard(event.sequence), begin)
 
@@ -197,7 +197,7 @@ class Reader(Client):
         controller = self.room.dice.pick(self.room.controllers)
         try:
             answer = self.ask(controller, "status", key)
-        except (Unanswered, *NOT_LEADING):
+        except (UnansweredError, *NOT_LEADING):
             return
         except ttypes.UnknownRequest:
             self.histories.note(key, Looked(None), begin)

@@ -24,7 +24,7 @@ from blast_controller.openflow.vocabulary import Input, Numbered
 from tests.support.succession.network import Act, Wire, outcome
 from tests.support.succession.scheduler import Process, Scheduler
 from tl1_driver.circuits import Circuit, CircuitState
-from tl1_driver.errors import Denied, SessionLost, SwitchUnreachable, TimedOut
+from tl1_driver.errors import CommandDeniedError, SessionLostError, SwitchTimeoutError, SwitchUnreachableError
 from tl1_driver.messages import Autonomous
 
 if TYPE_CHECKING:
@@ -238,18 +238,18 @@ class ModeledSwitch:
     written: list[Written] = field(default_factory=list)
 
     def connect(self, wanted: Sequence[Circuit]) -> None:
-        """Set circuits. Raises Denied."""
+        """Set circuits. Raises CommandDeniedError."""
         for circuit in wanted:
             used = {i: o for i, o in self.circuits.items() if (i == circuit.input) != (o == circuit.output)}
             if used:
-                raise Denied("SNVS", f"in use: {used}")
+                raise CommandDeniedError("SNVS", f"in use: {used}")
         self.circuits.update(wanted)
 
     def disconnect(self, gone: Sequence[Circuit]) -> None:
-        """Remove circuits. Raises Denied."""
+        """Remove circuits. Raises CommandDeniedError."""
         for circuit in gone:
             if self.circuits.get(circuit.input) != circuit.output:
-                raise Denied("SNVS", f"no such cross-connect: {circuit}")
+                raise CommandDeniedError("SNVS", f"no such cross-connect: {circuit}")
         for circuit in gone:
             del self.circuits[circuit.input]
 
@@ -271,8 +271,8 @@ class ModeledClient:
     async def open(self) -> None:
         try:
             await self._ask(lambda: None)
-        except TimedOut as error:
-            raise SwitchUnreachable(f"optical switch {self._switch.name}: {error}") from error
+        except SwitchTimeoutError as error:
+            raise SwitchUnreachableError(f"optical switch {self._switch.name}: {error}") from error
 
     async def close(self) -> None:
         self._end("closed")
@@ -309,11 +309,11 @@ class ModeledClient:
 
     async def _ask(self, act: Act, latency: float | None = None) -> Any:
         if self._lost.done():
-            raise SessionLost(self._lost.result())
+            raise SessionLostError(self._lost.result())
         answer: asyncio.Future[Any] = self._loop.create_future()
 
         def arrive() -> None:
-            found = outcome(act, Denied)
+            found = outcome(act, CommandDeniedError)
             self._to_us.send(lambda: self._receive(answer, found))
 
         self._to_switch.send(arrive, latency)
@@ -322,7 +322,7 @@ class ModeledClient:
                 return await answer
         except TimeoutError as error:
             self._end("it does not answer")
-            raise TimedOut("no answer in time") from error
+            raise SwitchTimeoutError("no answer in time") from error
 
     def _receive(self, answer: asyncio.Future[Any], found: Future[Any]) -> None:
         def settle() -> None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from blast_api.ttypes import Rejected
 from tests.support.core_faults import phase_of
-from tests.support.modeled_etcd import Unanswered
+from tests.support.modeled_etcd import UnansweredError
 from tests.support.succession.clients import NOT_LEADING, Client, Histories
 from tests.support.succession.room import Controller, Room
 
@@ -128,7 +128,7 @@ def step_down(room: Room) -> Heal:
         operator = Client(room, Histories(room), "operator")
 
         def ask() -> None:
-            with suppress(Unanswered, *NOT_LEADING, Rejected):
+            with suppress(UnansweredError, *NOT_LEADING, Rejected):
                 operator.ask(leading[0], "stepDown")
 
         operator.start(ask)

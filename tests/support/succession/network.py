@@ -7,9 +7,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
-from blast_controller.store.errors import StoreFault
+from blast_controller.store.errors import JournalError
 from tests.support.dice import Dice
-from tests.support.modeled_etcd import InstantNetwork, ModeledEtcd, Unanswered
+from tests.support.modeled_etcd import InstantNetwork, ModeledEtcd, UnansweredError
 from tests.support.succession.scheduler import Process, Scheduler, Wake
 
 Act = Callable[[], Any]
@@ -90,13 +90,13 @@ class EtcdNetwork(InstantNetwork):
         scheduler.check_alive()
         if self.members.is_away and not self.link.is_cut:
             self.pause(min(seconds, REFUSED_AFTER))
-            raise Unanswered("failed to connect to all addresses", is_surely_not_done=True)
+            raise UnansweredError("failed to connect to all addresses", is_surely_not_done=True)
         answers: list[Future[Any]] = []
         wake = scheduler.waiting(scheduler.now + seconds)
         scheduler.after(self._latency(), lambda: self._arrive(act, answers, wake))
         scheduler.sleep()
         if not answers:
-            raise Unanswered("no answer in time")
+            raise UnansweredError("no answer in time")
         return answers[0].result()
 
     def wait_for_change(self, until: float) -> None:
@@ -115,7 +115,7 @@ class EtcdNetwork(InstantNetwork):
             return
         if members.is_away:
             return
-        answer = outcome(act, StoreFault)
+        answer = outcome(act, JournalError)
         if not self.loses_answers:
             self.scheduler.after(self._latency(), lambda: self._answer(answers, answer, wake))
 

@@ -56,7 +56,7 @@ from blast_controller.succession import following as following_module
 from blast_controller.succession.by_etcd import EtcdSuccession, LeaderTerms
 from tests.support.core import make_fabric
 from tests.support.dice import SeededDice
-from tests.support.modeled_etcd import ModeledConnection, ModeledEtcd, Unanswered
+from tests.support.modeled_etcd import ModeledConnection, ModeledEtcd, UnansweredError
 from tests.support.succession.devices import (
     ModeledClient,
     ModeledServer,
@@ -192,11 +192,11 @@ class Room:
             self.scheduler.after(self.soon(), lambda wake=wake: self.scheduler.wake(wake))
 
     def call(self, controller: Controller, connection: Connection, method: str, *arguments: object) -> Any:
-        """Make a client's call, by a thread of its own. Raises Unanswered, and what the handler raises."""
+        """Make a client's call, by a thread of its own. Raises UnansweredError, and what the handler raises."""
         scheduler, process = self.scheduler, controller.process
         if process is None or not controller.is_up:
             scheduler.wait(scheduler.now + self.soon())
-            raise Unanswered("not up", is_surely_not_done=True)
+            raise UnansweredError("not up", is_surely_not_done=True)
         answers: list[Future[Any]] = []
         wake = scheduler.waiting(scheduler.now + ANSWER_WITHIN)
 
@@ -219,7 +219,7 @@ class Room:
         scheduler.after(self.soon(), lambda: None if process.ended else scheduler.spawn(process, carry_out))
         scheduler.sleep()
         if not answers:
-            raise Unanswered("no answer in time")
+            raise UnansweredError("no answer in time")
         return answers[0].result(0)
 
     def connection(self) -> Connection:
@@ -343,7 +343,7 @@ class SimulatedDaemon(Daemon):
 
     def _die(self, error: BaseException) -> None:
         if not isinstance(error, GreenletExit):
-            if not isinstance(error, daemon_module.Dispossessed) and not self._deposed.locked():
+            if not isinstance(error, daemon_module.LockLostError) and not self._deposed.locked():
                 self._controller.died.append(f"{type(error).__name__}: {error}")
             super()._die(error)
 
