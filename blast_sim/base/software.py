@@ -73,7 +73,8 @@ class Checkout:
 @cache
 def software() -> Software:
     """Return the software of this process."""
-    from blast_sim.fair.compiling import SOLVER
+    # Chosen when the module is loaded: a rerun sets the choice before that.
+    from blast_sim.base.fair_solver import SOLVER
 
     versions = {"python": platform.python_version(), **{name: installed_version(name) for name in LIBRARIES}}
     return Software(code_version(), SOLVER, tuple((name, found) for name, found in versions.items() if found))
@@ -98,9 +99,13 @@ def checkout() -> Checkout | None:
     here = Path(__file__).with_name("__init__.py")
     if _git(here.parent, "ls-files", "--error-unmatch", here.name) is None:
         return None
-    commit = _git(here.parent, "rev-parse", "HEAD")
-    changed = _git(here.parent, "status", "--porcelain", "--untracked-files=no")
-    return None if commit is None else Checkout(commit, changed != "")
+    # Commit and changes in one run of Git, which takes as long as the rest of a small result.
+    status = _git(here.parent, "status", "--porcelain=v2", "--branch", "--no-ahead-behind", "--untracked-files=no")
+    if status is None:
+        return None
+    head, *others = status.splitlines()
+    commit = head.removeprefix("# branch.oid ")
+    return None if commit == "(initial)" else Checkout(commit, any(not line.startswith("#") for line in others))
 
 
 def _git(folder: Path, *words: str) -> str | None:

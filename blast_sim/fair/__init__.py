@@ -1,6 +1,6 @@
 """Weighted max-min fair shares of links: rates of flows of a fluid network, for fixed or changing sets of flows."""
 
-from blast_sim.fair.compiling import SOLVER, Solver
+from blast_sim.base.fair_solver import SOLVER, Solver
 from blast_sim.fair.demands import Demands
 from blast_sim.fair.fluid import finish_times
 from blast_sim.fair.paths import Paths

@@ -1,5 +1,7 @@
-"""The lowest level that a change affects, compiled: filling is a history of rising levels, and below the lowest level
-at which a changed link fills, before or after, that history is unchanged.
+"""The lowest level that a change affects, compiled.
+
+Filling is a history of rising levels. Below the lowest level at which a changed link fills, before or after the change,
+that history is unchanged.
 """
 
 from __future__ import annotations

@@ -6,37 +6,16 @@ import hashlib
 import os
 from collections.abc import Callable
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Literal, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 
-from blast_transport.base.extras import how_to_install
-
-Solver = Literal["numba", "numpy"]
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 at = np.uintp
 """An index in a loop that counts: for a signed one numba looks each time whether it is negative, as Python has it."""
-
-VARIABLE = "BLAST_FAIR_SOLVER"
-
-
-def _chosen() -> Solver:
-    """Return the solver that the environment requests, or the fastest installed one."""
-    requested = os.environ.get(VARIABLE, "")
-    if requested not in ("", "numba", "numpy"):
-        raise ValueError(f"{VARIABLE} must be numba or numpy, not {requested!r}")
-    installed = find_spec("numba") is not None
-    if requested == "numba" and not installed:
-        raise ModuleNotFoundError(f"{VARIABLE} asks for numba, which is missing: {how_to_install('fast')}")
-    return "numba" if installed and requested != "numpy" else "numpy"
-
-
-SOLVER: Solver = _chosen()
-"""Which solver is in use unless a call names one; the environment variable BLAST_FAIR_SOLVER chooses."""
 
 
 def compiled(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
@@ -83,8 +62,9 @@ def _cache_folder() -> str:
 
 
 def _digest() -> str:
-    """Return a digest of the sources: numba recompiles a function when its own file changes, but not when its callees
-    change.
+    """Return a digest of the sources.
+
+    Numba recompiles a function when its own file changes, but not when its callees change.
     """
     sources = sorted(Path(__file__).parent.glob("*.py"))
     return hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:16]

@@ -42,7 +42,7 @@ class Demands:
         return cls(heavy, shares, caps / heavy)
 
     def take(self, flows: Places) -> Demands:
-        """The demands of these flows."""
+        """Return the demands of these flows."""
         return Demands(self.weights[flows], self.shares[flows], self.ceilings[flows])
 
 

@@ -37,7 +37,7 @@ class Refilling:
         self._members, self._work = self._built()
 
     def removing(self, ids: Places) -> float:
-        """These flows are about to go. The lowest level that this concerns."""
+        """Prepare the removal of these flows; return the lowest level that it affects."""
         self._dead += int(self._table.columns.lengths[ids].sum())
         return changes.give_back(self._table.columns, self._work, ids)
 
@@ -65,7 +65,7 @@ class Refilling:
         return changes.lowest_filled(self._table.columns, self._members, self._work, self._room, new)
 
     def _built(self) -> tuple[Members, Work]:
-        """The index of what is there now, and what it leaves of the links."""
+        """Return a new index of the present flows, and the capacity that they leave on the links."""
         table = self._table
         table.recycle()
         flows, present = table.columns, table.present

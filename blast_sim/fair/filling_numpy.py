@@ -19,7 +19,7 @@ STEPS = 4
 
 
 def fill(room: Numbers, paths: Paths, demands: Demands) -> Numbers:
-    """The level of every flow."""
+    """Return the level of every flow."""
     return filled(room, paths, demands.shares, demands.ceilings)
 
 
@@ -46,7 +46,10 @@ def filled(room: Numbers, paths: Paths, shares: Numbers, ceilings: Numbers) -> N
 
 
 def _levels(active: Paths, room: Numbers, shares: Numbers, caps: Numbers) -> tuple[Numbers, Numbers]:
-    """The level of every link (infinite where no flow is left) and the lowest one on each flow's path."""
+    """Return the level of every link (infinite where no flow is left), and the lowest one on each flow's path.
+
+    The lowest level of a flow is also bounded by its cap.
+    """
     claimed = _loads(active, shares, len(room))
     level = np.full(len(room), np.inf)
     np.divide(np.maximum(room, 0.0), claimed, out=level, where=claimed > 0)
@@ -104,7 +107,10 @@ class Refilling:
         return self._filled_at(changed, links, shares[owners], levels[owners])
 
     def _filled_at(self, changed: Places, links: Links, shares: Numbers, levels: Numbers) -> float:
-        """Steps that rise from below to where the sums of shares x min(level, their own levels) reach the room."""
+        """Return the lowest level at which a changed link fills, approached from below in `STEPS` steps.
+
+        A link fills where the sum over its flows of share x min(level, own level) reaches its room.
+        """
         level = np.zeros(len(self._room))
         for _ in range(STEPS):
             under = levels < level[links]

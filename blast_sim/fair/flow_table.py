@@ -67,7 +67,7 @@ class FlowTable:
         return np.flatnonzero(self.columns.alive[: self.ids])
 
     def add(self, paths: Paths, demands: Demands) -> Places:
-        """The ids of these new flows."""
+        """Add these flows; return their ids."""
         ids = self._take_ids(len(paths))
         first, self._used_links = self._used_links, self._used_links + len(paths.links)
         self.columns = self.columns._replace(links=_grown(self.columns.links, self._used_links))
@@ -96,7 +96,7 @@ class FlowTable:
         self._resting = np.concatenate([self._resting, ids])
 
     def paths(self, ids: Places) -> Paths:
-        """The paths of these flows."""
+        """Return the paths of these flows."""
         lengths = self.columns.lengths[ids]
         offsets = np.zeros(len(ids) + 1, np.int64)
         np.cumsum(lengths, out=offsets[1:])
@@ -137,7 +137,7 @@ class FlowTable:
 
 
 def _grown(array: NDArray[Scalar], needed: int) -> NDArray[Scalar]:
-    """The array, or a copy with room for twice of what is needed."""
+    """Return the array, or a copy with room for twice the needed size if it is too small."""
     if len(array) >= needed:
         return array
     larger = np.zeros(max(MIN_SIZE, 2 * needed), array.dtype)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from blast_sim.fair.compiling import SOLVER, Solver
+from blast_sim.base.fair_solver import SOLVER, Solver
 from blast_sim.fair.demands import Demands, check_links, checked_capacities
 from blast_sim.fair.paths import Numbers, Paths, Places
 from blast_sim.fair.same_time import SAME_TIME
@@ -21,7 +21,7 @@ def finish_times(  # noqa: PLR0913
     demands: Demands | None = None,
     solver: Solver = SOLVER,
 ) -> Numbers:
-    """The time at which every flow has carried its `bits` (per flow, where an entry stands for several equal ones).
+    """Return the time at which every flow has carried its `bits` (of one flow, where an entry stands for several).
 
     Times in seconds if capacities are in bits per second. Infinitely many bits make a flow that never ends, as
     background; a flow without links and cap ends as it starts, one over a dead link never. Raises ValueError.

@@ -29,8 +29,9 @@ class Members(NamedTuple):
 
 
 def gather(flows: Columns, selected: NDArray[np.bool_], links: int, late: int) -> Members:
-    """Return the members of every link among the flows in `selected`, with room for `late` uses of links by later
-    flows.
+    """Return the members of every link among the `selected` flows.
+
+    There is room for `late` uses of links by later flows.
     """
     starts, block = _transposed(flows, selected, links)
     heads = np.full(links, END, np.int64)

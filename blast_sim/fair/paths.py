@@ -37,7 +37,7 @@ class Paths:
 
     @classmethod
     def of(cls, paths: Iterable[Sequence[int]]) -> Paths:
-        """The same paths, given one by one."""
+        """Return paths from a sequence of links for each flow."""
         listed = list(paths)
         offsets = np.zeros(len(listed) + 1, np.int64)
         np.cumsum([len(path) for path in listed], out=offsets[1:])
@@ -57,7 +57,7 @@ class Paths:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Paths]) -> Paths:
-        """The flows of all parts, one part after the other."""
+        """Return the flows of all parts, one part after the other."""
         if not parts:
             return cls.none()
         starts = np.cumsum([0] + [len(part.links) for part in parts])
@@ -82,7 +82,7 @@ class Paths:
 
 
 def spans(starts: Places, lengths: Places) -> Places:
-    """The whole numbers of all the spans `start ... start + length - 1`, one span after the other."""
+    """Return the integers of all the spans `start ... start + length - 1`, one span after the other."""
     ends = np.cumsum(lengths)
     total = int(ends[-1]) if len(ends) else 0
     return np.arange(total) + np.repeat(starts - ends + lengths, lengths)

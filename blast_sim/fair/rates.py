@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from blast_sim.fair.compiling import SOLVER, Solver
+from blast_sim.base.fair_solver import SOLVER, Solver
 from blast_sim.fair.demands import Demands, check_links, checked_capacities
 from blast_sim.fair.paths import Numbers, Paths
 from blast_sim.fair.solvers import filling
@@ -19,7 +19,7 @@ def fair_rates(  # noqa: PLR0913
     rate_caps: ArrayLike | None = None,
     solver: Solver = SOLVER,
 ) -> Numbers:
-    """The weighted max-min fair rate of every flow, in the unit of the capacities.
+    """Return the weighted max-min fair rate of every flow, in the unit of the capacities.
 
     Each entry of `paths` stands for `multiplicity` equal flows (default 1), and the rate is that of one of them. Where
     flows compete they share in proportion to their `weights` (default 1); none gets more than its cap (default: no

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from blast_sim.fair.compiling import SOLVER, Solver
+from blast_sim.base.fair_solver import SOLVER, Solver
 from blast_sim.fair.demands import Demands, check_links, checked_capacities
 from blast_sim.fair.flow_table import FlowTable
 from blast_sim.fair.paths import Numbers, Paths, Places
@@ -20,7 +20,7 @@ class FairShares:
     """
 
     def __init__(self, capacities: ArrayLike, *, solver: Solver = SOLVER) -> None:
-        """An idle network. Raises ValueError."""
+        """Create an idle network. Raises ValueError."""
         self._room = checked_capacities(capacities)
         self._table = FlowTable()
         self._refilling = refilling(solver, self._room, self._table)
@@ -38,7 +38,7 @@ class FairShares:
         weights: ArrayLike | None = None,
         rate_caps: ArrayLike | None = None,
     ) -> Places:
-        """The ids of new flows (see `fair_rates`); the id of a removed flow may come again. Raises ValueError."""
+        """Add flows (see `fair_rates`); return their ids, which may be ids of removed flows. Raises ValueError."""
         return self.add_demands(paths, Demands.of(len(paths), multiplicity, weights, rate_caps))
 
     def add_demands(self, paths: Paths, demands: Demands) -> Places:
@@ -56,7 +56,7 @@ class FairShares:
         self._table.remove(removed)
 
     def rates(self, ids: ArrayLike) -> Numbers:
-        """The rate of each of these flows, which must be there."""
+        """Return the rate of each of these flows, which must be present."""
         if self._new or self._bound < np.inf:
             self._solve()
         chosen = np.asarray(ids, np.int64)

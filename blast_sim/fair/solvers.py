@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from blast_sim.base.fair_solver import Solver
 from blast_sim.fair import filling_numpy
-from blast_sim.fair.compiling import Solver
 from blast_sim.fair.demands import Demands
 from blast_sim.fair.flow_table import FlowTable
 from blast_sim.fair.paths import Numbers, Paths, Places

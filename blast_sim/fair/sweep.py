@@ -28,10 +28,10 @@ TIGHT = -np.inf
 
 
 class Work(NamedTuple):
-    """Residual capacities of links, and memory of one sweep: an item of the heap is a link, or links + a flow with a
-    cap.
+    """Residual capacities of links, and the memory of one sweep.
 
-    A slack link has a limit, the level up to which all of its flows may rise at once; its `left` is not maintained.
+    An item of the heap is a link, or the number of links + a flow with a cap. A slack link has a limit, the level up to
+    which all of its flows may rise at once; its `left` is not maintained.
     """
 
     room: Numbers
@@ -46,8 +46,9 @@ class Work(NamedTuple):
 
     @classmethod
     def of(cls, room: Numbers, flows: int, capped: int) -> Work:
-        """Return memory for empty links of these capacities, none of them slack, for at most `flows` flows, `capped` of
-        them with a cap.
+        """Return memory for links of these capacities, empty and not slack.
+
+        It has room for at most `flows` flows, `capped` of them with a cap.
         """
         links = len(room)
         limits, claimed, waiting = np.full(links, TIGHT), np.zeros(links), np.zeros(links, np.int64)

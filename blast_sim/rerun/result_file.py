@@ -19,7 +19,7 @@ from blast_sim.base.provenance import FORMAT, Json, Plugin, text_digest
 from blast_sim.base.report import Row, from_csv
 from blast_sim.base.wrong_input import InputError, shown
 
-SOLVER_MODULE, SOLVER_VARIABLE = "blast_sim.fair.compiling", "BLAST_FAIR_SOLVER"
+SOLVER_MODULE, SOLVER_VARIABLE = "blast_sim.base.fair_solver", "BLAST_FAIR_SOLVER"
 """The module that chooses the solver when it is loaded, and the variable that it reads."""
 
 ELEMENTS = {"seeds": int}

@@ -48,6 +48,12 @@ def test_own_words_load_next_to_nothing(words: tuple[str, ...]) -> None:
     assert done.returncode == (0 if words else 2)
 
 
+def test_provenance_loads_no_numpy() -> None:
+    # It was a third of the CPU time of a small run of the rack-fabric simulator, which does not calculate with it.
+    code = "import sys; from blast_sim.base.software import software; software(); sys.exit('numpy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
 def test_the_help_names_every_command_with_what_it_is_for(capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     assert main(["--help"]) == 0
