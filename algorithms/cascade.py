@@ -41,24 +41,68 @@ MAX_MULTISETS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Power at the root slot, loss of a pass through the switch, and the power range at a leaf's switch output."""
+    """The optical powers and losses that all slots of a tree share.
+
+    Parameters
+    ----------
+    root : Light
+        Power at the root slot in dBm.
+    switch : Passive
+        One pass through the switch, loss in dB.
+    window : Window
+        Power range in dBm at a leaf's switch output.
+    """
 
     root: Light
     switch: Passive
     window: Window
 
     def lights(self, slot: Light) -> bool:
-        """Return whether a receiver works on this slot."""
+        """Return whether a receiver works on this slot.
+
+        Parameters
+        ----------
+        slot : Light
+            Power at the slot in dBm.
+
+        Returns
+        -------
+        bool
+            True if neither the switch nor the receiver has too much power, nor the receiver too little.
+        """
         return slot.best <= self.switch.max_input + ROUNDING_DB and self.window.fits(self.switch.after(slot))
 
     def hopeless(self, slot: Light) -> bool:
-        """Return whether the power is too low for any leaf below this slot, unless it is amplified."""
+        """Return whether the power is too low for any leaf below this slot, unless it is amplified.
+
+        Parameters
+        ----------
+        slot : Light
+            Power at the slot in dBm.
+
+        Returns
+        -------
+        bool
+            True if one pass through the switch already leaves too little power.
+        """
         return self.switch.after(slot).worst < self.window.least - ROUNDING_DB
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A multiset of pieces: number of each kind, fan-outs (largest first), price, and number of leaves."""
+    """A multiset of pieces.
+
+    Parameters
+    ----------
+    counts : Vector
+        Number of pieces of each kind.
+    pieces : tuple of int
+        Fan-outs, the largest first.
+    price : float
+        Total price, in the currency of the pieces.
+    leaves : int
+        Number of leaves that the pieces provide.
+    """
 
     counts: Vector
     pieces: tuple[int, ...]
@@ -67,11 +111,23 @@ class Entry:
 
 
 class Catalog:
-    """The trees that one budget allows from a pool of `supply` (kind to number).
+    """The trees that one budget allows from a pool. The fan-out identifies a kind.
 
-    The table has up to `max_leaves` leaves, fewer than requested if the pool is too large for that. The fan-out
-    identifies a kind. Raises InvalidOpticsError if two kinds have the same fan-out. Computing the table takes a tenth of a
-    second for the paper's three sizes; `choose` is a lookup.
+    Computing the table takes a tenth of a second for the paper's three sizes; `choose` is a lookup.
+
+    Parameters
+    ----------
+    supply : mapping of Piece to int
+        Kind to the number of splitters in the pool.
+    budget : Budget
+        Power at the root, loss of the switch, and power range of the receivers.
+    max_leaves : int, optional
+        Maximum number of leaves in the table. The attribute of this name is smaller if the pool is too large for that.
+
+    Raises
+    ------
+    InvalidOpticsError
+        If two kinds have the same fan-out.
     """
 
     def __init__(self, supply: Mapping[Piece, int], budget: Budget, max_leaves: int = MAX_LEAVES) -> None:
@@ -100,8 +156,9 @@ class Catalog:
         return max_leaves
 
     def _limits(self, max_leaves: int) -> tuple[Vector, Vector, int | None]:
-        """Return the maximum of each kind, the outputs that each adds, and the maximum of all outputs, beyond which no
-        multiset is minimal.
+        """Return the maximum of each kind, the outputs that each adds, and the maximum of all outputs.
+
+        No multiset with more outputs is minimal; None: there is no such maximum.
         """
         added = tuple(fan_out - 1 for fan_out in self._fan_outs)
         maxima = tuple(self._held[kind] for kind in self._kinds)
@@ -116,7 +173,20 @@ class Catalog:
     # ------------------------------------------------------------------------------------------- lookup
 
     def choose(self, leaves: int, pool: Mapping[int, int]) -> tuple[int, ...] | None:
-        """Return the cheapest pieces (by fan-out) for that many leaves from `pool` (fan-out to number), or None."""
+        """Return the cheapest pieces for a number of leaves.
+
+        Parameters
+        ----------
+        leaves : int
+            Number of leaves of the tree, at least 1. Above `max_leaves` the search takes milliseconds.
+        pool : mapping of int to int
+            Fan-out to the number of free splitters.
+
+        Returns
+        -------
+        tuple of int or None
+            Fan-outs of the pieces, the largest first; None if no tree fits the pool.
+        """
         if leaves > self.max_leaves:
             return self._solved(leaves, pool)
         entry = self.cheapest(leaves, pool)
@@ -133,10 +203,24 @@ class Catalog:
         return tuple(sorted(fan_out, reverse=True))
 
     def cheapest(self, leaves: int, pool: Mapping[int, int]) -> Entry | None:
-        """Return the cheapest multiset for that many leaves (at least 1) that `pool` contains; None if there is no
-        tree.
+        """Return the cheapest multiset that a pool contains.
 
-        Raises InvalidOpticsError above `max_leaves`.
+        Parameters
+        ----------
+        leaves : int
+            Number of leaves of the tree, from 1 to `max_leaves`.
+        pool : mapping of int to int
+            Fan-out to the number of free splitters.
+
+        Returns
+        -------
+        Entry or None
+            None if no tree fits the pool.
+
+        Raises
+        ------
+        InvalidOpticsError
+            If `leaves` is out of range.
         """
         if not 1 <= leaves <= self.max_leaves:
             raise InvalidOpticsError(f"this catalog has trees for 1 to {self.max_leaves} leaves, not for {leaves}")
@@ -152,7 +236,18 @@ class Catalog:
         return None
 
     def entries(self, leaves: int) -> list[Entry]:
-        """Return the minimal multisets for that many leaves, cheapest first."""
+        """Return the minimal multisets for a number of leaves.
+
+        Parameters
+        ----------
+        leaves : int
+            Number of leaves of the tree, from 1 to `max_leaves`.
+
+        Returns
+        -------
+        list of Entry
+            The cheapest first.
+        """
         return [entry for _, entry in self._tables[leaves]]
 
     # --------------------------------------------------------------------------------------- computation

@@ -37,7 +37,17 @@ worst values.
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Sender and receivers. With `loop_leaf` the sender's own receiver needs a leaf too."""
+    """The sender and the receivers of a tree.
+
+    Parameters
+    ----------
+    sender : Transceiver
+        The sender's optical port.
+    receivers : tuple of Transceiver
+        The optical ports of the receivers.
+    loop_leaf : bool, optional
+        True if the sender's own receiver needs a leaf too.
+    """
 
     sender: Transceiver
     receivers: tuple[Transceiver, ...]
@@ -53,9 +63,17 @@ class Ends:
 class FittedTree:
     """A tree that serves all receivers.
 
-    `shape.fan_out[i]` is that of `pieces[i]`, and `shape.leaves[j]` serves receiver j of `Ends`. The sender's own
-    receiver comes last if there is a loop leaf. With `two_way` there are no splitters, yet a loop leaf: the one
-    receiver's transmitter lights it.
+    Parameters
+    ----------
+    pieces : tuple of Piece
+        The splitters, parents first.
+    shape : Shape
+        `shape.fan_out[i]` is that of `pieces[i]`, and `shape.leaves[j]` serves receiver j of `Ends`. The sender's own
+        receiver comes last if there is a loop leaf.
+    certificates : tuple of Certificate
+        Power and margins of each receiver, in the order of the leaves.
+    two_way : bool, optional
+        True if there are no splitters, yet a loop leaf: the one receiver's transmitter lights it.
     """
 
     pieces: tuple[Piece, ...]
@@ -76,8 +94,14 @@ class FittedTree:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The reason why there is no tree. `binding` is the receiver that falls short even in the best tree, None if
-    outputs lack.
+    """The reason why there is no tree.
+
+    Parameters
+    ----------
+    sentence : str
+        The reason in words.
+    binding : Certificate, optional
+        The receiver that falls short even in the best tree; None: there are too few outputs.
     """
 
     sentence: str
@@ -107,7 +131,7 @@ def fit_tree(ends: Ends, pieces: Sequence[Piece], switch: Passive, first: Shape 
     Raises
     ------
     SolverError
-        The integer program failed.
+        If the integer program fails.
 
     Notes
     -----

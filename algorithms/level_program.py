@@ -40,10 +40,20 @@ class Levels:
 
 @dataclass(frozen=True)
 class LevelProgram:
-    """The trees from power `root` over `switch` out of `supply`, for the numbers of receivers of each sort in
-    `demands`.
+    """The trees from one root for given numbers of receivers of each sort.
 
-    Slots with less than `darkest` dBm behind the switch are skipped if no amplifier could help them.
+    Parameters
+    ----------
+    root : Light
+        Power at the root slot in dBm.
+    switch : Passive
+        One pass through the switch, loss in dB.
+    supply : mapping of Piece to int
+        Kind to the number of free splitters.
+    demands : mapping of Window to int
+        Power range of a sort of receivers to their number.
+    darkest : float, optional
+        Power in dBm behind the switch below which slots are skipped if no amplifier could help them.
     """
 
     root: Light
@@ -87,7 +97,23 @@ class LevelProgram:
         return sorted(dB for dB in found if ROUNDING_DB < dB < math.inf)
 
     def solve(self, allowed: float = 0.0) -> Levels | None:
-        """Return the cheapest tree in which no receiver lacks more than `allowed` dB; None if there is none."""
+        """Return the cheapest tree in which no receiver lacks more than a given power.
+
+        Parameters
+        ----------
+        allowed : float, optional
+            Maximum shortfall of a receiver in dB.
+
+        Returns
+        -------
+        Levels or None
+            None if there is no such tree.
+
+        Raises
+        ------
+        SolverError
+            If the solver ends without an optimum.
+        """
         places = [
             (level, window)
             for level in self._below

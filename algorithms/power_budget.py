@@ -30,7 +30,18 @@ def _check_order(name: str, *values: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Light:
-    """Power at one place in dBm: at worst (minimum), typically, at best (maximum). Raises `InvalidOpticsError`."""
+    """Power at one place in dBm.
+
+    Parameters
+    ----------
+    worst, typical, best : float
+        Minimum, typical and maximum power.
+
+    Raises
+    ------
+    InvalidOpticsError
+        If the powers are not finite or not in ascending order.
+    """
 
     worst: float
     typical: float
@@ -41,13 +52,24 @@ class Light:
 
     @property
     def rounded(self) -> Light:
-        """Round to a millionth of a dB, so that the same elements in another order give equal power."""
+        """The power rounded to a millionth of a dB, so that the same elements in another order have equal power."""
         return Light(round(self.worst, 6), round(self.typical, 6), round(self.best, 6))
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Loss of an element in dB: at best (minimum), typically, at worst (maximum). Raises `InvalidOpticsError` below 0."""
+    """Loss of an element in dB.
+
+    Parameters
+    ----------
+    best, typical, worst : float, optional
+        Minimum, typical and maximum loss, not below 0.
+
+    Raises
+    ------
+    InvalidOpticsError
+        If the losses are below 0, not finite or not in ascending order.
+    """
 
     best: float = 0.0
     typical: float = 0.0
@@ -75,7 +97,7 @@ def exactly(loss: float) -> Loss:
     Raises
     ------
     InvalidOpticsError
-        The loss is below 0 or not finite.
+        If the loss is below 0 or not finite.
 
     Examples
     --------
@@ -113,7 +135,14 @@ def measured(into: float, out_of: float, error: float = MONITOR_ERROR_DB) -> Los
 class Passive:
     """A passive element: splitter output, attenuator, fiber with connectors, or one pass through a switch.
 
-    `max_input` is the maximum power at its input in dBm.
+    Parameters
+    ----------
+    name : str
+        Name of the element in a certificate.
+    loss : Loss
+        Its loss in dB.
+    max_input : float, optional
+        Maximum power at its input in dBm.
     """
 
     name: str
@@ -121,14 +150,42 @@ class Passive:
     max_input: float = math.inf
 
     def after(self, light: Light) -> Light:
-        """Return the power behind the element."""
+        """Return the power behind the element.
+
+        Parameters
+        ----------
+        light : Light
+            Power before the element in dBm.
+
+        Returns
+        -------
+        Light
+            Power in dBm.
+        """
         loss = self.loss
         return Light(light.worst - loss.worst, light.typical - loss.typical, light.best - loss.best)
 
 
 @dataclass(frozen=True, slots=True)
 class Amplifier:
-    """An optical amplifier: it adds its gain (minimum, typical, maximum), up to an output of `max_output`."""
+    """An optical amplifier: it adds its gain, up to its maximum output.
+
+    Parameters
+    ----------
+    name : str
+        Name of the amplifier in a certificate.
+    gain : (float, float, float)
+        Minimum, typical and maximum gain in dB.
+    max_output : float
+        Maximum power at its output in dBm.
+    max_input : float, optional
+        Maximum power at its input in dBm.
+
+    Raises
+    ------
+    InvalidOpticsError
+        If the gains are not finite or not in ascending order.
+    """
 
     name: str
     gain: tuple[float, float, float]
@@ -139,7 +196,18 @@ class Amplifier:
         _check_order("minimum, typical and maximum gain", *self.gain)
 
     def after(self, light: Light) -> Light:
-        """Return the power behind the amplifier."""
+        """Return the power behind the amplifier.
+
+        Parameters
+        ----------
+        light : Light
+            Power before the amplifier in dBm.
+
+        Returns
+        -------
+        Light
+            Power in dBm, not above `max_output`.
+        """
         low, typical, high = self.gain
         return Light(
             min(light.worst + low, self.max_output),
@@ -178,7 +246,26 @@ def through(light: Light, elements: Sequence[Element]) -> Light:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A 1:`fan_out` splitter, with the amplifier that is fixed before it, if any; `price` in any one currency."""
+    """A 1:N splitter, with the amplifier that is fixed before it, if any.
+
+    Parameters
+    ----------
+    name : str
+        Name of the splitter in a certificate.
+    fan_out : int
+        Number of outputs, from 2 on: the N of 1:N.
+    loss : Loss
+        Loss from the input to any output, in dB.
+    amplifier : Amplifier, optional
+        The amplifier before the splitter.
+    price : float, optional
+        In any one currency.
+
+    Raises
+    ------
+    InvalidOpticsError
+        If there are fewer than 2 outputs.
+    """
 
     name: str
     fan_out: int
@@ -201,7 +288,20 @@ class Piece:
         return replace(self, name="", amplifier=amplifier)
 
     def hung(self, slot: Light, switch: Passive) -> Light | None:
-        """Return the power at its outputs if a switch input with power `slot` feeds it; None if overdriven."""
+        """Return the power at its outputs if a switch input feeds it.
+
+        Parameters
+        ----------
+        slot : Light
+            Power at the switch input in dBm.
+        switch : Passive
+            One pass through the switch.
+
+        Returns
+        -------
+        Light or None
+            Power at each output in dBm; None if the switch, the amplifier or the splitter is overdriven.
+        """
         light = slot
         for element in (switch, *self.elements):
             if light.best > element.max_input + ROUNDING_DB:
@@ -212,11 +312,25 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Transceiver:
-    """One optical port: its launch power, the power that it must receive, and the fibers to and from the optical
-    switch.
+    """One optical port, and the fibers to and from the optical switch.
 
-    `to_switch` and `from_switch` are the losses of fibers, connectors and fixed attenuators. A receiver with more power
-    than `overload` makes errors or is damaged; one with less than `sensitivity` makes errors.
+    Parameters
+    ----------
+    name : str
+        Name of the port in a certificate.
+    launch : Light
+        Launch power of its transmitter in dBm.
+    sensitivity : float
+        Minimum power at its receiver in dBm; with less it makes errors.
+    overload : float
+        Maximum power at its receiver in dBm; with more it makes errors or is damaged.
+    to_switch, from_switch : Loss, optional
+        Losses of fibers, connectors and fixed attenuators, in dB.
+
+    Raises
+    ------
+    InvalidOpticsError
+        If sensitivity and overload are not finite or not in ascending order.
     """
 
     name: str
@@ -242,26 +356,69 @@ class Transceiver:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Window:
-    """The power range of a receiver in dBm: at least `least` at worst, at most `most` at best."""
+    """The power range of a receiver.
+
+    Parameters
+    ----------
+    least : float
+        Minimum power at worst, in dBm.
+    most : float
+        Maximum power at best, in dBm.
+    """
 
     least: float
     most: float
 
     def margin(self, light: Light) -> float:
-        """Return the smaller of the two margins in dB, negative if the power is out of range."""
+        """Return the smaller of the two margins.
+
+        Parameters
+        ----------
+        light : Light
+            Power in dBm.
+
+        Returns
+        -------
+        float
+            In dB, negative if the power is out of range.
+        """
         return min(light.worst - self.least, self.most - light.best)
 
     def fits(self, light: Light) -> bool:
-        """Return whether a receiver works with this power."""
+        """Return whether a receiver works with this power.
+
+        Parameters
+        ----------
+        light : Light
+            Power in dBm.
+
+        Returns
+        -------
+        bool
+            True if neither margin is negative, up to `ROUNDING_DB`.
+        """
         return self.margin(light) >= -ROUNDING_DB
 
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """The optical power at one receiver: both margins in dB, and the element that binds the smaller one.
+    """The optical power at one receiver, its margins, and the element that binds the smaller one.
 
     Too little power is attributed to the element with the largest loss; too much to the element that is overdriven on
     the path, otherwise to the last source: an amplifier, or the transmitter.
+
+    Parameters
+    ----------
+    receiver : str
+        Name of the receiver.
+    received : Light
+        Power at the receiver in dBm.
+    sensitivity_margin : float
+        Power at worst above the sensitivity, in dB.
+    overload_margin : float
+        Power at best below the overload of the receiver, or below the maximum input of an element if less, in dB.
+    binding : str
+        Name of the element that binds.
     """
 
     receiver: str
@@ -295,10 +452,12 @@ def certify(sender: Transceiver, path: Sequence[Element], receiver: Transceiver)
 
     Parameters
     ----------
-    sender, receiver : Transceiver
-        Powers in dBm, losses in dB.
+    sender : Transceiver
+        The port that transmits, powers in dBm.
     path : sequence of Passive or Amplifier
-        In the order of the path.
+        In the order of the path, losses and gains in dB.
+    receiver : Transceiver
+        The port that receives, powers in dBm.
 
     Returns
     -------

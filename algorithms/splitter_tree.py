@@ -121,8 +121,14 @@ def choose_splitters(
 class Shape:
     """A splitter tree without names.
 
-    `feeds[i]` is the output that feeds splitter i (None: the root fiber), `leaves` the outputs that serve the leaves
-    (None: the root fiber itself, a plain cross-connect). Splitters come parents first, leaves shallowest first.
+    Parameters
+    ----------
+    fan_out : tuple of int
+        Number of outputs of each splitter, parents first.
+    feeds : tuple of (Output or None)
+        The output that feeds each splitter; None: the root fiber.
+    leaves : tuple of (Output or None)
+        The outputs that serve the leaves, shallowest first; None: the root fiber itself, a plain cross-connect.
     """
 
     fan_out: tuple[int, ...]
@@ -130,18 +136,28 @@ class Shape:
     leaves: tuple[Output | None, ...]
 
     def depth(self, output: Output | None) -> int:
-        """Return the number of splitters on the path to this output."""
+        """Return the number of splitters on the path to an output.
+
+        Parameters
+        ----------
+        output : Output or None
+            An output of the tree; None: the root fiber.
+
+        Returns
+        -------
+        int
+            0 for the root fiber.
+        """
         return 0 if output is None else 1 + self.depth(self.feeds[output[0]])
 
 
 def shallowest(leaves: int, fan_out: Sequence[int]) -> Shape:
-    """Return the tree of minimum depth: the largest splitters on top, each on the shallowest open output, then the
-    leaves.
+    """Return the tree of minimum depth: the largest splitters on top, each on the shallowest open output.
 
     Parameters
     ----------
     leaves : int
-        Number of leaves that are needed.
+        Number of leaves that are needed; they take the shallowest outputs that are left.
     fan_out : sequence of int
         Fan-out of each splitter; all of them are hung.
 
@@ -153,7 +169,7 @@ def shallowest(leaves: int, fan_out: Sequence[int]) -> Shape:
     Raises
     ------
     ValueError
-        The splitters do not provide enough outputs.
+        If the splitters do not provide enough outputs.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Claims, in emulated sites with shaped links:
+"""Claims about balanced multicast between emulated sites with shaped links.
 
 - every method reaches >= 0.9 of its planned rate from every root, and methods rank as planned if their plans differ by
   more than a tenth;

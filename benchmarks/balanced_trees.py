@@ -1,4 +1,4 @@
-"""Claims about planning the exact balanced multicast:
+"""Claims about planning the exact balanced multicast.
 
 - it takes at most 10 ms with 8 hosts (the paper: 20 minutes), 0.4 s with 64 and 1.5 s with 128;
 - it is never slower than the paper's heuristic (FPFR and a linear program) with PuLP's own solver in the same run;

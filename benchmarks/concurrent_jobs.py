@@ -1,6 +1,7 @@
-"""Claims: hundreds of iterative jobs share 50 optical splitters (Blast, section V-B), on one machine: the real
-controller with its SQLite journal, 400 jobs in another process, devices emulated over real sockets, an optical switch
-with the paper's 14.172 ms.
+"""Claims: hundreds of iterative jobs share 50 optical splitters (Blast, section V-B).
+
+On one machine run the real controller with its SQLite journal, 400 jobs in another process, and devices emulated over
+real sockets; the optical switch takes the paper's 14.172 ms.
 
     rate      40 requests per second in total, one every 10 s from each job, for 60 s: all are granted
     waiting   the queue does not grow up to 36 requests per second with transfers of 1.25 s: waits p50 <= 0.1 s,
@@ -8,7 +9,7 @@ with the paper's 14.172 ms.
     starving  no job waits longer than 30 s for a grant, at any of these rates
     leaks     no splitter, rack port, circuit or rule stays reserved at the end
 
-The paper divides 50 splitters by 40 requests per second, which gives transfers of 1.25 s and leaves no time for setup
+The paper divides 50 splitters by 40 requests per second; this yields transfers of 1.25 s and leaves no time for setup
 and teardown: at that rate the queue must grow. Therefore lower rates are measured, too, and 40 per second with 1.2 s.
 In the open loop the rate does not depend on waits; in the closed loop a job computes after its transfer.
 

@@ -1,5 +1,7 @@
-"""Claims about the control plane, on one machine: the real controller with its SQLite journal, Thrift clients in other
-processes, devices emulated over real sockets (one TL1 agent, one OpenFlow connection per rack), groups of 3 to 5 racks.
+"""Claims about the control plane: requests per second, time to a grant, and restart.
+
+On one machine run the real controller with its SQLite journal, Thrift clients in other processes, and devices emulated
+over real sockets (one TL1 agent, one OpenFlow connection per rack). Groups have 3 to 5 racks.
 
     cycles    request, grant, finish: >= 300 per second with an OCS without latency on 100 racks
     switch    the same with the paper's OCS (14.172 ms): >= 100 per second

@@ -1,8 +1,7 @@
-"""Claim: during HTTP floods the controller answers health, metrics and operator requests, and grants slow down by less
-than half.
+"""Claim: an HTTP flood slows grants down by less than half.
 
-Unauthenticated clients and one viewer flood a controller (300 racks), one flood at a time, while a client submits one
-request after another:
+The controller also answers health, metrics and operator requests during the flood. Unauthenticated clients and one
+viewer flood a controller (300 racks), one flood at a time, while a client submits one request after another:
 
     unread     254 connections request a file of the page and do not read it
     session    two connections request /session continuously

@@ -1,5 +1,7 @@
-"""Claims: lab and flow simulator agree within 15 % on the mean completion time of the same scaled trace, and within
-10 % on the time of a pipeline of real hosts.
+"""Claims: the lab and the flow simulator agree on completion times.
+
+They agree within 15 % on the mean completion time of the same scaled trace, and within 10 % on the time of a pipeline
+of real hosts.
 
 trace      A trace is folded onto eight racks with scaled bytes. `blast lab replay` replays it with the real controller,
            emulated devices and real data, `blast sim replay` with the racks, splitters, switching delay and payload

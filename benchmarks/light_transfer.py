@@ -1,5 +1,7 @@
-"""Claims: an optical transfer of a file to seven racks reaches >= 0.9 of the optical rate with <= 1.05 copies on the
-sender's uplink and <= 1 % of the file in the packet core; naive unicast is within 5 % of the limit of the access link.
+"""Claims: an optical transfer of a file to seven racks reaches >= 0.9 of the optical rate.
+
+It sends <= 1.05 copies on the sender's uplink and <= 1 % of the file through the packet core. Naive unicast is within
+5 % of the limit of the access link.
 
 As root:
 

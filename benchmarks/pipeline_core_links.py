@@ -1,8 +1,8 @@
-"""Claim: a pipeline ordered by racks sends the file over each core link at most 1.05 times in each direction; one in
-random order, measured for comparison, several times.
+"""Claim: a pipeline ordered by racks sends the file over each core link at most 1.05 times in each direction.
 
-Four racks have four hosts each, with the sender in the first, and one link to the core each. Bytes are counted at the
-interfaces, and include headers, control messages and acknowledgments. As root:
+A pipeline in random order, measured for comparison, sends it several times. Four racks have four hosts each, with the
+sender in the first, and one link to the core each. Bytes are counted at the interfaces, and include headers, control
+messages and acknowledgments. As root:
 
     .venv/bin/python benchmarks/pipeline_core_links.py                     # half a minute
 

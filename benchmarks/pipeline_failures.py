@@ -1,6 +1,8 @@
-"""Claim (section IV-G of the Kascade paper): 2, 5 or 10 % of 100 nodes fail during a transfer, at once or one after the
-other; every other node receives the whole file, and the report names exactly the failed nodes. Simultaneous failures
-cost one timeout together, sequential failures one timeout each.
+"""Claim: when 2, 5 or 10 % of 100 nodes of a pipeline fail, every other node receives the whole file.
+
+The claim is that of section IV-G of the Kascade paper. The nodes fail during a transfer, at once or one after the
+other, and the report names exactly the failed nodes. Simultaneous failures cost one timeout together, sequential
+failures one timeout each.
 
 n1 sends along a pipeline to n2 … n100. The nodes of the paper fail, in each of three modes: killed (the kernel resets
 connections at once), frozen (SIGSTOP: the kernel still acknowledges) and vanished (the link is cut). The paper sends

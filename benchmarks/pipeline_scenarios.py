@@ -1,5 +1,7 @@
-"""Claim: along a pipeline, every scenario of the Kascade paper (section IV, A to F) completes at a rate comparable to
-that of udpcast, TakTuk's chain and tree, OpenMPI's broadcast and naive TCP. `blast figures pipeline` draws the results.
+"""Claim: a pipeline completes every scenario of the Kascade paper (section IV, A to F) at a competitive rate.
+
+The rate is comparable to that of udpcast, TakTuk's chain and tree, OpenMPI's broadcast and naive TCP. `blast figures
+pipeline` draws the results.
 
 ordered  IV-A  5 to 100 receivers in racks of ten, 16 Mbit/s each, 64 Mbit/s from a rack to the core, 20 MB
 fast     IV-B  1 to 14 receivers, links as fast as the machine, 500 MB; with the processor time

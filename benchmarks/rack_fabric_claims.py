@@ -1,6 +1,7 @@
-"""Claim: for every seed, the simulator yields the verdicts of docs/explanation/rack-fabric.md on every claim of the
-rack-fabric paper, and the experiments that explain the claims that are not reproduced hold.
-blast_sim/fabric/paper/claims.py has the claims.
+"""Claim: for every seed, the simulator yields the documented verdict on every claim of the rack-fabric paper.
+
+docs/explanation/rack-fabric.md has the verdicts, and blast_sim/fabric/paper/claims.py the claims. The experiments that
+explain the claims that are not reproduced hold, too.
 
 The results do not depend on the machine. Exit status 1 if a row differs from its verdict. `--markdown` prints the
 tables and the reasons of the page. The second command also checks the invariants of the model:

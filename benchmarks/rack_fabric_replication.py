@@ -1,6 +1,8 @@
-"""Claim: the rack fabric replicates to all servers of up to 16 racks at line rate in its lossy class, and at the rate
-that the surrogates' private buffers allow in a lossless one. The script writes blast_sim/fabric/replication.toml, from
-which the flow-level simulator takes the rate of its method `rack-fabric`. The result is the same on every machine.
+"""Claim: the rack fabric replicates to all servers of up to 16 racks at line rate in its lossy class.
+
+In a lossless class, it replicates at the rate that the surrogates' private buffers allow. The script writes
+blast_sim/fabric/replication.toml, from which the flow-level simulator takes the rate of its method `rack-fabric`. The
+result is the same on every machine.
 
     .venv/bin/python benchmarks/rack_fabric_replication.py [--out FILE]      # a minute
 """

@@ -1,6 +1,8 @@
-"""Claim: no single parameter that the rack-fabric paper states, over its plausible range, explains the 83 Gb/s of
-Figure 13(a) at 30 Gb/s with synchronization; a sync CAM of at most 8 entries instead of 24 does, and so does a fabric
-whose surrogates do not synchronize. The script prints the table of docs/explanation/rack-fabric.md.
+"""Claim: no single parameter that the rack-fabric paper states explains the 83 Gb/s of its Figure 13(a).
+
+The figure has 83 Gb/s at 30 Gb/s with synchronization. No parameter explains it over its plausible range; a sync CAM of
+at most 8 entries instead of 24 does, and so does a fabric whose surrogates do not synchronize. The script prints the
+table of docs/explanation/rack-fabric.md.
 
 The results do not depend on the machine. Exit status 1 if the values that explain it differ from those in
 blast_sim/fabric/paper/sensitivity.py:

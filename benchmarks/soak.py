@@ -1,5 +1,4 @@
-"""Claim: a lab serves honest clients during attacks of hostile ones; at the end no file is wrong and no resource is
-leaked.
+"""Claim: a lab serves honest clients during attacks, and ends without a wrong file or a leaked resource.
 
 The lab has Open vSwitch, the emulated OCS over TL1, agents, and the real controller with TLS, tokens and a journal on
 disk. Honest clients submit requests, read, and send files; hostile clients attack at fixed rates. Baseline slices

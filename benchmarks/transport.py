@@ -1,8 +1,10 @@
-"""Claims: the optical transport sends a file to seven hosts at >= 0.35 of the rate at which they can write it, and >= 6
-times as fast as the better of udpcast and uftp; on shaped links at >= 0.97 of the payload limit, as fast to 15 hosts as
-to 3, and at 400 Mbit/s >= 6.5 times as fast as naive TCP. The pipeline reaches >= 0.9 of the payload limit, and of
-naive TCP on unshaped links. To one receiver, the optical transport reaches >= 1.1 of the rate of naive TCP that
-verifies (BLAKE3), and the pipeline >= 0.95.
+"""Claims about the rates of the optical transport and the pipeline, compared with other tools.
+
+The optical transport sends a file to seven hosts at >= 0.35 of the rate at which they can write it, and >= 6 times as
+fast as the better of udpcast and uftp; on shaped links at >= 0.97 of the payload limit, as fast to 15 hosts as to 3,
+and at 400 Mbit/s >= 6.5 times as fast as naive TCP. The pipeline reaches >= 0.9 of the payload limit, and of naive TCP
+on unshaped links. To one receiver, the optical transport reaches >= 1.1 of the rate of naive TCP that verifies
+(BLAKE3), and the pipeline >= 0.95.
 
 Sender and receivers are network namespaces on this machine: packets cross a kernel bridge, optical datagrams the lab's
 emulated optics. The tools send the same file in memory one after another. The clock runs from the start of the sender

@@ -1,7 +1,9 @@
-"""Claims: when one of seven receivers fails during a transfer, the others receive the correct file: at most 0.5 s later
-if it is killed (-9), 2 s later if it is stopped (SIGSTOP: its kernel still accepts connections), and at >= 0.9 of their
-rate if its store is throttled to a tenth. A receiver that is stopped before it answers costs 0.5 s, and two adjacent
-ones cost as much as one. The report names exactly the failed receivers.
+"""Claims: when one of seven receivers fails during a transfer, the others receive the correct file.
+
+They receive it at most 0.5 s later if the failed receiver is killed (-9), 2 s later if it is stopped (SIGSTOP: its
+kernel still accepts connections), and at >= 0.9 of their rate if its store is throttled to a tenth. A receiver that is
+stopped before it answers costs 0.5 s, and two adjacent ones cost as much as one. The report names exactly the failed
+receivers.
 
 Faults strike with each transport, at 400 Mbit/s, when the first victim has received half of the file; also the last
 node of the pipeline, and two adjacent nodes. All cases alternate with transfers without a fault. The library

@@ -11,10 +11,25 @@ from blast_transport.credentials.tls import TlsFiles
 
 
 def agent_secret(path: Path | str) -> SharedSecret:
-    """Return the secret that all agents know, read from its file.
+    """Return the secret that all agents know.
 
-    Raises CredentialsError if the file cannot be read, is too short or is open to every user.
+    Parameters
+    ----------
+    path : Path | str
+        File of the secret.
 
+    Returns
+    -------
+    SharedSecret
+        Value for `RoundSettings.credentials`.
+
+    Raises
+    ------
+    CredentialsError
+        The file cannot be read, is too short or is open to every user.
+
+    Examples
+    --------
     >>> broadcast(weights, to=["r2h1"], settings=RoundSettings(credentials=agent_secret("/etc/blast/secret")))
     """
     try:
@@ -24,9 +39,26 @@ def agent_secret(path: Path | str) -> SharedSecret:
 
 
 def agent_certificates(certificate: Path | str, private_key: Path | str, ca: Path | str) -> TlsFiles:
-    """Return our certificate with its key and the CA that signed the agents' certificates, all PEM files.
+    """Return the certificates for a TLS connection to agents, all PEM files.
 
-    Raises CredentialsError if a file cannot be used or the key is open to every user.
+    Parameters
+    ----------
+    certificate : Path | str
+        Certificate of this application.
+    private_key : Path | str
+        Private key of the certificate.
+    ca : Path | str
+        CA that signed the certificates of the agents.
+
+    Returns
+    -------
+    TlsFiles
+        Value for `RoundSettings.credentials`.
+
+    Raises
+    ------
+    CredentialsError
+        A file cannot be used, or the key is open to every user.
     """
     files = TlsFiles(Path(certificate), Path(private_key), Path(ca))
     try:

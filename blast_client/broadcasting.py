@@ -43,7 +43,13 @@ class SendError(BlastError):
 
 
 class DeliveryError(BlastError):
-    """Some hosts did not receive the data; `outcome.failed` has the reason of each."""
+    """Some hosts did not receive the data.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        Result of the broadcast, also an attribute; `outcome.failed` has the reason of each host.
+    """
 
     def __init__(self, outcome: Outcome) -> None:
         failed = outcome.failed
@@ -60,21 +66,21 @@ class DeliveryError(BlastError):
 class Outcome:
     """The result of a broadcast.
 
-    Attributes
+    Parameters
     ----------
-    name
+    name : str
         Name for `receive`.
-    bytes
+    bytes : int
         Size of the data.
-    seconds
+    seconds : float
         Time from the call to the last confirmation.
-    delivered
+    delivered : Mapping[str, ReceiverOutcome]
         Outcome of each host that has all data, verified.
-    failed
+    failed : Mapping[str, str]
         Reason of each host that does not.
-    transports
+    transports : tuple[str, ...]
         Transports in the order of their use ("optical", "pipeline", …).
-    no_light
+    no_light : str
         Reason why the controller granted no light tree; empty if it did, or was not asked.
     """
 
@@ -92,7 +98,18 @@ class Outcome:
         return not self.failed
 
     def check(self) -> Outcome:
-        """Return the outcome itself. Raises DeliveryError unless every host has the data."""
+        """Check that every host has the data.
+
+        Returns
+        -------
+        Outcome
+            The outcome itself.
+
+        Raises
+        ------
+        DeliveryError
+            A host does not have the data.
+        """
         if self.failed:
             raise DeliveryError(self)
         return self
@@ -117,18 +134,18 @@ def broadcast(  # noqa: PLR0913 - data, receivers, name, and options
 
     Parameters
     ----------
-    data
+    data : object
         Bytes or any buffer, a `Path` of a file or directory, a NumPy array, a PyTorch tensor on the CPU, a
         `state_dict`, or a dict of arrays. It is neither pickled nor copied: do not change it before the call returns.
-    to
+    to : Iterable[ToHost]
         Receivers: HOST, HOST:PORT, HOST=ADDRESS:PORT, or (name, address, port).
-    name
+    name : str | None
         Name of the data, relative to `folder`. None: the name of the file, or a random one.
-    folder
+    folder : str
         Directory of the agents. Default: their first.
-    settings
+    settings : RoundSettings | None
         None: `settings_of_environment()`.
-    progress
+    progress : Watch | None
         Function that receives the progress several times a second, in another thread.
 
     Returns
@@ -139,7 +156,7 @@ def broadcast(  # noqa: PLR0913 - data, receivers, name, and options
     Raises
     ------
     InvalidArgumentError
-        The data or a receiver cannot be used; nothing was sent.
+        The data or a receiver cannot be used, or an event loop runs in this thread; nothing was sent.
     SendError
         The sender failed.
     BlastError
@@ -147,7 +164,6 @@ def broadcast(  # noqa: PLR0913 - data, receivers, name, and options
 
     Examples
     --------
-
     >>> broadcast(weights, to=["r2h1", "r3h1"], name="weights-17").check().transports
     ('optical',)
     """
@@ -168,7 +184,27 @@ async def async_broadcast(  # noqa: PLR0913 - as `broadcast`
     settings: RoundSettings | None = None,
     progress: Watch | None = None,
 ) -> Outcome:
-    """Send data as `broadcast` does, for asyncio; cancellation stops the transfer and withdraws the request."""
+    """Send data as `broadcast` does, for asyncio; cancellation stops the transfer and withdraws the request.
+
+    Parameters
+    ----------
+    data, to, name, folder, settings, progress
+        As for `broadcast`.
+
+    Returns
+    -------
+    Outcome
+        As for `broadcast`.
+
+    Raises
+    ------
+    InvalidArgumentError
+        As for `broadcast`.
+    SendError
+        As for `broadcast`.
+    BlastError
+        As for `broadcast`.
+    """
     began, receivers = time.monotonic(), _receivers(to)
     settings = settings or settings_of_environment()
     called = name or _name_of(data)
@@ -202,8 +238,12 @@ async def _place() -> AsyncIterator[None]:
 def settings_of_environment() -> RoundSettings:
     """Return the settings of the environment variables that `blast send` reads.
 
-    They are $BLAST_CONTROLLER, $BLAST_CA, $BLAST_TOKEN_FILE, $BLAST_HOST, $BLAST_SECRET_FILE, …. If $BLAST_CONTROLLER
-    is empty, pipelines carry all data.
+    They are $BLAST_CONTROLLER, $BLAST_CA, $BLAST_TOKEN_FILE, $BLAST_HOST, $BLAST_SECRET_FILE, ….
+
+    Returns
+    -------
+    RoundSettings
+        The settings. If $BLAST_CONTROLLER is empty, they have no controller, and pipelines carry all data.
 
     Raises
     ------

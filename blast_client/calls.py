@@ -17,10 +17,12 @@ class ControllerUnreachableError(BlastError):
 
     Unless the connection was refused, it is unknown if the controller executed the call.
 
-    Attributes
+    Parameters
     ----------
-    address
-        Address of the controller.
+    address : Address
+        Address of the controller, also an attribute.
+    reason : str
+        Cause, for the message.
     """
 
     def __init__(self, address: Address, reason: str) -> None:
@@ -52,7 +54,15 @@ class ConnectionBrokenError(ControllerUnreachableError):
 
 
 class ClientClosedError(ControllerUnreachableError):
-    """The client was closed before or during the call."""
+    """The client was closed before or during the call.
+
+    Parameters
+    ----------
+    address : Address
+        Address of the controller, also an attribute.
+    when : str
+        Time of the close relative to the call, for the message.
+    """
 
     def __init__(self, address: Address, when: str) -> None:
         Exception.__init__(self, f"the client of {address} was closed {when}: create another client")

@@ -74,13 +74,13 @@ class Client:
 
     Parameters
     ----------
-    address
+    address : str
         HOST[:PORT] of a controller, or several with commas between them. The default port is 9090.
-    timeout
+    timeout : float
         Time in seconds within which a controller must answer. Calls that wait for an event add their own timeout.
-    tls
+    tls : TlsSettings | None
         Certificates for TLS. The controller must present a certificate that the client trusts. None: no TLS.
-    token
+    token : str | None
         Token that the client sends when it connects.
 
     Raises
@@ -143,8 +143,13 @@ class Client:
 
         Parameters
         ----------
-        request
+        request : MulticastRequest
             The request. Its key identifies it: the same key with the same content is the same request.
+
+        Returns
+        -------
+        RequestStatus
+            State of the request and of its parts.
 
         Raises
         ------
@@ -158,12 +163,17 @@ class Client:
 
         Parameters
         ----------
-        key
+        key : str
             Key of the request.
-        after_sequence
+        after_sequence : int
             Sequence number of the last event that the caller knows.
-        timeout
+        timeout : float
             Time to wait, in seconds.
+
+        Returns
+        -------
+        Event
+            The event, with the grant if it is one.
 
         Raises
         ------
@@ -189,10 +199,15 @@ class Client:
 
         Parameters
         ----------
-        request
+        request : MulticastRequest
             The request. Its key identifies it: the same key with the same content is the same request.
-        timeout
+        timeout : float
             Time to wait for the grant, in seconds.
+
+        Returns
+        -------
+        Grant
+            Group address, rate in bits/s and lease of the first part that is granted.
 
         Raises
         ------
@@ -212,8 +227,15 @@ class Client:
 
         Parameters
         ----------
-        request, timeout
-            As for `request`.
+        request : MulticastRequest
+            The request, as for `request`.
+        timeout : float
+            Time to wait for the grant, in seconds.
+
+        Returns
+        -------
+        Granted
+            Context manager whose target is the `Grant`.
 
         Raises
         ------
@@ -226,6 +248,18 @@ class Client:
 
     def extend(self, key: str, extension: Extension) -> RequestStatus:
         """Change the members, the lease or the size of a request; the controller applies all changes or none.
+
+        Parameters
+        ----------
+        key : str
+            Key of the request.
+        extension : Extension
+            Receivers to add or remove, lease time and bytes to add.
+
+        Returns
+        -------
+        RequestStatus
+            State of the request after the change is in effect.
 
         Raises
         ------
@@ -241,12 +275,17 @@ class Client:
 
         Parameters
         ----------
-        key
+        key : str
             Key of the request.
-        part
+        part : int
             Number of the part.
-        report
+        report : TransferReport | None
             Bytes and duration, for the statistics.
+
+        Returns
+        -------
+        RequestStatus
+            State of the request afterwards.
 
         Raises
         ------
@@ -256,11 +295,45 @@ class Client:
         return self._call(Iface.finish, key, part, report or TransferReport())
 
     def withdraw(self, key: str) -> RequestStatus:
-        """Withdraw a pending or active request. Raises `UnknownRequest`, `Ended`."""
+        """Withdraw a pending or active request and release its resources.
+
+        Parameters
+        ----------
+        key : str
+            Key of the request.
+
+        Returns
+        -------
+        RequestStatus
+            State of the request afterwards.
+
+        Raises
+        ------
+        UnknownRequest
+            The controller has no request with this key.
+        Ended
+            The request has ended.
+        """
         return self._call(Iface.withdraw, key)
 
     def status(self, key: str) -> RequestStatus:
-        """Return the state of a request. Raises `UnknownRequest`."""
+        """Return the state of a request.
+
+        Parameters
+        ----------
+        key : str
+            Key of the request.
+
+        Returns
+        -------
+        RequestStatus
+            State of the request and of its parts.
+
+        Raises
+        ------
+        UnknownRequest
+            The controller has no request with this key.
+        """
         return self._call(Iface.status, key)
 
     def list_requests(self, states: Sequence[int] = (), page: int = PAGE) -> Iterator[RequestStatus]:
@@ -268,10 +341,15 @@ class Client:
 
         Parameters
         ----------
-        states
+        states : Sequence[int]
             States (`PartState`) of the requests. Default: all.
-        page
+        page : int
             Number of requests that one call fetches.
+
+        Yields
+        ------
+        RequestStatus
+            State of the next request.
 
         Raises
         ------
@@ -285,17 +363,45 @@ class Client:
             cursor = answer.nextCursor
 
     def explain(self, key: str) -> Explanation:
-        """Explain what blocks a request. Raises `UnknownRequest`."""
+        """Explain what blocks a request.
+
+        Parameters
+        ----------
+        key : str
+            Key of the request.
+
+        Returns
+        -------
+        Explanation
+            A message for people, the blockers, an estimate of the start and a suggestion.
+
+        Raises
+        ------
+        UnknownRequest
+            The controller has no request with this key.
+        """
         return self._call(Iface.explain, key)
 
     # ------------------------------------------------------------------ the controller
 
     def fabric(self) -> FabricStatus:
-        """Return racks, splitters, optical switches and light trees as the controller knows them."""
+        """Return the fabric as the controller knows it.
+
+        Returns
+        -------
+        FabricStatus
+            Racks, splitters, optical switches and light trees.
+        """
         return self._call(Iface.fabric)
 
     def version(self) -> Version:
-        """Return the controller's version and its optional features."""
+        """Return the controller's version.
+
+        Returns
+        -------
+        Version
+            Release, protocol version and optional features.
+        """
         return self._call(Iface.version)
 
     def ping(self) -> None:
@@ -304,6 +410,11 @@ class Client:
 
     def login(self, token: str) -> None:
         """Authenticate this connection and later ones by a token.
+
+        Parameters
+        ----------
+        token : str
+            Token that the operator of the controller issued.
 
         Raises
         ------
@@ -318,30 +429,77 @@ class Client:
         self._token = token
 
     def drain(self, on: bool | None) -> DrainStatus:
-        """Start (True) or stop (False) draining, or only return the state (None).
+        """Start or stop draining, or only return the state.
 
         A controller that drains accepts no new requests; active ones continue.
+
+        Parameters
+        ----------
+        on : bool | None
+            True: start; False: stop; None: change nothing.
+
+        Returns
+        -------
+        DrainStatus
+            State afterwards, with the number of active and pending parts.
         """
         return self._call(Iface.drain, on)
 
     def reconcile(self, dry_run: bool = True) -> ReconcileReport:
-        """Compare the devices with the journal and, unless `dry_run`, repair the differences."""
+        """Compare the devices with the journal and, unless `dry_run`, repair the differences.
+
+        Parameters
+        ----------
+        dry_run : bool
+            True: only report the commands that a repair would send.
+
+        Returns
+        -------
+        ReconcileReport
+            Compared devices, commands, and state on devices that Blast did not create.
+        """
         return self._call(Iface.reconcile, dry_run)
 
     def verify_fabric(self) -> FiberReport:
-        """Compare the fibers with the configuration by means of probe frames."""
+        """Compare the fibers with the configuration by means of probe frames.
+
+        Returns
+        -------
+        FiberReport
+            Elements that are not wired as configured, and elements that were not probed.
+        """
         return self._call(Iface.verifyFabric)
 
     def elements(self) -> list[ElementStatus]:
-        """Return every hardware element and its state."""
+        """Return every hardware element and its state.
+
+        Returns
+        -------
+        list[ElementStatus]
+            State of each port, splitter, splitter output and static tree.
+        """
         return self._call(Iface.elements)
 
     def quarantine(self, element: str, reason: str) -> None:
-        """Take an element out of use; grants that use it continue."""
+        """Take an element out of use; grants that use it continue.
+
+        Parameters
+        ----------
+        element : str
+            Name of the element, as `elements` returns it.
+        reason : str
+            Reason to report with the state of the element.
+        """
         self._call(Iface.quarantine, element, reason)
 
     def release_element(self, element: str) -> None:
-        """Return a quarantined element to use."""
+        """Return a quarantined element to use.
+
+        Parameters
+        ----------
+        element : str
+            Name of the element, as `elements` returns it.
+        """
         self._call(Iface.releaseElement, element)
 
     def resume(self) -> None:
@@ -349,11 +507,30 @@ class Client:
         self._call(Iface.resume)
 
     def step_down(self) -> None:
-        """Hand leadership to a standby; light trees stay lit. Raises `Rejected` ("no_standby") if there is none."""
+        """Hand leadership to a standby; light trees stay lit.
+
+        Raises
+        ------
+        Rejected
+            There is no standby (code "no_standby").
+        """
         self._call(Iface.stepDown)
 
     def journal(self, after_sequence: int = 0, limit: int = PAGE) -> list[JournalEntry]:
-        """Return at most `limit` entries of the journal whose sequence numbers are above `after_sequence`."""
+        """Return entries of the journal, in order.
+
+        Parameters
+        ----------
+        after_sequence : int
+            Sequence number of the last entry that the caller knows.
+        limit : int
+            Maximum number of entries.
+
+        Returns
+        -------
+        list[JournalEntry]
+            Entries with larger sequence numbers.
+        """
         return self._call(Iface.journal, after_sequence, limit)
 
     # ------------------------------------------------------------------ withdrawal

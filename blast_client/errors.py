@@ -27,13 +27,13 @@ class _AnswerError(BlastError):
 class Rejected(_AnswerError, ttypes.Rejected):  # noqa: N818 - Thrift's name
     """The controller rejects a request or call.
 
-    Attributes
+    Parameters
     ----------
-    code
+    code : str
         Reason for programs, for example "unknown_host".
-    message
+    message : str
         Reason for people.
-    maxRacks
+    maxRacks : int | None
         Largest possible number of racks, or None.
     """
 
@@ -45,56 +45,110 @@ class Rejected(_AnswerError, ttypes.Rejected):  # noqa: N818 - Thrift's name
 
 
 class TimedOut(_AnswerError, ttypes.TimedOut):  # noqa: N818 - Thrift's name
-    """The event did not occur within the caller's timeout; the request stays pending."""
+    """The event did not occur within the caller's timeout; the request stays pending.
+
+    Parameters
+    ----------
+    message : str
+        Reason for people.
+    """
 
     def __str__(self) -> str:
         return f"not yet: {self.message}"
 
 
 class Ended(_AnswerError, ttypes.Ended):  # noqa: N818 - Thrift's name
-    """The request has ended, in its final `state` and for its `reason`; the call changed nothing."""
+    """The request has ended; the call changed nothing.
+
+    Parameters
+    ----------
+    state : PartState
+        Final state of the request.
+    reason : str
+        Reason of the end, or empty.
+    """
 
     def __str__(self) -> str:
         return f"the request has ended ({self.state}): {self.reason or 'no reason given'}"
 
 
 class UnknownRequest(_AnswerError, ttypes.UnknownRequest):  # noqa: N818 - Thrift's name
-    """The controller has no request with this key for this tenant; it forgets ended requests after some time."""
+    """The controller has no request with this key for this tenant; it forgets ended requests after some time.
+
+    Parameters
+    ----------
+    key : str
+        Key of the call.
+    """
 
     def __str__(self) -> str:
         return f"the controller knows no request {self.key!r}: submit it again"
 
 
 class KeyReused(_AnswerError, ttypes.KeyReused):  # noqa: N818 - Thrift's name
-    """The key is in use by a request with other content."""
+    """The key is in use by a request with other content.
+
+    Parameters
+    ----------
+    key : str
+        Key of the call.
+    """
 
     def __str__(self) -> str:
         return f"the key {self.key!r} is in use by a request with other content: choose another key"
 
 
 class Denied(_AnswerError, ttypes.Denied):  # noqa: N818 - Thrift's name
-    """The caller lacks the permission."""
+    """The caller lacks the permission.
+
+    Parameters
+    ----------
+    message : str
+        Reason for people.
+    """
 
     def __str__(self) -> str:
         return f"denied: {self.message}"
 
 
 class Unsupported(_AnswerError, ttypes.Unsupported):  # noqa: N818 - Thrift's name
-    """A feature or optional field that this controller does not serve."""
+    """A feature or optional field that this controller does not serve.
+
+    Parameters
+    ----------
+    feature : str
+        Name of the feature or field.
+    message : str
+        Reason for people.
+    """
 
     def __str__(self) -> str:
         return f"this controller does not serve {self.feature}: {self.message}"
 
 
 class NotLeader(_AnswerError, ttypes.NotLeader):  # noqa: N818 - Thrift's name
-    """This controller is a standby; `address` is that of the leader, or None."""
+    """The controller is a standby.
+
+    Parameters
+    ----------
+    address : str | None
+        Address of the leader, or None if it is unknown.
+    """
 
     def __str__(self) -> str:
         return f"this controller is a standby{f': use {self.address}' if self.address else ''}"
 
 
 class CallFailedError(_AnswerError, TApplicationException):  # type: ignore[misc]
-    """The controller failed to execute the call, or does not know the method."""
+    """The controller failed to execute the call, or does not know the method.
+
+    Parameters
+    ----------
+    type : int
+        Code of Thrift's `TApplicationException`.
+    message : str | None
+        Cause that the controller reported.
+    """
 
     def __str__(self) -> str:
         return f"the controller failed to execute the call: {TApplicationException.__str__(self)}"

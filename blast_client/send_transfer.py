@@ -59,7 +59,7 @@ class Transfer:
         return given if known is None else known
 
     async def deliver(self, view: ProgressView) -> RoundResult:
-        """Send."""
+        """Send the source to the receivers, and report progress to the view."""
         assert self._source is not None
         if isinstance(self._source, StreamSource):
             self._source.at_end = unless_stopped(self.so_far)

@@ -30,11 +30,13 @@ class TlsSettings:
 
     Parameters
     ----------
-    ca
+    ca : Path | None
         CA certificates for the controller's certificate. None: the certificates that this machine trusts.
-    cert, key
-        Certificate and private key of this client, if the controller requires them. The key may be in the same file.
-    server_name
+    cert : Path | None
+        Certificate of this client, if the controller requires one.
+    key : Path | None
+        Private key of the certificate. None: it is in the same file.
+    server_name : str | None
         Name in the controller's certificate. None: the host of its address.
     """
 
@@ -44,11 +46,33 @@ class TlsSettings:
     server_name: str | None = None
 
     def for_client(self) -> ClientTls:
-        """Load the files. Raises CredentialsError."""
+        """Load the files.
+
+        Returns
+        -------
+        ClientTls
+            TLS context of a client, and the name to expect in the controller's certificate.
+
+        Raises
+        ------
+        CredentialsError
+            A file cannot be used, or a key has no certificate.
+        """
         return ClientTls(self.context(), self.server_name)
 
     def context(self) -> ssl.SSLContext:
-        """Return the TLS context of a client. Raises CredentialsError."""
+        """Return the TLS context of a client.
+
+        Returns
+        -------
+        ssl.SSLContext
+            Context for TLS 1.2 or later.
+
+        Raises
+        ------
+        CredentialsError
+            A file cannot be used, or a key has no certificate.
+        """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:

@@ -488,8 +488,10 @@ def _listening(address: str, start: Callable[[], T]) -> T:
 
 
 def _succession(config: Config) -> Succession | None:
-    """Return the part of one of several controllers, where there are to be several. Raises UnusableJournalError,
-    ConfigError."""
+    """Return the interface to the other controllers, or None if the configuration has only one.
+
+    Raises UnusableJournalError, ConfigError.
+    """
     section = config.journal.etcd
     if section is None:
         return None

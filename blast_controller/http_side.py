@@ -58,8 +58,11 @@ class Watchers:
 
 @dataclass(frozen=True, slots=True)
 class MetricSources:
-    """The daemon's own state: its epoch (0: a standby), and by name the counters of its servers and, in `levels`,
-    values that also decrease."""
+    """The daemon's own state.
+
+    `epoch` is that of the leader (0: a standby); `counts` has the counters of its servers by name, and `levels` values
+    that also decrease.
+    """
 
     epoch: Callable[[], int]
     counts: Callable[[], Mapping[str, float]]

@@ -64,7 +64,7 @@ class TreePlanner:
         return self._hosts[self._estimate.network.root]
 
     def plan(self, receivers: Iterable[str]) -> PlannedTrees:
-        """The best trees to these, which are used from now on. Raises InputError, SolverError."""
+        """Plan the best trees to these receivers, which are used from now on. Raises InputError, SolverError."""
         self._part = self._among(receivers)
         return self._use(_best(self._part))
 
@@ -138,7 +138,7 @@ class TreePlanner:
 
 
 def _best(network: Network) -> Plan:
-    """The optimum without its thin trees. Raises SolverError."""
+    """Return the optimum without its thin trees. Raises SolverError."""
     return without_thin(network, exact(network))
 
 

@@ -12,15 +12,19 @@ LOOPBACK = "127.0.0.1"
 
 
 class ReservedAddresses:
-    """Reserved addresses: each is bound without listening; a server that sets SO_REUSEADDR, as servers do, can listen
-    there.
+    """Reserved addresses: each is bound without listening.
+
+    A server that sets SO_REUSEADDR, as servers do, can listen there.
     """
 
     def __init__(self) -> None:
         self._held = ExitStack()
 
     def take(self) -> str:
-        """One more, `address:port`. Raises OSError where there is none."""
+        """Reserve one more address, `address:port`.
+
+        Raises OSError if there is none.
+        """
         sock = self._held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
         sock.bind((LOOPBACK, 0))
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

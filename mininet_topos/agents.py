@@ -28,10 +28,10 @@ class Inhabited(Protocol):
         """The mark of all its processes."""
 
     def pid(self, host: str) -> int:
-        """The process that holds a host's network namespace."""
+        """Return the id of the process that holds a host's network namespace."""
 
     def address(self, host: str) -> str:
-        """A host's address on the packet network."""
+        """Return a host's address on the packet network."""
 
 
 @dataclass(frozen=True)
@@ -94,11 +94,11 @@ class Agents:
         self._processes[host].wait_ready(_READY_SECONDS)
 
     def address(self, host: str) -> str:
-        """Where a host's agent listens, `address:port`."""
+        """Return the address at which a host's agent listens, `address:port`."""
         return f"{self.addresses[host]}:{PORT}"
 
     def folder(self, host: str) -> Path:
-        """Where a host's files arrive."""
+        """Return the folder in which a host's files arrive."""
         return self.places.data / host
 
     def log(self, host: str) -> Path:

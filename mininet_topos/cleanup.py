@@ -58,7 +58,7 @@ def down(lab: str) -> Removed:
 
 
 def found_labs() -> list[str]:
-    """The id of every lab of which anything is left on this machine."""
+    """Return the id of every lab of which anything is left on this machine."""
     marked = {_mark_of(pid) for pid in _processes()}
     named = {owner(entry.name) for entry in Path("/sys/class/net").iterdir()}
     bridged = (_marked_bridges() or {}).values()
@@ -66,22 +66,25 @@ def found_labs() -> list[str]:
 
 
 def marked_processes(lab: str) -> set[int]:
-    """Every process that carries the lab's mark, except the caller."""
+    """Return every process that carries the lab's mark, except the caller."""
     return {pid for pid in _processes() if _mark_of(pid) == lab and pid != os.getpid()}
 
 
 def bridges_of(lab: str) -> list[str]:
-    """The lab's bridges in Open vSwitch."""
+    """Return the lab's bridges in Open vSwitch."""
     return [bridge for bridge, mark in (_marked_bridges() or {}).items() if mark == lab]
 
 
 def links_of(lab: str) -> list[str]:
-    """The lab's interfaces in the namespace of the caller."""
+    """Return the lab's interfaces in the namespace of the caller."""
     return [entry.name for entry in Path("/sys/class/net").iterdir() if owner(entry.name) == lab]
 
 
 def _end_marked(lab: str) -> int:
-    """A dying process may have started another just before: look again until there is none."""
+    """End the processes of a lab and return their number.
+
+    A dying process may have started another just before: look again until there is none.
+    """
     ended = 0
     while pids := marked_processes(lab):
         ended += _end(pids)
@@ -106,7 +109,10 @@ def _end(pids: Iterable[int]) -> int:
 
 
 def _request_to_end(pid: int) -> signal.Signals:
-    """An interactive shell, which is what holds a Mininet node, ignores SIGTERM."""
+    """Return the signal that asks a process to end.
+
+    An interactive shell, which is what holds a Mininet node, ignores SIGTERM.
+    """
     try:
         is_node = b"\0mininet:" in Path(f"/proc/{pid}/cmdline").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
@@ -182,7 +188,10 @@ def _remove_bridges(lab: str) -> int | None:
 
 
 def _remove_links(lab: str) -> int:
-    """Most links go by themselves when their namespace does, which takes the kernel a moment."""
+    """Remove the lab's interfaces and return their number.
+
+    Most disappear with their namespace, which takes the kernel a moment. Raises HostError if some remain.
+    """
     removed, deadline = 0, time.monotonic() + _LINKS_SECONDS
     while links := links_of(lab):
         if time.monotonic() > deadline:

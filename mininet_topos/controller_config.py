@@ -61,7 +61,7 @@ PATIENT_LEASE_MS = 60_000
 
 
 def render(plan: LabPlan, endpoints: Endpoints, service: Service = NOTHING_SPECIAL) -> str:
-    """The text of the controller's configuration file."""
+    """Return the text of the controller's configuration file."""
     parts = (_settings(plan, endpoints, service), _racks(plan), _splitters(plan, service), _static_trees(plan))
     return "\n".join(line for part in parts for line in part) + "\n"
 
@@ -157,7 +157,10 @@ def _optical_ports(rack: RackPlan) -> str:
 
 
 def _hosts(rack: RackPlan, senders: Mapping[str, str]) -> str:
-    """The hosts with the addresses that they send groups from: `senders` are those at the roots of static trees."""
+    """Return the hosts with the addresses from which they send to groups.
+
+    `senders` has the addresses of the hosts at the roots of static trees.
+    """
     hosts = (f'    {{ name = "{h.name}", port = {h.port}, ip = "{senders.get(h.name, h.ip)}" }},' for h in rack.hosts)
     return "\n".join(("[", *hosts, "]"))
 

@@ -55,7 +55,7 @@ class ControllerNamespace:
             raise ProcessError(f"a controller's addresses cannot be reached from outside: {refusal}") from refusal
 
     def command(self, words: Sequence[str]) -> list[str]:
-        """The same command, run in the namespace."""
+        """Return the command that runs `words` in the namespace."""
         return ["nsenter", f"--net=/proc/{self._holder.pid}/ns/net", "--", *words]
 
     def cut(self, sides: Iterable[Side]) -> None:

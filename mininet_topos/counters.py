@@ -45,24 +45,30 @@ class Counters:
         self._plan, self._names = plan, names
 
     def optical(self, rack: int, number: int = 1) -> Traffic:
-        """A rack's optical port."""
+        """Return the counters of a rack's optical port."""
         return interface_traffic(self._names.optical_at_tor(rack, number))
 
     def uplink(self, rack: int) -> Traffic:
-        """A rack's link to the packet core."""
+        """Return the counters of a rack's link to the packet core."""
         return interface_traffic(self._names.uplink_at_tor(rack))
 
     def access(self, rack: int, host: int) -> Traffic:
-        """A host's access link."""
+        """Return the counters of a host's access link."""
         return interface_traffic(self._names.access_at_tor(rack, host))
 
     def core(self) -> Traffic:
-        """All racks' links to the packet core together; every packet across the core is sent once and received once."""
+        """Return the counters of all racks' links to the packet core together.
+
+        Every packet across the core is sent once and received once.
+        """
         return sum((self.uplink(rack.number) for rack in self._plan.rack_plans), NOTHING)
 
 
 def interface_traffic(interface: str) -> Traffic:
-    """The counters of an interface in the namespace that /sys shows. Raises `FileNotFoundError` for none such."""
+    """Return the counters of an interface in the namespace that /sys shows.
+
+    Raises `FileNotFoundError` if there is no such interface.
+    """
     statistics = Path("/sys/class/net") / interface / "statistics"
     names = ("tx_bytes", "rx_bytes", "tx_packets", "rx_packets")
     return Traffic(*(int((statistics / name).read_text()) for name in names))

@@ -16,7 +16,7 @@ _HEARING_SECONDS = 1.0
 
 
 def end_in_order(status: int, *more: signal.Signals) -> None:
-    """From now on SIGTERM, SIGHUP and these raise SystemExit(`status`) in the main thread.
+    """Let SIGTERM, SIGHUP and `more` raise SystemExit(`status`) in the main thread from now on.
 
     The first one counts: a second one must not interrupt the removal that the first began.
     """

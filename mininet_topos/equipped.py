@@ -52,12 +52,12 @@ def name_hosts(lab: Lab) -> None:
 
 
 def hosts_of(plan: LabPlan) -> dict[str, str]:
-    """The address of each host."""
+    """Return the address of each host."""
     return {host.name: host.ip for rack in plan.rack_plans for host in rack.hosts}
 
 
 def hosts_file(of_machine: str, hosts: Mapping[str, str]) -> str:
-    """The text of a hosts file (hosts(5)): that of the machine, and the hosts of the lab."""
+    """Return the text of a hosts file (hosts(5)): that of the machine, and the hosts of the lab."""
     return of_machine.rstrip("\n") + "\n" + "".join(f"{address}\t{name}\n" for name, address in hosts.items())
 
 
@@ -82,6 +82,6 @@ def _secret_of(lab: Lab) -> Path:
 
 
 def _export(lab: Lab, host: str) -> None:
-    """In the shell in which what is typed for the host runs."""
+    """Export the host's variables in the shell that runs the commands typed for it."""
     values = shell_of(lab, host)
     lab.host(host).cmd("export " + " ".join(f"{name}={shlex.quote(value)}" for name, value in values.items()))

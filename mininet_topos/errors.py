@@ -12,7 +12,7 @@ class PlanError(LabError, ValueError):
 
 
 class HostError(LabError):
-    """This machine lacks a requirement of a lab, or the kernel or Open vSwitch refused a command."""
+    """A requirement of a lab is missing on this machine, or the kernel or Open vSwitch refused a command."""
 
 
 class FabricConflictError(LabError, ValueError):
@@ -32,7 +32,7 @@ class DemoError(LabError):
 
 
 class RateTooHighError(LabError):
-    """This machine cannot sustain the planned optical rate; `factor` is a rate factor (1:factor) that should fit."""
+    """The planned optical rate is too high for this machine; `factor` is a rate factor (1:factor) that should fit."""
 
     def __init__(self, loss: float, rate_mbps: float, factor: int) -> None:
         super().__init__(

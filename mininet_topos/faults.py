@@ -28,9 +28,10 @@ _ANSWER_SECONDS = 60.0
 
 
 def fiber(plan: LabPlan, element: str) -> Port:
-    """Where the switch sees an element's light: the controller's names `output:s1/10`, `splitter:s1` and `port:r3/91`.
+    """Return the port of the switch at the fiber of an element.
 
-    A output's fiber enters the switch, a splitter's feed and a port's receive fiber leave it. Raises `PlanError`.
+    Elements have the controller's names, such as `output:s1/10`, `splitter:s1` and `port:r3/91`. An output's fiber
+    enters the switch, a splitter's feed and a port's receive fiber leave it. Raises `PlanError` for an unknown element.
     """
     fibers = {f"splitter:{s.name}": Port("out", s.input) for s in plan.splitter_plans}
     fibers |= {f"output:{s.name}/{output}": Port("in", output) for s in plan.splitter_plans for output in s.outputs}
@@ -50,11 +51,17 @@ class FaultInjector:
         self._plan, self._path = plan, path
 
     def break_fiber(self, element: str) -> None:
-        """No packet and no light passes the element's fiber any more. Raises `PlanError` for an unknown element."""
+        """Break the element's fiber: no packet and no light passes it any more.
+
+        Raises `PlanError` for an unknown element.
+        """
         self._ask(broken=fiber(self._plan, element))
 
     def mend_fiber(self, element: str) -> None:
-        """The element's fiber is whole again. Raises `PlanError` for an unknown element."""
+        """Repair the element's fiber.
+
+        Raises `PlanError` for an unknown element.
+        """
         self._ask(mended=fiber(self._plan, element))
 
     def dim_fiber(self, element: str, decibels: float) -> None:
@@ -73,11 +80,14 @@ class FaultInjector:
         self._ask(hold_answers=seconds)
 
     def deny(self, inputs: Sequence[int] = (), outputs: Sequence[int] = (), *, everything: bool = False) -> None:
-        """Connecting these inputs or outputs is denied from now on, or every command; without any: nothing is."""
+        """Deny connects of these inputs or outputs from now on, or every command.
+
+        Without arguments, nothing is denied any more.
+        """
         self._ask(denied={"inputs": list(inputs), "outputs": list(outputs), "everything": everything})
 
     def cut_sessions(self) -> None:
-        """Every TL1 connection is reset; the agent goes on listening, and circuits stay."""
+        """Reset every TL1 connection; the agent goes on listening, and circuits stay."""
         self._ask(cut_sessions=True)
 
     def _ask(self, **wish: object) -> None:
@@ -174,7 +184,10 @@ class FaultDesk:
         self._closed = closed
 
     def _queue(self, port: Port, discipline: str) -> str:
-        """The end of the fiber that sends: the switch's own, or a splitter's output."""
+        """Return the `tc` line for the end of the fiber that sends.
+
+        This is the switch's own end, or a splitter's output.
+        """
         sends = self._names.ocs_port if port.side == "out" else self._names.splitter_side
         return f"qdisc replace dev {sends(port.number)} root {discipline}"
 

@@ -10,10 +10,9 @@ from mininet_topos.optical_fabric import copied
 
 
 class FixedSplitter(NamespaceSwitch):
-    """A splitter: frames that enter by the netdev `feed` leave by all `outputs`; frames that enter by an output are
-    lost.
+    """A splitter: frames that enter by the netdev `feed` leave by all `outputs`.
 
-    All of them arrive as links of the topology.
+    Frames that enter by an output are lost. All netdevs arrive as links of the topology.
     """
 
     def __init__(self, name: str, *, feed: str, outputs: Sequence[str], **params: object) -> None:

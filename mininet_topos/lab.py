@@ -46,7 +46,7 @@ ControllerCommand = Callable[[Path], list[str]]
 
 
 def blast_controller(config: Path) -> list[str]:
-    """The controller of this installation."""
+    """Return the command that runs the controller of this installation."""
     return [str(Path(sysconfig.get_path("scripts")) / "blast"), "controller", "run", "--config", str(config)]
 
 
@@ -208,22 +208,25 @@ class Lab:
         return Counters(self.plan, self.names)
 
     def host(self, name: str) -> Host:
-        """A host's Mininet node. Raises `KeyError`."""
+        """Return a host's Mininet node.
+
+        Raises `KeyError`.
+        """
         return self.net[name]
 
     def pid(self, host: str) -> int:
-        """The process that holds a host's network namespace."""
+        """Return the id of the process that holds a host's network namespace."""
         pid: int = self.host(host).pid
         return pid
 
     def address(self, host: str) -> str:
-        """A host's address on the packet network."""
+        """Return a host's address on the packet network."""
         return next(each.ip for rack in self.plan.rack_plans for each in rack.hosts if each.name == host)
 
     def open_socket(
         self, host: str, family: socket.AddressFamily, kind: socket.SocketKind, protocol: int = 0
     ) -> socket.socket:
-        """A socket inside a host, held by this process."""
+        """Open a socket inside a host, held by this process."""
         return open_socket(self.host(host).pid, family, kind, protocol)
 
     def describe(self) -> dict[str, object]:
@@ -275,14 +278,14 @@ class Lab:
             time.sleep(0.01)
 
     def _send_a_first_packet(self) -> None:
-        """To an address that bridges never forward, out of the first rack's uplink."""
+        """Send a packet to an address that bridges never forward, out of the first rack's uplink."""
         rack = self.plan.rack_plans[0]
         frame = f"0180c200000e{rack.hosts[0].mac.replace(':', '')}88cc".ljust(120, "0")
         order = f"in_port=controller packet={frame} actions=output:{rack.uplink_port}"
         query(["ovs-ofctl", "-O", "OpenFlow13", "packet-out", self.names.bridge(rack.datapath), order])
 
     def _make_namespaces(self, etcd: LabEtcd) -> None:
-        """For each of several controllers one of its own, as on machines of their own."""
+        """Create a namespace for each of several controllers, as on machines of their own."""
         outward = {etcd.address: Side.ETCD, self.tl1: Side.DEVICES}
         first = (self.thrift, self.http, self.openflow)
         for thrift, http, openflow in (first, *((one.thrift, one.http, one.openflow) for one in self._standbys)):
@@ -290,7 +293,10 @@ class Lab:
             self._namespaces.append(ControllerNamespace(self.id, outward, inward))
 
     def controller_namespace(self, number: int) -> ControllerNamespace:
-        """That of the controller of this number, from 1. Raises `HostError` where it has none of its own."""
+        """Return the network namespace of the controller of this number, from 1.
+
+        Raises `HostError` if the controller has none of its own.
+        """
         if not 1 <= number <= len(self._namespaces):
             raise HostError("only several controllers (--controllers 3) have network namespaces that can be cut off")
         return self._namespaces[number - 1]

@@ -1,4 +1,6 @@
-"""The lab's topology for Mininet's own command, which runs the system's Python:
+r"""The lab's topology for Mininet's own command, which runs the system's Python.
+
+Examples::
 
     mn --custom mininet_topos/mn_custom.py --topo blast,racks=4,splitters=4x2 --controller none --test pingall
     mn --custom mininet_topos/mn_custom.py --topo blast,preset=paper-testbed \
@@ -48,7 +50,7 @@ OPENFLOW, THRIFT = "127.0.0.1:6653", "127.0.0.1:9090"
 
 
 def blast(**changes: Any) -> BlastTopo:
-    """The topology with its parameters as `mn --topo blast,NAME=VALUE,…` gives them. Claims a lab id for it."""
+    """Claim a lab id and return its topology, with the parameters of `mn --topo blast,NAME=VALUE,…`."""
     if "splitters" in changes:
         changes["splitters"] = parse_splitters(changes["splitters"].replace("+", ","))
     plan = preset(changes.pop("preset", "small"), **changes)

@@ -31,35 +31,35 @@ class Names:
             raise PlanError(f"{self.lab!r} is no lab id: write b and three hexadecimal digits, like b3f2")
 
     def bridge(self, datapath: int) -> str:
-        """The Open vSwitch bridge with this datapath id."""
+        """Return the name of the Open vSwitch bridge with this datapath id."""
         return f"{self.lab}t{datapath}"
 
     def access_at_tor(self, rack: int, host: int) -> str:
-        """The ToR's end of a host's access link."""
+        """Return the ToR's end of a host's access link."""
         return f"{self.lab}t{rack}h{host}"
 
     def access_at_host(self, rack: int, host: int) -> str:
-        """The host's end of its access link."""
+        """Return the host's end of its access link."""
         return f"{self.lab}r{rack}h{host}"
 
     def uplink_at_tor(self, rack: int) -> str:
-        """The ToR's end of a rack's link to the packet core."""
+        """Return the ToR's end of a rack's link to the packet core."""
         return f"{self.lab}t{rack}u1"
 
     def uplink_at_core(self, rack: int) -> str:
-        """The core's end of a rack's link to the packet core."""
+        """Return the core's end of a rack's link to the packet core."""
         return f"{self.lab}c{rack}"
 
     def core_bridge(self) -> str:
-        """The kernel bridge that is the packet core."""
+        """Return the name of the kernel bridge that is the packet core."""
         return f"{self.lab}c0"
 
     def optical_at_tor(self, rack: int, number: int) -> str:
-        """The ToR's end of the pair of fibers on a rack's optical port (numbers from 1)."""
+        """Return the ToR's end of the pair of fibers on a rack's optical port (numbers from 1)."""
         return f"{self.lab}t{rack}o{number}"
 
     def ocs_port(self, port: int) -> str:
-        """The optical switch's own netdev of port `port`: its input receives, its output transmits."""
+        """Return the optical switch's own netdev of port `port`: its input receives, its output transmits."""
         return f"{self.lab}p{port}"
 
     def splitter_side(self, port: int) -> str:
@@ -67,11 +67,11 @@ class Names:
         return f"{self.lab}s{port}"
 
     def static_at_tor(self, rack: int, tree: int) -> str:
-        """The ToR's end of its fibers to a static tree (numbers from 1)."""
+        """Return the ToR's end of its fibers to a static tree (numbers from 1)."""
         return f"{self.lab}t{rack}f{tree}"
 
     def static_at_host(self, rack: int, host: int) -> str:
-        """A host's card in a static tree."""
+        """Return a host's card in a static tree."""
         return f"{self.lab}l{rack}h{host}"
 
     def static_fiber(self, tree: int, fiber: int) -> str:
@@ -85,6 +85,6 @@ def is_lab_id(text: str) -> bool:
 
 
 def owner(interface: str) -> str | None:
-    """The id of the lab whose naming scheme `interface` follows, or None."""
+    """Return the id of the lab whose naming scheme `interface` follows, or None."""
     match = re.fullmatch(rf"({_ID.pattern})[a-z]\d+([a-z]\d+)?", interface)
     return match.group(1) if match else None

@@ -46,7 +46,7 @@ def run_in_network_of(pid: int, action: Callable[[], T]) -> T:
 
 
 def open_socket(pid: int, family: socket.AddressFamily, kind: socket.SocketKind, protocol: int = 0) -> socket.socket:
-    """A socket (UDP, TCP, AF_PACKET …) that lives in a process's network namespace."""
+    """Open a socket (UDP, TCP, AF_PACKET …) in a process's network namespace."""
     return run_in_network_of(pid, lambda: socket.socket(family, kind, protocol))
 
 

@@ -66,7 +66,7 @@ def require_commands(*commands: str) -> None:
 
 
 def veth_pair(near: str, far: str, mtu: int, near_options: str = "", far_options: str = "") -> str:
-    """The `ip -batch` line that makes a veth pair; options are `netns PID`, `address MAC`."""
+    """Return the `ip -batch` line that makes a veth pair; options are `netns PID`, `address MAC`."""
     return f"link add name {near} mtu {mtu} {near_options} type veth peer name {far} mtu {mtu} {far_options}"
 
 

@@ -66,7 +66,7 @@ class BlastLink(Link):  # type: ignore[misc]
         batch("ip", [veth_pair(intfname1, intfname2, self._mtu, *ends)])
 
     def stop(self) -> None:
-        """Nothing to do: every link has an end in a namespace, and goes with it."""
+        """Do nothing: every link has an end in a namespace, and disappears with it."""
 
 
 def _end_options(node: Node, address: str | None) -> str:
@@ -136,7 +136,7 @@ class ToR(_Marked, OVSSwitch):  # type: ignore[misc]
         super().__init__(name, datapath="user", failMode="secure", protocols="OpenFlow13", **params)
 
     def __str__(self) -> str:
-        """The bridge's name, which is how Mininet's own commands address it."""
+        """Return the bridge's name, by which Mininet's own commands address it."""
         return self._bridge
 
     @classmethod
@@ -146,7 +146,7 @@ class ToR(_Marked, OVSSwitch):  # type: ignore[misc]
 
     @classmethod
     def isOldOVS(cls) -> bool:  # noqa: N802 - Mininet's name
-        """No: a lab needs OpenFlow 1.3."""
+        """Return false: a lab needs OpenFlow 1.3."""
         return False
 
     def start(self, controllers: Sequence[RemoteController]) -> None:
@@ -201,7 +201,7 @@ class ToR(_Marked, OVSSwitch):  # type: ignore[misc]
         self.batchStartup([self])
 
     def connected(self) -> bool:
-        """True if the bridge has its controller, or needs none."""
+        """Return true if the bridge has its controller, or needs none."""
         return not self.controllerUUIDs() or bool(super().connected())
 
     def _data_interfaces(self) -> list[BlastIntf]:
@@ -237,7 +237,10 @@ class PacketCore(NamespaceSwitch):
         batch("tc", [line for i in interfaces for line in i.shaping], self.pid)
 
     def connected(self) -> bool:
-        """True if every uplink forwards: the kernel takes up to a second to notice that its other end is up."""
+        """Return true if every uplink forwards.
+
+        The kernel takes up to a second to notice that the other end of an uplink is up.
+        """
         states = query(["bridge", "link", "show"], namespace_pid=self.pid)
         return states.count("state forwarding") == len(self.intfList())
 
@@ -246,4 +249,4 @@ class ControllerTarget(RemoteController):  # type: ignore[misc]
     """Where ToRs look for their controller, whether or not one listens there yet."""
 
     def checkListening(self) -> None:  # noqa: N802 - Mininet's name
-        """Nothing to check: ToRs keep trying."""
+        """Do nothing: ToRs keep trying to connect."""

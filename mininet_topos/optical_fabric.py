@@ -49,7 +49,10 @@ class Splitter:
 
     @classmethod
     def parse(cls, wiring: str) -> Splitter:
-        """The reverse of `wiring`. Raises `ValueError` for text of another form."""
+        """Return the splitter of a text in the form of `wiring`.
+
+        Raises `ValueError` for text of another form.
+        """
         feed, _, outputs = wiring.partition("=")
         return cls(f"at {feed}", int(feed), tuple(int(output) for output in outputs.split(",")))
 
@@ -84,8 +87,9 @@ class OpticalFabric:
     def apply(self, removed: Sequence[Circuit], added: Sequence[Circuit]) -> None:
         """Remove and add circuits in one `tc` call; every removed one is dark before any added one is lit.
 
-        Raises `FabricConflictError` (nothing done) for an unknown port, a busy input or output, a circuit to remove that is
-        not set, or a loop through splitters; raises `FabricChangeError` (all as before) when the kernel refuses.
+        Raises `FabricConflictError` (nothing done) for an unknown port, a busy input or output, a circuit to remove
+        that is not set, or a loop through splitters; raises `FabricChangeError` (all as before) when the kernel
+        refuses.
         """
         wanted = changed_circuits(self._circuits, self._ports, removed, added)
         refuse_loops(wanted, self._splitters)
@@ -100,7 +104,10 @@ class OpticalFabric:
         self._circuits = wanted
 
     def _restore(self, inputs: Collection[int]) -> None:
-        """tc stops at the first bad line, so which lines it did is unknown: clear and relight each input concerned."""
+        """Clear and relight each of these inputs.
+
+        `tc` stops at the first bad line, so it is unknown which lines it executed.
+        """
         dark = (line for i in inputs for line in _dark(self._names.ocs_port(i)))
         lit = (self._on(i, self._circuits[i]) for i in inputs if i in self._circuits)
         self._run_tc([*dark, *lit])
@@ -117,7 +124,10 @@ class OpticalFabric:
 def changed_circuits(
     circuits: Mapping[int, int], ports: Collection[int], removed: Sequence[Circuit], added: Sequence[Circuit]
 ) -> dict[int, int]:
-    """The circuits after a change. Raises `FabricConflictError` when it contradicts the state or itself."""
+    """Return the circuits after a change.
+
+    Raises `FabricConflictError` if the change contradicts the state or itself.
+    """
     result = dict(circuits)
     for source, target in removed:
         _require(result.get(source) == target, f"there is no circuit from input {source} to output {target}")
@@ -152,12 +162,12 @@ def refuse_loops(circuits: Mapping[int, int], splitters: Iterable[Splitter]) -> 
 
 
 def mirror_set(splitter: Splitter, names: Names) -> list[str]:
-    """`tc -batch` lines that make a splitter: light from the switch leaves by every output."""
+    """Return the `tc -batch` lines of a splitter: light from the switch leaves by every output."""
     return copied(names.splitter_side(splitter.input), [names.splitter_side(output) for output in splitter.outputs])
 
 
 def copied(source: str, outputs: Sequence[str]) -> list[str]:
-    """`tc -batch` lines that let what enters by the netdev `source` leave by all `outputs`."""
+    """Return the `tc -batch` lines that copy all that enters by the netdev `source` to all `outputs`."""
     *others, last = (f"dev {output}" for output in outputs)
     copies = [*(f"action mirred egress mirror {output}" for output in others), f"action mirred egress redirect {last}"]
     lines = _dark(source)

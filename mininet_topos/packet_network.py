@@ -23,7 +23,7 @@ _EVERYONE = "ff:ff:ff:ff:ff:ff"
 
 
 def forwarding_rules(racks: Iterable[RackPlan]) -> list[str]:
-    """The rules of one datapath, as lines for `ovs-ofctl -O OpenFlow13 add-flows BRIDGE -`."""
+    """Return the rules of one datapath, as lines for `ovs-ofctl -O OpenFlow13 add-flows BRIDGE -`."""
     return [line for rack in racks for line in _rack_rules(rack)]
 
 

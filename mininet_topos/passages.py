@@ -31,7 +31,7 @@ class Gate:
         return self._open.is_set()
 
     def serve(self, loop: asyncio.AbstractEventLoop) -> None:
-        """It is asked on this loop."""
+        """Set the event loop on which `passed` is called."""
         self._loop = loop
 
     def shut(self) -> None:
@@ -140,12 +140,12 @@ async def _copy(source: socket.socket, target: socket.socket, gate: Gate) -> Non
 
 
 def here(host: str, port: int) -> Callable[[], Awaitable[socket.socket]]:
-    """Leads to an address in this process's namespace."""
+    """Return a function that connects to an address in this process's namespace."""
     return lambda: _connected(socket.socket(), host, port)
 
 
 def within(pid: int, host: str, port: int) -> Callable[[], Awaitable[socket.socket]]:
-    """Leads to an address in the network namespace of a process."""
+    """Return a function that connects to an address in the network namespace of a process."""
     return lambda: _connected(open_socket(pid, socket.AF_INET, socket.SOCK_STREAM), host, port)
 
 
@@ -160,12 +160,18 @@ async def _connected(far: socket.socket, host: str, port: int) -> socket.socket:
 
 
 def listening_here(host: str, port: int) -> socket.socket:
-    """Listens at an address in this process's namespace. Raises OSError."""
+    """Listen at an address in this process's namespace and return the socket.
+
+    Raises OSError.
+    """
     listening = socket.create_server((host, port), backlog=_BACKLOG)
     listening.setblocking(False)
     return listening
 
 
 def listening_within(pid: int, host: str, port: int) -> socket.socket:
-    """Listens at an address in the network namespace of a process. Raises OSError, HostError."""
+    """Listen at an address in the network namespace of a process and return the socket.
+
+    Raises OSError, HostError.
+    """
     return run_in_network_of(pid, lambda: listening_here(host, port))

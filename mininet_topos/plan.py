@@ -103,7 +103,10 @@ class LabPlan:
 
     @property
     def rate_factor(self) -> float:
-        """k of 1:k, real rate over emulated rate; bytes are scaled by the same factor, durations are real."""
+        """Return the factor k of 1:k: real rate over emulated rate.
+
+        Bytes are scaled by the same factor, durations are real.
+        """
         return REAL_RATE_MBPS / self.light_rate_mbps
 
     @property
@@ -175,7 +178,10 @@ class LabPlan:
 
 
 def parse_splitters(text: str) -> dict[int, int]:
-    """`4x2,8x1` → {4: 2, 8: 1}: two splitters 1:4 and one 1:8. Raises `PlanError` for anything else."""
+    """Parse numbers of splitters: `4x2,8x1` is {4: 2, 8: 1}, two splitters 1:4 and one 1:8.
+
+    Raises `PlanError` for other text.
+    """
     sizes: dict[int, int] = {}
     for item in filter(None, text.split(",")):
         fan_out, separator, count = item.partition("x")
@@ -205,7 +211,10 @@ PRESETS: Mapping[str, LabPlan] = {
 
 
 def preset(name: str, **changes: object) -> LabPlan:
-    """The preset called `name` with some parameters changed. Raises `PlanError` for an unknown name or bad value."""
+    """Return the preset called `name` with some parameters changed.
+
+    Raises `PlanError` for an unknown name or bad value.
+    """
     if name not in PRESETS:
         raise PlanError(f"there is no preset {name!r}: choose one of {', '.join(PRESETS)}")
     return replace(PRESETS[name], **changes)  # type: ignore[arg-type]

@@ -43,7 +43,10 @@ class PowerModel:
     dimmed: dict[Port, float] = field(default_factory=dict)
 
     def __call__(self, circuits: Sequence[Circuit]) -> Mapping[Port, float]:
-        """dBm at every lit port. The circuits must be free of loops."""
+        """Return the power in dBm at every lit port.
+
+        The circuits must be free of loops.
+        """
         targets = {circuit.input: circuit.output for circuit in circuits}
         hung = {splitter.input: splitter for splitter in self.splitters}
         powers: dict[Port, float] = {}
@@ -77,6 +80,6 @@ class PowerModel:
 
 
 def transmitter_inputs(ports: int, splitters: Iterable[Splitter]) -> list[int]:
-    """The inputs of a switch with duplex ports 1..`ports` that no splitter's output enters."""
+    """Return the inputs of a switch with duplex ports 1..`ports` that no splitter's output enters."""
     outputs = {output for splitter in splitters for output in splitter.outputs}
     return [number for number in range(1, ports + 1) if number not in outputs]

@@ -56,7 +56,10 @@ class LabProcess:
         return self._process.poll() is None
 
     def wait_ready(self, seconds: float) -> dict[str, object]:
-        """The ready line. Raises `ProcessError`, with the last line of the log, when it does not come in time."""
+        """Wait for the ready line and return it.
+
+        Raises `ProcessError`, with the last line of the log, when it does not come in time.
+        """
         try:
             message = self._ready.get(timeout=seconds)
         except queue.Empty:

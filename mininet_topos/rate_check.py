@@ -64,7 +64,8 @@ def check_rate(
 ) -> RateCheck:
     """Send `seconds` of `packet_bytes` datagrams at `rate_mbps`, counted with their Ethernet, IP and UDP headers.
 
-    Raises `RateTooHighError`, naming a factor that should fit, above 0.1 % loss or when the sender cannot keep the pace.
+    Raises `RateTooHighError`, naming a factor that should fit, above 0.1 % loss or when the sender cannot keep the
+    pace.
     """
     check = _measure(open_socket, path, rate_mbps, packet_bytes, seconds)
     carried = min(1 - check.loss, check.achieved_mbps / rate_mbps)
@@ -74,7 +75,9 @@ def check_rate(
 
 
 def fitting_factor(carried_mbps: float) -> int:
-    """The smallest rate factor of the form 1, 2 or 5 times a power of ten that needs no more than nine tenths of this.
+    """Return the smallest rate factor that needs no more than nine tenths of this rate.
+
+    Factors have the form 1, 2 or 5 times a power of ten.
 
     >>> fitting_factor(80.0)
     200

@@ -33,7 +33,7 @@ def claim() -> Names:
 
 
 def directory(lab: str) -> Path:
-    """Where a lab keeps its state and logs."""
+    """Return the directory of a lab's state and logs."""
     return ROOT / lab
 
 
@@ -43,12 +43,12 @@ def memory(lab: str) -> Path:
 
 
 def known_labs() -> list[str]:
-    """The ids that have a directory."""
+    """Return the ids that have a directory."""
     return sorted(entry.name for entry in ROOT.iterdir() if is_lab_id(entry.name)) if ROOT.is_dir() else []
 
 
 def labs_built_by(pid: int) -> list[str]:
-    """The ids of the labs that process `pid` owns or, if it has ended, owned."""
+    """Return the ids of the labs that process `pid` owns or, if it has ended, owned."""
     return [lab for lab in known_labs() if read_state(lab).get("owner", {}).get("pid") == pid]
 
 
@@ -71,7 +71,10 @@ def read_state(lab: str) -> dict[str, Any]:
 
 
 def owner_process(lab: str) -> int | None:
-    """The living process that owns the lab; a process that only got its number later is not it."""
+    """Return the living process that owns the lab, or None.
+
+    A process that only got its number later is not it.
+    """
     process = read_state(lab).get("owner")
     if process is None or started(process["pid"]) != process["started"]:
         return None
@@ -80,7 +83,10 @@ def owner_process(lab: str) -> int | None:
 
 
 def started(pid: int) -> int | None:
-    """When a process began, in clock ticks since the machine did (proc(5), field 22); None when it has ended."""
+    """Return the start time of a process, or None if it has ended.
+
+    The time is in clock ticks since the start of the machine (proc(5), field 22).
+    """
     try:
         status = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):

@@ -16,13 +16,16 @@ ADDRESS = ("127.0.0.1", 9090)
 
 
 def addresses_of(lab: Lab) -> str:
-    """Where a host finds the lab's controllers, with commas between."""
+    """Return the addresses at which a host finds the lab's controllers, with commas between."""
     address, first = ADDRESS
     return ",".join(f"{address}:{first + number}" for number in range(lab.controllers.count(",") + 1))
 
 
 def relay(lab: Lab, hosts: Sequence[str]) -> Passages:
-    """Lets `hosts` find the controllers at `addresses_of(lab)` while its `with` block runs."""
+    """Return the passages by which `hosts` find the controllers at `addresses_of(lab)`.
+
+    They exist while the `with` block of the result runs.
+    """
     return Passages(list(_passages(lab, hosts)))
 
 

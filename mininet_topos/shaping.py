@@ -27,7 +27,7 @@ _BEST_EFFORT_SHARE = 0.02
 
 
 def host_shaping(interface: str, rate_mbps: float, mtu: int) -> list[str]:
-    """A host's transmitter."""
+    """Return the shaping of a host's transmitter."""
     return [_tbf(interface, rate_mbps, _burst(mtu), _HOST_QUEUE_BYTES)]
 
 
@@ -65,12 +65,12 @@ def access_shaping(interface: str, rate_mbps: float, mtu: int) -> list[str]:
 
 
 def packet_queue(rate_mbps: float, mtu: int) -> int:
-    """Bytes in a queue of the packet network at a ToR, never less than four frames."""
+    """Return the bytes in a queue of the packet network at a ToR, at least four frames."""
     return max(int(rate_mbps * 1e6 / 8 * _PACKET_QUEUE_SECONDS), 4 * _frame(mtu))
 
 
 def light_queue(rate_mbps: float, mtu: int) -> int:
-    """Bytes in a queue of light at a ToR, never less than four frames."""
+    """Return the bytes in a queue of an optical port at a ToR, at least four frames."""
     return max(int(rate_mbps * 1e6 / 8 * _LIGHT_QUEUE_SECONDS), 4 * _frame(mtu))
 
 

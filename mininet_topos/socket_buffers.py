@@ -59,7 +59,10 @@ def _vswitchd_pid() -> int:
 
 
 def _senders(pid: int) -> Iterator[socket.socket]:
-    """Our own handles of a process's packet sockets that are bound to no interface: those it only writes by."""
+    """Yield handles of the packet sockets of a process that are bound to no interface.
+
+    The process only writes by these sockets.
+    """
     try:
         process = os.pidfd_open(pid)
     except (OSError, ValueError):

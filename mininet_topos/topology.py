@@ -108,7 +108,7 @@ class BlastTopo(Topo):  # type: ignore[misc]
         )
 
     def _add_fiber(self, rack: RackPlan, port: OpticalPortPlan) -> None:
-        """A transmit and a receive fiber; only the ToR's transmitter has a rate, glass has none."""
+        """Add a transmit and a receive fiber; only the ToR's transmitter has a rate, glass has none."""
         at_tor = self._names.optical_at_tor(rack.number, port.number)
         self.addLink(
             tor_name(rack.datapath),
@@ -123,7 +123,7 @@ class BlastTopo(Topo):  # type: ignore[misc]
         )
 
     def _add_static_tree(self, tree: StaticTreePlan, lab: str) -> None:
-        """A splitter and a fiber to each end, of which only the root's transmitter has a rate."""
+        """Add a splitter and a fiber to each end, of which only the root's transmitter has a rate."""
         fibers = [self._names.static_fiber(tree.number, end.fiber) for end in tree.ends]
         self.addSwitch(tree.name, cls=FixedSplitter, lab=lab, feed=fibers[0], outputs=fibers[1:])
         for end, fiber in zip(tree.ends, fibers, strict=True):
@@ -144,7 +144,7 @@ class BlastTopo(Topo):  # type: ignore[misc]
             )
 
     def _static_end(self, tree: StaticTreePlan, end: StaticEnd) -> tuple[str, int, str]:
-        """The node, the number of its port and the netdev there."""
+        """Return the node, the number of its port and the netdev there."""
         if end.host is not None:
             return end.name, 1, self._names.static_at_host(end.rack, end.host)
         rack = self._plan.rack_plans[end.rack - 1]

@@ -60,7 +60,7 @@ def _is_required(struct: type, name: str, all_names: Iterable[str]) -> bool:
 
 
 def enumeration(numbers: type) -> Iterator[str]:
-    """The lines for an enumeration, whose members are plain numbers."""
+    """Yield the lines of an enumeration, whose members are plain numbers."""
     yield f"\nclass {numbers.__name__}:"
     for name, number in vars(numbers)["_NAMES_TO_VALUES"].items():
         yield f"    {name}: Final = {number}"
@@ -69,7 +69,7 @@ def enumeration(numbers: type) -> Iterator[str]:
 
 
 def structure(struct: type) -> Iterator[str]:
-    """The lines for a struct or an exception."""
+    """Yield the lines of a struct or an exception."""
     fields = fields_of(struct)
     # Thrift has no types of its own: to inherit from its `TException` would be to inherit from anything.
     yield f"\nclass {struct.__name__}{'(Exception)' if issubclass(struct, Exception) else ''}:"
@@ -94,7 +94,7 @@ def _parameters(fields: Mapping[str, str]) -> Iterator[str]:
 
 
 def interface(module: ModuleType) -> Iterator[str]:
-    """The lines for a service: its interface, its client and its processor."""
+    """Yield the lines of a service: its interface, its client and its processor."""
     (base,) = module.Iface.__bases__
     parent = "" if base is object else f"{base.__module__}."
     methods = [name for name in vars(module.Iface) if not name.startswith("_")]
@@ -120,7 +120,7 @@ def interface(module: ModuleType) -> Iterator[str]:
 
 
 def _signature(module: ModuleType, method: str) -> tuple[str, str, list[str]]:
-    """A method's parameters, what it returns, and what it raises."""
+    """Return the parameters of a method, its return type and its exceptions."""
     parameters = ["self", *(f"{name}: {type_}" for name, type_ in fields_of(vars(module)[f"{method}_args"]).items())]
     # A oneway method has no result at all.
     result = vars(module).get(f"{method}_result")
@@ -130,7 +130,7 @@ def _signature(module: ModuleType, method: str) -> tuple[str, str, list[str]]:
 
 
 def stub_of(module: ModuleType) -> str:
-    """The whole stub of a generated module."""
+    """Return the whole stub of a generated module."""
     lines = [_HEADER, "from typing import ClassVar, Final, Self\n", _PROTOCOL_IMPORT]
     package, _, name = module.__name__.rpartition(".")
     if name != "ttypes":

@@ -54,13 +54,16 @@ require_apache_thrift(thrift)
 
 
 def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
-    """The loop in which a coroutine runs."""
+    """Return the factory of the event loop in which a coroutine runs."""
     return {"loop": VirtualTimeLoop if item.get_closest_marker("virtual_time") else asyncio.new_event_loop}
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
-    """What collection makes stays to the end: a million objects, which no collection of garbage need look through."""
+    """Collect without garbage collection, and exempt the collected objects from it.
+
+    They are a million objects that live to the end; the garbage collector need not traverse them.
+    """
     gc.disable()
     try:
         import_share(session.config)
@@ -108,7 +111,10 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 
 @pytest.fixture(autouse=True)
 def _leaves_signals_alone(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A handler that a test leaves behind may end, without a word, whichever test comes to interrupt itself."""
+    """Check that a test leaves no signal handler behind, and restore the handlers.
+
+    A handler that is left behind can silently end a later test that interrupts itself.
+    """
     before = {number: signal.getsignal(number) for number in SIGNALS}
     yield
     left = [number.name for number, handler in before.items() if signal.getsignal(number) is not handler]
@@ -125,7 +131,7 @@ def own_signals() -> None:
 
 @pytest.fixture(scope="session")
 def etcd() -> "Iterator[EtcdServer]":
-    """An etcd that nobody stops; whoever uses it takes a prefix of his own."""
+    """Yield an etcd that no test stops; each test uses its own prefix."""
     from tests.support.etcd_server import EtcdServer
 
     if reason := missing("etcd"):
@@ -137,7 +143,7 @@ def etcd() -> "Iterator[EtcdServer]":
 
 @pytest.fixture
 def controllers(etcd: "EtcdServer") -> "Iterator[Controllers]":
-    """Controllers on one journal in etcd."""
+    """Yield controllers that share one journal in etcd."""
     from tests.support.etcd_server import Controllers
 
     made = Controllers(etcd)
@@ -147,7 +153,7 @@ def controllers(etcd: "EtcdServer") -> "Iterator[Controllers]":
 
 @pytest.fixture(scope="module", params=BOTH)
 def every_engine(request: pytest.FixtureRequest) -> Iterator[str]:
-    """The hosts of a module work by one engine, and then by the other; their tests say that they did."""
+    """Run the tests of a module with each engine in turn; the tests check which engine ran."""
     with asking_for(request.param):
         yield request.param
 
@@ -233,7 +239,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """A whole file can be left out too."""
+    """Fail a file that is skipped as a whole, where every test must run."""
     report = yield
     if EVERY_TEST and report.skipped:
         report.outcome, report.longrepr = "failed", f"left out where every test must run: {report.longrepr}"

@@ -12,14 +12,30 @@ ENTERED = "entered"
 
 
 class Circuit(NamedTuple):
-    """A one-way circuit from port `input` to port `output`; both count from 1."""
+    """A one-way circuit through a switch.
+
+    Parameters
+    ----------
+    input : int
+        Number of the input port, from 1.
+    output : int
+        Number of the output port, from 1.
+    """
 
     input: int
     output: int
 
 
 class Port(NamedTuple):
-    """One side of a switch and a number from 1."""
+    """One side of a port of a switch.
+
+    Parameters
+    ----------
+    side : Literal["in", "out"]
+        Side at which light enters ("in") or leaves ("out") the switch.
+    number : int
+        Number of the port, from 1.
+    """
 
     side: Literal["in", "out"]
     number: int

@@ -154,11 +154,29 @@ class _Link(asyncio.Protocol):
 
 
 class SwitchClient:
-    """A client for one session to one switch, opened by `way`.
+    """A client for one session to one switch.
 
-    `timeout` is the time limit for an answer, in seconds; an acknowledgment extends it as the dialect specifies.
-    `on_autonomous` is called in the event loop with every message that the switch sends without a command; `alarms`
-    returns its conditions. `transcript` is called with "sent" or "received" and the bytes, with the password masked.
+    Parameters
+    ----------
+    host : str
+        Name or address of the switch.
+    port : int
+        TCP port of the switch.
+    dialect : Dialect
+        TL1 of the vendor.
+    user : str
+        User to log in. Empty: no login.
+    password : str
+        Password of the user.
+    timeout : float
+        Time limit for an answer, in seconds; an acknowledgment extends it as the dialect specifies.
+    on_autonomous : Callable[[Autonomous], None] | None
+        Function that is called in the event loop with every message that the switch sends without a command; `alarms`
+        returns its conditions.
+    transcript : Transcript | None
+        Function that is called with "sent" or "received" and the bytes, with the password masked.
+    way : Way
+        Transport that opens the session.
     """
 
     def __init__(  # noqa: PLR0913
@@ -192,8 +210,14 @@ class SwitchClient:
     async def open(self) -> None:
         """Connect, and log in if there is a user.
 
-        Raises `SwitchUnreachableError` if no session can be opened, `CommandDeniedError` if the login is refused. May be called again
-        after the session was lost or closed.
+        May be called again after the session was lost or closed.
+
+        Raises
+        ------
+        SwitchUnreachableError
+            If no session can be opened, or the switch does not complete the login.
+        CommandDeniedError
+            If the switch refuses the login.
         """
         if self._link is not None and not self._link.lost.done():
             return
@@ -229,7 +253,18 @@ class SwitchClient:
         self._link.drop("closed by us")
 
     async def wait_closed(self) -> str:
-        """Wait until the session has ended and return the reason. Raises `SessionNotOpenError` if there was no session."""
+        """Wait until the session has ended.
+
+        Returns
+        -------
+        str
+            Reason of the end, for messages.
+
+        Raises
+        ------
+        SessionNotOpenError
+            If there was no session.
+        """
         return await asyncio.shield(self._session_link().lost)
 
     @property
@@ -238,23 +273,72 @@ class SwitchClient:
         return self._link is not None and self._link.flooded
 
     async def connect(self, circuits: Sequence[Circuit]) -> None:
-        """Set `circuits`, in this order, and return when the switch confirms.
+        """Set circuits and return when the switch confirms.
 
-        Raises `CommandDeniedError`, `SwitchTimeoutError` or `SessionLostError`. Then read the circuits, because some may have been set. After
-        `SwitchTimeoutError` the next change raises `OutcomeUnknownError` until they are read.
+        After an exception some circuits may have been set: read them. After `SwitchTimeoutError` the next change raises
+        `OutcomeUnknownError` until they are read.
+
+        Parameters
+        ----------
+        circuits : Sequence[Circuit]
+            Circuits to set, in this order. Empty: nothing is sent.
+
+        Raises
+        ------
+        CommandDeniedError
+            If the switch refuses a command.
+        SwitchTimeoutError
+            If the switch does not answer in time.
+        MalformedResponseError
+            If an answer cannot be read.
+        SessionLostError
+            If the session ends first.
+        OutcomeUnknownError
+            If an earlier change has no known outcome; nothing is sent.
+        SessionNotOpenError
+            If there was no session.
         """
         if circuits:
             await self._change(lambda: self._spoken.connect(circuits))
 
     async def disconnect(self, circuits: Sequence[Circuit]) -> None:
-        """Remove `circuits` and return when the switch confirms. Raises as `connect` does."""
+        """Remove circuits and return when the switch confirms.
+
+        After an exception some circuits may have been removed: read them.
+
+        Parameters
+        ----------
+        circuits : Sequence[Circuit]
+            Circuits to remove. Empty: nothing is sent.
+
+        Raises
+        ------
+        SwitchError, OutcomeUnknownError, SessionNotOpenError
+            As for `connect`.
+        """
         if circuits:
             await self._change(lambda: self._spoken.disconnect(circuits))
 
     async def circuits(self) -> list[CircuitState]:
         """Return all circuits on the switch, including those of other clients.
 
-        Raises `CommandDeniedError`, `SwitchTimeoutError`, `SessionLostError`, or `MalformedResponseError` if the list cannot be read.
+        Returns
+        -------
+        list[CircuitState]
+            The circuits with their states.
+
+        Raises
+        ------
+        CommandDeniedError
+            If the switch refuses the command.
+        SwitchTimeoutError
+            If the switch does not answer in time.
+        SessionLostError
+            If the session ends first.
+        MalformedResponseError
+            If the list cannot be read.
+        SessionNotOpenError
+            If there was no session.
         """
         unsettled = self._unsettled
         found = await self._read(self._spoken.circuits)
@@ -264,11 +348,33 @@ class SwitchClient:
         return found
 
     async def powers(self) -> dict[Port, float]:
-        """Return the power in dBm at every input and output that the switch measures. Raises as `circuits` does."""
+        """Return the optical power at every port that the switch measures.
+
+        Returns
+        -------
+        dict[Port, float]
+            Power in dBm at inputs and outputs.
+
+        Raises
+        ------
+        CommandDeniedError, SwitchTimeoutError, SessionLostError, MalformedResponseError, SessionNotOpenError
+            As for `circuits`.
+        """
         return await self._read(self._spoken.powers)
 
     def alarms(self, message: Autonomous) -> list[Alarm]:
-        """Return the conditions that an autonomous message reports, with their ports."""
+        """Return the conditions that an autonomous message reports.
+
+        Parameters
+        ----------
+        message : Autonomous
+            Message that `on_autonomous` received.
+
+        Returns
+        -------
+        list[Alarm]
+            The conditions with their ports.
+        """
         return self._spoken.alarms(message)
 
     async def _dial(self) -> _Link:

@@ -62,12 +62,28 @@ _BLOCK = re.compile(r'(?:[^;:"\x00-\x1f\x7f]|"(?:[^"\\\x00-\x1f\x7f]|\\["\\])*")
 
 
 def encode_command(command: Command, ctag: str, *, limit: int, terminator: bytes = b";") -> bytes:
-    """Return the bytes of `command`, without trailing empty blocks.
+    """Return the bytes of a command, without trailing empty blocks.
 
-    `terminator` ends the command (`;`, or `;` and a line end).
+    Parameters
+    ----------
+    command : Command
+        Command to encode.
+    ctag : str
+        CTAG of the command.
+    limit : int
+        Maximum length in bytes, with the terminator.
+    terminator : bytes
+        Bytes that end the command: `;`, or `;` and a line end.
 
-    Raises `InvalidCommandError` if a field could be misread (a stray `;`, `:`, quote or control character) or if the result
-    is longer than `limit` bytes.
+    Returns
+    -------
+    bytes
+        The command as it is sent.
+
+    Raises
+    ------
+    InvalidCommandError
+        If a field could be misread (a stray `;`, `:`, quote or control character), or if the result is too long.
     """
     if not _WORD.fullmatch(command.verb) or not _CTAG.fullmatch(ctag):
         raise InvalidCommandError(f"{command.verb!r} with CTAG {ctag!r} is not a TL1 command")

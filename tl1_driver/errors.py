@@ -83,7 +83,15 @@ class UnconfirmedCommandError(SwitchTimeoutError):
 
 
 class CommandDeniedError(SwitchError):
-    """The switch refused. `code` is its error code (four letters, or NG, RL, PRTL), `text` its explanation."""
+    """The switch refused.
+
+    Parameters
+    ----------
+    code : str
+        Error code of the switch: four letters, or NG, RL, PRTL.
+    text : str
+        Explanation of the switch.
+    """
 
     def __init__(self, code: str, text: str = "") -> None:
         self.code = code

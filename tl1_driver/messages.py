@@ -83,7 +83,23 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Autonomous:
-    """An unsolicited message. `verb` is the text after the ATAG, such as `REPT ALM EQPT`."""
+    """An unsolicited message.
+
+    Parameters
+    ----------
+    sid : str
+        Identifier of the switch.
+    severity : Severity
+        Alarm code of the message.
+    atag : str
+        Sequence number that the switch assigned.
+    verb : str
+        Text after the ATAG, such as `REPT ALM EQPT`.
+    lines : tuple[str, ...]
+        Payload lines as sent, quotes included.
+    timestamp : str
+        Date and time in the header, as sent.
+    """
 
     sid: str
     severity: Severity

@@ -45,7 +45,10 @@ def all_confirmed(commands: Iterable[Command]) -> Procedure[None]:
 
 
 def answer(command: Command) -> Procedure[Response]:
-    """Send a read command and return its answer. Raises `UnconfirmedCommandError` if the switch only acknowledged it."""
+    """Send a read command and return its answer.
+
+    Raises `UnconfirmedCommandError` if the switch only acknowledged it.
+    """
     response = yield from confirmed(command)
     if response.code != "COMPLD":
         raise UnconfirmedCommandError(f"the switch acknowledged {command.verb} but sent no answer")

@@ -82,7 +82,15 @@ class Wire:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The switch confirmed the command `ctag`: the code of `response` is COMPLD, or OK if it only acknowledged."""
+    """The switch confirmed a command.
+
+    Parameters
+    ----------
+    ctag : str
+        CTAG of the command.
+    response : Response
+        Answer; its code is COMPLD, or OK if the switch only acknowledged.
+    """
 
     ctag: str
     response: Response
@@ -90,7 +98,15 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The command `ctag` failed, or its outcome is unknown."""
+    """A command failed, or its outcome is unknown.
+
+    Parameters
+    ----------
+    ctag : str
+        CTAG of the command.
+    error : SwitchError
+        Reason of the failure.
+    """
 
     ctag: str
     error: SwitchError
@@ -196,6 +212,13 @@ class Session:
 
     Times are seconds on any monotonic clock. After each `send`, `receive` or `handle_timer` the caller writes
     `data_to_send()`, handles the returned events and reads `next_timer()`.
+
+    Parameters
+    ----------
+    deadlines : Deadlines | None
+        Time limits for answers. None: the defaults.
+    wire : Wire | None
+        Format and size limits of commands and answers. None: the defaults.
     """
 
     def __init__(self, deadlines: Deadlines | None = None, wire: Wire | None = None) -> None:
@@ -212,7 +235,25 @@ class Session:
         self.unknown: deque[Response | Acknowledgment] = deque(maxlen=REMEMBERED)
 
     def send(self, command: Command, now: float) -> str:
-        """Queue `command` and return its CTAG. Raises `InvalidCommandError` and then queues nothing."""
+        """Queue a command.
+
+        Parameters
+        ----------
+        command : Command
+            Command to send.
+        now : float
+            Present time in seconds.
+
+        Returns
+        -------
+        str
+            CTAG that the session assigned to the command.
+
+        Raises
+        ------
+        InvalidCommandError
+            If the command cannot be sent; nothing is queued.
+        """
         ctag = str(self._ctag + 1)
         wire = encode_command(command, ctag, limit=self._wire.send_limit, terminator=self._wire.terminator)
         self._ctag += 1
@@ -221,13 +262,32 @@ class Session:
         return ctag
 
     def data_to_send(self) -> bytes:
-        """Return the bytes to write now; each is returned once."""
+        """Return the bytes to write now.
+
+        Returns
+        -------
+        bytes
+            Queued bytes; each is returned once.
+        """
         data = bytes(self._outgoing)
         self._outgoing.clear()
         return data
 
     def receive(self, data: bytes, now: float) -> list[Event]:
-        """Return the events that received bytes cause; none after a flood."""
+        """Handle received bytes.
+
+        Parameters
+        ----------
+        data : bytes
+            Bytes that the switch sent.
+        now : float
+            Present time in seconds.
+
+        Returns
+        -------
+        list[Event]
+            Events that the bytes cause; none after a flood.
+        """
         if self._unasked.overdrawn:
             return []
         self._unasked.spend(len(data), now)
@@ -235,16 +295,44 @@ class Session:
         return [*events, Flooded(FLOOD)] if self._unasked.overdrawn else events
 
     def next_timer(self) -> float | None:
-        """Return the time at which `handle_timer` is due, or None if no exchange is pending."""
+        """Return the time of the next deadline.
+
+        Returns
+        -------
+        float | None
+            Time in seconds at which `handle_timer` is due, or None if no exchange is pending.
+        """
         return min((exchange.deadline for exchange in self._exchanges.values()), default=None)
 
     def handle_timer(self, now: float) -> list[Event]:
-        """Return the events of exchanges whose deadline has passed."""
+        """Handle the deadlines that have passed.
+
+        Parameters
+        ----------
+        now : float
+            Present time in seconds.
+
+        Returns
+        -------
+        list[Event]
+            Events of exchanges whose deadline has passed.
+        """
         due = [exchange for exchange in self._exchanges.values() if exchange.deadline <= now]
         return [event for exchange in due for event in self._stimulate(exchange, Stimulus.DEADLINE, now)]
 
     def lose(self, reason: str) -> list[Event]:
-        """Fail all pending exchanges with `SessionLostError`."""
+        """Fail all pending exchanges with `SessionLostError`.
+
+        Parameters
+        ----------
+        reason : str
+            Text of the errors.
+
+        Returns
+        -------
+        list[Event]
+            A `Failed` event for each pending command.
+        """
         awaited, self._exchanges = list(self._exchanges), {}
         return [Failed(ctag, SessionLostError(reason)) for ctag in awaited]
 

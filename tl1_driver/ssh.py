@@ -44,7 +44,23 @@ logging.getLogger("asyncssh").setLevel(logging.WARNING)
 
 
 def host_keys(text: str) -> HostKeys:
-    """Return the keys in `text`, one per line as `ssh-keygen` writes them. Raises `InvalidSettingError`."""
+    """Return the trusted keys of a file in the format of `ssh-keygen`.
+
+    Parameters
+    ----------
+    text : str
+        Content of the file: one public key on each line; `#` begins a comment.
+
+    Returns
+    -------
+    HostKeys
+        The keys as trusted ones; no authorities, no revoked keys.
+
+    Raises
+    ------
+    InvalidSettingError
+        If there is no key, or a line is not a public key.
+    """
     lines = [line for line in map(str.strip, text.splitlines()) if line and not line.startswith("#")]
     if not lines:
         raise InvalidSettingError("has no host key")
@@ -55,7 +71,27 @@ def host_keys(text: str) -> HostKeys:
 
 
 def known_host_keys(text: str, host: str, port: int) -> HostKeys:
-    """Return the keys of the switch at `host` in `text`, in the format of known_hosts. Raises `InvalidSettingError`."""
+    """Return the keys of a switch in a file in the format of known_hosts.
+
+    Parameters
+    ----------
+    text : str
+        Content of the file.
+    host : str
+        Name or address of the switch.
+    port : int
+        TCP port of the switch.
+
+    Returns
+    -------
+    HostKeys
+        Trusted keys, trusted authorities and revoked keys.
+
+    Raises
+    ------
+    InvalidSettingError
+        If the text has another format, or has no key of this switch.
+    """
     try:
         found = asyncssh.import_known_hosts(text).match(host, "", port)
     except ValueError as error:
@@ -66,7 +102,23 @@ def known_host_keys(text: str, host: str, port: int) -> HostKeys:
 
 
 def private_key(text: str) -> asyncssh.SSHKey:
-    """Return the key in `text`. Raises `InvalidSettingError`."""
+    """Return the private key of a file.
+
+    Parameters
+    ----------
+    text : str
+        Content of the file, in a format of OpenSSH or PEM.
+
+    Returns
+    -------
+    asyncssh.SSHKey
+        The key.
+
+    Raises
+    ------
+    InvalidSettingError
+        If there is no usable key, or it is encrypted.
+    """
     try:
         return asyncssh.import_private_key(text)
     except asyncssh.KeyEncryptionError as error:
@@ -79,10 +131,28 @@ def private_key(text: str) -> asyncssh.SSHKey:
 
 @dataclass(frozen=True, slots=True)
 class Ssh:
-    """A way over SSH for `user`, with a password or a private key, to a switch that has one of the `trusted` keys.
+    """A transport over SSH to a switch whose host key is known.
 
-    TL1 runs in the user's shell, or in a `subsystem` or `command`; on a `terminal` if one is needed. `seconds` is the
-    time limit for connecting, authenticating and opening the channel together.
+    TL1 runs in the user's shell, or in a subsystem or command.
+
+    Parameters
+    ----------
+    user : str
+        User at the switch.
+    trusted : HostKeys
+        Host keys of the switch, as `host_keys` or `known_host_keys` returns them.
+    password : str
+        Password of the user. Empty: none.
+    key : asyncssh.SSHKey | None
+        Private key of the user.
+    subsystem : str
+        Subsystem to start. Empty: none.
+    command : str
+        Command to start. Empty: none.
+    terminal : bool
+        True if TL1 needs a terminal.
+    seconds : float
+        Time limit for connecting, authenticating and opening the channel together.
     """
 
     user: str
@@ -100,7 +170,28 @@ class Ssh:
         return frozenset(filter(None, [self.password]))
 
     async def open(self, link: asyncio.Protocol, host: str, port: int, seconds: float) -> None:
-        """Connect `link` within `self.seconds`. Raises `HostKeyRefusedError` and `LoginRefusedError` too."""
+        """Connect, authenticate and start TL1, within the time limit of this object.
+
+        Parameters
+        ----------
+        link : asyncio.Protocol
+            Protocol that receives the bytes of TL1.
+        host : str
+            Name or address of the switch.
+        port : int
+            TCP port of the switch.
+        seconds : float
+            Not used.
+
+        Raises
+        ------
+        SwitchUnreachableError
+            If no session can be opened.
+        HostKeyRefusedError
+            If the switch has another host key than the trusted ones.
+        LoginRefusedError
+            If the switch refuses the user.
+        """
         bridge = Bridge(link)
         try:
             async with asyncio.timeout(self.seconds):

@@ -230,7 +230,10 @@ class _Client(asyncssh.SSHClient):
         self._bridge.over(exc)
 
     def validate_host_public_key(self, host: str, addr: str, port: int, key: asyncssh.SSHKey) -> bool:
-        """Called only for keys that are not trusted; remembers the fingerprint."""
+        """Refuse a key that is not trusted, and remember its fingerprint.
+
+        asyncssh calls this for untrusted keys only.
+        """
         self._bridge.refused_key = key.get_fingerprint()
         return False
 

@@ -19,11 +19,27 @@ class Way(Protocol):
     """A transport that opens a session to a switch."""
 
     async def open(self, link: asyncio.Protocol, host: str, port: int, seconds: float) -> None:
-        """Connect `link`, within `seconds` if the transport has no time limit of its own. Raises `SwitchUnreachableError`.
+        """Open a session and connect it to a protocol.
 
         From then on `link` is served as asyncio serves a protocol, and its transport can at least write, close and
-        abort. Its `connection_lost` is called when the connection has fully ended, with `FloodError` after a flood.
-        If `open` fails, it leaves nothing open.
+        abort. Its `connection_lost` is called when the connection has fully ended, with `FloodError` after a flood. If
+        `open` fails, it leaves nothing open.
+
+        Parameters
+        ----------
+        link : asyncio.Protocol
+            Protocol that receives the bytes of TL1.
+        host : str
+            Name or address of the switch.
+        port : int
+            TCP port of the switch.
+        seconds : float
+            Time limit, unless the transport has one of its own.
+
+        Raises
+        ------
+        SwitchUnreachableError
+            If no session can be opened.
         """
 
     @property
@@ -36,7 +52,24 @@ class Tcp:
     """Plain TCP, which anyone on the network path can read and change."""
 
     async def open(self, link: asyncio.Protocol, host: str, port: int, seconds: float) -> None:
-        """Connect without Nagle's algorithm, whose delay would exceed that of the switch."""
+        """Connect without Nagle's algorithm, whose delay would exceed that of the switch.
+
+        Parameters
+        ----------
+        link : asyncio.Protocol
+            Protocol that receives the bytes of TL1.
+        host : str
+            Name or address of the switch.
+        port : int
+            TCP port of the switch.
+        seconds : float
+            Time limit for the connection.
+
+        Raises
+        ------
+        SwitchUnreachableError
+            If the connection is refused or not accepted in time.
+        """
         try:
             async with asyncio.timeout(seconds):
                 transport, _ = await asyncio.get_running_loop().create_connection(lambda: link, host, port)

@@ -12,9 +12,14 @@ With time as the limit: `lambda: (clock() - began) / seconds`.
 
 
 class Steps:
-    """A `Spent` that allows `limit` calls, so that runs are bit-for-bit repeatable.
+    """A `Spent` that allows a number of calls, so that runs are bit-for-bit repeatable.
 
     The optimizer calls it once per pivot of its linear program, and then once for a few dozen moves.
+
+    Parameters
+    ----------
+    limit : int
+        Number of the call that uses up the effort, from 1 on.
     """
 
     def __init__(self, limit: int) -> None:

@@ -30,8 +30,9 @@ def covers(leaves: int, feasibility: Feasibility) -> list[Pieces]:
 
 
 def _minimal(need: int, pool: Sequence[tuple[int, int]], taken: Pieces = ()) -> Iterator[Pieces]:
-    """Yield the sets from `pool` (fan-out and count, largest first) whose fan-outs less one add up to at least `need`,
-    none superfluous.
+    """Yield the minimal sets from `pool` whose fan-outs less one add up to at least `need`.
+
+    `pool` lists (fan-out, count), the largest fan-out first. No set has a superfluous splitter.
     """
     if need <= 0:
         yield taken

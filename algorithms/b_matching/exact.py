@@ -1,9 +1,8 @@
-"""The exact allocation as an integer program: the reference for the other algorithms, in seconds instead of
-milliseconds.
+"""The exact allocation as an integer program: the reference for the other algorithms.
 
-One binary variable for each option (a group with a set of splitters); the rows are the budgets of the port vertices,
-the supply of each splitter size, and at most one option of a group. PuLP solves it with HiGHS, or with CBC if HiGHS is
-not installed.
+It takes seconds, where they take milliseconds. One binary variable for each option (a group with a set of splitters);
+the rows are the budgets of the port vertices, the supply of each splitter size, and at most one option of a group. PuLP
+solves it with HiGHS, or with CBC if HiGHS is not installed.
 """
 
 from __future__ import annotations
@@ -28,8 +27,9 @@ ROUNDING = 1e-12
 
 
 class SolverError(Exception):
-    """The solver ended without a solution or a bound. This is a fault of the solver: the empty selection is always
-    feasible.
+    """The solver ended without a solution or a bound.
+
+    This is a fault of the solver: the empty selection is always feasible.
     """
 
 
@@ -53,7 +53,7 @@ def exact(groups: Sequence[Group], feasibility: Feasibility, seconds: float) -> 
     Raises
     ------
     SolverError
-        The solver ended without a selection.
+        If the solver ends without a selection.
 
     Notes
     -----

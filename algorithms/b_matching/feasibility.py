@@ -47,7 +47,21 @@ def by_count(max_splitters_per_tree: int | None = None) -> Choose:
 class Feasibility:
     """Free ports and splitters, and a test whether a group fits.
 
-    `budgets[v]` is the number of free ports of vertex v, `pool` maps fan-out to free splitters, `choose` builds trees.
+    Parameters
+    ----------
+    budgets : sequence of int
+        Number of free ports of each vertex.
+    pool : mapping of int to int
+        Fan-out to the number of free splitters.
+    choose : Choose, optional
+        Rule that chooses the splitters of a tree; None: `by_count()`.
+
+    Attributes
+    ----------
+    full : int
+        Vertices without a free port, as bits.
+    pool : mapping of int to int
+        Fan-out to the number of free splitters, 0 for other fan-outs.
     """
 
     __slots__ = ("_choose", "_left", "full", "pool")
@@ -59,41 +73,120 @@ class Feasibility:
         self.full = self._left.empty
 
     def copy(self) -> Feasibility:
-        """Return an independent copy."""
+        """Return an independent copy.
+
+        Returns
+        -------
+        Feasibility
+            With the same free resources and the same rule.
+        """
         other = Feasibility.__new__(Feasibility)
         other._left, other._choose = self._left.copy(), self._choose
         other.pool, other.full = self.pool.copy(), self.full
         return other
 
     def choosing(self, choose: Choose) -> Feasibility:
-        """Return a copy that chooses the splitters of a tree by another rule."""
+        """Return a copy that chooses the splitters of a tree by another rule.
+
+        Parameters
+        ----------
+        choose : Choose
+            The rule of the copy.
+
+        Returns
+        -------
+        Feasibility
+            With the same free resources.
+        """
         other = self.copy()
         other._choose = choose
         return other
 
     def fit(self, group: Group) -> Pieces | None:
-        """Return the splitters that would serve `group` now (none for a plain cross-connect), or None if it does not
-        fit.
+        """Return the splitters that would serve `group` now.
+
+        Parameters
+        ----------
+        group : Group
+            The group to test; it takes one port at each of its vertices.
+
+        Returns
+        -------
+        Pieces or None
+            Fan-outs, empty for a plain cross-connect; None if the group does not fit.
         """
         return None if self.full & group.ports else self.splitters(group.leaves)
 
     def splitters(self, leaves: int) -> Pieces | None:
-        """Return the splitters that a tree with `leaves` leaves would take now, or None if there are not enough."""
+        """Return the splitters that a tree would take now.
+
+        Parameters
+        ----------
+        leaves : int
+            Number of leaves of the tree.
+
+        Returns
+        -------
+        Pieces or None
+            Fan-outs, empty for a single leaf; None if there are not enough splitters.
+        """
         return () if leaves <= 1 else self._choose(leaves, self.pool)
 
     def left(self, vertex: int) -> int:
-        """Return the number of free ports of a vertex."""
+        """Return the number of free ports of a vertex.
+
+        Parameters
+        ----------
+        vertex : int
+            Number of the port vertex, from 0.
+
+        Returns
+        -------
+        int
+            Negative if ports failed while a group uses them.
+        """
         return self._left[vertex]
 
     def take(self, group: Group, pieces: Pieces) -> None:
-        """Reserve the resources of `group`, served with `pieces`."""
+        """Reserve the resources of a group.
+
+        Parameters
+        ----------
+        group : Group
+            The group to serve.
+        pieces : Pieces
+            Fan-outs of the splitters of its tree.
+
+        Raises
+        ------
+        IndexError
+            If the group has a vertex that does not exist.
+        """
         self._left.take(group.ports)
         self.full = self._left.empty
         for fan_out in pieces:
             self.pool[fan_out] -= 1
 
     def give_back(self, group: Group, pieces: Pieces) -> int:
-        """Undo `take`; return the vertices that were full and no longer are, as bits."""
+        """Undo `take`.
+
+        Parameters
+        ----------
+        group : Group
+            The group that was served.
+        pieces : Pieces
+            Fan-outs of the splitters of its tree.
+
+        Returns
+        -------
+        int
+            Vertices that had no free port and now have one, as bits.
+
+        Raises
+        ------
+        IndexError
+            If the group has a vertex that does not exist.
+        """
         freed = self._left.give_back(group.ports)
         self.full = self._left.empty
         for fan_out in pieces:

@@ -15,9 +15,20 @@ from dataclasses import dataclass
 class Group:
     """A group that competes for optical resources.
 
-    `ports` has a bit for every port vertex that the group takes, `racks` is the number of racks that it joins
-    (including the sender's: the paper's r), `leaves` the number of leaves of its splitter tree, `weight` the value of
-    serving it (the paper's volume: data times receivers, any unit), `tenant` the tenant whose allowance it uses.
+    Parameters
+    ----------
+    name : hashable
+        Identifies the group in a selection.
+    ports : int
+        A bit for every port vertex that the group takes.
+    racks : int
+        Number of racks that it joins, including the sender's: the paper's r.
+    leaves : int
+        Number of leaves of its splitter tree.
+    weight : float
+        Value of serving it: the paper's volume (data times receivers), in any unit.
+    tenant : str, optional
+        The tenant whose allowance it uses.
     """
 
     name: Hashable

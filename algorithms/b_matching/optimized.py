@@ -16,7 +16,17 @@ Selection = list[tuple[Group, Pieces]]
 
 @dataclass(frozen=True, slots=True)
 class Optimized:
-    """A selection, its weight, and an upper bound on the weight of any selection (None: the search was incomplete)."""
+    """A selection, its weight, and an upper bound on the weight of any selection.
+
+    Parameters
+    ----------
+    selection : list of (Group, splitters)
+        The groups to serve.
+    value : float
+        Total weight of the selection.
+    bound : float or None
+        In the unit of the weights; None: the search was incomplete.
+    """
 
     selection: Selection
     value: float

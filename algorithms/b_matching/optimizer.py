@@ -184,8 +184,9 @@ def _proven(choices: Options, found: Sequence[int], bound: float) -> bool:
 
 
 def _by_root(choices: Options) -> list[int]:
-    """Return the options that fit, in the order of weight / sqrt(racks). Unlike a rounded relaxation, it is never far
-    off.
+    """Return the options that fit, in the order of weight / sqrt(racks).
+
+    Unlike a rounded relaxation, this selection is never far from the optimum.
     """
 
     def score(option: int) -> float:

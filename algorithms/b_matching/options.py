@@ -20,12 +20,32 @@ from algorithms.b_matching.group import Group
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options and their common resources.
+    """The options and their common resources. Option j is entry j of each list.
 
-    Option j serves `groups[owners[j]]`, worth `weights[j]`, with `pieces[j]`, which takes `uses[j][s]` splitters of
-    size `sizes[s]`, of which there are `supply[s]`. `ports[j]` are the group's port vertices as bits, `vertices[j]` as
-    numbers, `budgets` the free ports of each vertex. `complete` is False if a group had too many sets of splitters and
-    some were left out.
+    Parameters
+    ----------
+    groups : sequence of Group
+        The competing groups.
+    owners : list of int
+        Place in `groups` of the group that each option serves.
+    pieces : list of Pieces
+        Fan-outs of the splitters of each option.
+    uses : list of tuple of int
+        Number of splitters of each of the `sizes` that each option takes.
+    ports : list of int
+        Port vertices of each option's group, as bits.
+    vertices : list of list of int
+        The same vertices as numbers, in ascending order.
+    weights : list of float
+        Weight of each option's group.
+    budgets : list of int
+        Free ports of each vertex.
+    sizes : tuple of int
+        Fan-outs of the splitters, in ascending order.
+    supply : tuple of int
+        Number of splitters of each of the `sizes`.
+    complete : bool
+        False if a group had too many sets of splitters and some were left out.
     """
 
     groups: Sequence[Group]
@@ -44,11 +64,33 @@ class Options:
         return len(self.owners)
 
     def total(self, selected: Iterable[int]) -> float:
-        """Return the total weight of several options."""
+        """Return the total weight of several options.
+
+        Parameters
+        ----------
+        selected : iterable of int
+            Numbers of the options.
+
+        Returns
+        -------
+        float
+            In the unit of the weights.
+        """
         return sum(map(self.weights.__getitem__, selected))
 
     def keep(self, kept: Sequence[int]) -> Options:
-        """Return a copy with these options only."""
+        """Return a copy with these options only.
+
+        Parameters
+        ----------
+        kept : sequence of int
+            Numbers of the options to keep, in the order of the copy.
+
+        Returns
+        -------
+        Options
+            With the same groups, budgets and supply.
+        """
         return replace(
             self,
             owners=[self.owners[j] for j in kept],

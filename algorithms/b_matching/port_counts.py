@@ -40,7 +40,18 @@ class PortCounts:
         return sum((plane >> vertex & 1) << k for k, plane in enumerate(self._planes))
 
     def take(self, vertices: int) -> None:
-        """Subtract one at each vertex of the set. Raises IndexError for a vertex that does not exist."""
+        """Subtract one at each vertex of the set.
+
+        Parameters
+        ----------
+        vertices : int
+            A bit for each vertex.
+
+        Raises
+        ------
+        IndexError
+            If the set has a vertex that does not exist.
+        """
         if vertices > self._everyone:
             raise IndexError(f"there is no vertex {vertices.bit_length() - 1}")
         if short := vertices & self.empty:
@@ -56,8 +67,22 @@ class PortCounts:
         self.empty = self._everyone ^ left
 
     def give_back(self, vertices: int) -> int:
-        """Add one at each vertex of the set; return the vertices that were empty and no longer are. Raises IndexError
-        as `take` does.
+        """Add one at each vertex of the set.
+
+        Parameters
+        ----------
+        vertices : int
+            A bit for each vertex.
+
+        Returns
+        -------
+        int
+            Vertices that were empty and no longer are, as bits.
+
+        Raises
+        ------
+        IndexError
+            If the set has a vertex that does not exist.
         """
         if vertices > self._everyone:
             raise IndexError(f"there is no vertex {vertices.bit_length() - 1}")

@@ -52,11 +52,20 @@ class Relaxed:
 class Relaxation:
     """The relaxation in the solver. Options can be fixed and freed between solutions, which then cost a few pivots.
 
-    The weights are those of `to_whole_units`.
+    Parameters
+    ----------
+    options : Options
+        At least one, with the weights of `to_whole_units`.
+    stop : callable
+        Called once per pivot, without arguments; the solver stops when it returns True.
+
+    Raises
+    ------
+    ValueError
+        If a weight is not a whole number.
     """
 
     def __init__(self, options: Options, stop: Callable[[], bool]) -> None:
-        """`stop` is called once per pivot. Raises ValueError for weights that are not whole numbers."""
         self._weights, self._matrix = np.array(options.weights, np.float64), matrix(options)
         heaviest = float(self._weights.max())
         if (self._weights != np.rint(self._weights)).any():
@@ -75,8 +84,11 @@ class Relaxation:
     def solve(self) -> Relaxed | None:
         """Return the optimum, or the current state if `stop` returns True.
 
-        Returns None if there is no solution: the problem is infeasible, or `stop` interrupted the dual simplex after
-        `fix`, which passes through no feasible solution.
+        Returns
+        -------
+        Relaxed or None
+            None if there is no solution: the problem is infeasible, or `stop` interrupted the dual simplex after `fix`,
+            which passes through no feasible solution.
         """
         solver = self._solver
         solver.run()
@@ -93,12 +105,26 @@ class Relaxation:
         return Relaxed(bound, list(solution.col_value), profits.tolist(), prices.tolist(), optimal)
 
     def fix(self, option: int, taken: int) -> None:
-        """Take the option (1), or leave it out (0), from now on."""
+        """Take the option, or leave it out, from now on.
+
+        Parameters
+        ----------
+        option : int
+            Number of the option.
+        taken : int
+            1 takes it, 0 leaves it out.
+        """
         self._fixed[option] = taken
         self._solver.changeColBounds(option, taken, taken)
 
     def free(self, option: int) -> None:
-        """Undo `fix`."""
+        """Undo `fix`.
+
+        Parameters
+        ----------
+        option : int
+            Number of an option that is fixed.
+        """
         del self._fixed[option]
         self._solver.changeColBounds(option, 0.0, 1.0)
 

@@ -12,9 +12,18 @@ from algorithms.splitter_tree import choose_splitters
 class Group:
     """A multicast group as a hyperedge.
 
-    `racks` holds the racks that need an optical port (including the sender's), `leaves` is the number of leaves of the
-    splitter tree, `volume` the paper's weight (data times receivers, any unit), `tenant` the tenant whose allowance it
-    uses.
+    Parameters
+    ----------
+    name : hashable
+        Identifies the group.
+    racks : frozenset of str
+        Racks that need an optical port, including the sender's.
+    leaves : int
+        Number of leaves of the splitter tree.
+    volume : float
+        The paper's weight: data times receivers, in any unit.
+    tenant : str, optional
+        The tenant whose allowance it uses.
     """
 
     name: Hashable
@@ -26,7 +35,15 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The resources that serve a group: a switch, and the fan-outs of the splitters on it."""
+    """The resources that serve a group.
+
+    Parameters
+    ----------
+    switch : str
+        Name of the optical switch.
+    fan_out : tuple of int
+        Fan-outs of the splitters on it.
+    """
 
     switch: str
     fan_out: tuple[int, ...]
@@ -35,8 +52,16 @@ class Choice:
 class Residual:
     """Free optical ports and splitters. A tree lies on one optical switch.
 
-    `ports` maps switch to rack to free ports; `splitters` maps switch to fan-out to free splitters; `allowance` maps
-    limited tenants to the number of splitters that they may still take, -1 if they may have no optical path at all.
+    Parameters
+    ----------
+    ports : mapping of str to mapping of str to int
+        Switch to rack to the number of free ports.
+    splitters : mapping of str to mapping of int to int
+        Switch to fan-out to the number of free splitters.
+    max_splitters_per_tree : int, optional
+        The paper's k; None: no limit.
+    allowance : mapping of str to int, optional
+        Limited tenants to the number of splitters that they may still take; -1: no optical path at all.
     """
 
     def __init__(
@@ -52,7 +77,18 @@ class Residual:
         self._allowance = dict(allowance or {})
 
     def fit(self, group: Group) -> Choice | None:
-        """Return the first switch that can serve `group` now with the splitters to take, or None if none can."""
+        """Return the first switch that can serve a group now, with the splitters to take.
+
+        Parameters
+        ----------
+        group : Group
+            The group to serve.
+
+        Returns
+        -------
+        Choice or None
+            None if no switch can serve it.
+        """
         limit = self._max_splitters(group.tenant)
         if limit is not None and limit < 0:
             return None
@@ -68,7 +104,15 @@ class Residual:
         return min(limits, default=None)
 
     def take(self, group: Group, choice: Choice) -> None:
-        """Reserve the resources that `choice` assigns to `group`."""
+        """Reserve the resources of a group.
+
+        Parameters
+        ----------
+        group : Group
+            The group to serve.
+        choice : Choice
+            Its resources, as returned by `fit`.
+        """
         ports, splitters = self._ports[choice.switch], self._splitters.get(choice.switch, {})
         for rack in group.racks:
             ports[rack] -= 1

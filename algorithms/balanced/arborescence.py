@@ -40,7 +40,7 @@ def minimum_arborescence(costs: Floats, root: int) -> list[int]:
     Raises
     ------
     NoArborescenceError
-        Some vertex cannot be reached.
+        If some vertex cannot be reached.
 
     Notes
     -----
@@ -82,7 +82,13 @@ class _Contraction:
         self._choices: dict[int, NDArray[np.intp]] = {}
 
     def path_back(self, start: int, settled: set[int]) -> list[int]:
-        """Return the vertices on the backward path from `start` to the first settled one, cycles contracted."""
+        """Return the vertices on the backward path from `start` to the first settled one, cycles contracted.
+
+        Raises
+        ------
+        NoArborescenceError
+            If some vertex on the path cannot be reached from the root.
+        """
         path: list[int] = []
         places: dict[int, int] = {}
         vertex = self._top[start]

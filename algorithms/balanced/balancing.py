@@ -45,7 +45,7 @@ def balanced(
     Raises
     ------
     NoRatesError
-        The solver ends without an optimum.
+        If the solver ends without an optimum.
 
     Notes
     -----
@@ -82,7 +82,7 @@ def balance(network: Network, trees: Sequence[Tree], solver: pulp.LpSolver | Non
     Raises
     ------
     NoRatesError
-        The solver ends without an optimum.
+        If the solver ends without an optimum.
 
     Notes
     -----

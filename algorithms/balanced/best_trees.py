@@ -44,7 +44,7 @@ def best_trees(network: Network, plan: Plan, max_trees: int) -> Plan:
     Raises
     ------
     SolverError
-        The linear program failed.
+        If the linear program fails.
 
     Notes
     -----
@@ -85,7 +85,7 @@ def thinned(network: Network, plan: Plan, max_trees: int) -> Plan:
     Raises
     ------
     SolverError
-        The linear program failed.
+        If the linear program fails.
 
     Notes
     -----
@@ -124,7 +124,7 @@ def without_thin(network: Network, plan: Plan) -> Plan:
     Raises
     ------
     SolverError
-        The linear program failed.
+        If the linear program fails.
 
     Examples
     --------

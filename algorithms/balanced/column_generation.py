@@ -37,7 +37,18 @@ class ColumnGeneration:
         self.master.add(tree for tree, _ in islice(searches(network), CHAINS))
 
     def improve(self) -> Floats:
-        """Generate trees at rising prices, solve, and return the prices of the solution. Raises SolverError."""
+        """Generate trees at rising prices, and solve the program over all trees.
+
+        Returns
+        -------
+        array of float
+            The price of every row in the solution.
+
+        Raises
+        ------
+        SolverError
+            If the linear program fails.
+        """
         resources = self.master.resources
         made = []
         for _ in range(self._trees_a_round):

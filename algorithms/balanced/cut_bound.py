@@ -42,7 +42,7 @@ def cut_bound(network: Network) -> float:
     Raises
     ------
     SolverError
-        The linear program failed.
+        If the linear program fails.
 
     Notes
     -----
@@ -85,7 +85,13 @@ class CutProgram:
         self.finished = False
 
     def tighten(self) -> None:
-        """Solve, and add the violated sets. Raises SolverError."""
+        """Solve the program, and add the violated sets.
+
+        Raises
+        ------
+        SolverError
+            If the linear program fails.
+        """
         self._solver.run()
         status = self._solver.getModelStatus()
         if status != highspy.HighsModelStatus.kOptimal:
@@ -159,10 +165,9 @@ def _min_cuts(arcs: Iterable[tuple[int, int, float]], root: int, sink: int, rate
 
 
 def _searched(left: Residual, start: int, threshold: float, sink: int = NO_HOST) -> dict[int, int]:
-    """Return the vertices that a breadth-first search reaches over capacities above `threshold`, with their
-    predecessors.
+    """Return the predecessor of each vertex that a breadth-first search reaches over capacities above `threshold`.
 
-    It ends as soon as it reaches the sink.
+    The search ends as soon as it reaches the sink.
     """
     before = {start: start}
     waiting = [start]

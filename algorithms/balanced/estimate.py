@@ -31,9 +31,18 @@ RECOVERED = 1.15
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """The recent rate from one host to another, of all trees together, in the network's unit.
+    """The recent rate from one host to another, of all trees together.
 
-    `held_back`: the network took less than `planned` although more data was ready.
+    Parameters
+    ----------
+    sender, receiver : int
+        Numbers of the hosts.
+    rate : float
+        Measured rate, in the network's unit.
+    planned : float
+        Planned rate, in the network's unit.
+    held_back : bool
+        True if the network took less than `planned` although more data was ready.
     """
 
     sender: int
@@ -47,12 +56,25 @@ class Part(Enum):
     """The part that limits a flow: the path, or an access link in one direction."""
 
     PATH = auto()
+    """The path from the sender to the receiver."""
+
     OUT = auto()
+    """The sender's access link."""
+
     INTO = auto()
+    """The receiver's access link."""
 
 
 class Place(NamedTuple):
-    """A part of the network: a path from `sender` to `receiver`, or the access link of one of them."""
+    """A part of the network: a path from `sender` to `receiver`, or the access link of one of them.
+
+    Parameters
+    ----------
+    part : Part
+        The path, or the sender's or the receiver's access link.
+    sender, receiver : int
+        Numbers of the hosts.
+    """
 
     part: Part
     sender: int
@@ -60,7 +82,18 @@ class Place(NamedTuple):
 
 
 class Estimate:
-    """A network, and the changes measured in it. Seconds are of one clock."""
+    """A network, and the changes measured in it. Times are seconds of one clock.
+
+    Parameters
+    ----------
+    network : Network
+        The known capacities.
+
+    Attributes
+    ----------
+    network : Network
+        The current estimate.
+    """
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -69,7 +102,20 @@ class Estimate:
         self._suspects: dict[Place, float] = {}
 
     def see(self, flows: Sequence[Flow], now: float) -> bool:
-        """Record measured flows; return whether the network is slower than estimated."""
+        """Record measured flows.
+
+        Parameters
+        ----------
+        flows : sequence of Flow
+            All flows of the multicast.
+        now : float
+            Time of the measurement in seconds.
+
+        Returns
+        -------
+        bool
+            True if the network is slower than estimated; `network` is then the new estimate.
+        """
         found = dict(_held_back(flows))
         self._slow_since = {place: self._slow_since.get(place, now) for place in found}
         slower = False
@@ -80,11 +126,35 @@ class Estimate:
         return slower
 
     def broken(self, sender: int, receiver: int, now: float) -> bool:
-        """Record a failed connection; return whether that is new and leaves all receivers reachable."""
+        """Record a failed connection.
+
+        Parameters
+        ----------
+        sender, receiver : int
+            Numbers of the hosts.
+        now : float
+            Time of the failure in seconds.
+
+        Returns
+        -------
+        bool
+            True if the failure is new and leaves all receivers reachable.
+        """
         return self._slow_down(Place(Part.PATH, sender, receiver), 0.0, now)
 
     def suspect(self, now: float) -> Place | None:
-        """Return the next place to probe, by a stream from its sender to its receiver; None if no probe is due."""
+        """Return the next place to probe, by a stream from its sender to its receiver.
+
+        Parameters
+        ----------
+        now : float
+            The current time in seconds.
+
+        Returns
+        -------
+        Place or None
+            None if no probe is due.
+        """
         place = min(self._suspects, key=self._suspects.__getitem__, default=None)
         if place is None or now < self._suspects[place]:
             return None
@@ -92,7 +162,20 @@ class Estimate:
         return place
 
     def probed(self, place: Place, rate: float) -> bool:
-        """Record a probe's rate, including other traffic there; return whether the place is faster than estimated."""
+        """Record the result of a probe.
+
+        Parameters
+        ----------
+        place : Place
+            The place that was probed.
+        rate : float
+            Measured rate, including other traffic there, in the network's unit.
+
+        Returns
+        -------
+        bool
+            True if the place is faster than estimated; `network` is then the new estimate.
+        """
         if place not in self._suspects or rate < RECOVERED * self._rate(place) or rate == 0:
             return False
         known = _rate_of(self._known, place)
@@ -117,7 +200,13 @@ class Estimate:
 
 
 def _with(network: Network, place: Place, rate: float) -> Network:
-    """Return the network with this rate there. Raises DisconnectedError."""
+    """Return the network with this rate there.
+
+    Raises
+    ------
+    DisconnectedError
+        If the rate is 0 and a receiver can no longer be reached.
+    """
     match place.part:
         case Part.PATH:
             rates = network.rates.copy()

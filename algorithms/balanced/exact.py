@@ -37,7 +37,7 @@ def exact(network: Network, stop: Callable[[], bool] = lambda: False) -> Plan:
     Raises
     ------
     SolverError
-        The linear program failed.
+        If the linear program fails.
 
     Notes
     -----
@@ -61,7 +61,18 @@ def exact(network: Network, stop: Callable[[], bool] = lambda: False) -> Plan:
 
 
 class ExactSearch:
-    """A stepwise search: `rate` and `bound` approach each other until it is `finished`."""
+    """A stepwise search: `rate` and `bound` approach each other until it is `finished`.
+
+    Parameters
+    ----------
+    network : Network
+        n hosts, all of which but the root must receive; rates (n x n) and capacities (n) in any one unit.
+
+    Raises
+    ------
+    ValueError
+        If a host other than the root does not receive: use `subset`.
+    """
 
     def __init__(self, network: Network) -> None:
         if not network.to_all:
@@ -77,7 +88,13 @@ class ExactSearch:
         return self._generation.master.rate
 
     def improve(self) -> None:
-        """Generate more trees, and update the bound. Raises SolverError."""
+        """Generate more trees, and update the bound.
+
+        Raises
+        ------
+        SolverError
+            If the linear program fails.
+        """
         master = self._generation.master
         prices = self._generation.improve()
         costs = master.resources.arc_costs(prices)
@@ -86,7 +103,13 @@ class ExactSearch:
         self.finished = self.bound * (1 - GAP) <= self.rate or not master.add([tree])
 
     def plan(self) -> Plan:
-        """Return the best plan found."""
+        """Return the best plan found.
+
+        Returns
+        -------
+        Plan
+            Its `bound` is the lowest bound found.
+        """
         plan = self._generation.master.plan()
         return replace(plan, bound=max(self.bound, plan.rate))
 

@@ -83,7 +83,18 @@ class Master:
         self._solver.addRows(count, lower, upper, 0, np.zeros(count, np.int32), none, none.astype(np.float64))
 
     def solve(self) -> Floats:
-        """Find the best rates; return the price of every row. Raises SolverError."""
+        """Find the best rates for all trees that were added.
+
+        Returns
+        -------
+        array of float
+            The price of every row.
+
+        Raises
+        ------
+        SolverError
+            If the solver ends without an optimum.
+        """
         if fresh := list(islice(self._uses.values(), len(self._amounts), None)):
             self._enter(fresh)
         self._solver.run()
@@ -97,8 +108,9 @@ class Master:
         return prices
 
     def bound(self, prices: Floats, cheapest: float) -> float:
-        """Return a bound of any plan's rate, in the network's unit, if no tree costs less than `cheapest` at these
-        prices.
+        """Return an upper bound of the rate of any plan, in the network's unit.
+
+        It holds if no tree costs less than `cheapest` at these prices of the rows.
         """
         paid = prices > 0
         worth = float(prices[paid] @ self.resources.limits[paid])

@@ -14,9 +14,22 @@ from algorithms.balanced.network import Floats, InvalidNetworkError, Network, Un
 
 @dataclass(frozen=True)
 class NamedNetwork:
-    """Hosts, and links as (from, to, rate); a missing link has rate 0.
+    """A network whose hosts and links are given by name. Rates and capacities are in any one unit.
 
-    Without `receivers` all hosts but the root receive. A host without an `out` or `into` capacity has no limit there.
+    Parameters
+    ----------
+    hosts : sequence of str
+        Names of the hosts, each different.
+    root : str
+        The host that has the data.
+    links : iterable of (str, str, float)
+        Sender, receiver and rate; a missing link has rate 0.
+    receivers : collection of str, optional
+        None: all hosts but the root.
+    out : mapping of str to float, optional
+        Host to its total capacity for sending; a missing host has no limit.
+    into : mapping of str to float, optional
+        Host to its total capacity for receiving; a missing host has no limit.
     """
 
     hosts: Sequence[str]
@@ -31,7 +44,22 @@ class NamedNetwork:
         return {host: place for place, host in enumerate(self.hosts)}
 
     def numbered(self) -> Network:
-        """Return the network that algorithms take. Raises InvalidNetworkError."""
+        """Return the network as the algorithms take it, with numbers for hosts.
+
+        Returns
+        -------
+        Network
+            Hosts in the order of `hosts`.
+
+        Raises
+        ------
+        UnknownHostError
+            If the root, a receiver, a link or a capacity names an unknown host.
+        DisconnectedError
+            If no path of links with a positive rate leads from the root to some receiver.
+        InvalidNetworkError
+            If a name or a link occurs twice, a number is out of range, there is no receiver, or the root is one.
+        """
         _check_different(self.hosts, "host")
         receivers = [host for host in self.hosts if host != self.root] if self.receivers is None else self.receivers
         _check_different(receivers, "receiver")

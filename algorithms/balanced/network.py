@@ -38,10 +38,27 @@ class DisconnectedError(InvalidNetworkError):
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Hosts, the `root` that has the data, and the `receivers`; the other hosts may forward it.
+    """Hosts, the root that has the data, and the receivers; the other hosts may forward it.
 
-    `rates[i, j]` is the capacity of the path from i to j, 0 if there is none; `out[i]` and `into[i]` are the total
-    capacities of host i for sending and receiving, infinite if unlimited. Raises InvalidNetworkError.
+    Parameters
+    ----------
+    hosts : tuple of str
+        Names of the n hosts.
+    root : int
+        Number of the host that has the data.
+    receivers : tuple of int
+        Numbers of the hosts that receive the data.
+    rates : array of float, n x n
+        `rates[i, j]` is the capacity of the path from i to j, 0 if there is none.
+    out, into : array of float, n
+        Total capacities of each host for sending and receiving, infinite if unlimited.
+
+    Raises
+    ------
+    DisconnectedError
+        If no path of links with a positive rate leads from the root to some receiver.
+    InvalidNetworkError
+        If a number is out of range, there is no receiver, or the root is one.
     """
 
     hosts: tuple[str, ...]
@@ -65,8 +82,9 @@ class Network:
 
     @cached_property
     def widths(self) -> Floats:
-        """The maximum rate of a single stream from i to j: the minimum of path and access links, 0 from a host to
-        itself.
+        """The maximum rate of a single stream from i to j: the minimum of the path and both access links.
+
+        It is 0 from a host to itself.
         """
         widths = np.minimum(np.minimum(self.rates, self.out[:, None]), self.into[None, :])
         np.fill_diagonal(widths, 0.0)

@@ -19,7 +19,17 @@ Tree = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Trees and their rates, all used at the same time; no plan has a higher rate than `bound` (None: unknown)."""
+    """Trees and their rates, all used at the same time.
+
+    Parameters
+    ----------
+    trees : tuple of Tree
+        Each lists the parents of all hosts.
+    rates : tuple of float
+        Rate of each tree, in the network's unit.
+    bound : float, optional
+        No plan has a higher rate than this; None: unknown.
+    """
 
     trees: tuple[Tree, ...]
     rates: tuple[float, ...]
@@ -32,17 +42,17 @@ class Plan:
 
 
 def edges(tree: Tree) -> Iterator[tuple[int, int]]:
-    """Yield the pairs of sender and receiver.
+    """Return the pairs of sender and receiver of a tree.
 
     Parameters
     ----------
     tree : Tree
         The parent of each host, `NO_HOST` (-1) for the root and for hosts that are left out.
 
-    Yields
-    ------
-    (int, int)
-        Sender and receiver. O(n) in total.
+    Returns
+    -------
+    iterator of (int, int)
+        Sender and receiver, in the order of the receivers. O(n) in total.
 
     Examples
     --------

@@ -9,7 +9,7 @@ from algorithms.balanced.plan import NO_HOST, Plan, Tree, max_rate, pruned
 
 
 def semi_flat(network: Network) -> Plan:
-    """One tree, level by level: every host joins the parent that has the most left for one more child.
+    """Return one tree, built level by level: every host joins the parent with the most capacity left for a child.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def semi_flat(network: Network) -> Plan:
 
 
 def semi_flat_tree(network: Network) -> Tree:
-    """The tree of `semi_flat`."""
+    """Return the tree of `semi_flat` without its rate."""
     parents = np.full(network.size, NO_HOST)
     children = np.zeros(network.size)
     level, outside = [network.root], set(range(network.size)) - {network.root}

@@ -52,7 +52,7 @@ def subset(network: Network, stop: Callable[[], bool] = lambda: False) -> Plan:
     Raises
     ------
     SolverError
-        The linear program failed.
+        If the linear program fails.
 
     Notes
     -----
@@ -75,7 +75,13 @@ def subset(network: Network, stop: Callable[[], bool] = lambda: False) -> Plan:
 
 
 class SubsetSearch:
-    """A stepwise search: `rate` rises and `bound` falls until they meet, or neither changes any more."""
+    """A stepwise search: `rate` rises and `bound` falls until they meet, or neither changes any more.
+
+    Parameters
+    ----------
+    network : Network
+        n hosts; rates (n x n) and capacities (n) in any one unit. Hosts that are neither root nor receiver may forward.
+    """
 
     def __init__(self, network: Network) -> None:
         self._network = network
@@ -104,7 +110,13 @@ class SubsetSearch:
         return self.rate >= self.bound * (1 - GAP)
 
     def improve(self) -> None:
-        """Generate more trees, and search sets with a tighter bound. Raises SolverError."""
+        """Generate more trees, and search sets with a tighter bound.
+
+        Raises
+        ------
+        SolverError
+            If a linear program fails.
+        """
         if self._barren < MAX_BARREN_ROUNDS:
             self._make_trees()
         if not self._closed and not self._cuts.finished:
@@ -119,7 +131,13 @@ class SubsetSearch:
         master.add(self._improved(each) for each in [costs, *changed])
 
     def plan(self) -> Plan:
-        """Return the best plan found."""
+        """Return the best plan found.
+
+        Returns
+        -------
+        Plan
+            Its `bound` is the lowest bound found.
+        """
         plan = self._generation.master.plan()
         return replace(plan, bound=max(self.bound, plan.rate))
 

@@ -61,7 +61,7 @@ def gridlab(root: str) -> Network:
     Raises
     ------
     UnknownHostError
-        There is no such site.
+        If there is no such site.
 
     Examples
     --------

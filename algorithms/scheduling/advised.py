@@ -27,7 +27,21 @@ MAX_CONTENDERS = 256
 
 
 class AdvisedScheduler(Scheduler):
-    """A scheduler whose decisions can be postponed and advised. Raises the same exceptions."""
+    """A scheduler whose decisions can be postponed and advised. It raises the same exceptions as `Scheduler`.
+
+    Parameters
+    ----------
+    policy : Policy
+        Order of the jobs, and their leases.
+    switches : mapping of str to Feasibility
+        Name of each optical switch to its free resources, which the scheduler changes as jobs start.
+    state : State, optional
+        Set-up time and accounts of tenants; None: the defaults of `State`.
+    limits : mapping of str to int, optional
+        Tenants to the number of splitters that they may hold at once; -1: no optical path at all.
+    placing : Placing, optional
+        Called before a job starts; None: the counts decide.
+    """
 
     def __init__(
         self,
@@ -37,12 +51,22 @@ class AdvisedScheduler(Scheduler):
         limits: Mapping[str, int] | None = None,
         placing: Placing | None = None,
     ) -> None:
-        """Create the scheduler; the parameters are those of `Scheduler`."""
         super().__init__(policy, switches, state, limits, placing)
         self._preferred: dict[PartName, Chosen] = {}
 
     def contention(self, now: float) -> Contention | None:
-        """Serve overdue parts; return the parts that could start now, if not all of those with the best rank can."""
+        """Serve overdue parts, and return the parts that could start now but not all together.
+
+        Parameters
+        ----------
+        now : float
+            The current time in seconds.
+
+        Returns
+        -------
+        Contention or None
+            Parts of the highest priority that waits; None if there is no choice to make.
+        """
         freed, self._gathered = self._gathered or [], []
         self._kept_on += self._serve_urgent([*freed, NEW], now)
         able = self._able()
@@ -56,8 +80,21 @@ class AdvisedScheduler(Scheduler):
         return None if found.is_settled() else found
 
     def postpone(self, now: float) -> tuple[tuple[Start, ...], tuple[PartName, ...], tuple[PartName, ...]]:
-        """Serve no other part for now; return the parts that start or continue, that pause, and whose lease must be
-        ended again.
+        """Serve no other part for now.
+
+        Parameters
+        ----------
+        now : float
+            The current time in seconds.
+
+        Returns
+        -------
+        starts : tuple of Start
+            Parts that start or continue.
+        paused : tuple of PartName
+            Parts that pause.
+        again : tuple of PartName
+            Parts that keep their resources, and whose lease must be ended again before the next `decide`.
         """
         self._gathered = None
         starts, self._kept_on = tuple(self._kept_on), []
@@ -67,7 +104,22 @@ class AdvisedScheduler(Scheduler):
         return starts, tuple(name for name in ended if name not in again), tuple(again)
 
     def decide(self, now: float, chosen: Sequence[Chosen] = ()) -> tuple[tuple[Start, ...], tuple[PartName, ...]]:
-        """Serve after the events since `gather`, the chosen parts first within each priority, as far as they fit."""
+        """Serve after the events since `gather`, the chosen parts first within each priority, as far as they fit.
+
+        Parameters
+        ----------
+        now : float
+            The current time in seconds.
+        chosen : sequence of Chosen, optional
+            Parts to prefer; parts that no longer wait are ignored.
+
+        Returns
+        -------
+        starts : tuple of Start
+            Parts that start or continue, in the order of decision.
+        paused : tuple of PartName
+            Parts that pause.
+        """
         self._preferred = {choice.name: choice for choice in chosen if self.waits(choice.name)}
         for name in self._preferred:
             place = self._places[name]
@@ -104,8 +156,9 @@ class AdvisedScheduler(Scheduler):
         return [o for o in fitting if self._may_do(waiting, o, hold)]
 
     def _contenders(self, able: Sequence[Sequence[Offer]]) -> list[Contender]:
-        """Return contenders of the highest priority, which always precedes the value of others; none if fewer than two
-        wait.
+        """Return contenders of the highest priority, which always precedes the value of others.
+
+        The result is empty if fewer than two of them wait.
         """
         priority = max((offers[0].job.priority for offers in able), default=0)
         first = [offers for offers in able if offers[0].job.priority == priority]

@@ -27,7 +27,17 @@ class Contender:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A part to serve before others, on this switch and with these splitters."""
+    """A part to serve before others.
+
+    Parameters
+    ----------
+    name : PartName
+        Name of the part.
+    switch : str
+        The optical switch to serve it on.
+    pieces : Pieces
+        Fan-outs of the splitters to use.
+    """
 
     name: PartName
     switch: str
@@ -36,9 +46,16 @@ class Chosen:
 
 @dataclass(frozen=True, slots=True)
 class Contention:
-    """Contenders, best rank first (once for each possible switch), and the free resources for them.
+    """Contenders, and the free resources for them.
 
-    `left` maps limited tenants to the number of splitters that they may still take.
+    Parameters
+    ----------
+    contenders : tuple of Contender
+        Best rank first, once for each possible switch.
+    free : mapping of str to Feasibility
+        Switch to its free resources.
+    left : mapping of str to float
+        Limited tenants to the number of splitters that they may still take.
     """
 
     contenders: tuple[Contender, ...]
@@ -46,7 +63,18 @@ class Contention:
     left: Mapping[str, float]
 
     def is_like(self, other: Contention) -> bool:
-        """Return whether the other contention has the same parts, the same ports and equal free resources."""
+        """Return whether another contention asks the same question.
+
+        Parameters
+        ----------
+        other : Contention
+            The contention to compare with.
+
+        Returns
+        -------
+        bool
+            True if it has the same parts, the same ports and equal free resources.
+        """
         return self.left == other.left and self._asked() == other._asked() and self._supply() == other._supply()
 
     def _asked(self) -> list[tuple[str, object, int]]:
@@ -62,12 +90,29 @@ class Contention:
         ]
 
     def is_settled(self) -> bool:
-        """Return whether all contenders can be served together, so that there is no choice to make."""
+        """Return whether all contenders can be served together.
+
+        Returns
+        -------
+        bool
+            True if there is no choice to make.
+        """
         served = self.served((contender, None) for contender in self.contenders)
         return len(served) == len({contender.name for contender in self.contenders})
 
     def served(self, order: Iterable[tuple[Contender, Pieces | None]]) -> list[tuple[Contender, Pieces]]:
-        """Return the contenders served in this order, with the given splitters or, for None, the switch's choice."""
+        """Return the contenders that are served in a given order.
+
+        Parameters
+        ----------
+        order : iterable of (Contender, splitters or None)
+            Contenders to serve as far as they fit, with fan-outs or, for None, the choice of the switch.
+
+        Returns
+        -------
+        list of (Contender, splitters)
+            Each part at most once, in that order.
+        """
         free = {name: switch.copy() for name, switch in self.free.items()}
         left = dict(self.left)
         served: dict[object, tuple[Contender, Pieces]] = {}

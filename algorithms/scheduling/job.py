@@ -18,12 +18,36 @@ PartName = tuple[Hashable, int]
 class Job:
     """A part that waits for optical resources, or holds them.
 
-    `group` is its demand on a switch, `sender` the bit of its sender's port vertex. `remaining` and `attained` are
-    seconds at line rate still to send and already sent, without set-up; if the size is not `known`, `remaining` is only
-    a guess. `submitted_at` and `deadline` are seconds on the clock of `now`. A higher `priority` goes first whatever
-    its size; `weight` multiplies the cost of its delay. It may be split into up to `parts` parts (1: not at all), which
-    are numbered from its own number on. `continues` is true while it holds the resources that it requests, so that it
-    needs no set-up.
+    Parameters
+    ----------
+    request : hashable
+        The request that the part belongs to.
+    group : Group
+        Its demand on a switch.
+    sender : int
+        The bit of its sender's port vertex.
+    remaining : float
+        Seconds at line rate still to send, without set-up; only a guess if the size is not `known`.
+    submitted_at : float
+        Time of the request in seconds, on the clock of `now`.
+    number : int, optional
+        Number of the part within its request.
+    attained : float, optional
+        Seconds at line rate already sent, without set-up.
+    known : bool, optional
+        True if the size of the transfer is known.
+    deadline : float, optional
+        In seconds, on the clock of `now`; None: there is no deadline.
+    priority : int, optional
+        A higher priority goes first, whatever its size.
+    weight : float, optional
+        Multiplies the cost of its delay.
+    parts : int, optional
+        Maximum number of parts into which it may be split (1: not at all), numbered from its own number on.
+    may_pause : bool, optional
+        False if it runs until it is done once it has started.
+    continues : bool, optional
+        True while it holds the resources that it requests, so that it needs no set-up.
     """
 
     request: Hashable
@@ -57,12 +81,34 @@ class Job:
         return self.group.ports & ~self.sender
 
     def after(self, seconds: float) -> Job:
-        """Return the job after `seconds` more have been sent."""
+        """Return the job after more data has been sent.
+
+        Parameters
+        ----------
+        seconds : float
+            Seconds of data at line rate.
+
+        Returns
+        -------
+        Job
+            With the same `remaining` if the size is not known.
+        """
         left = self.remaining - seconds if self.known else self.remaining
         return replace(self, remaining=max(0.0, left), attained=self.attained + seconds)
 
     def only(self, receivers: int) -> Job:
-        """Return the part of this job that serves these of its receivers (bits)."""
+        """Return the part of this job that serves some of its receivers.
+
+        Parameters
+        ----------
+        receivers : int
+            Bits of the port vertices of these receivers.
+
+        Returns
+        -------
+        Job
+            With a narrower group, whose weight is in proportion to its receivers.
+        """
         group = self.group
         here, all_of_them = receivers.bit_count(), self.receivers.bit_count()
         narrower = Group(

@@ -10,9 +10,9 @@ class Paper(Dedicated):
     """Largest volume ÷ racks first; a small transfer may wait for ever."""
 
     def key(self, job: Job, now: float, state: State) -> float:
-        """The paper's score, sign turned."""
+        """Return the paper's score with its sign changed."""
         return -job.group.weight / job.group.racks
 
     def objective(self, job: Job, state: State) -> float:
-        """The paper's objective: the volume."""
+        """Return the paper's objective, the volume."""
         return job.group.weight

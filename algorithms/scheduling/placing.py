@@ -15,7 +15,13 @@ from algorithms.scheduling.job import Job, PartName
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The job starts, with these splitters instead of the counted ones."""
+    """The job starts, with these splitters instead of the counted ones.
+
+    Parameters
+    ----------
+    pieces : Pieces
+        Fan-outs of the splitters.
+    """
 
     pieces: Pieces
 
@@ -24,7 +30,10 @@ class Placement:
 class Unplaced:
     """No tree of free resources on the switch is feasible: retry when the switch gains resources.
 
-    `tenant_stops`: a tree would be feasible if the tenant might hold more splitters.
+    Parameters
+    ----------
+    tenant_stops : bool, optional
+        True if a tree would be feasible if the tenant might hold more splitters.
     """
 
     tenant_stops: bool = False
@@ -32,10 +41,18 @@ class Unplaced:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The terms of a placement: the job fits this switch with `pieces`.
+    """The terms of a placement of a job that fits a switch by count.
 
-    Other splitters, at most `most`, may serve it too, unless `only` these may, because resources are held for another
-    job.
+    Parameters
+    ----------
+    switch : str
+        Name of the optical switch.
+    pieces : Pieces
+        Fan-outs of the counted splitters.
+    most : float
+        Maximum number of splitters that may serve it, others than the counted ones too; infinite: no limit.
+    only : bool
+        True if only the counted splitters may serve it, because resources are held for another job.
     """
 
     switch: str

@@ -24,17 +24,33 @@ SPLIT_SHARE = 0.75
 
 @dataclass
 class State:
-    """The state that a policy may use besides the job: `set_up` is the cost of a start in seconds, `tenants` the
-    accounts.
+    """The state that a policy may use besides the job.
+
+    Parameters
+    ----------
+    set_up : float, optional
+        Cost of a start in seconds.
+    tenants : Tenants, optional
+        The accounts of the tenants.
     """
 
     set_up: float = 0.025
     tenants: Tenants = field(default_factory=Tenants)
 
     def to_go(self, job: Job) -> float:
-        """Return the seconds that the job still needs: set-up, unless it continues, and data.
+        """Return the seconds that a job still needs: set-up, unless it continues, and data.
 
         A job of unknown size is expected to send as much again as it has sent, the best guess for heavy tails.
+
+        Parameters
+        ----------
+        job : Job
+            A waiting or continuing job.
+
+        Returns
+        -------
+        float
+            In seconds.
         """
         set_up = 0.0 if job.continues else self.set_up
         return set_up + (job.remaining if job.known else max(job.attained, QUANTUM))
@@ -49,27 +65,85 @@ class Policy(ABC):
 
         The order of two waiting jobs should change rarely: a key is computed when a job is tried, and again at most
         about once a second.
+
+        Parameters
+        ----------
+        job : Job
+            The job to rank.
+        now : float
+            The current time in seconds.
+        state : State
+            Set-up time and accounts of tenants.
+
+        Returns
+        -------
+        float
+            In any unit, the same for all jobs.
         """
 
     def objective(self, job: Job, state: State) -> float:
-        """Return the value of serving the job now, for an optimizer that maximizes a sum: larger for shorter and
-        narrower jobs.
+        """Return the value of serving a job now, for an optimizer that maximizes a sum.
+
+        Parameters
+        ----------
+        job : Job
+            The job to value.
+        state : State
+            Set-up time and accounts of tenants.
+
+        Returns
+        -------
+        float
+            Larger for shorter and narrower jobs.
         """
         return job.weight / (max(state.to_go(job), MIN_TO_GO) * math.sqrt(job.group.racks))
 
     def fewest_receivers(self, job: Job) -> int:
-        """Return the minimum number of free receivers for a start; the others then become a separate part."""
+        """Return the minimum number of free receivers for a start; the others then become a separate part.
+
+        Parameters
+        ----------
+        job : Job
+            A waiting job.
+
+        Returns
+        -------
+        int
+            All receivers if the job may not be split.
+        """
         receivers = job.receivers.bit_count()
         if job.parts <= 1:
             return receivers
         return max(1, math.ceil(SPLIT_SHARE * receivers))
 
     def quantum(self, job: Job) -> float | None:
-        """Return the seconds of data after which the job competes again; None: it runs until it is done."""
+        """Return the seconds of data after which a job competes again.
+
+        Parameters
+        ----------
+        job : Job
+            A job that starts or continues.
+
+        Returns
+        -------
+        float or None
+            In seconds at line rate; None: the job runs until it is done.
+        """
         return QUANTUM if job.may_pause else None
 
     def max_wait(self, job: Job) -> float:
-        """Return the wait after which the job is overdue: it then goes first, and ports are kept free for it."""
+        """Return the wait after which a job is overdue: it then goes first, and ports are kept free for it.
+
+        Parameters
+        ----------
+        job : Job
+            A waiting job.
+
+        Returns
+        -------
+        float
+            In seconds after the submission of its request.
+        """
         return AGING * max(QUANTUM, job.size)
 
 
@@ -77,16 +151,48 @@ class Dedicated(Policy):
     """The base of rules without leases and parts: a grant is for the whole group and until the end."""
 
     def fewest_receivers(self, job: Job) -> int:
-        """Return the number of all receivers."""
+        """Return the number of all receivers.
+
+        Parameters
+        ----------
+        job : Job
+            A waiting job.
+
+        Returns
+        -------
+        int
+            The job is never split.
+        """
         return job.receivers.bit_count()
 
     def quantum(self, job: Job) -> float | None:
-        """Return None: a job runs until it is done."""
+        """Return None: a job runs until it is done.
+
+        Parameters
+        ----------
+        job : Job
+            A job that starts.
+
+        Returns
+        -------
+        None
+        """
         return None
 
     def max_wait(self, job: Job) -> float:
-        """Return infinity: ports kept free would be idle for as long as whole transfers take, at the cost of all other
-        jobs.
+        """Return infinity: a job is never overdue.
+
+        Ports kept free would be idle for as long as whole transfers take, at the cost of all other jobs.
+
+        Parameters
+        ----------
+        job : Job
+            A waiting job.
+
+        Returns
+        -------
+        float
+            Infinity.
         """
         return math.inf
 

@@ -93,7 +93,18 @@ class Waiting:
 class Scheduler:
     """Waiting and running parts, and free resources. Every event takes `now` (seconds) and returns the changes.
 
-    Raises PartStateError for events of unknown parts, and for the arrival of a known one.
+    Parameters
+    ----------
+    policy : Policy
+        Order of the jobs, and their leases.
+    switches : mapping of str to Feasibility
+        Name of each optical switch to its free resources, which the scheduler changes as jobs start.
+    state : State, optional
+        Set-up time and accounts of tenants; None: the defaults of `State`.
+    limits : mapping of str to int, optional
+        Tenants to the number of splitters that they may hold at once; -1: no optical path at all.
+    placing : Placing, optional
+        Called before a job starts; None: the counts decide.
     """
 
     def __init__(
@@ -104,12 +115,6 @@ class Scheduler:
         limits: Mapping[str, int] | None = None,
         placing: Placing | None = None,
     ) -> None:
-        """Create a scheduler. `switches` are consumed as jobs start.
-
-        `limits` maps tenants to the splitters that they may hold at once; -1: no optical path at all. `placing` is
-        called before a job starts; without it counts decide.
-
-        """
         self.policy = policy
         self.state = state or State()
         self._switches = {name: Switch(name, free, free.copy()) for name, free in switches.items()}
@@ -134,24 +139,91 @@ class Scheduler:
     # ---------------------------------------------------------------------------------------------- events
 
     def arrive(self, job: Job, now: float) -> Selection:
-        """Add a new part."""
+        """Add a new part.
+
+        Parameters
+        ----------
+        job : Job
+            The part, which waits from now on.
+        now : float
+            The current time in seconds.
+
+        Returns
+        -------
+        Selection
+            Parts that start.
+
+        Raises
+        ------
+        PartStateError
+            If there is a part of this name already.
+        """
         self._enter(job)
         self._wait(job, now)
         return Selection(self._serve([], now))
 
     def adopt(self, start: Start) -> None:
-        """Add a part that already holds resources (found at a restart, or set otherwise), whatever it displaces."""
+        """Add a part that already holds resources (found at a restart, or set otherwise), whatever it displaces.
+
+        Parameters
+        ----------
+        start : Start
+            The part and its resources.
+
+        Raises
+        ------
+        PartStateError
+            If there is a part of this name already.
+        """
         self._enter(start.job)
         self._take(start)
 
     def complete(self, name: PartName, now: float) -> Selection:
-        """End a running part and free its resources."""
+        """End a running part and free its resources.
+
+        Parameters
+        ----------
+        name : PartName
+            Name of the part.
+        now : float
+            The current time in seconds.
+
+        Returns
+        -------
+        Selection
+            Parts that start.
+
+        Raises
+        ------
+        PartStateError
+            If the part is not running.
+        """
         start, freed = self._stop(name)
         self._leave(start.job)
         return Selection(self._serve(freed, now))
 
     def lease_end(self, name: PartName, now: float, remaining: float | None = None) -> Selection:
-        """End a lease: its job competes again. `remaining` corrects the data still to send, in seconds."""
+        """End a lease: its job competes again.
+
+        Parameters
+        ----------
+        name : PartName
+            Name of the part.
+        now : float
+            The current time in seconds.
+        remaining : float, optional
+            Seconds of data still to send, as measured; None: as the scheduler computes them.
+
+        Returns
+        -------
+        Selection
+            Parts that start or continue, and the part if it pauses.
+
+        Raises
+        ------
+        PartStateError
+            If the part is not running.
+        """
         start, freed = self._stop(name)
         job = replace(start.job.after(start.seconds), continues=True)
         if remaining is not None:
@@ -168,16 +240,53 @@ class Scheduler:
         return Selection(starts, None if self._gathered is not None else next(iter(self._paused()), None))
 
     def withdraw(self, name: PartName, now: float) -> Selection:
-        """Remove a running or waiting part. A part that lost its circuits is withdrawn and arrives again."""
+        """Remove a running or waiting part. A part that lost its circuits is withdrawn and arrives again.
+
+        Parameters
+        ----------
+        name : PartName
+            Name of the part.
+        now : float
+            The current time in seconds.
+
+        Returns
+        -------
+        Selection
+            Parts that start.
+
+        Raises
+        ------
+        PartStateError
+            If there is no part of this name.
+        """
         if name in self._running:
             return self.complete(name, now)
         self._leave(self._waiting_job(name))
         return Selection(self._serve([], now))
 
     def extend(self, job: Job, now: float, pieces: Pieces | None = None) -> Selection:
-        """Replace the part of this name by `job`: more or less data, other receivers, another deadline.
+        """Replace a part: more or less data, other receivers, another deadline.
 
-        A running part continues in its lease with the changed group and, if given, `pieces`.
+        A running part continues in its lease with the changed group.
+
+        Parameters
+        ----------
+        job : Job
+            The changed part, under its old name.
+        now : float
+            The current time in seconds.
+        pieces : Pieces, optional
+            Fan-outs of the splitters that a running part uses from now on; None: the same as before.
+
+        Returns
+        -------
+        Selection
+            Parts that start.
+
+        Raises
+        ------
+        PartStateError
+            If there is no part of this name.
         """
         if job.name not in self._running:
             self._waiting_job(job.name)
@@ -189,7 +298,22 @@ class Scheduler:
         return Selection(self._serve(freed, now))
 
     def limit(self, tenant: str, splitters: int | None, now: float) -> Selection:
-        """Set the number of splitters that a tenant may hold (None: unlimited; -1: no optical path at all)."""
+        """Set the number of splitters that a tenant may hold.
+
+        Parameters
+        ----------
+        tenant : str
+            Name of the tenant.
+        splitters : int or None
+            Maximum number at once; None: unlimited; -1: no optical path at all.
+        now : float
+            The current time in seconds.
+
+        Returns
+        -------
+        Selection
+            Parts that start.
+        """
         if splitters is None:
             self._limits.pop(tenant, None)
         else:
@@ -198,8 +322,16 @@ class Scheduler:
         return Selection(self._serve(self._freed_of(tenant), now))
 
     def lose(self, switch: str, ports: int, pieces: Pieces) -> None:
-        """Remove hardware (one port of each vertex in `ports`, these splitters); parts that run on it are not stopped
-        here.
+        """Remove hardware. Parts that run on it are not stopped here.
+
+        Parameters
+        ----------
+        switch : str
+            Name of the optical switch.
+        ports : int
+            Vertices that lose one port each, as bits.
+        pieces : Pieces
+            Fan-outs of the lost splitters.
         """
         lost = _hardware(ports)
         self._switches[switch].free.take(lost, pieces)
@@ -208,7 +340,24 @@ class Scheduler:
         self._gained[switch] += 1
 
     def regain(self, switch: str, ports: int, pieces: Pieces, now: float) -> Selection:
-        """Return hardware to use."""
+        """Return hardware to use.
+
+        Parameters
+        ----------
+        switch : str
+            Name of the optical switch.
+        ports : int
+            Vertices that regain one port each, as bits.
+        pieces : Pieces
+            Fan-outs of the splitters that are usable again.
+        now : float
+            The current time in seconds.
+
+        Returns
+        -------
+        Selection
+            Parts that start.
+        """
         back = _hardware(ports)
         self._switches[switch].capacity.give_back(back, pieces)
         freed = self._switches[switch].free.give_back(back, pieces)
@@ -220,7 +369,20 @@ class Scheduler:
         self._gathered, self.tried = [], 0
 
     def decide(self, now: float) -> tuple[tuple[Start, ...], tuple[PartName, ...]]:
-        """Serve after the events since `gather`; return the parts that start or continue, and the parts that pause."""
+        """Serve after the events since `gather`.
+
+        Parameters
+        ----------
+        now : float
+            The current time in seconds.
+
+        Returns
+        -------
+        starts : tuple of Start
+            Parts that start or continue, in the order of decision.
+        paused : tuple of PartName
+            Parts that pause.
+        """
         freed, self._gathered = self._gathered or [], None
         kept_on, self._kept_on = self._kept_on, []
         starts = (*kept_on, *self._serve(freed, now))
@@ -234,11 +396,33 @@ class Scheduler:
     # ----------------------------------------------------------------------------------------------- reads
 
     def waits(self, name: PartName) -> bool:
-        """Return whether this part is known and not running."""
+        """Return whether a part is known and not running.
+
+        Parameters
+        ----------
+        name : PartName
+            Name of the part.
+
+        Returns
+        -------
+        bool
+            False for an unknown part.
+        """
         return name in self._places and name not in self._running
 
     def light_of(self, name: PartName) -> Start | None:
-        """Return the resources of a part; None if it is not running."""
+        """Return the resources of a part.
+
+        Parameters
+        ----------
+        name : PartName
+            Name of the part.
+
+        Returns
+        -------
+        Start or None
+            None if the part is not running.
+        """
         return self._running.get(name)
 
     @property
@@ -257,7 +441,18 @@ class Scheduler:
         return list(self._running.values())
 
     def is_refused(self, name: PartName) -> bool:
-        """Return whether a part waits because no tree of the free resources is feasible, though the counts suffice."""
+        """Return whether a part waits because no tree of the free resources is feasible, though the counts suffice.
+
+        Parameters
+        ----------
+        name : PartName
+            Name of the part.
+
+        Returns
+        -------
+        bool
+            False for an unknown or a running part.
+        """
         return self.waits(name) and bool(self._waiting[self._places[name]].refused)
 
     @property

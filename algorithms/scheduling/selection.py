@@ -10,10 +10,22 @@ from algorithms.scheduling.job import Job, PartName
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A part starts on a switch with these splitters, or continues (`job.continues`: without a set-up).
+    """A part starts on a switch, or continues without a set-up (`job.continues`).
 
-    `seconds` of data may be sent until the lease ends; `last` if the job is then expected to be done. Receivers that
-    are not served yet become `rest`, a new part that waits.
+    Parameters
+    ----------
+    job : Job
+        The part.
+    switch : str
+        Name of the optical switch.
+    pieces : Pieces
+        Fan-outs of the splitters.
+    seconds : float
+        Seconds of data at line rate that may be sent until the lease ends.
+    last : bool
+        True if the job is then expected to be done.
+    rest : Job, optional
+        A new part that waits, with the receivers that are not served yet.
     """
 
     job: Job
@@ -26,7 +38,15 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The result of an event: parts that start or continue, in the order of decision, and the part that is paused."""
+    """The result of an event.
+
+    Parameters
+    ----------
+    starts : tuple of Start, optional
+        Parts that start or continue, in the order of decision.
+    paused : PartName, optional
+        The part that is paused.
+    """
 
     starts: tuple[Start, ...] = ()
     paused: PartName | None = None

@@ -16,5 +16,5 @@ class Smith(Dedicated):
     """
 
     def key(self, job: Job, now: float, state: State) -> float:
-        """Service time x sqrt(racks) ÷ weight."""
+        """Return service time x sqrt(racks) ÷ weight."""
         return state.to_go(job) * math.sqrt(job.group.racks) / job.weight

@@ -56,7 +56,10 @@ Progress = Callable[[Slice, float], None]
 
 
 def run(reached: Reached, progress: Progress) -> None:
-    """Run the soak and fill `reached`. Raises LabError, ChildFailedError, TimeoutError; KeyboardInterrupt ends it early."""
+    """Run the soak and fill `reached`; KeyboardInterrupt ends it early.
+
+    Raises LabError, ChildFailedError, TimeoutError.
+    """
     with (
         tempfile.TemporaryDirectory(prefix="blast-soak-", dir="/var/tmp") as folder,
         # Real hosts have separate disks: on the controller's disk, its commits would wait for all files.

@@ -237,9 +237,10 @@ def _quiet_and_trusting() -> None:
 
 @contextmanager
 def apart(bed: Bed, pairs: Iterable[tuple[int, int]], one_way_ms: float) -> Iterator[None]:
-    """Delay all packets between these pairs of hosts, both ways, on a bed without racks. Raises PrerequisiteError, HostError.
+    """Delay all packets between these pairs of hosts, in both directions, on a bed without racks.
 
     Ingress of a host's port redirects packets for a distant host to one device, which returns them to the bridge later.
+    Raises PrerequisiteError, HostError.
     """
     middle, device = bed.switch.namespace, "far"
     command = ["mnexec", "-a", str(middle), sys.executable, str(HERE / "delay_relay.py"), device, str(one_way_ms)]

@@ -1,3 +1,5 @@
-"""Capacities of the network between hosts, and their sources: agents that measure them, the controller, a file, or an
-external monitor. Each source returns `Capacities`; `blast trees` reads their JSON form.
+"""Capacities of the network between hosts, and their sources.
+
+Sources are agents that measure them, the controller, a file, or an external monitor. Each source returns `Capacities`;
+`blast trees` reads their JSON form.
 """

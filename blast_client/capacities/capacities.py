@@ -73,7 +73,25 @@ class CapacitySource(Protocol):
     """A source of capacities, for example an external monitor."""
 
     def capacities(self, root: str, receivers: Sequence[str]) -> Capacities:
-        """Return the capacities between the root and the receivers. Raises BlastError."""
+        """Return the capacities between the root and the receivers.
+
+        Parameters
+        ----------
+        root : str
+            The host that sends.
+        receivers : Sequence[str]
+            The hosts that receive.
+
+        Returns
+        -------
+        Capacities
+            Rates of links in bits per second.
+
+        Raises
+        ------
+        BlastError
+            If the source does not answer, or does not know a host.
+        """
 
 
 def read_capacities(data: bytes) -> Capacities:

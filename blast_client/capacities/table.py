@@ -10,7 +10,10 @@ _DEAD, _UNKNOWN, _ITSELF = "dead", "no limit", "-"
 
 
 def capacities_table(found: Capacities) -> str:
-    """The last column is what a host sends to all at once, the last line what it takes from all at once."""
+    """Return a table of the rates from each host (lines) to each host (columns).
+
+    The last column is what a host sends to all at once, the last line what it receives from all at once.
+    """
     rows = [[_host(found, start), *(_link(found, start, end) for end in found.hosts), _access(found.out, start)]
             for start in found.hosts]  # fmt: skip
     rows.append(

@@ -8,7 +8,17 @@ from blast_client.base_error import BlastError
 
 
 class UnreadableObjectError(BlastError):
-    """A file was received completely but does not contain the object that its suffix indicates."""
+    """A file was received completely but does not contain the object that its suffix indicates.
+
+    Parameters
+    ----------
+    path : Path
+        The file, also an attribute.
+    kind : str
+        Kind of the expected object, for the message.
+    reason : str
+        Cause, for the message.
+    """
 
     def __init__(self, path: Path, kind: str, reason: str) -> None:
         super().__init__(f"{path} contains no readable {kind}: {reason}")

@@ -53,15 +53,15 @@ def receive(
 
     Parameters
     ----------
-    name
+    name : str
         Name that the sender used.
-    folder
+    folder : Path | str | None
         Folder of this host's agent. Default: $BLAST_FOLDER, else /var/lib/blast-agent/incoming.
-    timeout
+    timeout : float
         Time to wait, in seconds.
-    library
+    library : str | None
         "torch" or "numpy": library of returned tensors. Default: that of the sender.
-    keep
+    keep : bool
         False: remove the file of a mapped or unpacked object at once; its space is free when the last object is. For
         hosts with one receiver, with write permission in the folder. Plain files are kept.
 
@@ -100,7 +100,23 @@ async def async_receive(
     library: str | None = None,
     keep: bool = True,
 ) -> Any:
-    """Wait for an object as `receive` does, for asyncio; cancellation while it waits changes nothing."""
+    """Wait for an object as `receive` does, for asyncio; cancellation while it waits changes nothing.
+
+    Parameters
+    ----------
+    name, folder, timeout, library, keep
+        As for `receive`.
+
+    Returns
+    -------
+    object
+        As for `receive`.
+
+    Raises
+    ------
+    NotReceivedError, UnreadableObjectError, MissingLibraryError, InvalidArgumentError
+        As for `receive`.
+    """
     place = _Place(name, folder, timeout, library)
     for pause in place.pauses():
         await asyncio.sleep(pause)

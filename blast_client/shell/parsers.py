@@ -9,7 +9,7 @@ from blast_client.command import GROUP, build_parser, entry_points
 
 
 def whole_parser() -> argparse.ArgumentParser:
-    """`blast` with every command whose extra is installed."""
+    """Return the parser of `blast` with every command whose extra is installed."""
     here = []
     for command in entry_points(GROUP):
         try:
@@ -21,13 +21,13 @@ def whole_parser() -> argparse.ArgumentParser:
 
 
 def commands_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    """Its commands by name; none where it has none."""
+    """Return the commands of a parser by name; empty if it has none."""
     found = (action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction))
     return dict(next(found, {}))
 
 
 def every_parser(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """It, and those of all commands below."""
+    """Yield a parser and the parsers of all commands below it."""
     yield parser
     for below in commands_of(parser).values():
         yield from every_parser(below)

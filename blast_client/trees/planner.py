@@ -49,24 +49,88 @@ class TreePlanner(Protocol):
         """The host that sends."""
 
     def plan(self, receivers: Iterable[str]) -> PlannedTrees:
-        """Return the best trees to receivers, which are in use from now on."""
+        """Return the best trees to receivers, which are in use from now on.
+
+        Parameters
+        ----------
+        receivers : Iterable[str]
+            The hosts that receive.
+
+        Returns
+        -------
+        PlannedTrees
+            Trees that carry disjoint parts of the data.
+
+        Raises
+        ------
+        ValueError
+            If no tree reaches a receiver.
+        RuntimeError
+            If planning fails.
+        """
 
     def chain_rate(self, order: Iterable[str]) -> float:
-        """Return the rate of a pipeline in this order."""
+        """Return the rate of a pipeline.
+
+        Parameters
+        ----------
+        order : Iterable[str]
+            The receivers in the order of the pipeline.
+
+        Returns
+        -------
+        float
+            Bits of data per second.
+        """
 
     def see(
         self, flows: Iterable[tuple[str, str, float, float, bool]], broken: Iterable[tuple[str, str]], now: float
     ) -> None:
-        """Record flows, as (from, to, rate, planned rate, True if the network was the bottleneck), and dead paths."""
+        """Record the measured rates of flows, and dead paths.
+
+        Parameters
+        ----------
+        flows : Iterable[tuple[str, str, float, float, bool]]
+            From, to, measured rate, planned rate, and whether the network was the bottleneck.
+        broken : Iterable[tuple[str, str]]
+            Paths (from, to) that carry no data.
+        now : float
+            The time of the measurement.
+        """
 
     def better(self) -> PlannedTrees | None:
-        """Return better trees, which are in use from now on, or None."""
+        """Return better trees than those in use, and use them from now on.
+
+        Returns
+        -------
+        PlannedTrees or None
+            None if no trees are better.
+        """
 
     def suspect(self, now: float) -> Suspect | None:
-        """Return the next path to probe, or None."""
+        """Return the next path to probe.
+
+        Parameters
+        ----------
+        now : float
+            The current time.
+
+        Returns
+        -------
+        Suspect or None
+            None if no path needs a probe.
+        """
 
     def probed(self, suspect: Suspect, rate: float) -> None:
-        """Record the rate of a probe, which the path carried in addition to its flows."""
+        """Record the result of a probe.
+
+        Parameters
+        ----------
+        suspect : Suspect
+            The path.
+        rate : float
+            Rate that the path carried in addition to its flows.
+        """
 
 
 def planner_of(network: Path) -> TreePlanner:

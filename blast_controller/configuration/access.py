@@ -64,8 +64,10 @@ class TenantSection(Section):
 def access_fault(
     listens: Mapping[str, str], access: AccessSection | None, tenants: Iterable[TenantSection]
 ) -> str | None:
-    """Return the first thing that is wrong, as one sentence; `listens` are the addresses where clients are served, by
-    key."""
+    """Return the first fault of the access settings as one sentence, or None.
+
+    `listens` are the addresses where clients are served, by key.
+    """
     declared = {DEFAULT_TENANT, *(tenant.name for tenant in tenants)}
     return next(_faults(listens, access, declared), None)
 

@@ -165,8 +165,10 @@ def _piece(splitter: Splitter, keys: SplitterKeys) -> Piece:
 
 
 def usual_price(fan_out: int) -> float:
-    """Return the price of a 1:`fan_out` splitter in dollars: the paper's prices, interpolated and extrapolated
-    linearly."""
+    """Return the price of a 1:`fan_out` splitter in dollars.
+
+    The paper's prices, interpolated and extrapolated linearly.
+    """
     points = ((0, 0.0), *PRICES)
     for (low, cheap), (high, dear) in pairwise(points):
         if fan_out <= high or high == points[-1][0]:

@@ -146,8 +146,11 @@ def _with(old: Config, new: Config, keys: tuple[str, ...]) -> Config:
 
 
 class ReloadResult(Enum):
-    """The result of a reload, counted as `config_reload_total`: all applied, some require a restart, or a faulty
-    file."""
+    """The result of a reload, counted as `config_reload_total` unless the file is unchanged.
+
+    WARM: all changes are applied; COLD: some require a restart; REFUSED: the file is faulty and the old one stays in
+    force.
+    """
 
     WARM = "warm"
     COLD = "cold"

@@ -39,11 +39,12 @@ def read_toml(text: str) -> dict[str, object]:
 
 
 def checked(model: type[Model], tables: object) -> Model:
-    """Return the tables as the model. Raises SchemaError: a misspelled key first, since it is why another one is
-    missing.
+    """Return the tables as the model.
 
     Values are taken as they are written: "4" is no number, and true is not 1. Pydantic is as strict as that with JSON
     only, where it still makes paths and addresses of strings.
+
+    Raises SchemaError: a misspelled key first, since it is why another one is missing.
     """
     try:
         text = json.dumps(tables)

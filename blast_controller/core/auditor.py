@@ -32,8 +32,10 @@ class AuditReport:
 
 @dataclass(slots=True)
 class _Round:
-    """State of a reconciliation: `unread` devices have not answered yet, `stale` ones received commands since they were
-    queried."""
+    """State of a reconciliation.
+
+    `unread` devices have not answered yet; `stale` devices received commands since they were queried.
+    """
 
     dry_run: bool
     unread: set[Device]

@@ -41,8 +41,11 @@ MAX_TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class FiberReport:
-    """Elements that are not wired as configured, elements that were not probed (each with its reason), and the number
-    probed."""
+    """Result of a fiber check.
+
+    `faults` are the elements that are not wired as configured, `skipped` the elements that were not probed, each with
+    its reason, and `probed` is the number of probed elements.
+    """
 
     faults: tuple[FiberFault, ...]
     skipped: tuple[str, ...]

@@ -13,16 +13,16 @@ class Observer:
     """An observer of the core. The core waits for it, so it must only take notes. One that raises is disabled."""
 
     def on_event(self, event: Event, core: Core) -> None:
-        """Called when the core took an event; its decision may follow later."""
+        """Handle an event that the core took; its decision may follow later."""
 
     def on_command(self, command: Command) -> None:
-        """Called when a command was executed, after its records were made durable."""
+        """Handle a command that was executed after its records were made durable."""
 
     def on_decision(self, seconds: float) -> None:
-        """Called after a decision with its duration."""
+        """Handle the end of a decision with its duration in seconds."""
 
     def on_commit(self, records: int, seconds: float) -> None:
-        """Called after a commit with its number of records and the time spent waiting for the disk."""
+        """Handle a commit with its number of records and the seconds spent waiting for the disk."""
 
     def on_published(self, snapshot: Snapshot, changes: Changes) -> None:
-        """Called when a new snapshot is published, with its differences from the previous one."""
+        """Handle a new published snapshot with its differences from the previous one."""

@@ -115,8 +115,10 @@ class View:
 
     @property
     def kept_free_for(self) -> PartName | None:
-        """Return the part that has waited too long, by request and slot: everything that it needs is kept free for
-        it."""
+        """Return the part that has waited too long, by request and slot.
+
+        Everything that it needs is kept free for it.
+        """
         return self._policy.dispatcher.kept_free_for
 
     @property

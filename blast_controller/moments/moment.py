@@ -9,10 +9,10 @@ from blast_controller.core.snapshot.snapshot import Snapshot
 
 
 class Moment(NamedTuple):
-    """A snapshot; its publication time, as seconds on the core's clock and since 1970; and its differences from the
-    previous moment.
+    """A published snapshot with its time and its differences from the previous moment.
 
-    Every time within the snapshot is on the core's clock: the difference of the two converts it.
+    `now` and `wall` are the publication time in seconds, on the core's clock and since 1970. Every time within the
+    snapshot is on the core's clock: the difference of the two converts it.
     """
 
     snapshot: Snapshot

@@ -187,8 +187,10 @@ class OpenFlowDriver:
         self._process(())
 
     def _process(self, effects: Iterable[Effect]) -> None:
-        """Execute effects, then the queued inputs one by one: effects of an input may cause further inputs, which come
-        later."""
+        """Execute effects, then the queued inputs one by one.
+
+        Effects of an input may cause further inputs, which come later.
+        """
         if self._at_work or self._stopped:
             return
         self._at_work = True

@@ -99,8 +99,10 @@ class Rule:
 
     @property
     def place(self) -> tuple[int, int, Match]:
-        """Return the identity of a rule on a ToR: adding a rule replaces the one with the same identity (section
-        6.4)."""
+        """Return the identity of a rule on a ToR.
+
+        Adding a rule replaces the one with the same identity (OpenFlow 1.3.5, section 6.4).
+        """
         return self.table, self.priority, self.match
 
     @property
@@ -147,8 +149,10 @@ Operation = AddRule | DeleteRule | DeleteStray
 
 
 def cookie(epoch: int, reservation: int) -> int:
-    """Return the cookie of a rule of `reservation` (0: a guard). Raises InvalidForwardError if it does not fit in 32
-    bits."""
+    """Return the cookie of a rule of `reservation` (0: a guard).
+
+    Raises InvalidForwardError if the reservation does not fit in 32 bits.
+    """
     if not 0 <= reservation <= RESERVATION_MASK:
         raise InvalidForwardError(f"reservation {reservation} does not fit in the 32 bits of a cookie")
     return MAGIC | epoch << 32 | reservation

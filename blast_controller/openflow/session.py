@@ -193,8 +193,10 @@ class Session:
     # ------------------------------------------------------------------------------------------------------- the end
 
     def end(self, reason: str, notify: bool = False) -> list[Effect]:
-        """Handle the end of the connection: DeviceDown if the core knew it or must be notified, then the unanswered
-        steps."""
+        """Handle the end of the connection.
+
+        Return DeviceDown if the core knew it or must be notified, then the events of the unanswered steps.
+        """
         down: list[Effect] = [DeviceDown(self.datapath, reason)] if self.up or notify else []
         self._state = _State.ENDED
         sentence = f"ToR {self.datapath:016x} disconnected: {reason}"

@@ -151,8 +151,10 @@ class Steps:
         return self._without_repetitions(effects)
 
     def next_deadline(self) -> float | None:
-        """Return the latest time of the next `expire` (which may have nothing to do); None if nothing is
-        outstanding."""
+        """Return the latest time of the next `expire`, or None if nothing is outstanding.
+
+        That call may have nothing to do.
+        """
         return self._earliest
 
     def _connected(self, connected: Connected, now: float) -> list[Effect]:

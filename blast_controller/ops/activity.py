@@ -171,8 +171,10 @@ class DriftWatch:
         self._seen: dict[str, int] = {}
 
     def rules(self, datapath: DatapathId, foreign: int) -> Line | None:
-        """Handle the number of foreign rules on a ToR. They include the packet network's own rules, so this is no
-        fault."""
+        """Handle the number of foreign rules on a ToR.
+
+        They include the packet network's own rules, so this is no fault.
+        """
         return self._line(logging.INFO, device_name(datapath), foreign, f"{foreign} rules that Blast did not create")
 
     def occupied(self, switch: SwitchId, elements: Collection[str]) -> Line | None:

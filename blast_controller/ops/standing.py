@@ -20,8 +20,12 @@ Counts = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Sources of metrics: a snapshot; the epoch of a leader (0: a standby); the journal's fault and the reason of safe
-    mode, None if there is none; and by name the counters of other parts and, in `levels`, values that also decrease."""
+    """Sources of metrics.
+
+    `epoch` is that of the leader (0: a standby); `store_fault` is the journal's fault and `holding` the reason of safe
+    mode, None if there is none; `counts` has the counters of other parts by name, and `levels` values that also
+    decrease.
+    """
 
     snapshot: Callable[[], Snapshot]
     epoch: Callable[[], int]

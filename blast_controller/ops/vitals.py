@@ -21,8 +21,11 @@ MAX_GRANTS = 4096
 
 
 class Point(NamedTuple):
-    """Seconds since 1970; parts that wait; trees on devices; grants since the point before, and their median time in
-    milliseconds, None without one."""
+    """The vital signs at one time.
+
+    `wall` is in seconds since 1970; `waiting` parts wait, and `trees` are on devices; `granted` is the number of grants
+    since the previous point, and `grant_ms` their median time in milliseconds, None without one.
+    """
 
     wall: float
     waiting: int
@@ -64,9 +67,11 @@ class Vitals(Observer):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Queries of the controller's state: its epoch (0: a standby); the leader, and the age of the displayed state in
-    seconds; why it decides or writes nothing; whether it drains; foreign state on devices; and the counters of its
-    servers."""
+    """Queries of the controller's state.
+
+    Its epoch (0: a standby); the leader, and the age of the displayed state in seconds; why it decides or writes
+    nothing; whether it drains; foreign state on devices; and the counters of its servers.
+    """
 
     epoch: Callable[[], int]
     leader: Callable[[], str | None]

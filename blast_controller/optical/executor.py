@@ -80,10 +80,10 @@ class OpticalExecutor:
         may_write: Callable[[], bool] = lambda: True,
         on_refused: Callable[[str, str], None] = lambda dialect, code: None,
     ) -> None:
-        """Create the executor. `may_write` is called before each change: a switch does not know which controller is the
-        leader.
+        """Create the executor.
 
-        `on_refused` receives the dialect and the error code of every refusal, on the executor's thread.
+        `may_write` is called before each change: a switch does not know which controller is the leader. `on_refused`
+        receives the dialect and the error code of every refusal, on the executor's thread.
         """
         self._loop = asyncio.new_event_loop()
         hands = _Hands(on_event, may_write, on_refused)

@@ -165,8 +165,10 @@ class OptimizerProcess:
             self._drop()
 
     def _next(self) -> Optimize | None:
-        """Return the next question, or None when it is time to look whether to go on, or to try to start a process
-        again."""
+        """Return the next question, or None if the caller must check for the end or for the next start.
+
+        Without a process, wait only until the next attempt to start one.
+        """
         pause = None if self._worker is not None else max(0.0, self._start_at - time.monotonic())
         try:
             return self._questions.get(timeout=pause)

@@ -73,8 +73,10 @@ class BlockText:
 
 
 def _times(stamps: list[Stamp]) -> Iterator[str]:
-    """Yield each against the one before: how far the core's clock went, and by how much more the other one, if it
-    did."""
+    """Yield each time relative to the previous one, in microseconds.
+
+    It is the step of the core's clock and, if it differs, by how much more the other clock advanced.
+    """
     before = stamps[0] if stamps else Stamp(0, 0)
     for stamp in stamps:
         now, wall = stamp.now - before.now, stamp.wall - before.wall
@@ -83,7 +85,10 @@ def _times(stamps: list[Stamp]) -> Iterator[str]:
 
 
 class Block:
-    """A block that is read; the time of its first moment is stored separately. Raises DecompressionError, as all methods do."""
+    """A block that is read; the time of its first moment is stored separately.
+
+    Raises DecompressionError, as all methods do.
+    """
 
     def __init__(self, text: str, first: Stamp) -> None:
         head, *lines = text.split("\n")

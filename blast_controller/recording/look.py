@@ -1,4 +1,4 @@
-"""One look into a recording's file: rows of its tables, whose values are what they should be, or Damaged."""
+"""One look into a recording's file: rows of its tables with valid values, or DamagedRecordingError."""
 
 from __future__ import annotations
 

@@ -36,8 +36,10 @@ STARTED = "the controller has started to decide"
 
 
 class Recorder(Observer):
-    """An observer of the runtime, from `start` to `stop`. `release` and `instance` identify the recording's
-    controller."""
+    """An observer of the runtime that records, from `start` to `stop`.
+
+    `release` and `instance` identify the recording's controller.
+    """
 
     def __init__(self, path: Path, keep: Keep, release: str, instance: str) -> None:
         self.fault: str | None = None

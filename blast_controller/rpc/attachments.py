@@ -28,8 +28,10 @@ class Attachments:
         return self._count.total()
 
     def begin_watch(self, request: RequestKey) -> bool:
-        """Register the caller's wait. Return true if it must call `settle` at the request's grant or end: the first
-        caller must."""
+        """Register the caller's wait.
+
+        Return true if it must call `settle` at the request's grant or end: the first caller must.
+        """
         first = request not in self._watched
         self._watched.add(request)
         return first

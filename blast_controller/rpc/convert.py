@@ -165,8 +165,10 @@ Reasons = Callable[[PartFacts], str | None]
 
 
 def status(request: RequestFacts, look: Look, reasons: Reasons, max_margins: int = MAX_MARGINS) -> ttypes.RequestStatus:
-    """Convert the status of a request, with at most `max_margins` margins of each part; `reasons` has the reasons of
-    parts."""
+    """Convert the status of a request, with at most `max_margins` margins of each part.
+
+    `reasons` has the reasons of parts.
+    """
     now = look.now
     current = request.current
     return ttypes.RequestStatus(

@@ -43,8 +43,10 @@ class FabricReading:
     def read(
         self, snapshot: Snapshot, tenant: str | None, warnings: Sequence[str] = (), freshness: Freshness = AS_IT_IS
     ) -> ttypes.FabricStatus:
-        """Return racks, splitters, switches, and the light trees and pending requests of `tenant` (None: all
-        tenants)."""
+        """Return racks, splitters, switches, light trees and pending requests.
+
+        Trees and requests are those of `tenant` (None: all tenants).
+        """
         with self._lock:
             self._renew(snapshot)
             racks, splitters, trees = self._racks.answers, self._splitters.answers, self._trees.answers

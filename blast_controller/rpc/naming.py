@@ -24,13 +24,19 @@ def found(context: CoreContext, client: Identity, key: str | None) -> Request:
 
 
 def status_of(context: CoreContext, request: RequestKey) -> ttypes.RequestStatus:
-    """Return the published status of a request. Raises UnknownRequestError; NotLeaderError if the leader may know it."""
+    """Return the published status of a request.
+
+    Raises UnknownRequestError; NotLeaderError if the leader may know the request.
+    """
     return _status(context, request, context.look)
 
 
 def changed_status(context: CoreContext, request: RequestKey) -> ttypes.RequestStatus:
-    """Return the status of a request that the caller changed: NotLeaderError would mean that it has not. Raises
-    UnknownRequestError."""
+    """Return the status of a request that the caller changed.
+
+    It is read as written, because NotLeaderError would mean that the request was not changed. Raises
+    UnknownRequestError.
+    """
     return _status(context, request, context.written)
 
 

@@ -25,8 +25,10 @@ class ForwardingDriver(Protocol):
         """Carry out one decision's changes on one ToR."""
 
     def read(self, datapath: DatapathId) -> None:
-        """Repair rules other than forwards and read a ToR's rules, after all earlier commands; answered by
-        TableObserved."""
+        """Repair rules other than forwards and read a ToR's rules, after all earlier commands.
+
+        The answer is TableObserved.
+        """
 
     def look(self, datapath: DatapathId) -> None:
         """Read a ToR's rules like `read`, without any repair."""

@@ -27,8 +27,10 @@ _SHARED = _Shared()
 
 
 class ParkedFuture(Future[T]):
-    """A future like its base; each method may be called from any thread. Blocking on it would need a condition
-    again."""
+    """A future without a condition variable of its own; each method may be called from any thread.
+
+    Blocking on it creates an event for the time of the wait.
+    """
 
     def __init__(self) -> None:
         super().__init__()

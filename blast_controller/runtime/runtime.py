@@ -1,5 +1,8 @@
-"""The single owner of the core: one thread that takes events in order, passes them to the core, and sends its commands
-to the devices and its results to waiting clients."""
+"""The single owner of the core.
+
+One thread takes events in order, passes them to the core, and sends its commands to the devices and its results to
+waiting clients.
+"""
 
 from __future__ import annotations
 
@@ -95,8 +98,10 @@ class CoreContext:
 
     @property
     def look(self) -> Look:
-        """Return the published state at the time of this turn. Raises NotLeaderError if another controller may have a newer
-        one."""
+        """Return the published state at the time of this turn.
+
+        Raises NotLeaderError if another controller may have a newer one.
+        """
         runtime = self._runtime
         return (runtime.look_at_written() if runtime.has_just_written else runtime.look())._replace(now=self.now)
 
@@ -123,7 +128,10 @@ class CoreContext:
         self._runtime.waiting.check_place(seat)
 
     def wait(self, request: RequestKey, timeout: float, wait: Wait) -> Future[Any]:
-        """Return the answer to a request's next wanted event, or a refusal after `timeout` seconds. Raises RejectedError."""
+        """Return the answer to a request's next wanted event, or a refusal after `timeout` seconds.
+
+        Raises RejectedError.
+        """
         return self._runtime.waiting.park(request, self.now + timeout, wait)
 
     def wait_announced(self, topic: Hashable, timeout: float, wait: Wait) -> Future[Any]:
@@ -154,8 +162,10 @@ class Runtime:
         places: Places | None = None,
         observers: Iterable[Observer] = (),
     ) -> None:
-        """Create the runtime. `fatal` is called when the core's state is no longer reliable; `places` limit waiting
-        clients."""
+        """Create the runtime.
+
+        `fatal` is called when the core's state is no longer reliable; `places` limit waiting clients.
+        """
         self.core = core
         self._shown = _Shown(core.snapshot)
         self.waiting = WaitingRoom(places)

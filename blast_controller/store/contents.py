@@ -44,7 +44,8 @@ class Written(NamedTuple):
 class Contents:
     """A journal that was opened `epoch` times and whose latest entry is `sequence`.
 
-    `rows` can be read once: all things, `first` growing, then the history without a gap. Reading may raise JournalError.
+    `rows` can be read once: all things, `first` growing, then the history without a gap. Reading may raise
+    JournalError.
     """
 
     epoch: int

@@ -44,10 +44,10 @@ def from_details(sequence: int, kind: str, text: str) -> Entry:
 
 
 def page(entries: Iterable[Entry], max_bytes: int = MAX_BYTES) -> list[tuple[int, str, str]]:
-    """Return as many of the first entries (sequence, kind, details) as fit into one answer; at least one if there are
-    any.
+    """Return as many of the first entries (sequence, kind, details) as fit into one answer.
 
-    The body of an entry that is too large by itself is left out, with a remark in its note.
+    At least one, if there are any. The body of an entry that is too large by itself is left out, with a remark in its
+    note.
     """
     found: list[tuple[int, str, str]] = []
     left = max_bytes

@@ -1,7 +1,7 @@
 """Faults of a store, each with a message that has the cause and the remedy.
 
-`StoreUsageError` is a mistake of the controller itself and has changed nothing; all others are faults of the machine or the
-operator.
+`StoreUsageError` is a mistake of the controller itself and has changed nothing; all others are faults of the machine
+or the operator.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _FAULTS = Faults(
 
 
 def typed_faults(path: Path) -> AbstractContextManager[None]:
-    """Turn sqlite3.Error and OSError into StoreFaults about the journal `path`."""
+    """Turn sqlite3.Error and OSError into subclasses of JournalError about the journal `path`."""
     return typed(path, _FAULTS)
 
 

@@ -80,8 +80,8 @@ class Store(Protocol):
     def commit(self, records: Sequence[Record], at: float) -> None:
         """Write all records, in the order in which they happened, or none; durable on return.
 
-        `at` is wall time in seconds since 1970 and goes into the history only. Raises DoubleHeldError and UnstorableError
-        (ours), DiskFullError, DiskFailedError, JournalLockedError, DamagedJournalError.
+        `at` is wall time in seconds since 1970 and goes into the history only. Raises DoubleHeldError and
+        UnstorableError (ours), DiskFullError, DiskFailedError, JournalLockedError, DamagedJournalError.
         """
 
     def journal(self, after_sequence: int, limit: int) -> list[Entry]:

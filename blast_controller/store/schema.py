@@ -42,7 +42,10 @@ def make_tables(connection: sqlite3.Connection) -> None:
 
 
 def check_is_ours(connection: sqlite3.Connection, path: Path) -> None:
-    """Refuse what this release cannot read. Raises DamagedJournalError for another program's file, JournalSchemaError, sqlite3.Error."""
+    """Refuse files that this release cannot read.
+
+    Raises DamagedJournalError for another program's file, JournalSchemaError, sqlite3.Error.
+    """
     (mark,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if mark != APPLICATION_ID or version == 0:

@@ -118,7 +118,10 @@ class SqliteStore:
     # ------------------------------------------------------------------------------------------ open, close
 
     def open(self) -> Loaded:
-        """Take the file; make it on the first start. Raises JournalLockedError, NotAccessibleError, DamagedJournalError, JournalSchemaError, DiskFullError."""
+        """Lock and open the file; create it on the first start.
+
+        Raises JournalLockedError, NotAccessibleError, DamagedJournalError, JournalSchemaError, DiskFullError.
+        """
         with ExitStack() as undo, typed_faults(self.path):
             lock = FileLock(self.path)
             lock.acquire()

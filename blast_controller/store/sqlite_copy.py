@@ -23,7 +23,10 @@ MANY = 1000
 
 @contextmanager
 def contents_of_file(path: Path) -> Iterator[Contents]:
-    """Yield a journal as it is now, also while a controller writes on. Raises NotAccessibleError, DamagedJournalError, JournalSchemaError."""
+    """Yield the present contents of a journal, also while a controller writes to it.
+
+    Raises NotAccessibleError, DamagedJournalError, JournalSchemaError.
+    """
     # Exclude the caller's block: its faults are not the file's.
     with ExitStack() as undo:
         with typed_faults(path):

@@ -35,8 +35,10 @@ class Rivals(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """Callbacks of the daemon: begin as the leader; end after the loss of leadership (it may become a candidate
-    again)."""
+    """Callbacks of the daemon.
+
+    `lead` begins as the leader; `depose` ends after the loss of leadership (it may become a candidate again).
+    """
 
     lead: Callable[[Loaded], None]
     depose: Callable[[str], None]
@@ -44,8 +46,10 @@ class Hooks:
 
 
 class Candidate:
-    """A thread that campaigns. `holds_leadership` uses a clock only; `reached` counts the devices connected to this
-    controller."""
+    """A thread that campaigns.
+
+    `holds_leadership` uses a clock only; `reached` counts the devices connected to this controller.
+    """
 
     def __init__(
         self,
@@ -87,8 +91,10 @@ class Candidate:
                 return
 
     def _opened(self) -> Loaded:
-        """Open the journal once there is no other leader; its backend may be away or full until then. Raises
-        JournalError."""
+        """Open the journal once there is no other leader; its backend may be away or full until then.
+
+        Raises JournalError.
+        """
         while True:
             try:
                 return self._store.open()

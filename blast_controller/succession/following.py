@@ -46,7 +46,10 @@ class Following:
         self._thread = threading.Thread(target=self._run, name="following", daemon=True)
 
     def start(self) -> None:
-        """Look, and go on looking, also where what keeps the journal is away. Raises other StoreFaults."""
+        """Read the journal, and go on reading, also while its store is unreachable.
+
+        Raises JournalError for all other faults.
+        """
         try:
             self._look()
         except StoreUnreachableError as fault:

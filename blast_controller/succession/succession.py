@@ -28,8 +28,10 @@ class Succession(Protocol):
 
     @property
     def generation(self) -> int:
-        """Return the number of our time as the leader: larger than that of any leader before; 0 while we do not
-        lead."""
+        """Return the number of this controller's term as the leader; 0 while it is not the leader.
+
+        It is larger than that of any leader before.
+        """
 
     @property
     def sequence(self) -> int:

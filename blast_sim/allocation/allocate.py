@@ -153,7 +153,7 @@ def pool_text(pool: Mapping[int, int]) -> str:
 
 
 def _racks(instance: Instance, ports: int) -> str:
-    """The racks behind these port vertices with their verb, or nothing."""
+    """Return the racks of these port vertices with their verb; an empty text if there are none."""
     racks = len(instance.ports)
     found = [
         f"{vertex % racks} ({'sending' if vertex < racks else 'receiving'})" if instance.directional else str(vertex)
@@ -166,5 +166,5 @@ def _racks(instance: Instance, ports: int) -> str:
 
 
 def _place(group: Group) -> int:
-    """The place of the request in its instance, which is what `Instance.groups` names groups by."""
+    """Return the index of the request in its instance, by which `Instance.groups` names groups."""
     return int(str(group.name))

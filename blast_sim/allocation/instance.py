@@ -41,7 +41,7 @@ class Instance:
     loop_leaf: bool = False
 
     def groups(self) -> list[Group]:
-        """The requests as the matching takes them, in their order, named by their place in it."""
+        """Return the requests as groups of the matching, in order, named by their index."""
         vertices = directional_ports(len(self.ports)) if self.directional else shared_ports
         return [
             Group(
@@ -59,6 +59,6 @@ class Instance:
         return len(request.receivers) + (self.loop_leaf and len(request.receivers) > 1)
 
     def feasibility(self, choose: Choose | None = None) -> Feasibility:
-        """The idle fabric; `choose` replaces the counting rule, and with it `max_splitters_per_tree`."""
+        """Return the idle fabric; `choose` replaces the counting rule, and with it `max_splitters_per_tree`."""
         budgets = self.ports * 2 if self.directional else self.ports
         return Feasibility(budgets, self.pool, choose or by_count(self.max_splitters_per_tree))

@@ -27,12 +27,12 @@ OPTIONAL = ("max_splitters_per_tree", "directional", "loop_leaf")
 
 
 def read_instance(path: Path) -> Instance:
-    """The instance in this file. Raises InputError, OSError."""
+    """Read the instance in a file. Raises InputError, OSError."""
     return parse_instance(path.read_bytes())
 
 
 def parse_instance(data: bytes) -> Instance:
-    """The instance in these bytes. Raises InputError."""
+    """Parse the instance in these bytes. Raises InputError."""
     top = entry_of(parse_json(data, "instance", _request_of), "the instance", NEEDED, OPTIONAL)
     racks = whole(top["racks"], "racks", 1, MAX_RACKS)
     entries = list_of(top["requests"], "requests")
@@ -57,7 +57,10 @@ def parse_instance(data: bytes) -> Instance:
 
 
 def _check_splitters(instance: Instance) -> None:
-    """A pool that is too small refuses requests; an empty one is most likely a mistake."""
+    """Raise InputError if a request needs a splitter and the pool is empty, which is most likely a mistake.
+
+    With a pool that is too small, the allocation rejects requests instead.
+    """
     if any(instance.pool.values()):
         return
     for request in instance.requests:

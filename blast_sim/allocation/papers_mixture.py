@@ -23,7 +23,7 @@ OCCUPIED = 0.9
 
 
 def sharing(place: str, groups: int, seed: int, receivers: str) -> Instance:
-    """Groups of all sizes that may share racks; `place` is contig or random, weights count `receivers`."""
+    """Draw groups of all sizes that may share racks; `place` is contig or random, weights count `receivers`."""
     rng = random.Random(f"sw{place}{groups}{seed}{receivers}")
     edges = FAMILIES[{"contig": "P-contig", "random": "P-random"}[place]](rng, RACKS, groups)
     if receivers == "racks":
@@ -32,7 +32,10 @@ def sharing(place: str, groups: int, seed: int, receivers: str) -> Instance:
 
 
 def apart(place: str, servers: int, seed: int, receivers: str, occupied: float = OCCUPIED) -> Instance:
-    """Groups of one size that share no rack, as many as this share of the racks holds; otherwise the same."""
+    """Draw groups of one size without common racks, as many as the share `occupied` of the racks holds.
+
+    `place` and `receivers` are as in `sharing`.
+    """
     rng = random.Random(f"apart{place}{servers}{seed}{receivers}")
     racks = list(range(RACKS))
     if place == "random":

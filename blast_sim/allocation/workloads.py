@@ -48,7 +48,7 @@ class Instance:
         return sum(len(edge.racks) > 2 for edge in self.edges)
 
     def groups(self, directional: bool = False) -> list[Group]:
-        """The requests as the kernel takes them, named by their place."""
+        """Return the requests as groups of the matching, named by their index."""
         vertices = directional_ports(self.racks) if directional else shared_ports
         return [
             Group(number, vertices(edge.racks[0], edge.racks[1:]), len(edge.racks), len(edge.racks) - 1, edge.weight)
@@ -56,12 +56,12 @@ class Instance:
         ]
 
     def feasibility(self, directional: bool = False, choose: Choose | None = None) -> Feasibility:
-        """The idle fabric."""
+        """Return the idle fabric."""
         return Feasibility(self.budgets * 2 if directional else self.budgets, self.pool, choose)
 
 
 def instance(name: str, seed: int, racks: int, groups: int, pool: Mapping[int, int] | None = None) -> Instance:
-    """The instance of family `name`; `pool` replaces the family's own splitters (mixed pools).
+    """Return the instance of family `name`; `pool` replaces the family's own splitters (mixed pools).
 
     Raises KeyError for a family that does not exist.
     """
@@ -97,7 +97,7 @@ def unicast_pairs(rng: random.Random, racks: int, median: float, limit: float) -
 
 
 def _contiguous(rng: random.Random, racks: int, groups: int) -> list[Edge]:
-    """A job on 100 to 1000 servers of neighboring racks, whole racks at a time."""
+    """Draw jobs on 100 to 1000 servers of neighboring racks, whole racks at a time."""
     edges = []
     for _ in range(groups):
         servers = rng.randint(100, 1000)
@@ -134,7 +134,7 @@ def _anywhere(rng: random.Random, racks: int, groups: int) -> list[Edge]:
 
 
 def _papers_triples(rng: random.Random, racks: int, groups: int) -> list[Edge]:
-    """The paper's section VI: disjoint groups of three racks."""
+    """Draw disjoint groups of three racks, as in the paper's section VI."""
     shuffled = list(range(racks))
     rng.shuffle(shuffled)
     return [Edge(tuple(shuffled[3 * n : 3 * n + 3]), 300.0 * 119) for n in range(groups)]
@@ -153,7 +153,7 @@ def _many_triples(rng: random.Random, racks: int, groups: int) -> list[Edge]:
 
 
 def _heavy_tailed(rng: random.Random, racks: int, groups: int) -> list[Edge]:
-    """A Pareto and lognormal stand-in for a production coflow trace."""
+    """Draw groups of Pareto width and lognormal size, as a substitute for a production coflow trace."""
     edges = []
     for _ in range(groups):
         taken = min(racks // 2, 2 + int(rng.paretovariate(0.8)))

@@ -1,5 +1,7 @@
-"""Confidence intervals of means of few repeats, by Student's t-distribution (W. S. Gosset, "The Probable Error of a
-Mean", Biometrika 6, 1908)."""
+"""Confidence intervals of means of few repeats, by Student's t-distribution.
+
+Source: W. S. Gosset, "The Probable Error of a Mean", Biometrika 6, 1908.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ _QUANTILES = (
 
 
 def student_quantile(degrees: int) -> float:
-    """The 97.5 % quantile of the t-distribution, to three digits. Raises ValueError below one degree of freedom."""
+    """Return the 97.5 % quantile of the t-distribution, to three digits.
+
+    Raises ValueError below one degree of freedom.
+    """
     if degrees < 1:
         raise ValueError("a t-distribution has at least one degree of freedom")
     if degrees <= len(_QUANTILES):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 @contextmanager
 def whole_or_not(path: Path) -> Iterator[Path]:
-    """A file to write to that becomes `path` at the end of the block, and nothing if that is not reached."""
+    """Yield a file to write to; it becomes `path` at the end of the block, and is deleted if the block fails."""
     unfinished = path.with_name(f"{path.name}.{os.getpid()}.unfinished")
     try:
         yield unfinished

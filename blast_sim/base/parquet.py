@@ -57,7 +57,7 @@ def _table(rows: Sequence[Row]) -> Any:
 
 
 def _column(values: list[Any]) -> list[Any]:
-    """The values as ones of one type, which a column has."""
+    """Convert the values to one type, as a column requires: numbers to float, other mixtures to text."""
     types = {type(value) for value in values if value is not None}
     if types == {int, float}:
         return [None if value is None else float(value) for value in values]

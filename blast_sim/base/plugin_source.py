@@ -81,7 +81,7 @@ def object_digest(plugin: object) -> str | None:
 
 
 def _digest_once(owner: type, module: str) -> str:
-    """The digest for the class that is in use: its file may change after it was imported."""
+    """Return the digest for the loaded class, computed once: its file may change after the import."""
     if (owner, module) not in _DIGESTS:
         _DIGESTS[owner, module] = source_digest(module)
     return _DIGESTS[owner, module]
@@ -117,7 +117,7 @@ def _covered(module: str) -> _Covered:
 
 
 def _own_packages(top: str) -> set[str]:
-    """The package, and the others that its distribution brings."""
+    """Return the package, and the other packages of its distribution."""
     if top == MAIN:
         return {top}
     packages = packages_distributions()
@@ -126,7 +126,7 @@ def _own_packages(top: str) -> set[str]:
 
 
 def _files(top: str) -> dict[str, Path]:
-    """The files of a top-level package by their names in it, wherever it is installed."""
+    """Return the files of a top-level package by their names in it, wherever it is installed."""
     if top == MAIN:
         name = getattr(sys.modules[MAIN], "__file__", None)
         return {} if name is None or not Path(name).is_file() else {MAIN: Path(name)}
@@ -147,7 +147,7 @@ def _files(top: str) -> dict[str, Path]:
 
 
 def _imported(files: Iterable[Path]) -> Iterator[str]:
-    """The top-level names of all that these files import."""
+    """Yield the top-level name of every import in these files."""
     for path in files:
         if path.suffix != ".py":
             continue

@@ -52,7 +52,7 @@ def without_provenance(lines: Iterable[str]) -> tuple[int, Iterator[str]]:
 
 
 def as_table(rows: Sequence[Row]) -> str:
-    """The same for reading, numbers to four digits."""
+    """Return rows as a text table, floats to four digits."""
     columns = columns_of(rows)
     return table(columns, [[_shown(row.get(column, "")) for column in columns] for row in rows]) + "\n"
 

@@ -29,13 +29,13 @@ class Source:
 
 
 def shipped_in(package: str) -> list[str]:
-    """The names of the scenarios that come with the program as files of this package."""
+    """Return the names of the scenarios that come with the program as files of this package."""
     files = resources.files(package).iterdir()
     return sorted(file.name.removesuffix(SUFFIX) for file in files if file.name.endswith(SUFFIX))
 
 
 def find_in(package: str, name: str) -> Source:
-    """A scenario that comes with this package, or the file of this name. Raises InputError, OSError."""
+    """Return a scenario that comes with this package, or the file of this name. Raises InputError, OSError."""
     shipped = shipped_in(package)
     if name in shipped:
         return Source(name, resources.files(package).joinpath(name + SUFFIX).read_text("utf-8"))

@@ -10,13 +10,13 @@ from blast_sim.base.wrong_input import InputError
 
 
 def setting(text: str) -> tuple[str, object]:
-    """A key and its value. Raises InputError."""
+    """Parse a key and its value. Raises InputError."""
     key, value = _assignment(text)
     return key, parsed_value(value)
 
 
 def sweep(text: str) -> tuple[str, list[object]]:
-    """A key and its values: words or numbers between commas. Raises InputError."""
+    """Parse a key and its values: words or numbers between commas. Raises InputError."""
     key, listed = _assignment(text)
     values = [parsed_value(part) for part in listed.split(",") if part]
     if not values:

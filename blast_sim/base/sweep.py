@@ -68,7 +68,7 @@ class Spread(Protocol):
     def __call__(
         self, work: Callable[[Item], Made], items: Sequence[Item], processes: int, /
     ) -> Generator[tuple[int, Made], None, None]:
-        """Stops the work when the generator is closed."""
+        """Yield the place and result of each item; stop the work when the generator is closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +128,8 @@ def run_cells(
 ) -> list[Result]:
     """Return the result of `work` for every cell, in order; stored results are not computed again.
 
-    Raises NoSchedulerError, InputError, WorkerDiedError. `progress` is called with the number of further cells done. `work` must
-    be importable if it runs on a cluster or in other processes.
+    Raises NoSchedulerError, InputError, WorkerDiedError. `progress` is called with the number of further cells done.
+    `work` must be importable if it runs on a cluster or in other processes.
     """
     results: dict[int, Result] = {}
     for place, cell in enumerate(cells):

@@ -106,8 +106,9 @@ def _interrupts_held_back() -> Iterator[None]:
 
 @contextmanager
 def _interrupts_noted() -> Iterator[None]:
-    """Note interrupts that the mask of this thread cannot block: other threads, such as a library's, receive the
-    signal.
+    """Note interrupts that the mask of this thread cannot block, and handle the first one after the block.
+
+    Other threads, such as a library's, receive the signal.
     """
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):

@@ -65,7 +65,7 @@ def truth(value: object, where: str) -> bool:
 
 
 def first_repeated(values: Iterable[One]) -> One | None:
-    """The first value that has been there before, or None."""
+    """Return the first value that repeats an earlier one, or None."""
     seen = set[One]()
     for value in values:
         if value in seen:

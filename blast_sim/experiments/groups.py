@@ -23,7 +23,7 @@ def multicasts(section: MulticastsSection, network: Network, seed: int) -> list[
 
 
 def pods_of(racks: int, pods: int) -> list[range]:
-    """The racks of each pod: as `Optics` shares them among optical switches."""
+    """Return the racks of each pod, divided as `Optics` divides them among optical switches."""
     ends = [-(-number * racks // pods) for number in range(pods + 1)]
     return [range(*both) for both in pairwise(ends)]
 

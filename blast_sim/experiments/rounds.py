@@ -46,7 +46,7 @@ def light_of(section: JobSection, cell: Cell) -> Light:
 
 
 def rates(rounds: Sequence[Round], until: float, light: Light) -> Row:
-    """The columns of jobs that were all at work `until` then."""
+    """Return the optical columns of jobs that all ran from 0 to `until` (seconds)."""
     begin = until * WARM_UP
     ended = [one for one in rounds if begin <= one.arrived < until]
     waits = [one.arrived - one.submitted - light.service for one in ended]

@@ -39,9 +39,10 @@ PHASED = {"naive": naive, "pipeline": pipeline, "trees": trees}
 
 
 def run_cell(cell: Cell) -> list[Row]:
-    """The results of a cell: one row, or one for each kind of jobs.
+    """Return the results of a cell: one row, or one for each kind of jobs.
 
-    Raises StalledError; PluginFailedError, PluginError and OtherSoftwareError on a worker that is not as the command is.
+    Raises StalledError; on a worker that differs from the command also PluginFailedError, PluginError and
+    OtherSoftwareError.
     """
     cell.software.require_here()
     require_plugins_here(cell.plugins)
@@ -53,7 +54,7 @@ def run_cell(cell: Cell) -> list[Row]:
 
 
 def build_network(scenario: Scenario, name: str) -> Network:
-    """The network that the scenario calls so."""
+    """Return the network of this name in the scenario."""
     section, light = scenario.network, scenario.light
     if name in section.sites:
         return Sites.of(hosts_of(section.sites[name]))
@@ -69,7 +70,10 @@ def build_network(scenario: Scenario, name: str) -> Network:
 
 
 def build_world(cell: Cell) -> World:
-    """An idle network with its background. Methods that use no dice see the same of everything else."""
+    """Build an idle network with its background traffic.
+
+    The random generator is for the method only: methods with and without random choices meet the same traffic.
+    """
     scenario = cell.scenario
     network = build_network(scenario, cell.network)
     section = scenario.background
@@ -157,7 +161,7 @@ def _measures(method: Method, taken: dict[str, float], services: dict[str, float
 
 
 def compute_by_multicast(method: Method) -> dict[str, float]:
-    """The computation time of the decision that gave each multicast its first light, where there was one."""
+    """Return the computation time of the decision that first granted each multicast; empty for packet methods."""
     return method.computes if isinstance(method, Blast) else {}
 
 

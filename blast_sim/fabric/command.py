@@ -30,7 +30,10 @@ COLUMNS = ("leaf", "port", "gbps", "copies", "mean_delay_ns")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run every cell; return the exit status. Raises InputError, NoSimulatorError, RunFailedError, NoSchedulerError, OSError."""
+    """Run every cell; return the exit status.
+
+    Raises InputError, NoSimulatorError, RunFailedError, NoSchedulerError, OSError.
+    """
     source = find_in(HERE, arguments.scenario)
     if arguments.show:
         sys.stdout.write(source.text)
@@ -63,7 +66,10 @@ def origin_of(source: Source, arguments: argparse.Namespace, simulator: Simulato
 
 
 def requested_cells(source: Source, arguments: argparse.Namespace, simulator: Simulator) -> list[Cell]:
-    """Return a cell for every combination of the swept keys, each checked. Raises InputError, RunFailedError, OSError."""
+    """Return a cell for every combination of the swept keys, each checked.
+
+    Raises InputError, RunFailedError, OSError.
+    """
     fixed = dict(map(setting, arguments.set))
     named = dict(map(sweep, arguments.sweep))
     origins = {**{key: f"--set {key}" for key in fixed}, **{key: f"--sweep {key}" for key in named}}

@@ -66,7 +66,7 @@ def scenario(racks: int, lossless: bool) -> dict[str, object]:
 
 
 def row_of(racks: int, results: Row) -> dict[str, float]:
-    """A row of the file, of what the simulator has found."""
+    """Return a row of the file from the simulator's results."""
     found = results["flows"][0]["destinations"]
     slowest = min(found, key=lambda one: one["gbps"])
     # A frame more or less at the edges of what is counted is no faster line.

@@ -22,9 +22,9 @@ from blast_sim.fabric.simulator import Simulator, program
 def simulated(
     simulator: Simulator, cells: Sequence[Cell], kept: Kept, workers: Workers, trace: Path | None = None
 ) -> list[Result]:
-    """The results of every cell, a list of one, in order, with a bar; on the cluster of a scheduler if there is one.
+    """Return the results of every cell, a list of one row each, in order; show a progress bar.
 
-    Raises InputError, NoSchedulerError.
+    The cells run on the cluster of a scheduler if there is one. Raises InputError, NoSchedulerError.
     """
     if workers.scheduler is None:
         fitting = runs_at_once(workers.processes, [cell.memory_bytes for cell in cells], available_bytes())

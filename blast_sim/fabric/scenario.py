@@ -32,7 +32,7 @@ class Scenario:
 
 
 def load(source: Source, settings: Mapping[str, object]) -> Scenario:
-    """The scenario with some keys (dotted) set otherwise. Raises SchemaError."""
+    """Load the scenario, with some keys (dotted) set otherwise. Raises SchemaError."""
     tables = tables_of(source, settings)
     title, sweep = tables.pop("title", source.name), tables.pop("sweep", {})
     if not isinstance(title, str):
@@ -50,7 +50,7 @@ def load(source: Source, settings: Mapping[str, object]) -> Scenario:
 
 
 def dotted(location: Location) -> str:
-    """A location as `--set` names it."""
+    """Return a location as `--set` names it."""
     return ".".join(map(str, location))
 
 

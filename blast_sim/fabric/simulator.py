@@ -88,8 +88,9 @@ class Simulator:
         self._stopped = False
 
     def version(self) -> str:
-        """Return the digest of the program's content, which distinguishes results of different versions. Raises
-        OSError.
+        """Return the digest of the program's content, which distinguishes results of different versions.
+
+        Raises OSError.
         """
         return hashlib.sha256(Path(self._path).read_bytes()).hexdigest()
 
@@ -106,8 +107,8 @@ class Simulator:
     ) -> Row:
         """Return the results.
 
-        `advance` is called with the share of simulated time that is over; `trace` is a file for events. Raises ScenarioRefusedError,
-        RunFailedError, StoppedError.
+        `advance` is called with the share of simulated time that is over; `trace` is a file for events. Raises
+        ScenarioRefusedError, RunFailedError, StoppedError.
         """
         options = [] if trace is None else ["--trace", str(trace)]
         return self._answer(["run", "-", "--progress", *options], model, advance)

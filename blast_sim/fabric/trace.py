@@ -97,7 +97,10 @@ class Reason(IntEnum):
 
 
 def read_trace(path: Path, at_once: int = AT_ONCE) -> Iterator[Events]:
-    """The records of a trace, up to `at_once` at a time. Raises OSError, InputError: not a whole trace that we know."""
+    """Yield the records of a trace, up to `at_once` at a time.
+
+    Raises OSError, and InputError if the file is not a complete trace of a known kind.
+    """
     with path.open("rb") as file:
         _check_header(path, file.read(HEADER.size))
         while data := file.read(at_once * RECORD.itemsize):

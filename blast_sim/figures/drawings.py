@@ -68,9 +68,9 @@ def decision_times(figure: Figure, rows: Sequence[Row]) -> None:
 
 
 def shares_of_optimum(figure: Figure, rows: Sequence[Row]) -> None:
-    """The optimizer and the paper's greedy, as shares of the proven optimum, one line for each family of instances.
+    """Draw the optimizer and the paper's greedy as shares of the proven optimum, one line per family of instances.
 
-    On the right the same from 95 % on, where the optimizer is.
+    The right panel shows the range from 95 % on, where the optimizer is.
     """
     figure.set_size_inches(9.0, 1.6 + 0.24 * len(rows))
     panels = figure.subplots(1, 2, sharey=True)
@@ -111,7 +111,7 @@ def completion_times(figure: Figure, rows: Sequence[Row]) -> None:
 
 
 def all_policies(figure: Figure, rows: Sequence[Row]) -> None:
-    """The same for every policy, one panel for each kind of ports."""
+    """Draw the completion time of each workload under every policy, one panel for each kind of ports."""
     kinds = list(dict.fromkeys(row["directional"] for row in rows))
     panels = figure.subplots(1, len(kinds), sharey=True, squeeze=False)[0]
     for axes, directional in zip(panels, kinds, strict=True):

@@ -89,7 +89,7 @@ def kept_in(folder: Path, benchmark: Benchmark) -> Path:
 
 
 def read(path: Path, benchmark: Benchmark) -> Tables:
-    """The tables in this file. Raises InputError, OSError."""
+    """Read the tables in a file. Raises InputError, OSError."""
     try:
         data = json.loads(path.read_bytes())
     except (ValueError, RecursionError):
@@ -108,7 +108,8 @@ def measure(
 ) -> None:
     """Run the program and store its result in `folder`; call `report` with its progress lines.
 
-    `scripts` is a folder with other scripts of the same names. Raises InputError if there is none, MeasurementFailedError.
+    `scripts` is a folder with other scripts of the same names. Raises InputError if the script is missing,
+    and MeasurementFailedError.
     """
     script = _program(benchmark, scripts)
     path = kept_in(folder, benchmark)

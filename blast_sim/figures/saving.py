@@ -38,7 +38,10 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def measured(arguments: argparse.Namespace, benchmarks: Sequence[Benchmark]) -> Tables:
-    """Return the tables of these benchmarks; measure missing ones. Raises InputError, MeasurementFailedError, OSError."""
+    """Return the tables of these benchmarks; measure missing ones.
+
+    Raises InputError, MeasurementFailedError, OSError.
+    """
     folder: Path = arguments.out
     folder.mkdir(parents=True, exist_ok=True)
     missing = [benchmark for benchmark in benchmarks if arguments.again or not kept_in(folder, benchmark).exists()]

@@ -25,7 +25,7 @@ class Rounds:
     seconds: float = 1.0
 
     def number(self, now: float) -> int:
-        """The round at this moment."""
+        """Return the number of the round at the time `now`."""
         return math.floor(now / self.seconds)
 
     def end(self, number: int) -> float:

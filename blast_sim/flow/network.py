@@ -46,19 +46,19 @@ class Network:
         return np.repeat(np.array(rates), counts)
 
     def rack_of(self, server: int) -> int:
-        """The rack of a server."""
+        """Return the rack of a server."""
         return server // self.servers_per_rack
 
     def servers_of(self, rack: int) -> range:
-        """The servers of a rack."""
+        """Return the servers of a rack."""
         return range(rack * self.servers_per_rack, (rack + 1) * self.servers_per_rack)
 
     def as_hosts(self, racks: Sequence[int]) -> Hosts:
-        """These racks as the hosts of a balanced multicast from the first to all others, as section 2.2 of its paper
-        models a network.
+        """Return these racks as the hosts of a balanced multicast from the first to all others.
 
-        Every server has but one link, and by that a rack passes on within what it sends to others. So a rack is worth
-        a server's link, or its uplink if that is less, however many servers it has.
+        The model is that of section 2.2 of the paper on balanced multicast. Every server has one link only, for data
+        within its rack and to other racks. So a rack has the rate of a server's link, or of its uplink if that is
+        slower, however many servers it has.
         """
         rate, size = min(self.server_rate, self.uplink_rate), len(racks)
         access = np.full(size, rate)
@@ -79,7 +79,7 @@ class Network:
         return Paths(offsets, np.stack(columns, axis=1)[used].astype(np.int32))
 
     def between_racks(self, sources: Places, targets: Places) -> Paths:
-        """The same for pairs that are all in different racks, faster."""
+        """Return flows from each source to its target, all between different racks; faster than `unicast`."""
         table = np.empty((len(sources), 4), np.int32)
         table[:, 0] = sources
         table[:, 1] = self._rack_up(sources // self.servers_per_rack)
@@ -96,12 +96,12 @@ class Network:
         return Paths.of([[sender, *between, *(self.servers + receiver for receiver in receivers)]])
 
     def light(self, root: tuple[int, int], leaves: Iterable[tuple[int, int]]) -> list[int]:
-        """The links of a light tree between optical ports, each a (rack, place among its ports)."""
+        """Return the links of a light tree between optical ports, each a (rack, place among its ports)."""
         first = 2 * self.servers + 2 * self.racks
         return [first + self._port(*root), *(first + self._ports + self._port(*leaf) for leaf in leaves)]
 
     def packet_multicast(self, sender_rack: int, racks: Iterable[int]) -> list[int]:
-        """The links of a tree in the second packet network, from one rack to others."""
+        """Return the links of a tree in the second packet network, from one rack to others."""
         first = 2 * self.servers + 2 * self.racks + 2 * self._ports
         return [first + sender_rack, *(first + self.racks + rack for rack in racks)]
 

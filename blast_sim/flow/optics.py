@@ -109,7 +109,7 @@ def server_of(host: str) -> int:
 
 
 def place_of(port: OpticalPort) -> tuple[int, int]:
-    """The rack of an optical port and its place among the rack's ports."""
+    """Return the rack of an optical port, and its place among the rack's ports."""
     return int(port.rack[1:]), port.port - FIRST_OPTICAL_PORT
 
 

@@ -32,7 +32,7 @@ class Phase:
 
 
 def in_sequence(*phases: Phase) -> list[Phase]:
-    """The phases one after the other."""
+    """Return the phases in sequence: each begins after the one before it."""
     return [replace(phase, after=(place - 1,) if place else ()) for place, phase in enumerate(phases)]
 
 

@@ -33,7 +33,7 @@ class Relays:
         return Paths(np.array([0, len(self.hops.links)], np.int64), self.hops.links)
 
     def alone(self, capacities: Numbers) -> Numbers:
-        """The rate of each hop where nothing else is sent."""
+        """Return the rate of each hop without other traffic."""
         return np.minimum.reduceat(capacities[self.hops.links], self.hops.offsets[:-1])
 
     def lag(self, rates: Numbers, pace: float = np.inf) -> float:

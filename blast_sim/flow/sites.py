@@ -51,7 +51,10 @@ class Sites(Network):
         return np.concatenate([*access, np.zeros(self._first_path - 2 * self.servers), rates.ravel()])
 
     def as_hosts(self, racks: Sequence[int]) -> Hosts:
-        """These sites as the hosts of a balanced multicast from the first to all others. Raises DisconnectedError."""
+        """Return these sites as the hosts of a balanced multicast from the first to all others.
+
+        Raises DisconnectedError.
+        """
         chosen = np.asarray(racks)
         return replace(
             self.model,
@@ -77,7 +80,7 @@ class Sites(Network):
         return Paths(offsets, table[away].ravel().astype(np.int32))
 
     def between_racks(self, sources: Places, targets: Places) -> Paths:
-        """The same."""
+        """Return the flows of `unicast`. Raises DeadPathError."""
         return self.unicast(sources, targets)
 
     @property

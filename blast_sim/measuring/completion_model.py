@@ -113,7 +113,7 @@ class Fabric:
         return self._ends[0][0] if self._ends else math.inf
 
     def submit(self, request: int, seconds: float, racks: tuple[int, ...], now: float) -> None:
-        """A request arrives."""
+        """Submit a request to these racks, the sender's first, at the time `now`; its transfer takes `seconds`."""
         self.now = now
         self._submitted[request] = now
         self._parts_left[request] = self.outcome.parts[request] = 1

@@ -1,4 +1,6 @@
-"""Claim: the default policy shortens the mean completion time of multicasts several times compared with the paper's
+"""Mean completion time of multicasts under the default policy and the paper's.
+
+Claim: the default policy shortens the mean completion time of multicasts several times compared with the paper's
 policy, on the same racks and splitters, with a bounded wait for every request.
 
 Workloads of 1500 multicasts on 120 racks (`completion_model`), each with the paper's policy and the default, with one
@@ -89,7 +91,7 @@ def completion_rows(seeds: int, policies: Iterable[str] = ("paper", DEFAULT)) ->
 
 
 def closed_rows(seeds: int) -> list[Row]:
-    """The closed loop: mean completion time and iterations in 300 s."""
+    """Return the mean completion time of the closed loop, and its iterations in 300 s."""
     rows = []
     for policy in ("paper", DEFAULT):
         for directional in (False, True):
@@ -109,8 +111,9 @@ def closed_rows(seeds: int) -> list[Row]:
 
 
 def decision_rows(kinds: Iterable[str], waiting_counts: Iterable[int]) -> list[Row]:
-    """Return the CPU time of one event (arrival or end, alternating) with a number of waiting jobs, on 1000 racks with
-    directional ports.
+    """Return the CPU time of one event with each number of waiting jobs, on 1000 racks with directional ports.
+
+    Events are arrivals and ends, alternating.
     """
     return [decision_row(kind, waiting) for kind in kinds for waiting in waiting_counts]
 
@@ -157,7 +160,7 @@ def decision_row(kind: str, waiting: int) -> Row:
 
 
 def print_completion(rows: list[Row]) -> None:
-    """The table of completion times."""
+    """Print the table of completion times."""
     print(
         f"{'workload':10} {'policy':12} {'ports':12} {'mean s':>8} {'of paper':>9} {'bar':>7} {'p99 s':>8} "
         f"{'longest s':>10} {'wait s':>8} {'service s':>10} {'starts':>7}"

@@ -72,7 +72,7 @@ class PolicyAtWork:
         return self._scheduler.waiting_count
 
     def running(self) -> list[Job]:
-        """The granted jobs."""
+        """Return the granted jobs."""
         return [start.job for start in self._scheduler.running]
 
     def arrive(self) -> tuple[float, int]:

@@ -38,7 +38,7 @@ class Drawn(Protocol):
         """Its own name."""
 
     def instance(self, seed: int) -> workloads.Instance:
-        """The instance of this seed."""
+        """Return the instance of this seed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def prove(cases: Iterable[Drawn], seeds: Iterable[int], seconds: float) -> None:
 
 
 def within(instance: workloads.Instance, seconds: float, clock: Clock) -> tuple[Optimized, float]:
-    """The optimizer's answer within this budget, and the seconds that it took."""
+    """Return the optimizer's result within this budget, and the seconds that it took."""
     groups, feasibility = instance.groups(), instance.feasibility()
     gc.collect()
     began = clock()

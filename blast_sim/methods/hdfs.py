@@ -31,11 +31,10 @@ Stored = tuple[Replicas, float]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The points that the paper leaves open: sequential or parallel writes and reads of blocks, and the rack of the
-    third replica, in the group or in the whole cluster.
+    """The points that the paper leaves open: the order of writes and reads, and the rack of the third replica.
 
-    With sequential reads, no receiver begins a block before all have the previous one.
-
+    Blocks are written and read one after another or all at once. The third replica is in the group or in the whole
+    cluster. With sequential reads, no receiver begins a block before all have the previous one.
     """
 
     writes: Order = "sequential"
@@ -57,12 +56,15 @@ def hdfs(world: World, multicast: Multicast, reading: Reading = DEFAULT_READING)
 
 
 def _steps(stored: Sequence[Stored], order: Order) -> list[Sequence[Stored]]:
-    """The blocks of each step."""
+    """Return the blocks of each step."""
     return [stored] if order == "parallel" else [[one] for one in stored]
 
 
 def _replicas(world: World, multicast: Multicast, in_group: bool) -> Replicas:
-    """The sender, a second server of its rack, and one in another rack of the group, or of all if it has no other."""
+    """Return the sender, a second server of its rack, and a server of another rack.
+
+    The other rack is of the group if `in_group` and the group has one, otherwise any.
+    """
     network, sender = world.network, multicast.sender
     here = network.rack_of(sender)
     beside = [server for server in network.servers_of(here) if server != sender]

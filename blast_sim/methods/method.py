@@ -20,8 +20,10 @@ Done = Callable[[], None]
 
 @dataclass(frozen=True, slots=True)
 class Multicast:
-    """One sender (a server), its receivers, and the data; `name` is its own. `tenant` and `deadline` (seconds from
-    submission) matter to policies of the optical network only."""
+    """One sender (a server), its receivers, and the data; `name` is unique.
+
+    `tenant` and `deadline` (seconds from submission) matter to policies of the optical network only.
+    """
 
     name: str
     sender: int

@@ -139,7 +139,7 @@ class _Request:
         self._sessions[grant.part] = _Session(transfer, grant.first_byte, left)
 
     def _light(self, grant: Grant) -> list[int]:
-        """The optical links of what the core has granted; none within one rack."""
+        """Return the optical links of the granted tree; none within one rack."""
         tree = next(one for one in self._blast.driver.core.reservations if one.id == grant.reservation).layout.tree
         if tree is None:
             return []
@@ -163,7 +163,11 @@ class _Request:
     # --------------------------------------------------------------------------------------------- leases
 
     def _watch_lease(self, grant: Grant, decided: float) -> None:
-        """A sender that may pause gets one lease after another; one that may not has one, which grows."""
+        """Record the lease of a grant, and schedule the sender's message at or before its end.
+
+        A sender that may pause receives one lease after another, and reports its progress at the end of each. A sender
+        that may not pause has one lease, and requests an extension before the end.
+        """
         session, now = self._sessions[grant.part], self._simulation.clock.now
         if self._blast.terms.may_pause or not session.lease:
             session.lease_end = decided + grant.lease

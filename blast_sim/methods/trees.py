@@ -29,7 +29,7 @@ MAX_PLANNED = 256
 
 
 def trees(world: World, multicast: Multicast) -> list[Phase]:
-    """A phase for each tree, all at once: a flow of its part of the data. Raises DisconnectedError."""
+    """Return a phase for each tree, all at once: a flow of its part of the data. Raises DisconnectedError."""
     racks = world.by_rack(multicast.servers)
     chains = list(racks.values())
     if len(chains) == 1:
@@ -71,7 +71,10 @@ def _slowness(world: World, way: Sequence[Edge]) -> float:
 
 
 def planned(hosts: Hosts) -> Plan:
-    """The best trees; for a large group the first of FPFR, which is the best there is where all links are alike."""
+    """Return the best trees; for a group of more than `MAX_PLANNED` racks, the first tree of FPFR.
+
+    That tree is the best one where all links are equal.
+    """
     if hosts.size <= MAX_PLANNED:
         return exact(hosts)
     tree, _ = next(searches(hosts))
@@ -79,7 +82,7 @@ def planned(hosts: Hosts) -> Plan:
 
 
 def _between(chains: Sequence[Sequence[int]], tree: Tree) -> Iterator[Edge]:
-    """The edges between servers: a tree between racks, and a chain through each of these."""
+    """Yield the edges between servers: a chain through each rack, and a tree between racks."""
     yield from chain.from_iterable(map(pairwise, chains))
     for sender, receiver in edges(tree):
         yield chains[sender][-1], chains[receiver][0]

@@ -164,7 +164,7 @@ class Planner:
         return shares
 
     def _size(self, fan_out: int, amplified: int | None) -> Size:
-        """A splitter priced with the switch ports that it takes, and with its amplifier."""
+        """Return a splitter, priced with the switch ports that it takes and with its amplifier."""
         prices, ports = self._question.prices, ports_of(fan_out, self._question.packed)
         amplifier = prices.amplifier.item.price if prices.amplifier and fan_out == amplified else 0.0
         return Size(fan_out, prices.splitters[fan_out].item.price + ports * prices.per_switch_port + amplifier, ports)

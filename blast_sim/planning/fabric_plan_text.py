@@ -17,8 +17,8 @@ from blast_sim.planning.static_trees import StaticTrees
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The result: Pareto-optimal fabrics, the `chosen` one, the gain of further pieces, and static trees.
+
     `too_many_ports` lists the numbers of ports per rack for which the price table has no switch.
-        `too_many_ports` are the numbers of ports per rack for which the price table has no switch.
     """
 
     too_many_ports: Sequence[int]

@@ -26,7 +26,7 @@ class Hardware:
     amplified: int | None = None
 
     def with_pool(self, pool: Mapping[int, int]) -> Hardware:
-        """The same with other splitters; without the amplified size there is no amplifier."""
+        """Return the hardware with other splitters; it has no amplifiers if the pool lacks the amplified size."""
         kept = {fan_out: count for fan_out, count in sorted(pool.items()) if count}
         return replace(self, pool=kept, amplified=self.amplified if self.amplified in kept else None)
 
@@ -85,7 +85,7 @@ def ports_of(fan_out: int, packed: bool) -> int:
 
 
 def bill(hardware: Hardware, prices: Prices) -> Bill | None:
-    """The cheapest way to buy it; None if no switch of the table has enough ports."""
+    """Return the bill with the cheapest switch that has enough ports; None if the price table has no such switch."""
     large_enough = [offer for offer in prices.switches if offer.ports >= hardware.switch_ports]
     if not large_enough:
         return None

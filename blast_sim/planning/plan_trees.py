@@ -34,9 +34,10 @@ class Offer:
 
 
 def tree_choice(prices: Prices, offer: Offer, amplified: int | None = None) -> Choose:
-    """The cheapest splitters for a tree out of a pool in which those of the size `amplified` have an amplifier each.
+    """Return a rule that selects the cheapest splitters of a pool for a tree.
 
-    Without a light budget trees are limited by the number of splitters alone.
+    In the pool, splitters of the size `amplified` have an amplifier each. Without a power budget in `prices`, only the
+    number of splitters limits trees.
     """
     if prices.light is None:
         return by_count(offer.max_splitters_per_tree)

@@ -39,7 +39,7 @@ class PoolProgram:
     """The program in the solver; the rate can be changed between solutions, which then cost a few pivots."""
 
     def __init__(self, samples: Sequence[Options], sizes: Sequence[Size], max_ports: int) -> None:
-        """`samples` know all the `sizes` and no other; at most `max_ports` switch ports go to splitters."""
+        """Build the program; `samples` use all `sizes` and no others, and splitters take at most `max_ports` ports."""
         self._sizes, self._max_ports = sizes, max_ports
         rows = _Rows()
         for sample in samples:
@@ -71,7 +71,7 @@ class PoolProgram:
 
 
 def _whole(amounts: Mapping[Size, float], max_ports: int) -> dict[int, int]:
-    """Rounded up; where the switch has no ports for that, the largest roundings are undone first."""
+    """Round up; where the switch has no ports for that, undo the largest roundings first."""
     counts = {size: math.ceil(amount - ROUNDING) for size, amount in amounts.items()}
     for size in sorted(counts, key=lambda size: amounts[size] - counts[size]):
         if sum(count * each.switch_ports for each, count in counts.items()) > max_ports:

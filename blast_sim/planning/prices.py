@@ -74,12 +74,12 @@ class Prices:
 
 
 def example_text() -> str:
-    """The commented table to start from."""
+    """Return the text of the commented example of a price table."""
     return files("blast_sim.planning").joinpath("example_prices.toml").read_text(encoding="utf-8")
 
 
 def read_prices(path: Path | None) -> Prices:
-    """The table in this file, or the example's. Raises InputError, OSError."""
+    """Read the price table in a file, or the example (None). Raises InputError, OSError."""
     if path is None:
         return parse_prices(example_text())
     try:
@@ -89,7 +89,7 @@ def read_prices(path: Path | None) -> Prices:
 
 
 def parse_prices(text: str) -> Prices:
-    """The table in this text. Raises InputError."""
+    """Parse the price table in this text. Raises InputError."""
     try:
         data = tomllib.loads(text)
     except RecursionError:

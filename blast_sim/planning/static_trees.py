@@ -137,8 +137,9 @@ class _Glass:
         self._choice, self.of = cache(self._find_choice), cache(self._find)
 
     def _find(self, leaves: int) -> tuple[Pieces, int] | None:
-        """Return the splitters and the number of amplifiers; None if no tree with `leaves` leaves is within the power
-        budget.
+        """Return the splitters and the number of amplifiers of a tree with `leaves` leaves.
+
+        Returns None if no such tree is within the power budget.
         """
         plenty = dict.fromkeys(self._prices.splitters, self._max_leaves)
         passive = self._choice(None)(leaves, plenty)

@@ -41,28 +41,94 @@ class CheckedPolicy(Policy):
         Raises
         ------
         PluginFailedError
-            The plug-in returned no number.
+            If the plug-in returns no number.
         """
         return self._number("key", self._inner.key(job, now, state))
 
     def objective(self, job: Job, state: State) -> float:
-        """Return the checked objective of a job. Raises PluginFailedError if it is no number."""
+        """Return the checked value of serving a job now.
+
+        Parameters
+        ----------
+        job : Job
+            The job to value.
+        state : State
+            Set-up time and accounts of tenants.
+
+        Returns
+        -------
+        float
+            Larger goes first.
+
+        Raises
+        ------
+        PluginFailedError
+            If the plug-in returns no number.
+        """
         return self._number("objective", self._inner.objective(job, state))
 
     def fewest_receivers(self, job: Job) -> int:
-        """Return the checked minimum number of receivers. Raises PluginFailedError if it is no whole number."""
+        """Return the checked minimum number of free receivers for a start.
+
+        Parameters
+        ----------
+        job : Job
+            A waiting job.
+
+        Returns
+        -------
+        int
+            As the plug-in returned it.
+
+        Raises
+        ------
+        PluginFailedError
+            If the plug-in returns no whole number.
+        """
         found = self._inner.fewest_receivers(job)
         if not isinstance(found, numbers.Integral):
             raise self._wrong("fewest_receivers", found, "a whole number")
         return int(found)
 
     def quantum(self, job: Job) -> float | None:
-        """Return the checked quantum in seconds, or None. Raises PluginFailedError if it is no number."""
+        """Return the checked time after which a job competes again.
+
+        Parameters
+        ----------
+        job : Job
+            A job that starts or continues.
+
+        Returns
+        -------
+        float or None
+            In seconds; None: the job runs until it is done.
+
+        Raises
+        ------
+        PluginFailedError
+            If the plug-in returns neither a number nor None.
+        """
         found = self._inner.quantum(job)
         return None if found is None else self._number("quantum", found)
 
     def max_wait(self, job: Job) -> float:
-        """Return the checked maximum wait in seconds. Raises PluginFailedError if it is no number."""
+        """Return the checked wait after which a job is overdue.
+
+        Parameters
+        ----------
+        job : Job
+            A waiting job.
+
+        Returns
+        -------
+        float
+            In seconds.
+
+        Raises
+        ------
+        PluginFailedError
+            If the plug-in returns no number.
+        """
         return self._number("max_wait", self._inner.max_wait(job))
 
     def _number(self, method: str, found: object) -> float:
@@ -102,7 +168,7 @@ class CheckedPhases:
         Raises
         ------
         PluginFailedError
-            The plug-in returned no list of phases.
+            If the plug-in returns no list of phases.
         """
         found = self._inner(world, multicast)
         if not isinstance(found, Sequence) or not all(isinstance(phase, Phase) for phase in found):

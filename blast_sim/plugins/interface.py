@@ -59,17 +59,18 @@ class MethodFunction(Protocol):
 
 
 class MethodClass(Protocol):
-    """A multicast method that decides while the simulation runs; one object serves all multicasts of a run."""
+    """A multicast method that decides while the simulation runs; one object serves all multicasts of a run.
+
+    The constructor creates the method for an idle world.
+
+    Parameters
+    ----------
+    world : World
+        As for a `MethodFunction`; `world.simulation.start` starts flows, `world.simulation.clock.at` schedules a call.
+    """
 
     def __init__(self, world: World, /) -> None:
-        """Create the method for an idle world.
-
-        Parameters
-        ----------
-        world : World
-            As for a `MethodFunction`; `world.simulation.start` starts flows, `world.simulation.clock.at` schedules a
-            call.
-        """
+        """Create the method for an idle world."""
 
     def send(self, multicast: Multicast, done: Done) -> None:
         """Start a multicast at the time of the call.

@@ -64,7 +64,22 @@ def is_plugin(kind: Kind, name: str) -> bool:
 
 
 def require_plugin(kind: Kind, name: str) -> None:
-    """Load a plug-in. Raises PluginError, PluginFailedError."""
+    """Load a plug-in, and check that it can be used.
+
+    Parameters
+    ----------
+    kind : {"policy", "method"}
+        Kind of the plug-in.
+    name : str
+        `module:attribute`, or the name of an entry point.
+
+    Raises
+    ------
+    PluginError
+        If there is no such plug-in, or it cannot be used.
+    PluginFailedError
+        If the plug-in's own code raises an exception.
+    """
     if kind == "policy":
         policy_named(name)
     else:
@@ -72,7 +87,27 @@ def require_plugin(kind: Kind, name: str) -> None:
 
 
 def policy_named(name: str) -> Policy:
-    """Return the policy of this name, and add a plug-in to `POLICIES`. Raises PluginError, PluginFailedError."""
+    """Return the policy of a name; add a plug-in to `POLICIES`.
+
+    Parameters
+    ----------
+    name : str
+        Key of `POLICIES`, `module:attribute`, or the name of an entry point.
+
+    Returns
+    -------
+    Policy
+        A plug-in is checked at every call.
+
+    Raises
+    ------
+    PluginTypeError
+        If the plug-in is not a policy.
+    PluginError
+        If there is no such plug-in, or it cannot be used for another reason.
+    PluginFailedError
+        If the plug-in's own code raises an exception.
+    """
     if name not in POLICIES:
         found = _found("policy", name)
         if not (isinstance(found.attribute, type) and issubclass(found.attribute, Policy)):
@@ -83,7 +118,27 @@ def policy_named(name: str) -> Policy:
 
 
 def method_named(name: str, world: World) -> Method:
-    """Return the method of this name for a world. Raises PluginError, PluginFailedError."""
+    """Return the method of a plug-in's name for a world.
+
+    Parameters
+    ----------
+    name : str
+        `module:attribute`, or the name of an entry point.
+    world : World
+        The world of the run.
+
+    Returns
+    -------
+    Method
+        The phases of a `MethodFunction` are checked at every call.
+
+    Raises
+    ------
+    PluginError
+        If there is no such plug-in, or it cannot be used.
+    PluginFailedError
+        If the plug-in's module raises an exception.
+    """
     attribute = _checked_method(name)
     if isinstance(attribute, type):
         made: Method = attribute(world)
@@ -95,7 +150,24 @@ def plugins_of(policy: str = "", method: str = "") -> tuple[Plugin, ...]:
     """Return the loaded plug-ins among a policy and a method, with the digests of their sources.
 
     A policy that a program added to `POLICIES` itself counts as a plug-in if its class is not Blast's own; its digest
-    is empty if its source is not in a file. Raises PluginError, PluginFailedError.
+    is empty if its source is not in a file.
+
+    Parameters
+    ----------
+    policy, method : str, optional
+        Names, empty for none.
+
+    Returns
+    -------
+    tuple of Plugin
+        The method first; built-in ones are left out.
+
+    Raises
+    ------
+    PluginError
+        If there is no such plug-in, or it cannot be used.
+    PluginFailedError
+        If the plug-in's own code raises an exception.
     """
     found: list[Plugin] = []
     if is_plugin("method", method):
@@ -113,7 +185,24 @@ def plugins_of(policy: str = "", method: str = "") -> tuple[Plugin, ...]:
 
 
 def require_plugins_here(plugins: Sequence[Plugin]) -> None:
-    """Load the command's plug-ins on a worker. Raises PluginError, PluginFailedError."""
+    """Load the command's plug-ins on a worker.
+
+    Parameters
+    ----------
+    plugins : sequence of Plugin
+        The plug-ins as the command loaded them.
+
+    Raises
+    ------
+    PluginMissingError
+        If the worker lacks a plug-in.
+    PluginChangedError
+        If a plug-in of the worker has another source.
+    PluginError
+        If a plug-in cannot be used for another reason.
+    PluginFailedError
+        If a plug-in's own code raises an exception.
+    """
     for one in plugins:
         kind: Kind = "policy" if one.kind == "policy" else "method"
         try:
@@ -129,7 +218,22 @@ def require_plugins_here(plugins: Sequence[Plugin]) -> None:
 
 @contextmanager
 def blamed(plugins: Sequence[Plugin]) -> Iterator[None]:
-    """Turn an exception from a plug-in's own code into PluginFailedError, which names the plug-in."""
+    """Turn an exception from a plug-in's own code into PluginFailedError, which names the plug-in.
+
+    Parameters
+    ----------
+    plugins : sequence of Plugin
+        The plug-ins whose code may run in the context.
+
+    Yields
+    ------
+    None
+
+    Raises
+    ------
+    PluginFailedError
+        If a frame of the exception lies in the source of a plug-in; other exceptions pass unchanged.
+    """
     try:
         yield
     except (PluginFailedError, InputError):
@@ -193,7 +297,19 @@ def _checked_method(name: str) -> MethodFunction | type[MethodClass]:
 
 @cache
 def _found(kind: Kind, name: str) -> _Found:
-    """Import the plug-in of this name; return it with the digest of its source at import time."""
+    """Import the plug-in of this name; return it with the digest of its source at import time.
+
+    Raises
+    ------
+    PluginMissingError
+        If there is no such module or entry point.
+    PluginAttributeError
+        If the module has no such attribute.
+    PluginVersionError
+        If the plug-in is written for another interface, or states none.
+    PluginFailedError
+        If the module raises an exception.
+    """
     module_name, path = _place(kind, name)
     module = _imported(kind, name, module_name)
     attribute: object = module
@@ -212,7 +328,13 @@ def _found(kind: Kind, name: str) -> _Found:
 
 
 def _place(kind: Kind, name: str) -> tuple[str, str]:
-    """Return the module and the attribute of a name."""
+    """Return the module and the attribute of a name.
+
+    Raises
+    ------
+    PluginMissingError
+        If the name is neither `module:attribute` nor an entry point.
+    """
     declared = _declared(kind, name)
     if declared:
         return declared[0].module, declared[0].attr

@@ -23,7 +23,7 @@ MEASURES = (
 
 
 def by_policy(figure: Figure, rows: Sequence[Row]) -> None:
-    """A column for each policy, a mark for each measure."""
+    """Draw a column for each policy, with a mark for each measure."""
     axes = figure.subplots()
     places = range(len(rows))
     axes.vlines(
@@ -43,7 +43,7 @@ def by_policy(figure: Figure, rows: Sequence[Row]) -> None:
 
 
 def distributions(figure: Figure, rows: Sequence[Row]) -> None:
-    """A step for each multicast, by policy: the share of all multicasts that take no longer."""
+    """Draw a line for each policy, with a step for each multicast: the share of multicasts that take no longer."""
     axes = figure.subplots()
     policies = list(dict.fromkeys(row["policy"] for row in rows))
     for place, policy in enumerate(policies):

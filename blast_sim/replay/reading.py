@@ -40,7 +40,7 @@ def describe_trace(name: str, form: str) -> Json:
 
 
 def policies_from(text: str, plugins: bool = False) -> list[str]:
-    """The policies that `--policy` names; `plugins` may be among them, and are loaded.
+    """Return the policies that `--policy` names; with `plugins` it may name plug-ins, which are loaded.
 
     Raises InputError, PluginFailedError.
     """

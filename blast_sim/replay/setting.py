@@ -34,7 +34,7 @@ class Setting:
         return Network(self.racks, self.servers_per_rack, *rates, light.ports_per_rack)
 
     def blast(self, world: World, servers: Iterable[int], policy: str, fallback: Method) -> Blast:
-        """The controller at work for these servers."""
+        """Return the controller for these servers, with this policy and this fallback method."""
         light = self.light
         settings = CoreSettings(
             policy=policy,

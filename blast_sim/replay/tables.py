@@ -19,7 +19,7 @@ def tables(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def _distribution(row: Row) -> list[Row]:
-    """A policy's completion times (seconds) in order, each with the share of all multicasts that take no longer."""
+    """Return a policy's completion times (seconds) in order, each with the share of multicasts that take no longer."""
     seconds = sorted(one["seconds"] for one in row["completions"])
     return [
         {"policy": row["policy"], "seconds": value, "share": place / len(seconds)}

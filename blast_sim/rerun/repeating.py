@@ -227,7 +227,7 @@ def _built(file: ResultFile, build: Callable[[], Any]) -> Any:
 
 
 def _in_form(form: Form, parts: Sequence[Part]) -> list[Part]:
-    """The parts as they come out of a file of this form."""
+    """Return the parts as they come out of a file of this form."""
     rows = [part.now for part in parts if not part.reason]
     if form == "JSON":
         read: list[Any] = json.loads(json.dumps(rows))

@@ -13,17 +13,20 @@ HERE = "blast_sim.scenarios"
 
 
 def shipped() -> list[str]:
-    """The names of the scenarios that come with the program."""
+    """Return the names of the scenarios that come with the program."""
     return shipped_in(HERE)
 
 
 def find(name: str) -> Source:
-    """A shipped scenario, or the file of this name. Raises InputError, OSError."""
+    """Return a shipped scenario, or the file of this name. Raises InputError, OSError."""
     return find_in(HERE, name)
 
 
 def load(source: Source, settings: Mapping[str, object] | None = None) -> Scenario:
-    """The scenario, with some keys (dotted) set otherwise. Raises InputError, which names file and line, or the key."""
+    """Load the scenario, with some keys (dotted) set otherwise.
+
+    Raises InputError, which names file and line, or the key.
+    """
     given = settings or {}
     try:
         scenario = checked(Scenario, tables_of(source, given))

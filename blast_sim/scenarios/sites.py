@@ -11,7 +11,7 @@ MEGABIT = 1e6
 
 
 def hosts_of(sites: SitesSection, root: int = 0) -> Network:
-    """The sites, one of which sends to all others, with rates in bit/s. Raises InvalidNetworkError."""
+    """Return the sites as a network from `root` to all others, with rates in bit/s. Raises InvalidNetworkError."""
     receivers = tuple(site for site in range(len(sites.names)) if site != root)
     paths, out, into = (MEGABIT * np.array(numbers) for numbers in (sites.paths_mbps, sites.out_mbps, sites.in_mbps))
     return Network(sites.names, root, receivers, paths, out, into)

@@ -30,7 +30,7 @@ NEEDED = ("job_name", "start_time", "machine")
 
 
 def read_alibaba(path: Path) -> JobTable:
-    """The jobs of this file, which is read line by line. Raises InputError, OSError."""
+    """Read the jobs of a file, line by line. Raises InputError, OSError."""
     try:
         with path.open(encoding="utf-8", newline="") as file:
             return parse_alibaba(file, str(path))
@@ -39,7 +39,7 @@ def read_alibaba(path: Path) -> JobTable:
 
 
 def parse_alibaba(lines: Iterable[str], name: str) -> JobTable:
-    """The jobs in these lines; errors call them `name`. Raises InputError with name and line."""
+    """Parse the jobs in these lines; errors call them `name`. Raises InputError with name and line."""
     starts: dict[str, float] = {}
     machines: dict[str, dict[str, None]] = {}
     left_out = 0

@@ -48,12 +48,12 @@ class CoflowTrace:
 
 
 def read_coflows(path: Path) -> CoflowTrace:
-    """The trace in this file. Raises InputError, OSError."""
+    """Read the trace in a file. Raises InputError, OSError."""
     return parse_coflows(path.read_bytes(), str(path))
 
 
 def parse_coflows(data: bytes, name: str) -> CoflowTrace:
-    """The trace in these bytes; errors call them `name`. Raises InputError with name and line."""
+    """Parse the trace in these bytes; errors call them `name`. Raises InputError with name and line."""
     try:
         lines = data.decode("ascii").split("\n")
     except UnicodeDecodeError as error:
@@ -74,7 +74,7 @@ def parse_coflows(data: bytes, name: str) -> CoflowTrace:
 
 
 def written(trace: CoflowTrace) -> str:
-    """The trace as the text of a file."""
+    """Return the trace as the text of a file."""
     lines = [f"{trace.racks} {len(trace.coflows)}"]
     for coflow in trace.coflows:
         sizes = [f"{rack}:{size}" for rack, size in zip(coflow.reducers, coflow.megabytes, strict=True)]
@@ -126,7 +126,7 @@ class _Line:
         self._taken = 0
 
     def wrong(self, sentence: str) -> InputError:
-        """An error at this line."""
+        """Return an error at this line."""
         return InputError(f"{self._place}: {sentence}")
 
     def next(self, field: str) -> str:

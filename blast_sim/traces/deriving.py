@@ -47,7 +47,7 @@ class Volume:
 
 
 def derived(trace: CoflowTrace, rule: Rule, volume: Volume, seed: int) -> Workload:
-    """The multicasts of the trace by this rule, and its shuffles."""
+    """Derive the multicasts of the trace by this rule, and its shuffles."""
     multicasts, shuffles = [], []
     for coflow in trace.coflows:
         multicast = _broadcast(coflow, volume, seed) if rule == "job-broadcast" else _one_to_many(coflow, volume)
@@ -82,7 +82,7 @@ def first(workload: Workload, count: int) -> Workload:
 
 
 def sender_among(racks: Iterable[int], seed: int, name: str) -> int:
-    """The rack that sends, drawn from the seed and the job's name alone: leaving a job out changes no other."""
+    """Draw the sender's rack from the seed and the job's name only: a job left out changes no other."""
     return random.Random(f"trace/{seed}/{name}").choice(sorted(racks))
 
 

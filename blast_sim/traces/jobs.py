@@ -33,16 +33,17 @@ class JobTable:
 
     @classmethod
     def of(cls, jobs: Iterable[Job], left_out: int) -> JobTable:
-        """The jobs with their times counted from the first."""
+        """Return the jobs in order of arrival, with times counted from the first."""
         ordered = sorted(jobs, key=lambda job: (job.arrival, job.name))
         start = ordered[0].arrival if ordered else 0.0
         return cls(tuple(Job(job.name, job.arrival - start, job.machines) for job in ordered), left_out)
 
 
 def racks_of(machines: Iterable[str], per_rack: int, placement: Placement) -> dict[str, int]:
-    """A rack for every machine: no trace publishes racks. `sorted`: neighbors by name share one; `hash`: by chance.
+    """Assign a rack to every machine, because no trace publishes racks.
 
-    The same machines always get the same racks.
+    With `sorted`, neighbors by name share a rack; with `hash`, a hash of the name selects it. The same machines always
+    get the same racks.
     """
     names = sorted(set(machines), key=_natural)
     if placement == "sorted":

@@ -21,12 +21,12 @@ NOT_RECORDED = (None, "", "None")
 
 
 def read_philly(path: Path) -> JobTable:
-    """The jobs of this file. Raises InputError, OSError."""
+    """Read the jobs of a file. Raises InputError, OSError."""
     return parse_philly(path.read_bytes(), str(path))
 
 
 def parse_philly(data: bytes, name: str) -> JobTable:
-    """The jobs in these bytes; errors call them `name`. Raises InputError."""
+    """Parse the jobs in these bytes; errors call them `name`. Raises InputError."""
     try:
         entries = json.loads(data)
     except RecursionError:
@@ -45,7 +45,7 @@ def parse_philly(data: bytes, name: str) -> JobTable:
 
 
 def _jobs(entry: object, where: str) -> Iterator[Job | None]:
-    """A job for each attempt; None for one without a start."""
+    """Yield a job for each attempt; None for an attempt without a start."""
     if not isinstance(entry, dict):
         raise InputError(f"{where} must be an object with jobid and attempts, not {shown(entry)}")
     identity = entry.get("jobid")

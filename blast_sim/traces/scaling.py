@@ -16,10 +16,10 @@ from blast_sim.traces.workload import MEGABYTE, Multicast, Workload
 
 
 def scaled(workload: Workload, racks: int, scale: float, speed: float) -> Workload:
-    """Return the multicasts folded onto `racks` racks, bytes divided by `scale` and arrivals (to the millisecond) by
-    `speed`.
+    """Return the multicasts folded onto `racks` racks, with scaled sizes and arrivals.
 
-    Shuffles are left out. Raises InputError if no group is left.
+    Bytes are divided by `scale`, and arrivals by `speed` (to the millisecond). Shuffles are left out. Raises InputError
+    if no group is left.
     """
     folded = [_folded(one, racks) for one in workload.multicasts]
     kept = tuple(_shrunk(one, scale, speed) for one in folded if one.receivers)
@@ -30,7 +30,7 @@ def scaled(workload: Workload, racks: int, scale: float, speed: float) -> Worklo
 
 
 def as_coflows(workload: Workload) -> CoflowTrace:
-    """The multicasts as coflows of one mapper, to be written."""
+    """Return the multicasts as coflows of one mapper, for a file."""
     return CoflowTrace(workload.racks, tuple(_coflows(workload.multicasts)))
 
 

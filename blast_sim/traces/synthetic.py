@@ -32,12 +32,12 @@ def synthetic(seed: int, racks: int, coflows: int, mean_gap_ms: float = 2000.0) 
 
 
 def sample(name: str = SAMPLE) -> CoflowTrace:
-    """A trace that comes with the program."""
+    """Return a trace that comes with the program."""
     return parse_coflows(sample_data(name), name)
 
 
 def sample_data(name: str) -> bytes:
-    """The file of a trace that comes with the program."""
+    """Return the content of a trace file that comes with the program."""
     return resources.files("blast_sim.traces").joinpath(OURS[name]).read_bytes()
 
 

@@ -25,7 +25,7 @@ MIN_RATE, MAX_RATE = 1e-9, 1e18
 
 
 def read_network(path: Path) -> Network:
-    """The network in this file. Raises InputError, OSError."""
+    """Read the network in a file. Raises InputError, OSError."""
     with path.open("rb") as file:
         return parse_network(bounded(file))
 
@@ -39,7 +39,7 @@ def bounded(file: IO[bytes]) -> bytes:
 
 
 def parse_network(data: bytes) -> Network:
-    """The network in these bytes. Raises InputError."""
+    """Parse the network in these bytes. Raises InputError."""
     top = entry_of(parse_json(data, "network"), "the network", ("hosts", "root", "receivers", "links"), ("out", "in"))
     hosts = _names(top["hosts"], "hosts")
     if len(hosts) > MAX_HOSTS:

@@ -40,7 +40,8 @@ class Measurements:
     def serve(self, connection: Connection, measure: Measure, dialer: Dialer, limits: MeasuringLimits) -> None:
         """Act as an end of this measurement and report the result to its commander.
 
-        Raise NotAllowedError or BusyError, both of which the commander has received, or RemoteError if it has disconnected.
+        Raises NotAllowedError or BusyError, both of which the commander has received, or RemoteError if it has
+        disconnected.
         """
         try:
             _check(connection, measure, limits)

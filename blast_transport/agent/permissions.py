@@ -46,8 +46,9 @@ class AllowedFile:
 
 @dataclass(frozen=True, slots=True)
 class AllowedFolder(AllowedFile):
-    """A folder to be created: when it was checked, `name` was an empty folder or did not exist; the rest is as for a
-    file.
+    """A folder to be created.
+
+    When it was checked, `name` was an empty folder or did not exist; the rest is as for a file.
     """
 
 

@@ -137,8 +137,9 @@ class AgentServer:
         self._parts = parts
 
     def stop(self, reason: str) -> None:
-        """End `run`; senders get the reason. May be called from any thread and in signal handlers; the first reason
-        counts.
+        """End `run`; senders get the reason.
+
+        May be called from any thread and in signal handlers; the first reason counts.
         """
         if not self.reason:
             self.reason = reason

@@ -25,8 +25,9 @@ class Session(Protocol):
         """Return the Hello that created the session."""
 
     def run(self) -> bool:
-        """Receive to the end; return whether the connection can carry another session. The session reports its
-        failures.
+        """Receive to the end; return whether the connection can carry another session.
+
+        The session reports its failures.
         """
 
     def join(self, connection: Connection, join: Join) -> None:
@@ -101,8 +102,9 @@ class RunningSessions:
             self._changed.notify_all()
 
     def begun(self, hello: Hello) -> Session | Verdict | None:
-        """Return the running session, or the verdict of the ended one, of an earlier Hello of the same sender and
-        session.
+        """Return the session, or the verdict on it, that an earlier Hello of the same sender began.
+
+        None if there was none, or if its sender was another one.
         """
         # Without the lock a session that is just being removed would be missing from both tables, and start again.
         with self._changed:

@@ -24,7 +24,7 @@ class SourceChangedError(LocalError):
 
 
 class LightPathError(LocalError):
-    """This host's optical interface rejects datagrams."""
+    """The optical interface of this host rejects datagrams."""
 
 
 class StoreError(LocalError):
@@ -48,7 +48,7 @@ class ForgottenError(LocalError):
 
 
 class LocalProtocolError(LocalError):
-    """This program tried to send an impossible message, or a core got an event that its state forbids."""
+    """A message that this program may not send, or an event that the state of a core forbids."""
 
 
 class RemoteError(TransportError):

@@ -128,8 +128,9 @@ class TransferResult:
 
     @property
     def payload_rate(self) -> float:
-        """Return the bits/s of payload to the receiver that held least before; 0 if none is complete, or no time
-        passed.
+        """Return the bits/s of payload to the receiver that held least before.
+
+        0 if no receiver is complete, or no time passed.
         """
         if not self.complete or not self.seconds:
             return 0.0

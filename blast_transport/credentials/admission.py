@@ -197,8 +197,10 @@ def _prove_by_certificate(
 
 
 def _await_welcome(sock: socket.socket, deadline: float) -> None:
-    """Wait for the agent's confirmation: TLS does not report to the client whether its certificate was accepted (RFC
-    8446, section 4.4).
+    """Wait for the agent's confirmation.
+
+    TLS does not report to the client whether its certificate was accepted (RFC 8446, section 4.4). Raises
+    AuthenticationError.
     """
     answer = b""
     while (required := answer_length(answer) - len(answer)) > 0:

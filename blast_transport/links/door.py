@@ -76,8 +76,9 @@ def _remove(counts: Counter[str], address: str) -> None:
 
 
 def _neighborhood(host: str) -> str:
-    """Return the unit that counts as one host: for IPv6 a /64 network, because every host has more addresses than there
-    are slots.
+    """Return the unit that counts as one host: an IPv4 address, or a /64 network of IPv6.
+
+    Every IPv6 host has more addresses than there are slots.
     """
     try:
         address = ipaddress.IPv6Address(host)

@@ -18,14 +18,14 @@ from blast_transport.wire.relaying import Envelope, GroupCredit, Member, MemberC
 
 @dataclass(frozen=True, slots=True)
 class ReceiverConnected:
-    """This receiver is connected."""
+    """A receiver has connected."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class ReceiverLost:
-    """This receiver is not connected any more, or cannot be."""
+    """A receiver is not connected any more, or cannot be."""
 
     name: str
     reason: str

@@ -128,8 +128,9 @@ class _Handler(EventHandler):  # type: ignore[misc]
             task_terminate()
 
     def end(self, seconds: float) -> None:
-        """Close every standard input, and after `seconds` kill the commands that still run. May be called from any
-        thread.
+        """Close every standard input, and after `seconds` kill the commands that still run.
+
+        May be called from any thread.
         """
         self._ready.wait(seconds)
         # Where the task is over, its port is closed.

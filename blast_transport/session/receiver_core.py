@@ -145,8 +145,9 @@ class ReceiverCore:
 
     @property
     def until_credit(self) -> int:
-        """Return the segments that may arrive over the optical path before a credit is due; at most 0: with the next
-        one.
+        """Return the number of segments that may arrive over the optical path before a credit is due.
+
+        If it is 0 or less, a credit is due with the next segment.
         """
         if not self._lit:
             return 0
@@ -354,8 +355,9 @@ class ReceiverCore:
         self._tail = 0
 
     def _pass(self, passed: list[int], segment: int, stop: int, now: float) -> None:
-        """Handle segments from `segment` to before `stop` on the optical path: the segments skipped before them are
-        lost.
+        """Handle segments from `segment` to before `stop` on the optical path.
+
+        The segments skipped before them are lost.
         """
         if segment > passed[1]:
             gap = (passed[1], segment - passed[1])

@@ -186,8 +186,9 @@ class ReceiverSession:
         self._call(lambda: self._core.fail(reason))
 
     def join(self, connection: Connection, join: Join) -> None:
-        """Assign a neighbor's connection. May be called from any thread. Raise RemoteProtocolError if no phase expects
-        it.
+        """Assign a neighbor's connection.
+
+        May be called from any thread. Raises RemoteProtocolError if no phase expects it.
         """
         try:
             _, transport = self._transports[join.phase]

@@ -60,8 +60,9 @@ class Route:
             self._order(self.otherwise)
 
     def improve(self, choice: TransportChoice) -> None:
-        """Offer a better choice of this kind: it replaces `otherwise`, and the present transport, if they are of the
-        kind.
+        """Offer a better choice of this kind.
+
+        It replaces `otherwise`, and the present transport, if they are of the kind.
         """
         with self._lock:
             if isinstance(self.otherwise, type(choice)):

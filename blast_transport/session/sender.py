@@ -72,10 +72,9 @@ class Sender:
         return self._links.connect(self._settings.timings.connect)
 
     def send(self, path: Path, group: str, port: int, rate: float) -> TransferResult:
-        """Multicast a file to `group`:`port` at `rate` bits/s on the wire and wait for the confirmation of every
-        receiver.
+        """Multicast a file to `group`:`port` at `rate` bits/s on the wire; wait until every receiver confirms.
 
-        A receiver that fails does not disturb the others; its outcome has the reason. Raise WrongInputError if an
+        A receiver that fails does not disturb the others; its outcome has the reason. Raises WrongInputError if an
         argument cannot be used, SourceChangedError if the file changes, LightPathError if the interface fails and the
         route has no other transport.
         """

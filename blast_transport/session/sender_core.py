@@ -323,8 +323,9 @@ class SenderCore:
 
     @property
     def needed(self) -> int:
-        """Return the block before which all receivers that keep up hold all blocks; if none does, all that are present.
-        Blocks are digested up to there.
+        """Return the block before which all receivers that keep up hold all blocks.
+
+        If none keeps up, all that are present count. Blocks are digested up to there.
         """
         there = [peer for peer in self.peers.values() if peer.state in LISTENING]
         counted = [peer for peer in there if not peer.demoted] or there
@@ -395,10 +396,10 @@ class SenderCore:
         return [name for name, peer in self.peers.items() if peer.retransmits or peer.state is PeerState.READY]
 
     def take_repair(self, name: str, now: float) -> list[Range]:
-        """Return segments to repair at this receiver alone, in runs within blocks, about as much as one block. Empty:
-        none is due.
+        """Return segments to repair at this receiver alone; empty if none is due.
 
-        A receiver with no outstanding repair gets EndOfData if the data has ended.
+        They are runs within blocks, about as much as one block. A receiver with no outstanding repair gets EndOfData if
+        the data has ended.
         """
         peer = self.peers[name]
         if peer.state not in (PeerState.READY, PeerState.ENDING) or now < peer.repair_at:

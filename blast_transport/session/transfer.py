@@ -254,8 +254,9 @@ class Transfer:
                 self._go(order)
 
     def _do_without_light(self, error: LightPathError) -> None:
-        """Switch to the alternative transport after a failure of this host's optical interface. Raise `error` if there
-        is none.
+        """Switch to the alternative transport after a failure of this host's optical interface.
+
+        Raises `error` if there is none.
         """
         light, otherwise = self._choice, self._route.otherwise
         if otherwise is None or not isinstance(light, Light):

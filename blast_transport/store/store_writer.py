@@ -81,8 +81,9 @@ class StoreGauge:
         return max(0.0, now - self._begun) if self.pieces else 0.0
 
     def _judge(self, now: float) -> None:
-        """Compare the write rate, without the longest pause, which every disk has, with the arrival rate before the
-        queue was full.
+        """Compare the write rate with the arrival rate before the queue was full.
+
+        The write rate excludes the longest pause, which every disk has.
         """
         coming = (now if self._full_at is None else self._full_at) - self._since
         worked = now - self._since - max(self._longest, now - self._begun)

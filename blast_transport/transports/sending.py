@@ -1,7 +1,7 @@
-"""Interface of a transport at a sender: it sends the reader's blocks to the receivers, and reports progress to the
-session.
+"""Interface of a transport at a sender.
 
-The session sets limits and receives events; it passes no bytes, and does not depend on the kind of transport.
+It sends the reader's blocks to the receivers, and reports progress to the session. The session sets limits and receives
+events; it passes no bytes, and does not depend on the kind of transport.
 """
 
 from __future__ import annotations
@@ -135,10 +135,10 @@ class SendingTransport:
         """Let the next `work` last until then: the session has nothing else to do, unless it is woken."""
 
     def work(self, now: float) -> float:
-        """Do the due work; return the seconds until the next, unless an event occurs. First called when all receivers
-        listen.
+        """Do the due work; return the seconds until the next, unless an event occurs.
 
-        Raise SourceChangedError, ForgottenError, LightPathError, WrongInputError.
+        First called when all receivers listen. Raises SourceChangedError, ForgottenError, LightPathError,
+        WrongInputError.
         """
         raise NotImplementedError
 
@@ -157,8 +157,9 @@ class SendingTransport:
         """Handle the loss of this receiver, which may reconnect."""
 
     def leave(self) -> int | None:
-        """Let another transport send the next blocks; return the block before which this one still sends all, None:
-        nothing.
+        """Let another transport send the next blocks.
+
+        Return the block before which this one still sends all, None: nothing.
         """
         return None
 
@@ -166,6 +167,7 @@ class SendingTransport:
         """Abort the transfer."""
 
     def close(self) -> None:
-        """Free all resources; there are no further events. Threads that still need the source have duplicated
-        `descriptor`.
+        """Free all resources; there are no further events.
+
+        Threads that still need the source have duplicated `descriptor`.
         """

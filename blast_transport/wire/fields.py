@@ -49,8 +49,9 @@ def to_parameters(own: DataclassInstance) -> Parameters:
 
 
 def from_parameters(kind: type[Message], values: Parameters) -> Message:
-    """Decode a dataclass from the fields of a message; ignore unknown fields. Raise RemoteProtocolError if one is
-    invalid.
+    """Decode a dataclass from the fields of a message; ignore unknown fields.
+
+    Raises RemoteProtocolError if a field is invalid.
     """
     found = {}
     for name, annotation, required in _fields(kind):

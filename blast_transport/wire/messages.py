@@ -180,8 +180,9 @@ class Nack:
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """Segments sent over the packet network, sealed as in the optical transport: (first, data) rows within one block
-    each.
+    """Segments sent over the packet network, sealed as in the optical transport.
+
+    `pieces` are (first, data) rows within one block each.
     """
 
     session: int

@@ -67,8 +67,9 @@ class RelayCredit:
 
 @dataclass(frozen=True, slots=True)
 class GroupCredit:
-    """Credit of all active members: they have handled every block before `handled`, those not in `behind` before
-    `ahead`.
+    """Credit of all active members.
+
+    They have handled every block before `handled`, and the members that are not in `behind` every block before `ahead`.
     """
 
     session: int

@@ -41,7 +41,10 @@ GROUPS = (
 
 
 def picked(pending: Iterable[Group], active: Iterable[Group]) -> list[Group]:
-    """The paper's rule: highest score first, while every rack is free and splitters are left."""
+    """Return the groups that the paper's rule picks.
+
+    The group with the highest score comes first, while all its racks are free and splitters are left.
+    """
     busy = {rack for group in active for rack in group.racks}
     left = SPLITTERS - len(list(active))
     found = []

@@ -17,8 +17,9 @@ TCP_HEADERS, ETHERNET_HEADER = 52, 14
 
 
 def play(stage: Stage, receivers: Receivers, path: Path, iterations: int) -> None:
-    """Run ten optical iterations, one unicast and one pipeline transfer, from the first host to those of seven other
-    racks.
+    """Run optical iterations, one unicast and one pipeline transfer.
+
+    They go from the first host to those of seven other racks.
     """
     sender, *others = stage.first_hosts()[: MAX_RECEIVERS + 1]
     with Job(stage, receivers, sender, others, path) as job:

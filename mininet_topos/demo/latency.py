@@ -136,8 +136,9 @@ def _request(stage: Stage, sender: str, receivers: Sequence[str]) -> MulticastRe
 
 
 def one(stage: Stage, endpoints: Endpoints, sender: str, receivers: Sequence[str]) -> dict[str, float]:
-    """Request a grant on an idle fabric, send a datagram, finish; return the milliseconds of each step. Raises
-    DemoError.
+    """Request a grant on an idle fabric, send a datagram, finish; return the milliseconds of each step.
+
+    Raises DemoError.
     """
     stage.wait_dark()
     request = _request(stage, sender, receivers)

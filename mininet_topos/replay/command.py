@@ -73,7 +73,10 @@ def _plan(arguments: argparse.Namespace) -> LabPlan:
 
 
 def _played(plan: LabPlan, requests: Sequence[Asked], policies: Sequence[str]) -> dict[str, tuple[Served, ...]]:
-    """Policy → what became of each request, each in a new lab. Raises what labs, clients and transfers raise."""
+    """Return the results of the requests under each policy, each policy in a new lab.
+
+    Raises the exceptions of labs, clients and transfers.
+    """
     require_root()
     # Mininet is a Debian package: scaling works without it.
     from mininet_topos.lab import Lab
@@ -121,7 +124,7 @@ def _print(
 
 
 def _told(arguments: argparse.Namespace, plan: LabPlan) -> Row:
-    """Under the simulator's keys, and the whole plan."""
+    """Describe the lab under the simulator's keys, together with the whole plan."""
     network = {
         "racks": plan.racks,
         "servers_per_rack": plan.hosts_per_rack,

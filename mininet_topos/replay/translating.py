@@ -16,8 +16,9 @@ from mininet_topos.plan import LabPlan
 
 
 def requests_of(workload: Workload, plan: LabPlan, may_pause: bool, may_split: bool) -> list[Asked]:
-    """Return the multicasts as requests, in order. They are named by place, because a trace's names may not be file
-    names.
+    """Return the multicasts as requests, in order.
+
+    They are named by place, because a trace's names may not be file names.
     """
     hosts = [rack.hosts[0].name for rack in plan.rack_plans]
 

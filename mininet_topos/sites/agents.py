@@ -15,7 +15,10 @@ FOLDER = "incoming"
 
 @contextmanager
 def agents_on(sites: Sites) -> Iterator[Agents]:
-    """Agents on all hosts, ready. Raises `ProcessError` when one does not start."""
+    """Run agents on all hosts, and yield them when they are ready.
+
+    Raises `ProcessError` when one does not start.
+    """
     memory = registry.memory(sites.id)
     memory.mkdir(mode=0o700)
     secret = write_new_secret(sites.directory / "agents.secret")

@@ -12,7 +12,10 @@ from mininet_topos.errors import HostError
 
 @contextmanager
 def held_namespace(environment: Mapping[str, str]) -> Iterator[int]:
-    """The process id of a holder, which runs until the block ends. Raises `HostError`."""
+    """Yield the process id of a holder, which runs until the block ends.
+
+    Raises `HostError`.
+    """
     holder = subprocess.Popen(
         ["mnexec", "-n", "sleep", "infinity"],
         env=environment,

@@ -89,9 +89,10 @@ class SitesPlan:
         return min(path, self.out.get(sender, path), self.into.get(receiver, path))
 
     def network(self, root: str) -> Network:
-        """The network to plan a multicast from `root` to all others for. Raises InvalidNetworkError.
+        """Return the network for the plan of a multicast from `root` to all others.
 
-        Local networks and shared links are not in it: plan for clusters where there are any.
+        Local networks and shared links are not in it: plan for clusters where there are any. Raises
+        InvalidNetworkError.
         """
         links = [(*pair, rate) for pair, rate in self.rates.items()]
         return NamedNetwork(self.hosts, root, links, out=self.out, into=self.into).numbered()
@@ -105,7 +106,10 @@ class SitesPlan:
 
 
 def from_network(network: Network, unit: float = 1.0) -> SitesPlan:
-    """The sites of a network whose rates count `unit` bits per second. Raises `PlanError`."""
+    """Return the sites of a network whose rates count `unit` bits per second.
+
+    Raises `PlanError`.
+    """
     hosts, size = network.hosts, range(network.size)
     pairs = permutations(size, 2)
     return SitesPlan(
@@ -117,7 +121,10 @@ def from_network(network: Network, unit: float = 1.0) -> SitesPlan:
 
 
 def as_network_file(plan: SitesPlan, root: str, receivers: Sequence[str] = ()) -> dict[str, object]:
-    """The plan in the format that `blast trees` reads, rates in bits per second; without `receivers` all receive."""
+    """Return the plan in the format that `blast trees` reads, rates in bits per second.
+
+    Without `receivers` all receive.
+    """
     return {
         "hosts": list(plan.hosts),
         "root": root,
@@ -129,7 +136,7 @@ def as_network_file(plan: SitesPlan, root: str, receivers: Sequence[str] = ()) -
 
 
 def check_rate(rate: float, name: str) -> None:
-    """Raises `PlanError` unless the kernel can shape to this rate (bits per second), or it is 0."""
+    """Raise `PlanError` unless the kernel can shape to this rate (bits per second), or it is 0."""
     if rate and not MIN_BPS <= rate <= MAX_BPS:
         raise PlanError(
             f"{name} is {rate:g} bits per second, but this machine emulates {MIN_BPS:g} to {MAX_BPS:g}, or 0: "

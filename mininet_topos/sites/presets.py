@@ -11,7 +11,10 @@ _MBPS = 1e6
 
 
 def figure2() -> SitesPlan:
-    """Figure 2 of the paper: links of 10, 8 and 4, capacities of 10, times 10 Mbit/s; the first host is its root."""
+    """Return Figure 2 of the paper, times 10 Mbit/s: links of 10, 8 and 4, capacities of 10.
+
+    The first host is its root.
+    """
     hosts = ("root", "one", "two")
     sides = {("root", "one"): 100.0, ("root", "two"): 80.0, ("one", "two"): 40.0}
     rates = {pair: rate * _MBPS for (a, b), rate in sides.items() for pair in ((a, b), (b, a))}
@@ -27,7 +30,10 @@ def homogeneous(count: int = 8, mbps: float = 40.0) -> SitesPlan:
 
 
 def gridlab() -> SitesPlan:
-    """Eight uneven sites, as the paper emulates some; it does not print their rates, and these are ours."""
+    """Return eight uneven sites, similar to some that the paper emulates.
+
+    The paper does not print their rates: these are ours.
+    """
     return from_network(testbeds.gridlab(testbeds.SITES[0]))
 
 
@@ -55,7 +61,7 @@ def clusters(count: int = 2, nodes: int = 8) -> SitesPlan:
 
 
 def clusters_file(count: int, nodes: int) -> dict[str, object]:
-    """The same in the format that `blast trees` reads: clusters as single hosts."""
+    """Return the network of the clusters, each as a single host, in the format that `blast trees` reads."""
     named = testbeds.das(count, nodes)
     capacities = {"out": dict(named.out), "in": dict(named.into)}
     return {

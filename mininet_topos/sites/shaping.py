@@ -44,7 +44,10 @@ _ACKNOWLEDGMENTS = ("0x0000 0xffc0", "0x0040 0xfff0", "0x0050 0xffff")
 
 @dataclass(frozen=True)
 class Peer:
-    """Whom a transmitter sends for or to: a number, an address, the rate (bits per second), beside the access link?"""
+    """The other end of a transmitter's traffic, by its number and address, with its rate in bits per second.
+
+    `local`: its traffic is not part of the access link's.
+    """
 
     number: int
     address: str
@@ -77,7 +80,7 @@ def shared_link(device: str, rate: float) -> list[str]:
 
 
 def changed(device: str, peer: Peer) -> list[str]:
-    """A peer of a transmitter gets another rate."""
+    """Return the lines that set another rate for a peer of a transmitter."""
     return _set("change", device, peer)
 
 

@@ -89,15 +89,24 @@ class Sites:
         return {**os.environ, MARK: self.id}
 
     def address(self, host: str) -> str:
-        """Where a host is reached. Raises KeyError."""
+        """Return the address of a host.
+
+        Raises KeyError.
+        """
         return f"10.79.0.{self.plan.number[host]}"
 
     def pid(self, host: str) -> int:
-        """The process that holds a host's network namespace. Raises KeyError."""
+        """Return the id of the process that holds a host's network namespace.
+
+        Raises KeyError.
+        """
         return self._pids[host]
 
     def on(self, host: str, command: Sequence[str]) -> list[str]:
-        """The command that runs `command` on a host, in the same process. Raises KeyError."""
+        """Return the command that runs `command` on a host, in the same process.
+
+        Raises KeyError.
+        """
         return ["mnexec", "-a", str(self.pid(host)), *command]
 
     def popen(self, host: str, command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
@@ -105,9 +114,9 @@ class Sites:
         return subprocess.Popen(self.on(host, command), **{"env": self.environment, **options})
 
     def set_rate(self, sender: str, receiver: str, rate: float) -> None:
-        """From now on this is the rate of the path from one host to another, 0 a dead path (bits per second).
+        """Set the rate of the path from one host to another, in bits per second; 0: a dead path.
 
-        Raises `PlanError` for a rate that cannot be, KeyError for a host that is not there.
+        Raises `PlanError` for an impossible rate, KeyError for an unknown host.
         """
         check_rate(rate, f"the rate from {sender} to {receiver}")
         if sender == receiver:
@@ -221,7 +230,7 @@ class Sites:
             yield receiver, sender
 
     def _port(self, host: str) -> str:
-        """The bridge's end of a host's link."""
+        """Return the bridge's end of a host's link."""
         return f"site{self.plan.number[host]}"
 
     def _mac(self, host: str) -> str:
@@ -241,5 +250,5 @@ def _silence() -> None:
 
 
 def _without_window_scaling() -> None:
-    """64 KiB of a connection on the way at most, which is TCP without RFC 7323."""
+    """Disable TCP window scaling (RFC 7323), so that a connection has at most 64 KiB in flight."""
     Path("/proc/sys/net/ipv4/tcp_window_scaling").write_text("0")

@@ -139,7 +139,7 @@ class SparkCluster:
         return f"spark://{self.address(self.driver)}:{MASTER_PORT}"
 
     def address(self, host: str) -> str:
-        """A host's IPv4 address, by which Spark knows it."""
+        """Return a host's IPv4 address, by which Spark knows it."""
         return self._places[host][1].ip
 
     def submit(
@@ -200,7 +200,7 @@ class SparkCluster:
         return self._start(self.driver, command, folder or place, Words(place / "output", place / "errors"))
 
     def event_file(self, job: HostProcess) -> Path:
-        """The event log of a job that `start` gave: whole when it has ended."""
+        """Return the event log of a job that `start` returned; it is complete when the job has ended."""
         (file,) = (job.words.output.parent / _EVENTS).iterdir()
         return file
 
@@ -317,7 +317,7 @@ def _difference(after: tuple[Traffic, Traffic, Traffic], before: tuple[Traffic, 
 
 
 def _processor_ticks() -> tuple[int, int]:
-    """All and idle ticks since the machine started (proc(5))."""
+    """Return all and idle ticks since the machine started (proc(5))."""
     ticks = [int(word) for word in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
     return sum(ticks), ticks[3] + ticks[4]
 

@@ -18,7 +18,7 @@ _SPREAD = 20
 
 
 def write_points(folder: Path, files: int, points: int, dimensions: int) -> None:
-    """`points` lines of `dimensions` numbers from 0 to 1 in each of `files` files."""
+    """Write `points` lines of `dimensions` numbers from 0 to 1 to each of `files` files."""
     folder.mkdir()
     chance = np.random.default_rng(_SEED)
     for number in range(files):
@@ -29,7 +29,7 @@ def write_points(folder: Path, files: int, points: int, dimensions: int) -> None
 
 
 def write_labeled(folder: Path, files: int, dimensions: int) -> None:
-    """A line in each file: 1 or -1, and `dimensions` numbers from 0 to 1.
+    """Write a line to each file: 1 or -1, and `dimensions` numbers from 0 to 1.
 
     The first two have the same numbers and another label: no plane divides them, so that a regression goes on.
     """
@@ -41,7 +41,7 @@ def write_labeled(folder: Path, files: int, dimensions: int) -> None:
 
 
 def write_documents(folder: Path, files: int, documents: int, words: int, vocabulary: int) -> None:
-    """`documents` lines in each file, as libsvm has them: each of `words` words out of `vocabulary`."""
+    """Write `documents` lines in libsvm's format to each file: each of `words` words out of `vocabulary`."""
     folder.mkdir(parents=True)
     chance = np.random.default_rng(_SEED)
     for number in range(files):
@@ -56,7 +56,7 @@ def write_documents(folder: Path, files: int, documents: int, words: int, vocabu
 
 
 def _fractions(values: NDArray[np.int64]) -> bytes:
-    """A line like `.0000123 .0000456` of 123 and 456."""
+    """Return a line like `.0000123 .0000456` of 123 and 456."""
     text: NDArray[np.uint8] = np.empty((len(values), _DIGITS + 2), np.uint8)
     text[:, 0], text[:, -1] = ord("."), ord(" ")
     for place in range(_DIGITS):

@@ -77,7 +77,7 @@ class Iteration:
 
 
 def iterations(log: EventLog, name: re.Pattern[str], jobs: int = 1) -> tuple[Iteration, ...]:
-    """The turns of a loop that ends after every `jobs`-th job with such a name."""
+    """Return the iterations of a loop that ends after every `jobs`-th job with such a name."""
     ends = [place for place, job in enumerate(log.jobs) if name.search(job.name)][jobs - 1 :: jobs]
     first = next((place for place, job in enumerate(log.jobs) if name.search(job.name)), 0)
     turns, begun = [], first
@@ -143,5 +143,5 @@ class _Reading:
 
 
 def _name(stages: Sequence[dict[str, Any]]) -> str:
-    """That of the stage whose results the job is for: the last one made."""
+    """Return the name of the stage whose results the job is for: the last one made."""
     return str(max(stages, key=lambda stage: stage["Stage ID"])["Stage Name"]) if stages else ""

@@ -56,7 +56,7 @@ class Example:
     conf: Mapping[str, str] = field(default_factory=dict)
 
     def path(self, spark: SparkInstallation) -> Path:
-        """The script."""
+        """Return the path of the script."""
         return spark.examples / self.script
 
     def conf_of(self, size: Size) -> dict[str, str]:
@@ -150,7 +150,10 @@ EXAMPLES: Mapping[str, Example] = {example.name: example for example in _ALL}
 
 
 def examples_of(names: str) -> list[Example]:
-    """`als,kmeans` → these, `all` → all. Raises `PlanError` for a name that is none."""
+    """Return the examples that a list such as `als,kmeans` names, or all for `all`.
+
+    Raises `PlanError` for an unknown name.
+    """
     wanted = list(EXAMPLES) if names == "all" else list(dict.fromkeys(names.split(",")))
     for name in wanted:
         if name not in EXAMPLES:

@@ -27,7 +27,10 @@ class SparkInstallation:
 
 
 def find_spark(environment: Path = ENVIRONMENT) -> SparkInstallation:
-    """Spark in a virtual environment. Raises `HostError` where it, or a Java to run it, is missing."""
+    """Return the installation of Spark in a virtual environment.
+
+    Raises `HostError` if Spark, or a Java to run it, is missing.
+    """
     home = next(environment.glob("lib/python3*/site-packages/pyspark/bin/spark-class"), None)
     if home is None:
         raise HostError(f"there is no Spark in {environment}: install it with scripts/setup spark")
@@ -37,7 +40,10 @@ def find_spark(environment: Path = ENVIRONMENT) -> SparkInstallation:
 
 
 def find_plugin(jar: Path | None = None) -> Path:
-    """The plugin's jar, by default the one built in this checkout. Raises `HostError` where there is none."""
+    """Return the plugin's jar, by default the one built in this checkout.
+
+    Raises `HostError` if there is none.
+    """
     found = PLUGIN if jar is None else jar
     if not found.is_file():
         raise HostError(

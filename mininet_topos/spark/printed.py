@@ -26,16 +26,16 @@ class Printed:
 
 
 def read_printed(file: Path) -> Printed:
-    """All of a file."""
+    """Read all output in a file."""
     text = file.read_bytes()
     numbers = np.fromiter((float(match.group()) for match in _NUMBER.finditer(text)), np.float64)
     return Printed(hashlib.sha256(text).hexdigest(), numbers)
 
 
 def distance(one: Printed, other: Printed) -> float:
-    """The largest difference of two numbers in the same place, over the largest number; 0 for what is the same.
+    """Return the largest difference of two numbers in the same place, over the largest number.
 
-    Infinite where there are more numbers in one of them.
+    0 if both outputs are the same; infinite if one of them has more numbers, or the same numbers in another text.
     """
     if one.digest == other.digest:
         return 0.0

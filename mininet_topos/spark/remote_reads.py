@@ -23,7 +23,7 @@ class RemoteReads:
     pieces: Counter[Piece]
 
     def bytes_of(self, log: EventLog) -> int:
-        """Bytes of all pieces that were so fetched, by all executors together."""
+        """Return the bytes of all pieces that were fetched in this way, by all executors together."""
         sizes = {broadcast.id: broadcast.pieces for broadcast in log.broadcasts}
         return sum(count * sizes.get(one, {}).get(number, 0) for (one, number), count in self.pieces.items())
 

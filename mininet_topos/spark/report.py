@@ -25,13 +25,13 @@ the distance between them."""
 
 
 def as_text(plan: LabPlan, trials: Sequence[Trial]) -> str:
-    """A table with a line for each example and way."""
+    """Return a table with a line for each example and way."""
     groups = _groups(trials)
     return f"{plan.summary}\n\n{table(_HEADER, [_line(group, trials) for group in groups])}\n{_LEGEND}\n"
 
 
 def as_json(plan: LabPlan, trials: Sequence[Trial]) -> dict[str, object]:
-    """Everything of every run."""
+    """Return all data of every run."""
     return {
         "format": 1,
         "lab": asdict(plan),
@@ -84,7 +84,7 @@ def _apart(trial: Trial, trials: Sequence[Trial]) -> float | None:
 
 
 def _results(apart: float | None) -> str | None:
-    """In words; None where there was nothing to compare with."""
+    """Describe a distance of results; None if there was nothing to compare with."""
     if apart is None:
         return None
     return "other" if apart == math.inf else f"{apart:.0e} off" if apart else "the same"

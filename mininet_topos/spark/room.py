@@ -52,8 +52,10 @@ class SparkRoom:
 
 @contextmanager
 def spark_room(plan: LabPlan, spark: SparkInstallation, jobs: int = 1) -> Iterator[SparkRoom]:
-    """Run the driver in the first host of the plan, an executor in each other for each of `jobs` concurrent jobs, and
-    an agent in all. Raises `LabError`.
+    """Run a driver, executors and agents on the hosts of the plan, and yield them.
+
+    The driver is on the first host, an executor on each other host for each of `jobs` concurrent jobs, and an agent on
+    all. Raises `LabError`.
     """
     driver, *executors = [host.name for rack in plan.rack_plans for host in rack.hosts]
     with Lab(plan, keep_warm_ms=KEEP_WARM_MS) as lab:

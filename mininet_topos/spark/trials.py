@@ -92,7 +92,7 @@ class Trials:
             shutil.rmtree(folder)
 
     def _ways(self, pair: int) -> Sequence[str]:
-        """In which order: the other way round every other time."""
+        """Return the order of the runs of a pair, which alternates from pair to pair."""
         if self.plugin is None:
             return [ALONE]
         return [ALONE, PLUGIN] if pair % 2 == 0 else [PLUGIN, ALONE]

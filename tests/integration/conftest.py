@@ -28,7 +28,7 @@ BLAST_PRIORITY = 40000
 
 @pytest.fixture
 def make_lab() -> Iterator[MakeLab]:
-    """Builds and starts labs, by default without controller and TL1 agent; stops them when the test is over."""
+    """Yield a function that starts labs, by default without controller and TL1 agent; stop them after the test."""
     from mininet_topos.lab import Lab
 
     labs: list[Lab] = []
@@ -63,7 +63,7 @@ class LightBench:
         self.fabric.apply(circuits, [])
 
     def light(self) -> dict[int, Traffic]:
-        """The counters of every rack's first optical port."""
+        """Return the counters of every rack's first optical port."""
         return {rack.number: self.lab.counters.optical(rack.number) for rack in self.plan.rack_plans}
 
     def shine(self, rack: int, frames: int = 50) -> dict[int, int]:
@@ -99,7 +99,7 @@ def content(request: pytest.FixtureRequest) -> bytes:
 
 @pytest.fixture
 def file(tmp_path: Path, content: bytes) -> Path:
-    """A file with the module's `content`."""
+    """Return the path of a file with the module's `content`."""
     path = tmp_path / "content.bin"
     path.write_bytes(content)
     return path

@@ -67,7 +67,7 @@ class ControllerProcess:
             raise
 
     def logged(self) -> list[str]:
-        """The lines of its log so far."""
+        """Return the lines that it has logged."""
         return self._log.read_text().splitlines()
 
     def ask(self, **command: Any) -> None:
@@ -82,7 +82,7 @@ class ControllerProcess:
         self.process.stdin.flush()
 
     def expect(self, **fields: Any) -> Event:
-        """The first event with these fields, taken out; others stay."""
+        """Remove and return the first event with these fields; keep the others."""
         limit = time.monotonic() + DEADLINE
         while True:
             for event in self._kept:
@@ -233,7 +233,7 @@ class Bridge:
 
     @contextmanager
     def fiber(self, port: int, other: Bridge, other_port: int) -> Iterator[None]:
-        """A fiber from one ToR's port to another's: what leaves the one arrives at the other, and not back."""
+        """Connect a port of this ToR to a port of `other` by a unidirectional fiber for the duration of the block."""
         stop = threading.Event()
         thread = threading.Thread(target=self._carry, args=(port, other, other_port, stop), daemon=True)
         thread.start()
@@ -308,7 +308,7 @@ class Bridge:
         return [rule for rule in self.rules() if "cookie=0xb1a5" in rule]
 
     def send(self, port: int, frame: bytes) -> dict[int, bytes]:
-        """What comes out of each other port when `frame` enters `port`; proven by a fence sent after it."""
+        """Send `frame` into `port`; return the frame that leaves each other port before a fence sent after it."""
         self._drain()
         mark = os.urandom(8)
         self.sockets[port].send(frame)
@@ -322,7 +322,7 @@ class Bridge:
         return {number: same[0] for number, same in copies.items() if same}
 
     def reach(self, port: int, source: str, destination: str) -> set[int]:
-        """The ports that one UDP packet from `source` to `destination`, entering `port`, leaves by."""
+        """Return the ports by which one UDP packet from `source` to `destination` leaves if it enters `port`."""
         return set(self.send(port, udp_frame(source, destination)))
 
     def settle(self, port: int, source: str, destination: str, expected: set[int]) -> None:
@@ -398,7 +398,7 @@ def bridges(*wanted: Bridge) -> Iterator[None]:
 
 
 def udp_frame(source: str, destination: str) -> bytes:
-    """An Ethernet frame with a UDP packet of its own payload; a group's address gives a group's MAC (RFC 1112)."""
+    """Return an Ethernet frame with a UDP packet of random payload; a group address maps to a group MAC (RFC 1112)."""
     address = IPv4Address(destination)
     low = int(address) & 0x7FFFFF
     mac = struct.pack("!HI", 0x0100, 0x5E00_0000 | low) if address.is_multicast else b"\x02\0\0\0\0\x22"
@@ -416,7 +416,7 @@ def arp_frame() -> bytes:
 
 
 def dscp(frame: bytes) -> int:
-    """The DSCP of a received frame, whose IPv4 header checksum must be right."""
+    """Return the DSCP of a received frame, whose IPv4 header checksum must be correct."""
     assert _checksum(frame[14:34]) == 0
     return frame[15] >> 2
 
@@ -494,7 +494,7 @@ class FakeSwitch:
                 return kind, xid, body
 
     def until_barrier(self) -> tuple[list[tuple[int, bytes]], int]:
-        """The flow mods, (xid, body) each, up to the next barrier request, and that request's xid."""
+        """Return the flow mods, (xid, body) each, up to the next barrier request, and that request's xid."""
         mods = []
         while True:
             kind, xid, body = self.next()

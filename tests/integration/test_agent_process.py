@@ -32,7 +32,7 @@ class Agent(Process):
     """A running agent, and what it has said."""
 
     def event(self, wanted: str) -> dict[str, object]:
-        """The next event of this kind."""
+        """Return the next event of this kind."""
         assert self.process.stdout is not None
         while line := self.process.stdout.readline():
             event: dict[str, object] = json.loads(line)
@@ -47,7 +47,7 @@ class Agent(Process):
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[object]:
-    """Starts agents; gives each a folder of its own. All are ended with the test."""
+    """Yield a function that starts an agent with a folder of its own; end all agents with the test."""
     agents: list[Agent] = []
 
     def make(name: str, text: str = "", program: tuple[str, ...] = (BLAST, "agent"), **environment: str) -> Agent:

@@ -67,7 +67,7 @@ class SshServer(Sshd):
             process.wait(30)
 
     def forget(self, host: str) -> None:
-        """The client does not know the key of this host."""
+        """Remove the key of this host from the client's known hosts."""
         path = self.folder / "known_hosts"
         kept = [line for line in path.read_text().splitlines() if not line.startswith(f"[{host}]:")]
         path.write_text("\n".join(kept) + "\n")
@@ -119,7 +119,7 @@ def incoming(tmp_path: Path) -> Path:
 
 
 def own_descendants(pid: int | str = "self") -> set[int]:
-    """Processes that come from this one, however far."""
+    """Return the ids of all descendants of a process, by default of this one."""
     found: set[int] = set()
     for children in Path(f"/proc/{pid}/task").glob("*/children"):
         # A process, or a thread, may have ended meanwhile.
@@ -129,7 +129,7 @@ def own_descendants(pid: int | str = "self") -> set[int]:
 
 
 def reached(agents: StartedAgents) -> set[str]:
-    """The hosts whose agents let us in."""
+    """Return the hosts whose agents accept a connection."""
     hosts = set()
     for address in agents.addresses:
         dialer(agents.secret)(address, 5.0).close()
@@ -297,7 +297,7 @@ def test_agents_end_with_a_sender_that_is_killed(server, options, incoming, numb
 
 
 def test_an_interrupt_at_the_terminal_reaches_us_and_not_the_connections(server, options, incoming):
-    """ssh runs in a session of its own: senders say goodbye before their agents go."""
+    """Each ssh process has a session of its own, so a sender ends its sessions before its agents end."""
     with started_agents(GOOD[:1], str(incoming), options) as agents:
         connections = [pid for pid in own_descendants() if is_ssh(pid)]
         assert connections and all(os.getsid(pid) != os.getsid(0) for pid in connections)
@@ -315,7 +315,7 @@ def test_an_agent_that_does_not_end_is_cut_off(server, options, incoming):
 
 
 def processes_of(folder: Path) -> list[int]:
-    """The agents that were started from this folder, without their shells."""
+    """Return the ids of the agents that were started from this folder, without their shells."""
     found = []
     for process in Path("/proc").iterdir():
         if process.name.isdecimal():

@@ -26,7 +26,7 @@ def blast(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def controller() -> Iterator[str]:
-    """The address of a lab's controller, once every device is connected."""
+    """Yield the address of a lab's controller, once every device is connected."""
     # Mininet is not everywhere where tests are collected.
     from mininet_topos.lab import Lab
 

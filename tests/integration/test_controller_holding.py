@@ -121,7 +121,7 @@ def test_a_poisoned_controller_holds_until_an_operator_lets_it_go_on(controller:
 
 
 def refusals(client: Client) -> set[str]:
-    """The codes with which every change is refused."""
+    """Return the codes with which the controller rejects every change."""
     changes = (
         lambda: client.submit(POISON),
         lambda: client.submit(HARMLESS),

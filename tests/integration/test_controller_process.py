@@ -71,7 +71,7 @@ class ServiceManager:
         return self._process
 
     def hear(self, wanted: str) -> list[str]:
-        """The next datagram that says `wanted`."""
+        """Return the next datagram that contains the line `wanted`."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             said = self._manager.recv(4096).decode().split("\n")
@@ -80,7 +80,7 @@ class ServiceManager:
         raise AssertionError(f"the controller did not say {wanted}")
 
     def lines(self) -> list[dict[str, object]]:
-        """What it has logged as JSON."""
+        """Return the JSON lines of its log."""
         return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
 
     def run_again(self) -> subprocess.CompletedProcess[str]:

@@ -45,7 +45,7 @@ def lab() -> Iterator[Lab]:
 
 @contextmanager
 def controller(lab: Lab, *edits: Edit) -> Iterator[FaultBench]:
-    """A controller with this config."""
+    """Run a controller with the edited configuration, which verifies the fabric at the first start."""
     right = text = lab.config.read_text()
     for edit in (changed(r"\[fabric\]\n", "[fabric]\nverify_at_first_start = true\n"), *edits):
         text = edit(text)
@@ -64,17 +64,17 @@ def controller(lab: Lab, *edits: Edit) -> Iterator[FaultBench]:
 
 
 def fiber_of(rack: str, side: str, number: int) -> Edit:
-    """The config with a rack's transmit fiber at another input of the switch, or its receive fiber at an output."""
+    """Return an edit that moves a rack's transmit fiber to another switch input, or its receive fiber to an output."""
     return changed(rf'(name = "{rack}"\n(?:.*\n)*?optical_ports = .*?{side} = )\d+', rf"\g<1>{number}")
 
 
 def without_ports(rack: str) -> Edit:
-    """The config with a rack that has no optical ports."""
+    """Return an edit that removes all optical ports of a rack."""
     return changed(rf'(name = "{rack}"\n(?:.*\n)*?optical_ports = ).*', r"\g<1>[]")
 
 
 def outputs_of(splitter: str, *outputs: int) -> Edit:
-    """The config with a splitter's outputs at these inputs."""
+    """Return an edit that connects a splitter's outputs to these switch inputs."""
     return changed(rf'(name = "{splitter}"\n(?:.*\n)*?outputs = ).*', rf"\g<1>{list(outputs)}")
 
 
@@ -92,7 +92,7 @@ CHECKED = "fiber check complete"
 
 
 def verified(bench: FaultBench) -> FiberReport:
-    """The report of the controller that serves now."""
+    """Verify the fabric by the current controller, and return the report."""
     with Client(bench.lab.thrift, timeout=PROBING) as client:
         return client.verify_fabric()
 
@@ -190,7 +190,7 @@ def test_a_controller_that_is_killed_meanwhile_clears_up_when_it_returns(lab: La
 
 
 def frozen_while_probing(lab: Lab) -> bool:
-    """The controller stands still at a moment at which it has circuits to probe through; False: it goes on, without."""
+    """Stop the controller while it has circuits to probe through; return False, and let it continue, if it has none."""
     controller = lab.controller_pid
     assert controller is not None
     os.kill(controller, signal.SIGSTOP)

@@ -20,7 +20,7 @@ LIMIT = 240.0
 
 
 def every_mode() -> Any:
-    """A failure in which each victim fails in its own mode."""
+    """Return a failure in which each victim fails in its own mode."""
     from transport_bed.struck import MODES, FailureMode
 
     def each(act: str) -> Any:

@@ -60,7 +60,7 @@ def lab_bench() -> Iterator[FaultBench]:
 
 @pytest.fixture
 def bench(lab_bench: FaultBench) -> Iterator[FaultBench]:
-    """The shared lab, dark and whole before and after each test."""
+    """Yield the shared lab, dark and without faults before and after each test."""
     yield lab_bench
     lab_bench.lab.faults.slow_mirrors(0)
     ofctl(lab_bench.lab, "del-flows", TOR, "cookie=0xfeed/-1")
@@ -166,7 +166,7 @@ def test_pending_requests_resume_in_their_order(bench: FaultBench) -> None:
 
 @pytest.fixture
 def disk_bench(tmp_path: Path) -> Iterator[FaultBench]:
-    """A lab whose controller keeps its journal on a file system of 1 MiB."""
+    """Yield a lab whose controller keeps its journal on a file system of 1 MiB."""
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "blast-test", str(tmp_path)], check=True)
     try:
         with Lab(EIGHT_RACKS, controller=None, min_lease_ms=600_000) as lab:
@@ -229,7 +229,7 @@ def _submit(address: str, request: MulticastRequest, answers: list[RequestStatus
 
 
 def _refusal(bench: FaultBench, request: MulticastRequest) -> str:
-    """The code of a refused request; empty if it was admitted."""
+    """Submit a request; return the code of its rejection, `no answer`, or an empty string if it was admitted."""
     try:
         with Client(bench.lab.thrift, timeout=1) as client:
             client.submit(request)
@@ -282,7 +282,7 @@ def test_second_controller_with_its_own_journal_is_refused_by_tors(
 
 
 def _elsewhere(lab: Lab, addresses: ReservedAddresses) -> tuple[str, str]:
-    """The lab's configuration for a controller that listens elsewhere, and where it takes ToRs."""
+    """Return the lab's configuration for a controller at other addresses, and its OpenFlow address."""
     openflow, thrift, http = (addresses.take() for _ in range(3))
     text = lab.config.read_text()
     return text.replace(lab.openflow, openflow).replace(lab.thrift, thrift).replace(lab.http, http), openflow
@@ -381,7 +381,7 @@ def test_a_circuit_of_ours_that_a_hand_removed_comes_back(bench: FaultBench) -> 
 
 
 def blast(bench: FaultBench, *words: str) -> str:
-    """What the `blast` command prints."""
+    """Run a `blast` command and return its output."""
     command = [str(Path(sysconfig.get_path("scripts")) / "blast"), *words, "--controller", bench.lab.thrift]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
@@ -438,7 +438,7 @@ def test_falsified_rules_are_found_on_demand(bench: FaultBench) -> None:
 
 @contextmanager
 def disconnected(bench: FaultBench) -> Iterator[None]:
-    """The ToR looks for its controller where none is; rules stay, because it has a controller all the same."""
+    """Point the ToR at a closed controller port; its rules stay, because a controller is still configured."""
     bridge = bench.lab.names.bridge(TOR)
     words = ["ovs-vsctl", "--timeout=10"]
     controller = subprocess.run(

@@ -46,13 +46,13 @@ def started(log: Path, *command: str) -> Iterator[None]:
 
 
 def said(log: Path, pattern: str) -> str:
-    """What a process says by and by."""
+    """Return the first group of `pattern` once the log of a process matches it."""
     return eventually(lambda: re.search(pattern, log.read_text()), f"{pattern} in {log.name}", PATIENCE)[1]
 
 
 @pytest.fixture(scope="module")
 def scheduler(workers_folder: Path) -> Iterator[str]:
-    """A scheduler with two workers, on ports of their own, which find the program that stands for the simulator."""
+    """Yield the address of a scheduler with two workers, each on a port of its own, which find a fake simulator."""
     tmp_path = workers_folder
     ENVIRONMENT[VARIABLE] = str(write_fake(tmp_path))
     alone = ("--host", "127.0.0.1", "--dashboard-address", "127.0.0.1:0", "--no-show")
@@ -102,7 +102,7 @@ def test_a_cluster_gives_what_this_machine_gives(
 
 
 def write_plugins(folder: Path, key: str = NARROWEST) -> None:
-    """The same policy and method in a module of one name."""
+    """Write a module with a policy, which sorts by `key`, and a method."""
     (folder / "outside.py").write_text(POLICY.format(key=key) + METHOD.format(factor=2) + PROCESSES)
 
 

@@ -66,14 +66,14 @@ class Cluster:
     process: subprocess.Popen[str]
 
     def bytes_read(self) -> int:
-        """What NameNode, DataNode, ResourceManager and NodeManagers have read from HDFS so far."""
+        """Return the bytes that NameNode, DataNode, ResourceManager and NodeManagers have read from HDFS."""
         assert self.process.stdin is not None and self.process.stdout is not None
         self.process.stdin.write("\n")
         self.process.stdin.flush()
         return int(self.process.stdout.readline())
 
     def log(self) -> str:
-        """What they have said."""
+        """Return the log of the cluster's processes."""
         return (self.folder / "cluster.log").read_text()
 
     def hadoop(self, program: str, *words: str) -> subprocess.CompletedProcess[str]:
@@ -145,7 +145,7 @@ class World:
         return self.cluster.hadoop("org.blast.hadoop.BlastTool", verb, *self._defined(), *words)
 
     def digests(self, uri: str, output: str) -> tuple[list[str], int]:
-        """What the tasks of a job have found, and how much was read from HDFS meanwhile."""
+        """Run a job; return the digests that its tasks computed, and the bytes read from HDFS meanwhile."""
         before = self.cluster.bytes_read()
         cached = f"mapreduce.job.cache.files={uri}#weights"
         done = self.cluster.hadoop("org.blast.cluster.DigestJob", *self._defined(), "-D", cached, "/lines", output)

@@ -76,7 +76,7 @@ def check_transfers(transfers: list[dict[str, object]]) -> None:
 
 @contextmanager
 def playing(command: list[str | Path]) -> Iterator[subprocess.Popen[str]]:
-    """A demo that plays scene (a), in a session of its own."""
+    """Run a demo in a process session of its own, and yield it when it plays scene (a)."""
     # Who runs the tests in the background may have told them to ignore SIGINT, which is inherited.
     demo = subprocess.Popen(
         ["env", "--default-signal=INT", *command, "--requests", "900"],

@@ -52,7 +52,7 @@ def namespaces():
 
 @pytest.fixture(scope="module")
 def lab():
-    """A lab that stays while others come and go."""
+    """Yield a lab that stays up while other labs start and stop."""
     from mininet_topos.lab import Lab
 
     with Lab(SMALL, controller=None, agent="127.0.0.1:0") as lab:
@@ -63,7 +63,7 @@ def lab():
 
 @pytest.fixture
 def lab_process():
-    """A lab in a process of its own, to be killed."""
+    """Yield a process that runs a lab of its own, to be killed."""
     with subprocess.Popen([sys.executable, "-c", LAB_IN_A_PROCESS], stdout=subprocess.PIPE, text=True) as process:
         yield process
         labs = registry.labs_built_by(process.pid)

@@ -27,7 +27,7 @@ MIX = (LONG, SHORT, OTHER, WIDE)
 
 
 def played(policy: str | None) -> Outcome:
-    """The mix under a policy; rack 1 sends each byte by light once, and once more only what a receiver has missed."""
+    """Run the mix under a policy; rack 1 must send each byte optically once, and again only as a shared repair."""
     # Mininet is not everywhere where tests are collected.
     from mininet_topos.lab import Lab
 

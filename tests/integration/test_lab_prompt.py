@@ -35,7 +35,7 @@ class Terminal:
         os.close(slave)
 
     def read_to(self, end: bytes, seconds: float = 4 * HANGING) -> str:
-        """What is printed up to `end`."""
+        """Return the output up to `end`."""
         read, deadline = b"", time.monotonic() + seconds
         while not read.endswith(end):
             left = deadline - time.monotonic()
@@ -44,7 +44,7 @@ class Terminal:
         return read.decode().replace("\r", "")
 
     def answer(self, line: str) -> str:
-        """What a line typed at the prompt is answered with."""
+        """Type a line at the prompt and return the output."""
         os.write(self._master, f"{line}\n".encode())
         return self.read_to(PROMPT).removeprefix(f"{line}\n").removesuffix(PROMPT.decode())
 
@@ -67,7 +67,7 @@ def ended_with_its_labs(terminal: Terminal) -> Iterator[Terminal]:
 
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Terminal]:
-    """A lab of two racks without a controller. Its home is empty: no history of somebody else's prompt."""
+    """Yield the terminal of a two-rack lab without a controller; its home is empty, without the history of a prompt."""
     blast = str(Path(sys.executable).with_name("blast"))
     up = [blast, "lab", "up", "--racks", "2", "--no-controller", "--no-agents"]
     terminal = Terminal(up, {**os.environ, "HOME": str(tmp_path), "TERM": "dumb"}, tmp_path)

@@ -30,7 +30,7 @@ def served(stage: Stage, sender: str, receivers: list[str]) -> bool:
 
 
 def shown(address: str, *options: str) -> str:
-    """What `blast fabric show` prints."""
+    """Return the output of `blast fabric show`."""
     blast = str(Path(sysconfig.get_path("scripts")) / "blast")
     told = subprocess.run(
         [blast, "fabric", "show", "--controller", address, *options], capture_output=True, text=True, check=True

@@ -34,7 +34,7 @@ def lab_bench() -> Iterator[FaultBench]:
 
 @pytest.fixture
 def bench(lab_bench: FaultBench) -> Iterator[FaultBench]:
-    """The shared lab, whole again after each test."""
+    """Yield the shared lab; release its elements and repair its fibers after each test."""
     yield lab_bench
     lab_bench.clear()
     broken = [element["name"] for element in elements(lab_bench, "unusable")]
@@ -47,20 +47,20 @@ def bench(lab_bench: FaultBench) -> Iterator[FaultBench]:
 
 
 def elements(bench: FaultBench, state: str) -> list[dict[str, Any]]:
-    """What `blast element list` shows in a state."""
+    """Return the elements that `blast element list` prints for a state."""
     found: list[dict[str, Any]] = json.loads(blast(bench, "element", "list", "--state", state, "--json"))
     return found
 
 
 def unusable(bench: FaultBench, name: str) -> dict[str, Any]:
-    """The only element out of use, once the reservation that found it so has given it back."""
+    """Return the only unusable element, once the reservation that found its fault has released it."""
     (found,) = eventually(lambda: elements(bench, "unusable"), f"{name} out of use")
     assert found["name"] == name
     return found
 
 
 def blast(bench: FaultBench, *words: str) -> str:
-    """What the `blast` command prints."""
+    """Run a `blast` command and return its output."""
     command = [str(Path(sysconfig.get_path("scripts")) / "blast"), *words, "--controller", bench.lab.thrift]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 

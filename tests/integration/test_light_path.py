@@ -50,7 +50,7 @@ def eight_racks() -> Iterator[Stage]:
 
 @pytest.fixture
 def stage(eight_racks: Stage) -> Iterator[Stage]:
-    """The shared lab, dark before and after each test."""
+    """Yield the shared lab, dark before and after each test."""
     eight_racks.wait_dark()
     yield eight_racks
     for request in eight_racks.client.list_requests([PartState.PENDING, PartState.CONFIGURING, PartState.ACTIVE]):
@@ -120,7 +120,7 @@ def _tl1(stage: Stage, what: str, *circuits: Circuit) -> None:
 
 
 def _below(fabric: FabricStatus, circuits: list, output: int) -> set[str]:
-    """The first hosts of the racks that get their light through this switch output (walked by hand)."""
+    """Return the first host of each rack that this switch output feeds, found by a walk along the circuits."""
     racks = {port.switchOutput: rack.name for rack in fabric.racks for port in rack.opticalPorts}
     if output in racks:
         return {f"{racks[output]}h1"}

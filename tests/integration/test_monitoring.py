@@ -52,7 +52,7 @@ def answers(url: str) -> bool:
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    """The shipped files, to be changed."""
+    """Return a copy of the shipped files, to be changed."""
     shutil.copytree(MONITORING, tmp_path / "monitoring")
     return tmp_path / "monitoring"
 
@@ -64,7 +64,7 @@ def replace_in(file: Path, old: str, new: str) -> None:
 
 
 def work(served: LiveServer, number: int) -> None:
-    """A request that is granted and finished."""
+    """Submit a request, which is granted, and finish it with a transfer report."""
     served.submit(multicast(f"k{number}", "r1h1", ["r2h1", "r3h1"]))
     report = TransferReport(bytes_sent=1000, bytes_repaired=10, failed_receivers=("r2h1",))
     served.handle(FinishAsked(key_of(f"k{number}"), 0, report))

@@ -71,7 +71,7 @@ _numbers = itertools.count(101)
 
 @pytest.fixture
 def tor() -> int:
-    """A datapath that no other test uses."""
+    """Return the number of a datapath that no other test uses."""
     return next(_numbers)
 
 

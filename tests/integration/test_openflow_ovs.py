@@ -62,7 +62,7 @@ def bridge(process: ControllerProcess, datapath: int) -> Iterator[Bridge]:
 
 @pytest.fixture
 def tor(process: ControllerProcess, bridge: Bridge) -> Bridge:
-    """A ToR of six ports, 5 and 6 of them optical, that has no rules but guards and the fence."""
+    """Return a ToR of six ports, 5 and 6 of them optical, that has no rules but guards and the fence."""
     bridge.clear()
     _observed(process, bridge)
     process.forget()
@@ -95,7 +95,7 @@ def _observed(process: ControllerProcess, tor: Bridge, how: str = "read") -> Eve
 
 
 def _held(event: Event) -> list[tuple[int, Any]]:
-    """The forwards of a DeviceUp or a TableObserved, with their reservations, in order."""
+    """Return the forwards of a DeviceUp or a TableObserved, with their reservations, in order."""
     return sorted((reservation, found) for reservation, found in event["rules"])
 
 

@@ -48,7 +48,7 @@ class Papers:
         }
 
     def context(self, pair: Pair | None) -> ssl.SSLContext:
-        """What a switch with this certificate, or with none, connects with."""
+        """Return the TLS context of a switch with this certificate, or with none."""
         context = ssl.create_default_context(cafile=str(self.own.cert))
         if pair is not None:
             context.load_cert_chain(pair.cert, pair.key)
@@ -72,7 +72,7 @@ _numbers = itertools.count(1)
 
 @pytest.fixture
 def tor() -> int:
-    """A datapath that no other test uses."""
+    """Return the number of a datapath that no other test uses."""
     return next(_numbers)
 
 

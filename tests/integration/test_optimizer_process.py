@@ -56,7 +56,7 @@ class Bench:
         self.process.start()
 
     def idle(self, revision: int) -> int:
-        """The process that has answered this, and waits."""
+        """Return the id of the process after it has answered `revision` and waits for the next one."""
         self.ask(revision)
         assert self.answer().chosen and self.process.pid is not None
         return self.process.pid
@@ -80,7 +80,7 @@ class Bench:
 
 
 def fields_of(pid: int) -> list[str]:
-    """What the kernel says of a process, from its state on (proc(5))."""
+    """Return the fields of a process's /proc/PID/stat, from its state on (proc(5))."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 

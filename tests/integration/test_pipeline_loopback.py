@@ -67,7 +67,7 @@ BLOCK = Layout(None, SEGMENT).block_size
 
 
 def read_join(sock: socket.socket) -> Join:
-    """What an agent reads before it hands a socket over."""
+    """Return the Join that an agent reads before it passes a socket to a node."""
     decoder = Decoder()
     while True:
         data = sock.recv(decoder.needed)
@@ -174,7 +174,7 @@ class Chain:
         return running
 
     def all(self, stores: Sequence[BlockStore], source: Source) -> PipelineSource:
-        """A node for each of these stores, and the source."""
+        """Start a node for each of these stores, and the source; return the source."""
         for place, store in enumerate(stores, 1):
             self.node(place, store)
         return self.source(source)
@@ -200,7 +200,7 @@ def _nothing_leaks() -> Iterator[None]:
 
 @contextmanager
 def file_with(folder: Path, content: bytes) -> Iterator[Source]:
-    """The source of a file with this content."""
+    """Write a file with this content and yield its source."""
     (folder / "source").write_bytes(content)
     with opened_file(folder / "source") as source:
         yield source
@@ -208,7 +208,7 @@ def file_with(folder: Path, content: bytes) -> Iterator[Source]:
 
 @contextmanager
 def piped(capacity: int = 8 << 20) -> Iterator[tuple[StreamSource, FileIO]]:
-    """The source of a stream, and the end of its pipe that is written into."""
+    """Yield the source of a stream and the write end of its pipe."""
     reader, descriptor = os.pipe()
     with os.fdopen(descriptor, "wb", buffering=0) as writer:
         try:

@@ -38,7 +38,7 @@ def bench(lab_bench: FaultBench) -> Iterator[FaultBench]:
 
 
 def blast(bench: FaultBench, *words: str) -> str:
-    """What the `blast` command prints."""
+    """Run a `blast` command and return its output."""
     command = [str(Path(sysconfig.get_path("scripts")) / "blast"), *words, "--controller", bench.lab.thrift]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 

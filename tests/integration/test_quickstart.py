@@ -22,7 +22,7 @@ BLAST = Path(sys.executable).with_name("blast")
 
 @pytest.fixture
 def blocks(tmp_path: Path) -> list[str]:
-    """What is to be typed, block by block."""
+    """Return the commands to type, block by block."""
     section = GUIDE[GUIDE.index("## By hand") : GUIDE.index("## A fabric of your own")]
     found: list[str] = re.findall(r"```\n(.*?)```", section, re.DOTALL)
     return [block.replace("/tmp/", f"{tmp_path}/").replace(".venv/bin/", f"{BLAST.parent}/") for block in found]

@@ -93,7 +93,7 @@ class Served:
 
 @contextmanager
 def serving(papers: Papers | None, handler=None, limits=None, policy=POLICY, **tls_options):
-    """The real handler over a core with instant devices (or another handler), with TLS where there are papers."""
+    """Serve the real handler over a core with instant devices, or `handler`; use TLS if `papers` are present."""
     with ExitStack() as stack:
         gate = Gate(policy, ROLES)
         if handler is None:

@@ -122,7 +122,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(scope="module")
 def protected(authority: Authority, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
-    """A controller that serves clients and switches by TLS, and knows clients by tokens."""
+    """Yield a controller that serves clients and switches by TLS, and identifies clients by tokens."""
     controller = Controller(tmp_path_factory.mktemp("protected"))
     pair, shown = (authority.issue("/CN=controller", "IP:127.0.0.1") for _ in range(2))
     controller.tls, controller.shown = TlsSettings(authority.cert), shown
@@ -198,7 +198,7 @@ def test_reload_shows_switches_a_new_certificate(protected: Controller, authorit
 
 
 def _openflow(controller: Controller, authority: Authority, *subject: str) -> tuple[int, ssl.SSLContext]:
-    """The port for switches, and what a switch with a certificate of this subject connects with."""
+    """Return the OpenFlow port, and the TLS context of a switch with a certificate of this subject."""
     pair = authority.issue(*subject)
     context = ssl.create_default_context(cafile=str(authority.cert))
     context.load_cert_chain(pair.cert, pair.key)
@@ -230,7 +230,7 @@ def test_controller_whose_secrets_every_user_may_read_does_not_start(tmp_path: P
 
 @pytest.fixture(scope="module")
 def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controller]:
-    """A controller that takes tokens over plain TCP."""
+    """Yield a controller that accepts tokens over plain TCP."""
     controller = Controller(tmp_path_factory.mktemp("crowded"))
     with controller.running(FABRIC + controller.access):
         yield controller
@@ -270,7 +270,7 @@ def frame(method: str, *arguments: object) -> bytes:
 
 
 def answers_of(connection: socket.socket, count: int = 1) -> list[bytes]:
-    """The bodies of the next replies; empty where the connection is closed."""
+    """Return the bodies of the next replies; an empty one if the connection is closed."""
     with connection.makefile("rb") as stream:
         lengths = (stream.read(4) for _ in range(count))
         return [stream.read(struct.unpack("!i", length)[0]) if length else b"" for length in lengths]

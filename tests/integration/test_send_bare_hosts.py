@@ -83,7 +83,7 @@ class BareHosts:
         return self.folder / host / path.lstrip("/")
 
     def disk(self, host: str) -> Path:
-        """What is behind /dev/sda2 of a host."""
+        """Return the file behind /dev/sda2 of a host."""
         return self._disks / host
 
     def run(self, line: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -133,7 +133,7 @@ class BareHosts:
             process.wait(30)
 
     def _own(self, name: str) -> str:
-        """What makes a mount namespace this host."""
+        """Return the shell commands that turn a mount namespace into this host."""
         binds = [(self.folder / "hosts", "/etc/hosts"), (self.folder / "ssh_config", "/etc/ssh/ssh_config")]
         # The sender may live in /home.
         binds += [(self.path(name, own), f"/{own}") for own in (_OWN if name != SENDER else ("dev",))]
@@ -159,7 +159,7 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BareHosts]:
 
 @contextmanager
 def system_log(hosts: BareHosts, name: str) -> Iterator[socket.socket]:
-    """What listens on a host's /dev/log."""
+    """Yield a socket that listens on a host's /dev/log."""
     folder = os.open(hosts.path(name, "dev"), os.O_RDONLY)
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as log:
@@ -216,7 +216,7 @@ def test_figure_2_a_partition_that_is_cloned(hosts: BareHosts, tmp_path: Path) -
 
 
 def disk_of(hosts: BareHosts, name: str) -> bytes:
-    """What is on /dev/sda2 of a host."""
+    """Return the content of /dev/sda2 of a host."""
     assert hosts.path(name, "/dev/sda2").is_block_device()
     return hosts.path(name, "/dev/sda2").read_bytes()
 
@@ -244,7 +244,7 @@ def test_a_command_that_fails_on_one_host_says_why_and_the_lists_are_true(hosts:
 
 @contextmanager
 def without_device(hosts: BareHosts, name: str) -> Iterator[None]:
-    """A host that has no /dev/sda2."""
+    """Remove /dev/sda2 from a host for the duration of the block."""
     device, away = hosts.path(name, "/dev/sda2"), hosts.path(name, "/dev/away")
     device.rename(away)
     try:

@@ -52,7 +52,10 @@ def stuck(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stuck]:
 
 @contextmanager
 def running(*command: str | Path, stdin: int | None = None) -> Iterator[subprocess.Popen[str]]:
-    """A sender. Who runs the tests in the background may have told them to ignore SIGINT, which is inherited."""
+    """Run a command with the default action for SIGINT.
+
+    A test run in the background may ignore SIGINT, which child processes inherit.
+    """
     words = ["env", "--default-signal=INT", *map(str, command)]
     process = subprocess.Popen(
         words,
@@ -122,7 +125,7 @@ def test_a_file_that_is_stopped_can_be_gone_on_with(
 
 @contextmanager
 def sending_a_stream(there: Agent) -> Iterator[subprocess.Popen[str]]:
-    """A command that has sent all that has come on its standard input, which goes on."""
+    """Yield a command that is sending a stream: 1 MiB from its standard input, which stays open."""
     command = (*BLAST, "-", "--to", to(there), "--via", "pipeline", "--as", "log", "--json")
     with running(*command, stdin=subprocess.PIPE) as process:
         assert process.stdin is not None and process.stdout is not None

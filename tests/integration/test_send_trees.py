@@ -34,7 +34,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def network(folder: Path, receivers: list[Agent], to_first: float = 200 * MEGABIT) -> Path:
-    """The sender's paths are narrow, but for that to the first; those between the others are wide."""
+    """Write a network: 100 Mbit/s from the sender, but `to_first` to the first receiver; 200 Mbit/s elsewhere."""
     hosts = ["root", *(one.address[0] for one in receivers)]
     rates = {(start, end): 200 * MEGABIT for start, end in permutations(hosts, 2) if end != "root"}
     rates |= {("root", end): to_first if end == hosts[1] else 100 * MEGABIT for end in hosts[1:]}

@@ -42,7 +42,7 @@ class Asking:
         self.process.stdin.flush()
 
     def next(self) -> dict[str, Any]:
-        """The next line that is no progress."""
+        """Return the next event that is not `progress`."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
             told: dict[str, Any] = json.loads(line)

@@ -63,7 +63,10 @@ class Stream:
 
 
 def connected(sites: Sites, sender: str, receiver: str, size: int, stack: ExitStack) -> Stream:
-    """A stream that is ready to start. Raises TimeoutError where no connection comes about in a second."""
+    """Return a stream that is ready to start.
+
+    Raises TimeoutError where no connection is established within one second.
+    """
     address = sites.address(receiver)
     server = run_in_network_of(sites.pid(receiver), lambda: socket.create_server((address, 0)))
     with server:
@@ -77,12 +80,12 @@ def connected(sites: Sites, sender: str, receiver: str, size: int, stack: ExitSt
 
 
 def mbps(sites: Sites, sender: str, receiver: str, size: int = 2_000_000, streams: int = 1) -> float:
-    """What so many streams bring from one to the other together, in Mbit/s, `size` bytes in all."""
+    """Return the total rate of `streams` streams between two hosts in Mbit/s, which send `size` bytes in all."""
     return together(sites, [(sender, receiver)] * streams, size // streams)
 
 
 def together(sites: Sites, pairs: Sequence[tuple[str, str]], size: int) -> float:
-    """What streams of these pairs bring together in Mbit/s, each of so many bytes."""
+    """Return the total rate of a stream per pair in Mbit/s, each of `size` bytes."""
     with ExitStack() as stack:
         streams = [connected(sites, *pair, size, stack) for pair in pairs]
         began = time.monotonic()
@@ -95,7 +98,7 @@ def together(sites: Sites, pairs: Sequence[tuple[str, str]], size: int) -> float
 
 
 def shares(sites: Sites, pairs: Sequence[tuple[str, str]], size: int) -> list[float]:
-    """What each pair's stream has had of all that has arrived, when the first of them has `size` bytes."""
+    """Return each stream's share of all received bytes at the moment at which the first one has its `size` bytes."""
     with ExitStack() as stack:
         streams = [connected(sites, *pair, size, stack) for pair in pairs]
         for stream in streams:
@@ -184,7 +187,7 @@ def test_hosts_of_a_cluster_share_the_wide_area_and_talk_beside_it():
 
 
 def at_times(holds: Callable[[], object]) -> None:
-    """A busy machine may be slower than a network in one attempt, but not in all."""
+    """Wait for one attempt that holds: a busy machine may be slower than a network in one attempt, but not in all."""
     eventually(holds, "an attempt in which the network decides", within=4 * HANGING)
 
 

@@ -58,7 +58,7 @@ def agents(room: Room) -> Iterator[Agents]:
 
 
 def found(room: Room) -> list[str]:
-    """The differences once things have settled."""
+    """Return the differences that remain once the readings have settled."""
     from soak_bed.comparison import differences
     from soak_bed.run import readings, settled
 

@@ -37,7 +37,7 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[
 
 @pytest.fixture(scope="module")
 def array(scenes: dict[str, dict[str, Any]]) -> list[str]:
-    """The digest of the array, as Spark's own broadcast brought it."""
+    """Return the digests of the array that Spark's own broadcast delivered."""
     found: list[str] = scenes["value array"]["spark"]
     return found
 

@@ -142,12 +142,12 @@ class Hosts:
         return SparkSettings(**{"agents": written, "folder": "files", "threshold": 0, "round": ALONG_A_CHAIN} | more)
 
     def in_the_fabric(self) -> dict[str, str]:
-        """The agents of two hosts, by names that the controller knows."""
+        """Return the agents of two hosts, by names that the controller knows."""
         names = {"h1": "h21", "h2": "h31"}
         return {host: f"{name}={LOOPBACK}:{self.agents[host].address[2]}" for host, name in names.items()}
 
     def run_on(self, *hosts: str) -> None:
-        """The hosts that have executors, from now on."""
+        """Set the hosts that have executors from now on."""
         self.context.executors = {f"{host}:2" for host in hosts}
 
     def files(self, host: str) -> dict[str, int]:
@@ -171,7 +171,7 @@ def hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hosts]:
 
 @pytest.fixture
 def executor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Any]]:
-    """Runs what a task would, on the host of an agent: `executor(pickled, agent)` → the value."""
+    """Yield a function that runs a task on the host of an agent: `executor(pickled, agent)` → the value."""
     local = tmp_path / "local"
     local.mkdir()
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{local},elsewhere")
@@ -528,7 +528,7 @@ def test_destroyed_on_its_way_it_gives_up(hosts: Hosts, held_writes: threading.E
 
 @pytest.fixture
 def heeds_ctrl_c() -> Iterator[None]:
-    """A shell in the background makes its children ignore SIGINT, which the tests inherit."""
+    """Restore the default SIGINT handler: a shell makes its background children ignore SIGINT, which tests inherit."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

@@ -43,7 +43,7 @@ class Job:
         return self._answer()
 
     def events(self, kind: str) -> list[dict[str, Any]]:
-        """What Spark's event log has of this kind by now."""
+        """Return the events of this kind that Spark's event log has by now."""
         lines = [line for path in self._events.rglob("*") if path.is_file() for line in path.read_text().splitlines()]
         # The last one may be half written.
         return [json.loads(line) for line in lines if line.endswith("}") and f'"Event":"{kind}"' in line]
@@ -67,7 +67,7 @@ class Job:
 
 @contextmanager
 def job(folder: Path, master: str, settings: Mapping[str, object], python: str = PYTHON) -> Iterator[Job]:
-    """An application on this master, with these settings; all its files lie in `folder`. `python` has Spark."""
+    """Run an application on this master with these settings and all its files in `folder`; `python` has Spark."""
     events = folder / "events"
     events.mkdir(parents=True)
     fixed = {
@@ -117,13 +117,13 @@ class World:
         return sent, told
 
     def files(self) -> list[str]:
-        """What lies in the application's folder at the agent, but for the claim."""
+        """Return the names of the files in the application's folder at the agent, without the claim."""
         return [path.name for path in (self.received / self.job.application).iterdir() if path.name != ".claim"]
 
 
 @pytest.fixture(scope="module")
 def settings(jar: Path) -> dict[str, object]:  # noqa: F811
-    """What turns the plugin on; nothing else."""
+    """Return the settings that turn the plugin on, and no others."""
     return {
         "spark.plugins": "org.blast.spark.BlastPlugin",
         "spark.driver.extraClassPath": JAR,
@@ -232,7 +232,7 @@ def test_older_versions_of_spark(tmp_path: Path, settings: dict[str, object], ve
 
 
 def senders(process: int) -> list[int]:
-    """The `blast sender` below this process."""
+    """Return the ids of the `blast sender` processes below this process."""
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:

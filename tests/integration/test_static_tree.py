@@ -51,7 +51,7 @@ def data(stage: Stage) -> Path:
 
 
 def sent(stage: Stage, data: Path, sender: str, to: Sequence[str], optical_address: str) -> TransferResult:
-    """`data` over a grant that takes no cross-connect, verified at every receiver."""
+    """Send `data` over a grant that takes no cross-connect, and verify it at every receiver."""
     with Receivers(stage, to) as receivers:
         settings = replace(receivers.settings_of(sender), interface_address=optical_address)
 

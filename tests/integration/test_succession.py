@@ -172,7 +172,7 @@ def shared_room() -> Iterator[Room]:
 
 @pytest.fixture
 def room(shared_room: Room) -> Iterator[Room]:
-    """The shared lab, with both controllers and without light before and after each test."""
+    """Yield the shared lab, with both controllers and all fibers dark before and after each test."""
     shared_room.wait_for_devices()
     yield shared_room
     shared_room.restore()
@@ -380,7 +380,7 @@ def cut_off_from_etcd(room: Room) -> Heal:
 
 
 def cable_pulled(room: Room) -> Heal:
-    """The leader is cut off from etcd, devices and clients."""
+    """Cut the leader off from etcd, devices and clients."""
     network = room.leader.network
     network.cut(Side)
     return lambda: network.mend(Side)

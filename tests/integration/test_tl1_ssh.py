@@ -90,7 +90,7 @@ class SshSwitch(Sshd):
         self._process = self.start("unshare", "--mount", "sh", "-c", _OWN_USERS, str(self.folder))
 
     def stop(self) -> None:
-        """The server and its sessions; new ones are refused from then on."""
+        """Stop the server and its sessions; it refuses new ones from then on."""
         if (process := self._process) is not None:
             process.terminate()
             process.wait(30)
@@ -104,14 +104,14 @@ class SshSwitch(Sshd):
                 os.kill(pid, signal.SIGKILL)
 
     def sessions(self) -> list[int]:
-        """The processes of this sshd that serve connections."""
+        """Return the ids of the processes of this sshd that serve connections."""
         if self._process is None:
             return []
         pid = self._process.pid
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
     def programs(self) -> list[int]:
-        """What is run for those who have logged in."""
+        """Return the ids of the programs that run for users who have logged in."""
         needle, found = f"{_PROGRAM}\0{self.folder}\0".encode(), []
         for command in Path("/proc").glob("[0-9]*/cmdline"):
             with contextlib.suppress(OSError):

@@ -62,7 +62,7 @@ def test_no_transfer_leaves_its_memory_in_a_circle(tmp_path: Path, transport: st
 
 
 def large_and_many() -> list[str]:
-    """What the collector finds that is one of the large things, or all of it where it is too much."""
+    """Return the large objects that the collector finds, and the total if it finds too many objects."""
     gc.set_debug(gc.DEBUG_SAVEALL)
     gc.collect()
     found = [type(one).__name__ for one in gc.garbage if isinstance(one, ReceiverSession | Store | SenderCore)]

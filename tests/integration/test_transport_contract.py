@@ -124,7 +124,7 @@ COLLECT = {"collect": ("/bin/dd", "of=collected", "status=none", "bs=64k")}
 
 @contextmanager
 def streamed(content: bytes, kind: type[Stream] = StreamSource) -> Iterator[Stream]:
-    """A stream with this content, through a ring that holds a third of it."""
+    """Yield a stream with this content, through a ring that holds a third of it."""
     reader, writer = os.pipe()
 
     def produce() -> None:
@@ -331,7 +331,7 @@ class Moved:
 
 @pytest.fixture
 def sparse(tmp_path: Path) -> Path:
-    """A file of 200 MB with three pieces of data, one of them over the ends of two blocks."""
+    """Return a file of 200 MiB with three pieces of data, one of them across the boundary of two blocks."""
     path = tmp_path / "sparse"
     with path.open("wb") as file:
         file.truncate(SPARSE)

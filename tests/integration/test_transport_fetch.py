@@ -69,13 +69,13 @@ CLIENTS = [
 
 
 def collect(gate: str = ".") -> dict[str, tuple[str, ...]]:
-    """A command that takes nothing before `gate` is there."""
+    """Return a command that reads nothing before the file `gate` exists."""
     script = f"until [ -e {gate} ]; do sleep 0.01; done; exec dd of=collected status=none bs=64k"
     return {"collect": ("/bin/sh", "-c", script)}
 
 
 def narrowed(sock: socket.socket) -> socket.socket:
-    """Takes little before it is read."""
+    """Limit the receive buffer of a socket, so that it accepts little before it is read."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
     return sock
 

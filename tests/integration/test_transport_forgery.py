@@ -52,7 +52,7 @@ FOREIGN = (10, 15, 20, 25)
 
 @pytest.fixture(scope="module")
 def forged(content: bytes) -> bytes:
-    """The same file with four blocks of somebody else's."""
+    """Return the same file with four foreign blocks."""
     chance, result = random.Random(78), bytearray(content)
     for block in FOREIGN:
         begin = LAYOUT.offset(block)
@@ -113,7 +113,7 @@ def test_a_neighbor_in_the_chain_cannot_say_where_a_stream_ends(tmp_path: Path) 
 
 
 def heard_by(store: BlockStore, *messages: Message) -> list[Message]:
-    """What a node with this store says to a predecessor that sends these, until the node ends the connection."""
+    """Return the node's messages to a predecessor that sends `messages`, until the node ends the connection."""
     chain = (Member("", "", 0), Member("liar", "", 0), Member("us", "", 0))
     receiver = PipelineNode(PipelinePhase(1, 1, bytes(16), 0, chain, 2), store, lambda _: None)
     ours, theirs = socket.socketpair()

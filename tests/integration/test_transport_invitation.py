@@ -36,7 +36,7 @@ WAYS = pytest.mark.parametrize(
 
 @pytest.fixture
 def deaf() -> Iterator[tuple[str, str, int]]:
-    """Takes connections, and says nothing."""
+    """Yield the address of a host that accepts connections and never answers."""
     with socket.create_server((LOOPBACK, 0)) as listener:
         yield ("deaf", *listener.getsockname())
 

@@ -38,7 +38,7 @@ def hosts(tmp_path: Path, processes: Sequence[str] = ()) -> Iterator[dict[str, A
 
 
 def trees() -> Trees:
-    """A chain there, and one back again."""
+    """Return two chains through the receivers, in opposite orders."""
     ways = ([SOURCE, *NAMES], [SOURCE, *reversed(NAMES)])
     return Trees(tuple(Tree(200e6, dict(zip(way[1:], way, strict=False))) for way in ways))
 

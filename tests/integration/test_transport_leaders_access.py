@@ -43,7 +43,7 @@ def sealed_sender(made: list[Agent], credentials: Credentials) -> Sender:
 
 
 def check(tmp_path: Path, sender: Sender) -> None:
-    """What is sealed by light arrives, twice over the same connections."""
+    """Check that a sealed file arrives by optical transport, twice over the same connections."""
     path = tmp_path / "data"
     path.write_bytes(random.Random(1).randbytes(1 << 20))
     for _ in range(2):
@@ -63,7 +63,7 @@ def test_a_key_is_hidden_anew_on_each_connection_that_a_secret_has_proved(tmp_pa
 
 @pytest.fixture
 def files(tmp_path: Path) -> Callable[[str], TlsFiles]:
-    """The credentials of a host by its name, all of one authority."""
+    """Return a function that issues the credentials of a host by its name, all by one authority."""
     authority = Authority(tmp_path / "ca", "ca")
 
     def issue(name: str) -> TlsFiles:

@@ -35,7 +35,7 @@ from tests.support.transport_hosts import (
 
 
 def deceived(interface_address: str, group: str, port: int) -> socket.socket:
-    """Opens group sockets to which everything seems to come from the sender: others forge its address, and its port."""
+    """Open a group socket on which all datagrams seem to come from the sender, as with a forged address and port."""
     return _DeceivedSocket(fileno=open_group_socket(interface_address, group, port).detach())
 
 

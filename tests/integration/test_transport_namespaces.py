@@ -138,7 +138,7 @@ def whole_plant(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plant]:
 
 @pytest.fixture
 def plant(whole_plant: Plant) -> Iterator[Plant]:
-    """The shared one, in which nothing is lost any more after each test."""
+    """Yield the shared plant; end its packet loss after each test."""
     yield whole_plant
     for number in range(1, whole_plant.receivers + 1):
         deleted = ["tc", "-n", whole_plant.host(number), "qdisc", "del", "dev", "light", "ingress"]

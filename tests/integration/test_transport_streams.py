@@ -34,7 +34,7 @@ PIECE = 1 << 16
 
 
 def chains(*orders: tuple[str, ...]) -> Trees:
-    """A tree along each of these."""
+    """Return trees, one chain along each of these orders."""
     return Trees(tuple(Tree(400e6, dict(zip(order, (SOURCE, *order), strict=False))) for order in orders))
 
 

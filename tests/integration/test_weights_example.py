@@ -195,7 +195,7 @@ class Host:
         return sorted(path.name for path in self.folder.iterdir())
 
     def mapped(self) -> set[str]:
-        """The files of versions that the worker has in its memory, deleted ones too."""
+        """Return the files of versions that the worker has mapped into its memory, deleted ones too."""
         lines = Path(f"/proc/{self.worker.process.pid}/maps").read_text().splitlines()
         return {line.partition(f"{self.folder}/")[2] for line in lines if f"/{MODEL}-v" in line}
 

@@ -156,7 +156,7 @@ class SimulatedStore:
         self._gauge.received(size, now)
 
     def look(self, now: float) -> tuple[StorePace, float]:
-        """What is written by now is so; how it does, and for how long it has been at one piece."""
+        """Complete the writes due by `now`; return the store's pace and the seconds spent on the current piece."""
         while self.due <= now:
             size = self._pieces.popleft()
             self.waiting -= size
@@ -258,7 +258,7 @@ class Host:
         self.world.wake(self, min(due))
 
     def break_all(self) -> None:
-        """The host's end: every connection breaks; what it had buffered may or may not arrive."""
+        """Break every connection, because the host has ended; data that it has buffered may or may not arrive."""
         for connection in self.connections:
             connection.put(self, None)
 

@@ -160,7 +160,7 @@ class TwoAssemblies(RuleBasedStateMachine):
             self.both(self._seen)
 
     def _ask_until_it_is_complete(self, one: BlockAssembly) -> None:
-        """What makes room, and what was put together of foreign segments, is asked for once more."""
+        """Repair missing segments until all is complete; evicted blocks and wrong ones are missing again."""
         for _ in range(MAX_BLOCKS):
             one.take_wrong()
             for first, count in one.missing(0, SEGMENTS):

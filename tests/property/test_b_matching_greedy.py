@@ -18,7 +18,7 @@ ports_a_rack = st.sampled_from([(1,), (2,), (1, 2, 4), (0, 1)])
 
 @st.composite
 def fabrics(draw):
-    """(groups, budgets by vertex): racks in a row or anywhere, ties among the weights, one count or two directions."""
+    """Draw (groups, budgets by vertex): racks in a row or anywhere, tied weights, one port count or two directions."""
     rng = random.Random(draw(st.integers(0, 10**6)))
     racks, count = draw(st.integers(2, 40)), draw(st.integers(0, 60))
     widest, place = draw(st.integers(2, 25)), draw(st.sampled_from(["contiguous", "anywhere"]))

@@ -19,7 +19,7 @@ WAYS = 4
 
 
 def decided(edges, racks, ports, splitters, hosts):
-    """The layouts of those who get light, by number, when all of `edges` (racks, sender's first; bytes) ask at once.
+    """Submit all `edges` (racks, sender's first; bytes) at once; return the world and the granted layouts by number.
 
     A receiving rack takes part with all its hosts, so that the weight is bytes times all of these.
     """
@@ -34,7 +34,7 @@ def decided(edges, racks, ports, splitters, hosts):
 
 
 def expected(edges, racks, ports, splitters, hosts):
-    """The paper's greedy over the same, by sets and counting alone."""
+    """Return the groups that the paper's greedy grants from the same edges, by sets and counting alone."""
     groups = [
         (number, set(members), len(members), size * hosts * (len(members) - 1))
         for number, (members, size) in enumerate(edges)
@@ -43,7 +43,7 @@ def expected(edges, racks, ports, splitters, hosts):
 
 
 def check(edges, racks, ports=1, splitters=1, hosts=1):
-    """The right ones have light, pairs of racks without a splitter, and the oracle's count of splitters is held."""
+    """Check that the expected groups are lit, with the oracle's count of splitters; a pair of racks needs none."""
     world, lit = decided(edges, racks, ports, splitters, hosts)
     wanted = expected(edges, racks, ports, splitters, hosts)
     assert sorted(lit) == sorted(wanted)

@@ -128,7 +128,7 @@ def told(world: World, name: RequestKey, viewer: str | None = None):
 def state_after_leaving_out(
     place: Place, history: list, name: RequestKey, receivers: tuple[str, ...]
 ) -> PartState | None:
-    """What a request is at once without these receivers; None where the core does not let it."""
+    """Return the state of a request directly after these receivers leave, or None if the core rejects the change."""
     world = place.world()
     happen(world, history)
     try:
@@ -140,7 +140,7 @@ def state_after_leaving_out(
 
 
 def fewer_racks(world: World, name: RequestKey, than: int) -> Iterator[tuple[str, ...]]:
-    """The receivers of every choice of fewer racks, but of all of a request's."""
+    """Yield the receivers in each choice of fewer than `than` of the request's racks, but never in all of them."""
     fabric = world.fabric
     receivers = world.core.request(name).current.receivers
     racks = sorted({fabric.hosts[host].rack for host in receivers})

@@ -54,7 +54,7 @@ class ComingAndGoing(RuleBasedStateMachine):
 
     @rule(times=st.integers(1, 30))
     def churn(self, times):
-        """What comes and goes at once leaves nothing behind, whatever is built anew meanwhile."""
+        """Add flows and remove them at once; they must leave nothing behind, even if tables are rebuilt meanwhile."""
         for shares in self.shares:
             for _ in range(times):
                 shares.remove(shares.add(Paths.rows(np.tile(np.arange(LINKS), (20, 1)))))
@@ -92,7 +92,7 @@ def test_ends_do_not_depend_on_the_solver_and_carry_all_bits(seed: int) -> None:
 
 
 def _carried(capacities, table, starts, ends):
-    """What flows carry when rates are found from nothing between any two events."""
+    """Return the bits that flows carry if rates are computed from scratch between any two events."""
     moments = np.unique(np.concatenate([starts, ends[np.isfinite(ends)]]))
     carried = np.zeros(len(starts))
     for now, then in pairwise(moments):

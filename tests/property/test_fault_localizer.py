@@ -28,7 +28,7 @@ class Clinic:
         self.quarantined = {}
 
     def tree(self, ports):
-        """A tree to these leaves on usable hardware, or None."""
+        """Return a tree to these leaves on usable hardware, or None."""
         usable = [s.without(self.quarantined.__contains__) for s in FABRIC.splitters.values()]
         usable = [s for s in usable if s.fan_out > 1 and s.element not in self.quarantined]
         ports = [port for port in ports if port.element not in self.quarantined]

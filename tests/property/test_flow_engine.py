@@ -19,7 +19,7 @@ FLOWS = st.lists(
 
 
 def paths_of(flows):
-    """A flow to one server as unicast, to more as a session over the links of all of them."""
+    """Return the links of each flow: unicast to one server, a session over the links of all to several."""
     found = []
     for sender, receivers, _ in flows:
         others = [receiver for receiver in receivers if receiver != sender]

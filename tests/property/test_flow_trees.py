@@ -36,7 +36,7 @@ def to_all(network: Sites, size: int, name: str = "m") -> Multicast:
 
 
 def flows(network: Sites, multicast: Multicast) -> tuple[list[list[int]], np.ndarray, np.ndarray]:
-    """The links, bits and rate caps of each tree."""
+    """Return the links, bits and rate caps of each tree."""
     phases = trees(world(network), multicast)
     caps = [math.inf if phase.rate_caps is None else phase.rate_caps for phase in phases]
     return [phase.paths.links.tolist() for phase in phases], np.array([phase.bits for phase in phases]), np.array(caps)
@@ -73,7 +73,7 @@ def test_alone_every_tree_has_its_rate_and_no_plan_is_faster(network: Sites, siz
 
 
 def over_all(rates, bits: float, wait: int) -> float:
-    """An upper bound on the time over all these trees: every one has the longest way there can be."""
+    """Return an upper bound on the time over all these trees, each with the longest possible path."""
     parts = [bits * rate / sum(rates) for rate in rates]
     return max((part + wait * min(8 * BLOCK, part)) / rate for part, rate in zip(parts, rates, strict=True))
 

@@ -34,7 +34,7 @@ SIZES = st.one_of(st.integers(1, 5).map(lambda count: count * BLOCK), st.integer
 
 
 def lengths_of(size: int) -> list[int]:
-    """The bytes of each block."""
+    """Return the bytes of each block."""
     return [min(BLOCK, size - first) for first in range(0, size, BLOCK)]
 
 
@@ -58,7 +58,7 @@ def agrees(found: float, model: float, slowest: float) -> None:
 
 
 def simulated(method, parents: Sequence[int], rates: Sequence[float], size: int) -> float:
-    """The time in a network that has no paths but those of the tree."""
+    """Return the transfer time in a network that has no paths but those of the tree."""
     widths = np.zeros((len(parents), len(parents)))
     for host in range(1, len(parents)):
         widths[parents[host], host] = rates[host]
@@ -113,7 +113,7 @@ def test_between_racks_beside_other_traffic_it_takes_as_long_as_hop_by_hop(
 
 
 def hop_rates(network: Network, multicast: Multicast, load: int) -> list[float]:
-    """The fair rates of all hops at once beside the background of the first round."""
+    """Return the fair rates of all hops at once beside the background traffic of the first round."""
     hops = network.unicast(multicast.servers[:-1], multicast.servers[1:])
     rounds = Rounds(network, load)
     beside = [rounds.paths(shift) for shift in rounds.shifts(0)]

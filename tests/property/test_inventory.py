@@ -167,7 +167,7 @@ CONDITIONS = [quarantine, lift, lose, regain, regain, regain, connect]
 
 
 def note_what_is_given(fabric, truth: Truth) -> None:
-    """What is held stays on offer as it was when it was given away."""
+    """Record what each piece offers; a held piece stays on offer as it was when it was allocated."""
     for piece in pieces_of(fabric):
         if truth.is_available(fabric, piece):
             truth.given[piece.element] = truth.usable(piece)

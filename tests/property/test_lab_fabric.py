@@ -51,7 +51,7 @@ circuits = st.lists(st.tuples(port, port), max_size=4)
 
 
 def model(state, removed, added):
-    """What the state should become, or None where the change is to be refused."""
+    """Return the state after the change, or None if the change must be rejected."""
     result = dict(state)
     for source, target in removed:
         if result.get(source) != target:

@@ -71,7 +71,7 @@ def test_configuration_is_toml_and_says_what_the_plan_says(plan):
 
 
 def forward(rules, in_port, destination):
-    """What a switch with these rules does: the ports of the first match by priority, the input port left out."""
+    """Return the output ports of the first matching rule by priority, without the input port."""
     is_multicast = int(destination[:2], 16) & 1
     best = (-1, [])
     for rule in rules:

@@ -17,7 +17,7 @@ from tests.support.layouts import FABRIC, GROUP, SENDER, changes, layout, member
 
 @st.composite
 def layouts(draw: st.DrawFn) -> Layout:
-    """A group that has light, or stays within its rack."""
+    """Draw the layout of a group that has a light tree, or stays within its rack."""
     tree = draw(st.none() | trees())
     racks = [leaf.port.rack for leaf in tree.leaves] if tree else []
     receivers = draw(members(racks)) if tree else ["r1h2"]
@@ -71,14 +71,17 @@ class Devices:
                 self.rules[datapath, forward.key] = forward
 
     def connect(self, c: CrossConnect) -> None:
-        """Raises AssertionError where the input or the output is in use."""
+        """Connect an input to an output.
+
+        Raises AssertionError where the input or the output is in use.
+        """
         assert (c.switch, c.input) not in self.circuits, f"the input of {c} is in use"
         taken = {(switch, output) for (switch, _), output in self.circuits.items()}
         assert (c.switch, c.output) not in taken, f"the output of {c} is in use"
         self.circuits[c.switch, c.input] = c.output
 
     def disconnect(self, c: CrossConnect) -> None:
-        """What is not there need not go."""
+        """Remove a circuit, if it is there."""
         if self.circuits.get((c.switch, c.input)) == c.output:
             del self.circuits[c.switch, c.input]
 
@@ -178,7 +181,7 @@ def _parted(before, after):
 
 
 def _behind(tree, gone):
-    """The racks whose light passes one of these circuits."""
+    """Return the racks whose path from the root passes one of these circuits."""
     feeds = {c.output: c.input for c in tree.circuits}
     inputs = {output: h.splitter.input for h in tree.splitters for output in h.splitter.outputs}
 
@@ -242,7 +245,7 @@ def test_roots_come_first(change):
 
 
 def _lit_inputs(circuits):
-    """The switch inputs that light from the root of all trees comes in at."""
+    """Return the switch inputs that are lit from the root of all trees."""
     fed = {FABRIC.racks["r1"].optical_ports[0].input}
     splitters = {s.input: s.outputs for s in FABRIC.splitters.values()}
     while new := {

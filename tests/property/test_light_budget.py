@@ -21,7 +21,7 @@ losses = st.sampled_from([0.0, 0.0, 0.0, 1.0, 2.5, 5.0, 9.0])
 
 @st.composite
 def fabrics(draw):
-    """A fabric with ports that differ, and splitters of which some differ, or have an amplifier before them."""
+    """Draw a fabric with ports that differ, and splitters of which some differ, or have an amplifier before them."""
     sizes = draw(st.lists(st.sampled_from([2, 2, 4, 8]), max_size=5))
     fibers = {f"r{n}": draw(losses) for n in range(1, RACKS + 1)}
     stand = {f"r{n}": draw(st.sampled_from([10.0, 10.0, 10.0, -5.0])) for n in range(1, RACKS + 1)}

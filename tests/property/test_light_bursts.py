@@ -109,7 +109,7 @@ def pair(data: Data, held: list[tuple[int, int]], undo: ExitStack) -> tuple[Side
 
 
 def drive(sides: tuple[Side, Side], blocks: int, script: list[tuple[str, object]]) -> None:
-    """The same for both, turn by turn, in time that nobody has to wait for; in the end all blocks may leave."""
+    """Run the same steps on both sides, in simulated time; in the end all blocks may leave."""
     now, max_turns = 100.0, 10_000
     for what, value in [*script, ("pace", 1e9), ("permit", blocks)]:
         if what == "wait":
@@ -138,7 +138,7 @@ def turn(sides: tuple[Side, Side], now: float) -> float | None:
 
 
 def segments_of(datagrams: list[bytes]) -> list[tuple[int, bytes]]:
-    """(number, payload) of each."""
+    """Return the (number, payload) of each datagram."""
     return [(HEADER.unpack_from(one)[2], one[HEADER.size :]) for one in datagrams]
 
 

@@ -105,7 +105,7 @@ Steps = list[tuple[list[Sent], int]]
 
 
 def joined(runs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The runs, in the order in which they have passed; what goes on where the last one ends is one with it."""
+    """Return the runs in the order of their arrival; a run that starts where the previous one ends extends it."""
     rows = list[tuple[int, int]]()
     for start, stop in runs:
         goes_on = rows and rows[-1][1] == start
@@ -155,7 +155,7 @@ class Hearer:
 
 
 def send(mouth: socket.socket, there: Sequence[Hearer], sent: Sent) -> None:
-    """The same to each of them."""
+    """Send the same datagrams to each receiver."""
     datagrams = sent.datagrams(CONTENT)
     together = sent.super_packet and sent.torn <= 0
     mouth.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, DATAGRAM if together else 0)
@@ -242,7 +242,7 @@ def test_reading_does_not_go_on_for_ever(joins: bool, monkeypatch: pytest.Monkey
 
 
 def receiving(there: Hearer, mouth: socket.socket, woken: socket.socket) -> OpticalReceiver:
-    """The transport of a session that is woken there."""
+    """Return the transport of a session that the socket `woken` wakes."""
     said = to_parameters(OpticalParameters("239.7.7.7", 7001, *mouth.getsockname()))
     at = (woken.fileno(), woken.fileno())
     around = ReceivingContext(there.assembly, dial, LOOPBACK, lambda *_: there.socket, lambda: None, lambda: at)

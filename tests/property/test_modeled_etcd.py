@@ -33,7 +33,7 @@ class Side:
         self._base = connection.call(RANGE, get(keys.head)).header.revision
 
     def do(self, step: tuple) -> object:
-        """What it answers, in words that both sides share."""
+        """Run a step; return its result in terms that both sides share, or the name of the journal's error."""
         try:
             return self._told(getattr(self, step[0])(*step[1:]))
         except JournalError as fault:

@@ -254,7 +254,7 @@ class Bench:
         assert self.events == [DeviceUp(1, rules=frozenset())]
 
     def note(self, effects: list[Effect]) -> list[type[Message]]:
-        """The kinds of messages that were sent; events are kept."""
+        """Record the effects and keep the events; return the kinds of messages that were sent."""
         sent = [numbered for effect in effects if isinstance(effect, Transmit) for numbered in effect.messages]
         self.xids |= {type(message): xid for xid, message in sent}
         self.events += [effect for effect in effects if not isinstance(effect, Transmit)]

@@ -72,13 +72,13 @@ class Receiver:
         self.position = self.intake.position
 
     def take(self, data: bytes) -> None:
-        """These bytes come, and the node hears of all of them."""
+        """Send these bytes to the link, and have the node process all of them."""
         if self.feed.link is not None:
             self.theirs.sendall(data)
         self.work()
 
     def end(self, torn: bool) -> None:
-        """The other side closes; `torn`: with something unread, which tears the connection."""
+        """Close the other side; `torn` leaves unread data, which resets the connection."""
         if self.feed.link is not None:
             if torn:
                 self.feed.link.socket.send(b"x")
@@ -195,7 +195,7 @@ class Giver:
             self.error = str(error)
 
     def read(self, most: int) -> None:
-        """The other side takes so many bytes."""
+        """Read up to `most` bytes at the other side."""
         try:
             self.wire += self.theirs.recv(most)
         except BlockingIOError:

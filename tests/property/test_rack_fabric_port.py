@@ -41,7 +41,7 @@ MIN_POOL = 36 * PACKET
 
 
 def trace_of(scenario: Scenario) -> list[Event]:
-    """What the simulator says happened."""
+    """Run the simulator and return the events of its trace."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "trace"
         command = [str(program()), "run", "-", "--trace", str(path)]

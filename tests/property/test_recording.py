@@ -56,7 +56,7 @@ REFUSED = "refused"
 
 
 def looked_at(path: Path) -> list[object]:
-    """What each look finds, or that it was refused."""
+    """Return the result of each of `LOOKS`, or `REFUSED` if the look was refused."""
     found: list[object] = []
     for look in LOOKS:
         try:
@@ -114,7 +114,7 @@ class Tape:
         self.copies.append((there, self.flushed))
 
     def reopen(self, *_: object) -> None:
-        """What was not flushed is lost, and its numbers come again."""
+        """Reopen the recording; moments that were not flushed are lost, and their numbers are used again."""
         self.writer.close()
         with_last = Reader(self.path)
         kept = with_last.span().newest.sequence

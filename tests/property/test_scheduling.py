@@ -162,7 +162,7 @@ class Patient(ShortestRemaining):
 
 
 def longest_start(clock: Clock, target: Job) -> float:
-    """The bound of the scheduler's docstring on when the target starts, as of its due time (now)."""
+    """Return the bound of the scheduler's docstring on the start of the target, at its due time (now)."""
     due = clock.now
     lease = 1.25 * 0.5 + SET_UP
     bound = due + lease

@@ -51,13 +51,13 @@ LARGEST_COUNT = 6
 
 
 def largest_group(fan_out: int, splitters: int) -> int:
-    """The paper's constraint 1: the most racks, sender's included, that `splitters` 1:`fan_out` splitters can join."""
+    """Return the paper's constraint 1: the most racks, sender's included, that 1:`fan_out` splitters can join."""
     return splitters * (fan_out + 1) - 2 * (splitters - 1)
 
 
 @cache
 def shapes(sizes: tuple[int, ...]) -> frozenset[tuple[int, ...]]:
-    """The depths of all outputs (sorted), for every way to hang splitters of these sizes, in any order and place."""
+    """Return the sorted depths of all outputs, for every order and place of splitters of these sizes."""
     found = {(0,)}
     for size in sizes:
         found = {
@@ -69,7 +69,7 @@ def shapes(sizes: tuple[int, ...]) -> frozenset[tuple[int, ...]]:
 
 
 def min_depth(leaves: int, sizes: tuple[int, ...]) -> int:
-    """The least depth of the deepest of `leaves` leaves over all orders and shapes."""
+    """Return the minimum depth of the deepest of `leaves` leaves over all orders and shapes."""
     return min(
         outputs[leaves - 1]
         for order in set(itertools.permutations(sizes))

@@ -1,6 +1,4 @@
-"""Under a power budget, too, nobody waits for ever: whoever is overdue gets the splitters that suit it, however much
-else arrives.
-"""
+"""No request starves under a power budget: an overdue request gets suitable splitters, however much else arrives."""
 
 from __future__ import annotations
 

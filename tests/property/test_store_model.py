@@ -148,7 +148,7 @@ class SqliteMachine(StoreMachine):
         return SqliteStore(self.folder / "0.db", Retention(entries=KEPT))
 
     def crashed(self):
-        """A store on what the files are at this moment: the process was never told to close them."""
+        """Return a store on a copy of the current files, which the process never closed."""
         old = self.store.path
         new = old.with_name(f"{int(old.stem) + 1}.db")
         shutil.copy(old, new)
@@ -174,7 +174,7 @@ class EtcdMachine(StoreMachine):
         return self.controllers.store(Policy(wait=0.0, retention=Retention(entries=KEPT)))
 
     def crashed(self):
-        """A store of another controller, after the lease of the first has ended."""
+        """Return the store of another controller, after the lease of the first has ended."""
         self.controllers.depose()
         self.store.close()
         return self.another()

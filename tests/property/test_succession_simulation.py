@@ -105,7 +105,7 @@ return True"""
 
 @pytest.fixture(scope="module")
 def process() -> Iterator[ProcessPoolExecutor]:
-    """A process that orders sets of names as `scripts/soak` does."""
+    """Yield a process that orders sets of names as `scripts/soak` does."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONHASHSEED", "0")
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as one:

@@ -63,7 +63,7 @@ class Lab:
         self.handler = BlastHandler(DirectRuntime(self.world), "os-ken", lambda after, limit: [], self.gate)
 
     def call(self, identity: Identity, method: str, *more: object) -> object:
-        """What the caller is told: a value, an exception, or None while it waits."""
+        """Return the answer to a caller as plain values: a result, an exception, or None while the call waits."""
         tenants = frozenset({"default", *TENANTS})
         self.gate.policy = AccessPolicy(identity, tenants=tenants, features=frozenset({"tenants"}))
         connection = Connection(1, "192.0.2.1:1")
@@ -81,7 +81,7 @@ class Lab:
 
 
 def arguments_of(method: str, name: str | None = None, asked: str | None = None, size: int = 1) -> tuple:
-    """The Thrift arguments of a call."""
+    """Return the Thrift arguments of a call."""
     wanted = ttypes.MulticastRequest(name, "r1h1", ["r2h1", "r3h1"], size * 10**6, tenant=asked)
     return {
         "submit": (wanted,),
@@ -104,7 +104,7 @@ def arguments_of(method: str, name: str | None = None, asked: str | None = None,
 
 
 def told(answer: object) -> object:
-    """An answer as plain values, without what is hidden."""
+    """Return an answer as plain values, without hidden fields."""
     if isinstance(answer, list):
         return [told(item) for item in answer]
     if not hasattr(answer, "thrift_spec"):
@@ -114,7 +114,7 @@ def told(answer: object) -> object:
 
 
 def answers_to(tenant: str, history: list) -> list:
-    """What one tenant is told in a history."""
+    """Return the answers that one tenant receives in a history."""
     lab = Lab()
     answers = [(identity.tenant, lab.call(identity, *call)) for identity, call in history]
     return [answer for asker, answer in answers if asker == tenant]

@@ -22,7 +22,7 @@ class CrossbarMachine(RuleBasedStateMachine):
         self.model: dict[int, int] = {}
 
     def expected(self, removed: list[Circuit], added: list[Circuit]) -> dict[int, int] | None:
-        """The circuits after the change, or None if it must be refused."""
+        """Return the circuits after the change, or None if it must be rejected."""
         after = dict(self.model)
         for circuit in removed:
             if after.get(circuit.input) != circuit.output:

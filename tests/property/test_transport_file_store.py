@@ -37,7 +37,7 @@ def partial(directory: Path) -> Path:
 
 
 def go_on(engine: str, directory: Path, data: Data) -> set[int]:
-    """What a new session believes to be there; then it receives the rest, and the file is whole."""
+    """Resume the file in a new session, receive the rest and check it; return the blocks that the session held."""
     store = file_store(engine, data, directory)
     believed = {block for first, count in store.held.ranges() for block in range(first, first + count)}
     stored = partial(directory).read_bytes()

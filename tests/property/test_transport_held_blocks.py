@@ -75,7 +75,7 @@ class HeldBlocks(RuleBasedStateMachine):
 
     @rule(number=st.integers(0, MAX_BLOCKS))
     def a_phase_begins(self, number: int) -> None:
-        """The one before it ends where it is, in the middle of a block or not."""
+        """Begin a phase; the previous one ends where it is, in the middle of a block or not."""
         self.phases.append(Phase(self.store, self.data.layout.offset(number % self.data.blocks), self.undo))
 
     @precondition(lambda self: self.phases)

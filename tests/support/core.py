@@ -128,8 +128,9 @@ def multicast(
 
 
 class World:
-    """A core, its journal and its devices. Commands wait at the devices until `work`, events wait for the core until
-    `deliver`.
+    """A core, its journal and its devices.
+
+    Commands wait at the devices until `work`, events wait for the core until `deliver`.
 
     The world calls `after_operation` after every single cross-connect and rule that a device changes, and `on_deed`
     with each call of the core and its answer, unless the core refused the call. `crash_after` is the number of further

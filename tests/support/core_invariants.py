@@ -312,7 +312,7 @@ class Invariants:
             assert str(self.core.reason(request.current, part, self.world.now)).startswith("Waiting")
 
     def i5_answers_stay(self) -> None:
-        """An answer to a client stays valid as long as the request is remembered, also across restarts."""
+        """Check that answers to clients stay valid while the request is remembered, also across restarts."""
         if not self.world.running:
             return
         for key, reported in self.told.items():
@@ -409,7 +409,10 @@ class Invariants:
         return [switch.foreign & switch.held for switch in world.switches.values()]
 
     def i8_journal_is_the_state(self) -> None:
-        """The journal has all state that the core needs after a crash; step numbers restart with the process."""
+        """Check that the journal has all state that the core needs after a crash.
+
+        Step numbers restart with the process.
+        """
         if not self.world.running:
             return
         requests = {request_key(key): encode(request_body(r)) for key, r in self.core.requests.items()}
@@ -430,7 +433,7 @@ class Invariants:
             assert circuits <= journalled, "a fiber check uses circuits that a crash would forget"
 
     def i8_replay_is_deterministic(self, copy: World) -> None:
-        """A replay of the journal gives the same core, independent of clock and chance."""
+        """Check that a replay of the journal restores the same core, independent of clock and chance."""
         again = Core(copy.fabric, copy.core.settings)
         again.restore(self.journal.records(), copy.now)
         assert image(again) == image(copy.core)
@@ -449,7 +452,7 @@ class Invariants:
             assert not device.up or device.fence == self.world.epoch
 
     def i11_leaves_get_their_light(self) -> None:
-        """The circuits of the switches give every leaf of a lit tree a power within its budget."""
+        """Check that the circuits of the switches deliver a power within its budget to every leaf of a lit tree."""
         if not self.world.fabric.optics.passes:
             return
         for reservation in self.reservations():
@@ -460,7 +463,7 @@ class Invariants:
                     assert is_lit_well(self.world.fabric, held, leaf.port), f"{leaf} of {reservation.id}"
 
     def i12_the_reserve_is_dark(self) -> None:
-        """The reserve of each kind of pieces is dark, unless no warm tree could be evicted."""
+        """Check that the reserve of each kind of pieces is dark, unless no warm tree could be evicted."""
         if self.world.running and not self.world.undecided:
             check_reserve(self.core, self.world.now)
 

@@ -99,7 +99,7 @@ class Played:
         assert len(self.said) == len(self.faults), "an element is named twice"
 
     def _check(self, round_: Round) -> None:
-        """A crossbar joins an input to one output only; released circuits are not changed again."""
+        """Check that a round connects each input to one output only, and record the round."""
         assert round_.circuits
         assert round_.senders
         assert (
@@ -234,11 +234,13 @@ Place = tuple[int, int]
 
 
 class LightWorld(FiberWorld):
-    """The world with light. With `measures`, its switches report dark outputs. With `sees_links`, a ToR's port has its
-    link only while light arrives at it; otherwise it always has one. `unplugged` are ports that never have a link;
-    `reported` has the port states that each ToR has reported in this session. `dark_answers` are the outputs that an
-    answer to a (reservation, step) has called dark. `dead` are inputs and outputs of the first switch, as
-    ("in" or "out", number), that are dark whatever the wiring.
+    """A world that models light on its fibers and circuits.
+
+    With `measures`, its switches report dark outputs. With `sees_links`, a ToR's port has its link only while light
+    arrives at it; otherwise it always has one. `unplugged` are ports that never have a link; `reported` has the port
+    states that each ToR has reported in this session. `dark_answers` are the outputs that an answer to a (reservation,
+    step) has called dark. `dead` are inputs and outputs of the first switch, as ("in" or "out", number), that are dark
+    regardless of the wiring.
     """
 
     def __init__(self, fabric: Fabric, settings: CoreSettings, measures: bool, sees_links: bool) -> None:

@@ -486,7 +486,7 @@ class CoreMachine(Faults):
         assert self.core.next_timer() is None
 
     def ask_once_more(self) -> None:
-        """A further request reveals state that refused requests have left behind."""
+        """Submit another request, which reveals state that rejected requests have left behind."""
         sender, *others = self.hosts
         receivers = [host for host in others if self.world.fabric.hosts[host].rack in ("r2", "r3")]
         with suppress(RequestError):

@@ -1,5 +1,7 @@
-"""Optics for fabrics in tests, and oracles of their own: received power by sums along the circuits of a switch, and
-whether there is any tree with light enough by hanging all of them.
+"""Optics for fabrics in tests, and independent oracles of received power and feasible trees.
+
+One oracle sums up the power along the circuits of a switch; the other constructs all trees to find one with enough
+power for every leaf.
 """
 
 from __future__ import annotations
@@ -27,9 +29,10 @@ def with_optics(
     sensitivity: float = -14.0,
     overload: Mapping[str, float] | None = None,
 ) -> Fabric:
-    """The fabric with losses everywhere: `fibers` to some racks' receivers lose more than 0.3 dB.
+    """Return the fabric with losses everywhere.
 
-    `overload` is the most power that some racks' receivers stand, 10 dBm elsewhere.
+    `fibers` has the losses of the fibers to the receivers of some racks in dB (0 elsewhere), `overload` the maximum
+    power of the receivers of some racks in dBm (10 elsewhere), and `sensitivity` the minimum of all, in dBm.
     """
     lossy, weak = fibers or {}, overload or {}
     ports = [port for rack in fabric.racks.values() for port in rack.optical_ports]

@@ -24,8 +24,11 @@ class SessionCutError(Exception):
 
 @dataclass
 class FakeDevice:
-    """A device: `queue` has pending commands; `in_flight` has commands that ended sessions have left on the wire, each
-    with the epoch of its controller; `fence` is the latest epoch whose controller has taken the device over."""
+    """A device with its pending commands.
+
+    `queue` has pending commands; `in_flight` has commands that ended sessions have left on the wire, each with the
+    epoch of its controller; `fence` is the latest epoch whose controller has taken the device over.
+    """
 
     queue: deque[Change | ReadDevice] = field(default_factory=deque, kw_only=True)
     in_flight: deque[tuple[int, Change]] = field(default_factory=deque, kw_only=True)

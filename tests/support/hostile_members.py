@@ -220,7 +220,7 @@ class Outcome:
 
 
 def choice_of(transport: str) -> TransportChoice:
-    """Return the route for members r0, r1, …"""
+    """Return the choice of this transport for all members."""
     names = [f"r{number}" for number in range(MEMBERS)]
     orders = (names, names[::-1], names[3:] + names[:3])
     return {

@@ -81,7 +81,10 @@ class Keys:
     # ------------------------------------------------------------------------------------------------------ writing
 
     def transaction(self, request: api.TxnRequest) -> api.TxnResponse:
-        """Apply a transaction, wholly or not at all. Raises EtcdRefusalError, LeaseLostError, RevisionCompactedError."""
+        """Apply a transaction, completely or not at all.
+
+        Raises EtcdRefusalError, LeaseLostError, RevisionCompactedError.
+        """
         _check(request)
         self._check_leases(request)
         self._is_changed = False
@@ -197,9 +200,10 @@ def _check(request: api.TxnRequest) -> None:
 
 
 def _changed_by(branch: Iterable[api.RequestOp]) -> tuple[set[bytes], list[api.DeleteRangeRequest]]:
-    """The keys that are put and the ranges that are deleted; refused as etcd does (`checkIntervals`).
+    """Return the keys that a branch puts and the ranges that it deletes.
 
-    A list in the list is looked at with what is deleted beside it, and in those before it: not in those after it.
+    Raises EtcdRefusalError for the duplicate keys that etcd rejects (`checkIntervals`): a nested transaction is
+    compared with the deletions beside it and those of the nested transactions before it, but not of the ones after it.
     """
     operations = list(branch)
     puts: set[bytes] = set()

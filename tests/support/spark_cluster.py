@@ -35,9 +35,9 @@ def agent_process(folder: Path) -> Iterator[str]:
 def in_spark(
     command: list[str], folder: Path, python: str = PYTHON, **environment: str
 ) -> Iterator[subprocess.Popen[str]]:
-    """A process of Spark in a session of its own; all that it starts is gone then.
+    """Run a process of Spark in its own session, and kill all processes of the session at the end.
 
-    `python` is that of the environment in which Spark is.
+    `python` is the interpreter of the environment that contains Spark.
     """
     home = folder / "spark"
     if not home.exists():

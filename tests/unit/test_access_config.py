@@ -139,7 +139,7 @@ def authority(tmp_path_factory):
 
 @pytest.fixture
 def protected(authority, tmp_path):
-    """A configuration with every kind of file, all good."""
+    """Return a configuration with every kind of file, all valid, and its key pair, token file and token."""
     pair = authority.issue("/CN=controller", "IP:127.0.0.1")
     tokens = tmp_path / "tokens"
     tokens.write_text(token_line(token := new_token(), Identity("physics", Role.USER)) + "\n")

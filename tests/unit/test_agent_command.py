@@ -33,7 +33,7 @@ def logging_as_it_was():
 
 @pytest.fixture
 def config(tmp_path):
-    """Writes a configuration; gives the arguments that name it."""
+    """Return a function that writes a configuration and returns the arguments that name it."""
 
     def write(text: str = "", folder: Path = tmp_path) -> list[str]:
         path = tmp_path / "agent.toml"

@@ -37,7 +37,7 @@ def authorities(tmp_path_factory: pytest.TempPathFactory) -> tuple[Authority, Au
 
 @pytest.fixture(scope="module")
 def issue(authorities: tuple[Authority, Authority]):
-    """Makes TLS files for a subject, signed by our CA, or by the other one."""
+    """Return a function that creates TLS files for a subject, signed by our CA or by the other one."""
 
     def make(subject: str, alternatives: str = "", days: int = 2, signer: int = 0) -> TlsFiles:
         pair = authorities[signer].issue(subject, alternatives, days)

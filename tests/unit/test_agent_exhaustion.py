@@ -82,7 +82,7 @@ class Host:
         return answer.reason
 
     def invite(self, message: Hello) -> socket.socket:
-        """A sender whose session runs."""
+        """Start the session of a sender, and return its socket."""
         sock = self.connect()
         sock.sendall(encode(message))
         decoder = Decoder()
@@ -241,7 +241,7 @@ def test_a_neighbor_that_wants_more_costs_no_descriptor(tmp_path: Path) -> None:
 
 @contextmanager
 def without_threads(monkeypatch: pytest.MonkeyPatch, *names: str) -> Iterator[None]:
-    """The system gives no more threads to those that are called like this."""
+    """Let the system start no more threads whose names begin with one of `names`."""
 
     class Refusing(threading.Thread):
         def start(self) -> None:

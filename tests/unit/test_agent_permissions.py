@@ -17,7 +17,7 @@ PLAIN = CommandSection("plain", ("/bin/cat",), Path("/srv"))
 
 @pytest.fixture
 def tree(tmp_path):
-    """A folder with files, folders and links of every kind, and something outside."""
+    """Return a folder with files, folders and links of every kind, some of them to files outside."""
     inside, outside = tmp_path / "in", tmp_path / "out"
     (inside / "a" / "b").mkdir(parents=True)
     (outside / "deep").mkdir(parents=True)

@@ -131,7 +131,7 @@ def bundle() -> bytes:
 
 @pytest.fixture
 def host(tmp_path: Path):
-    """Runs the line as a login shell would, with a temporary folder that can be looked at."""
+    """Yield a host that runs the line as a login shell would, with a temporary folder to inspect."""
     temporary = tmp_path / "tmp"
     temporary.mkdir()
     (tmp_path / "in").mkdir()

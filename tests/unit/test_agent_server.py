@@ -94,7 +94,7 @@ class Play:
         return socket.create_connection(self.server.endpoint, 30)
 
     def begin(self, session: int, name: str = "file") -> socket.socket:
-        """A client whose session runs."""
+        """Start the session of a client, and return its socket."""
         sock = self.connect()
         sock.sendall(encode(hello(session, name)))
         assert sock.recv(1) == b"r"
@@ -117,7 +117,7 @@ def is_closed(sock: socket.socket) -> bool:
 
 
 def quit_reason(sock: socket.socket) -> str:
-    """What the agent says before it closes."""
+    """Return the reason that the agent sends before it closes."""
     with sock:
         said = b""
         while piece := sock.recv(4096):

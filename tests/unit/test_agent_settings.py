@@ -19,7 +19,7 @@ TLS = 'certificate = "/c"\nprivate_key = "/k"\nclient_ca = "/ca"\n'
 
 
 def uncommented(text: str) -> str:
-    """The example with what its comments propose: lines that are TOML behind `# `."""
+    """Return the example with its commented settings enabled: lines that are TOML after `# `."""
     return re.sub(r"^# (?=\[|\w+ = |    \{|\])", "", text, flags=re.MULTILINE)
 
 

@@ -26,7 +26,7 @@ def modules() -> list[str]:
 
 @cache
 def used_by_others() -> frozenset[tuple[str, str]]:
-    """(module, name) of what the packages around `algorithms` import from it."""
+    """Return (module, name) of each import from `algorithms` in the packages around it."""
     texts = (file.read_text() for package in CALLERS for file in (ROOT / package).rglob("*.py"))
     # Only what has the word is worth parsing: every worker of a run asks for it as it collects.
     trees = (ast.parse(text) for text in texts if "algorithms" in text)
@@ -64,7 +64,7 @@ def of(name: str, what: str) -> Callable[..., object]:
 
 
 def reached() -> set[str]:
-    """The modules of `algorithms` that the packages around it import, by themselves or by others of these."""
+    """Return the modules of `algorithms` that the packages around it import, directly or indirectly."""
     found, waiting = set[str](), {one for name, what in used_by_others() for one in (name, f"{name}.{what}")}
     known = set(modules())
     while waiting:

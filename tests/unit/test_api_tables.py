@@ -88,7 +88,7 @@ def structs_in(kind: int, detail: object) -> Iterator[type]:
 
 
 def reachable(struct: type) -> Iterator[type]:
-    """A struct and all that is in it."""
+    """Yield a struct and all structs in it."""
     yield struct
     for _, kind, _, detail, _ in filter(None, struct.thrift_spec):
         yield from structs_in(kind, detail)
@@ -114,7 +114,7 @@ def sample(kind: int, detail: object) -> object:
 
 
 def noting(struct: type, read: set[str]) -> type:
-    """A struct that notes which of its fields are read."""
+    """Return a subclass of a struct that adds the name of each field that is read to `read`."""
 
     def look(self, name):
         read.add(name)

@@ -16,7 +16,7 @@ PATH_0_1 = Place(Part.PATH, 0, 1)
 
 
 def learned(flows, network=None, seconds=2 * STEADY_SECONDS):
-    """What is thought of the network after these flows were seen for so long."""
+    """Return the estimate of the network after an observation of these flows."""
     estimate = Estimate(network or figure_2())
     estimate.see(flows, 0.0)
     estimate.see(flows, seconds)

@@ -23,7 +23,7 @@ CLUSTERS_FILE = "clusters,nodes,planned,measured\n3,6,45.6e6,43e6\n"
 
 @pytest.fixture
 def figures(tmp_path, capsys, monkeypatch):
-    """The command, which writes into a folder of its own."""
+    """Return a function that runs `blast figures balanced`, which writes into its own folder."""
     monkeypatch.setattr("blast_sim.figures.balanced.figures.QUICK_NETWORKS", 2)
     monkeypatch.setattr("blast_sim.figures.balanced.figures.QUICK_DRAWS", 3)
     words = ("--out", tmp_path / "figures", "--quick", "--processes", 1)

@@ -29,7 +29,7 @@ SECRET = SharedSecret(b"s" * 32)
 
 
 def ordered(folder: str = "", **options: object) -> on_demand.Order:
-    """What a host understands of what a sender orders."""
+    """Return the order that a host reads from the order of a sender."""
     return read_order(_order(SECRET, folder, StartOptions(**options), "h2"))  # type: ignore[arg-type]
 
 

@@ -19,7 +19,7 @@ TOOLS = {
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A checkout whose tools do nothing, on a machine that has all of them."""
+    """Return a checkout whose tools do nothing, on a machine that has all of them."""
     for name, does in TOOLS.items():
         tool = tmp_path / name
         tool.parent.mkdir(exist_ok=True)

@@ -40,7 +40,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 def meet(
     pool: ThreadPoolExecutor, node: Credentials, source: Credentials, nodes: list[str]
 ) -> tuple[Future[socket.socket], Future[socket.socket]]:
-    """The socket of either side, or its error."""
+    """Connect a node to a source, and return the future socket of each, or its error."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def accept() -> socket.socket:

@@ -76,7 +76,7 @@ def test_listing_goes_over_all_pages(client):
 
 
 def by_asyncio(address, **options):
-    """A ping of the other client."""
+    """Return a function that sends a ping with the asynchronous client."""
 
     async def ping():
         async with AsyncClient(address, **options) as client:
@@ -95,7 +95,7 @@ def test_nobody_there():
 
 @contextmanager
 def impostor(answer: bytes | None):
-    """A server that answers every connection so, or not at all."""
+    """Run a server that sends `answer` on every connection, or nothing if it is None, and yield its address."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         kept = []
 

@@ -200,7 +200,7 @@ async def delivering(controller: ScriptedController, transport: Transport, story
 
 
 async def nothing_happens() -> None:
-    """The controller says nothing."""
+    """Send nothing, as a controller without news."""
 
 
 @pytest.fixture

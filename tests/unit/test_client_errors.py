@@ -243,7 +243,7 @@ async def test_error_of_a_thread_is_raised_where_it_is_waited_for():
 
 
 def kinds_of(base):
-    """The class and all below it; answers of a controller have texts of their own."""
+    """Return the class and its subclasses, except the answers of a controller, which have their own texts."""
     kinds = [base, *(kind for below in base.__subclasses__() for kind in kinds_of(below))]
     return [kind for kind in kinds if not issubclass(kind, TException)]
 

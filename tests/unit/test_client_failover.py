@@ -89,7 +89,7 @@ def replicas() -> Iterator[Replicas]:
 
 @pytest.fixture
 def stopped() -> Iterator[str]:
-    """What takes connections and says nothing, as a controller that was stopped."""
+    """Yield the address of a server that accepts connections and sends nothing, like a stopped controller."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield f"127.0.0.1:{listener.getsockname()[1]}"
 

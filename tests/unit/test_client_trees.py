@@ -62,7 +62,7 @@ class Declared:
 
 @pytest.fixture(autouse=True)
 def declared(monkeypatch):
-    """The planner that is declared, whatever is installed here."""
+    """Declare one planner, regardless of the installed ones, and return the list of declared planners."""
     found = [Declared(lambda: TreePlanner)]
     monkeypatch.setattr(planners, "entry_points", lambda group: found if group == planners.GROUP else [])
     return found

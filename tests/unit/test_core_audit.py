@@ -24,7 +24,7 @@ QUIET = AuditReport(dry_run=False, commands=(), foreign=(), compared=EVERY)
 
 @pytest.fixture
 def world():
-    """A lit group on a 1:4 splitter."""
+    """Return a world with a lit group on a 1:4 splitter."""
     world = ready_world(make_fabric(4, [4]))
     world.granted(multicast("a", "r1h1", GROUP, size=10**12))
     world.commands.clear()
@@ -32,7 +32,7 @@ def world():
 
 
 def audit(world, dry_run=False):
-    """The report of a whole round."""
+    """Run a whole audit, and return its report."""
     world.handle(AuditAsked(dry_run))
     number = world.core.audit_number
     world.settle()
@@ -40,7 +40,7 @@ def audit(world, dry_run=False):
 
 
 def without(datapath):
-    """The report of a round in which a ToR went away."""
+    """Return the report of an audit during which a ToR disconnected."""
     name = f"tor:{datapath:016x}"
     compared = tuple(other for other in EVERY if other != name)
     return replace(QUIET, compared=compared, not_compared=((name, "disconnected before it replied: connection lost"),))
@@ -272,12 +272,12 @@ def ours(restarted) -> frozenset[CrossConnect]:
 
 
 def make_late(restarted, circuits) -> None:
-    """A switch carries out at last what it was told to."""
+    """Let the switch carry out an earlier command that connects these circuits."""
     restarted.switches["ocs1"].circuits.update({c.input: c.output for c in circuits})
 
 
 def gone(restarted) -> frozenset[CrossConnect]:
-    """A reservation that was live when the controller was replaced, and has ended since: its circuits."""
+    """Return the circuits of a reservation that was live when the controller was replaced, and has ended since."""
     restarted.granted(multicast("a", "r1h1", ["r2h1", "r3h1"]))
     circuits = ours(restarted)
     restarted.recover()

@@ -26,7 +26,7 @@ SERVICE = 10**9
 
 
 def explained(world, key, viewer=None, tenant=TENANT):
-    """What a client of the tenant `viewer` (None: an operator) is told of a request."""
+    """Return the explanation of a request for a client of the tenant `viewer` (None: an operator)."""
     return world.core.explain((tenant, key), viewer, world.now)
 
 

@@ -14,7 +14,10 @@ from tests.support.core import key_of, make_fabric, multicast, ready_world, reje
 
 @pytest.fixture
 def world():
-    """A group of r1h1 to r2, r3 and r4 over a 1:4 splitter: one output is open, one splitter 1:2 is free."""
+    """Return a world with a group from r1h1 to r2, r3 and r4 over a 1:4 splitter.
+
+    One output of the splitter is open, and a 1:2 splitter is free.
+    """
     world = ready_world(make_fabric(8, [4, 2]))
     world.granted(multicast("a", "r1h1", ["r1h2", "r2h1", "r3h1", "r4h1"]))
     world.commands.clear()

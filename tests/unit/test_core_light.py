@@ -24,7 +24,7 @@ from tests.support.core_light import (
 
 @pytest.fixture
 def world():
-    """A lit group over two of four outputs; nothing told to devices yet."""
+    """Return a world with a lit group over two of four outputs, and no commands since."""
     world = measuring(5, [4])
     world.granted(multicast("a", "r1h1", GROUP, size=10**12))
     world.commands.clear()

@@ -90,7 +90,7 @@ def weak_pair(**more):
 
 
 def refused():
-    """A world in which `weak` waits for the 1:4 that `first` has."""
+    """Return a world in which `weak` waits for the 1:4 splitter of `first`, and the request `weak`."""
     world = weak_pair(racks=9)
     world.granted(multicast("first", "r1h1", to(2, 3, 4, 5)))
     return world, world.serve(multicast("weak", "r9h1", to(6, 7, 8)))

@@ -19,7 +19,7 @@ LONG = 10**13
 
 
 def limited(**limits):
-    """Settings that limit the tenant "physics" and nobody else."""
+    """Return settings that limit only the tenant "physics"."""
     return CoreSettings(tenants={"physics": TenantLimits(**limits)})
 
 

@@ -23,7 +23,7 @@ def world():
 
 
 def come_up(world):
-    """A new process, to which every device connects; what it tells devices is in `world.commands`."""
+    """Start a new process and connect every device; `world.commands` has the commands that it sends."""
     world.restart()
     world.commands.clear()
     world.connect_all()

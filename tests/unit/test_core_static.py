@@ -30,7 +30,7 @@ def world_with(*trees, splitters=(), ports=0):
 
 
 def rules(world):
-    """What each ToR forwards, by datapath."""
+    """Return the forwards of each ToR that has rules, by datapath."""
     return {tor.datapath: {forward for _, forward in tor.held} for tor in world.tors.values() if tor.rules}
 
 

@@ -200,7 +200,7 @@ def number_of(world):
 
 
 def ask(world, group):
-    """A new request; its key."""
+    """Submit a new request, check that it is active, and return its key."""
     key = f"k{number_of(world)}"
     world.serve(multicast(key, *group))
     assert world.state(key) is PartState.ACTIVE

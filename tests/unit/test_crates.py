@@ -105,7 +105,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def add_cargo(checkout: Path, version: str, metadata: str = ":") -> str:
-    """A cargo of this version; the folder where it is."""
+    """Install a fake `cargo` of this version, and return its folder."""
     folder = checkout / version
     folder.mkdir()
     program = folder / "cargo"
@@ -164,7 +164,7 @@ def test_without_a_cargo_that_is_new_enough_it_says_so(checkout: Path) -> None:
 
 
 def tools(checkout: Path) -> str:
-    """A folder of what the scripts need: the machine's own may have a cargo beside it."""
+    """Return a folder of the tools that the scripts need; the folders of the machine may contain a `cargo`."""
     folder = checkout / "tools"
     folder.mkdir()
     for name in ("dirname", "sed", "sort"):

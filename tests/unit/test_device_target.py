@@ -29,7 +29,7 @@ MOUNTS = r"""22 27 0:20 / /sys rw,nosuid shared:7 - sysfs sysfs rw
 
 @pytest.fixture
 def block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file of 1000 bytes that passes for a block device, which nobody has mounted."""
+    """Return a file of 1000 bytes that passes for a block device that is not mounted."""
     path = tmp_path / "disk"
     path.write_bytes(b"o" * 1000)
     monkeypatch.setattr(device_target, "is_device", lambda mode: True)

@@ -58,7 +58,7 @@ def own_server(tmp_path_factory):
 
 @pytest.fixture
 def mortal(own_server):
-    """Controllers of an etcd that may be killed."""
+    """Yield controllers of an etcd server that tests may kill."""
     made = Controllers(own_server)
     yield made
     made.close()

@@ -40,7 +40,7 @@ LARGE = [
 
 
 def begun(store):
-    """A journal with something in it that the large commit changes."""
+    """Open a journal, and commit records that the large commit changes."""
     store.open()
     store.commit([*rows(2), Record("reservation", "1", {"n": 1}, frozenset({"port:1"}))], at=1.0)
 
@@ -93,7 +93,7 @@ def test_a_megabyte_of_one_request_is_taken(controllers):
 
 
 def undisturbed(controllers, *commits):
-    """What is seen of a journal after `commits`, which nobody disturbed."""
+    """Return the content of a journal after `commits` without a fault."""
     controllers.keys = controllers.server.keys()
     store = controllers.store()
     begun(store)
@@ -133,7 +133,11 @@ def test_wherever_its_writer_dies_it_is_there_whole_or_not_at_all(
 
 @pytest.fixture
 def half_done(mortal, small_transactions):
-    """A store whose large commit counts, of which so many transactions were done since, and one more unheard of."""
+    """Return a function that makes a store whose large commit is decided, but only partly carried out.
+
+    `done` of the transactions that follow the decision were answered; the answer to one more was lost. The function
+    returns None if there are fewer.
+    """
 
     def make(done):
         connection, store = mortal()

@@ -47,11 +47,11 @@ class MutingProxy(ThreadingTCPServer):
         self.server_close()
 
     def hold_answers(self) -> None:
-        """What clients say arrives, and they hear nothing."""
+        """Hold back answers; requests still arrive."""
         self._answers.clear()
 
     def hold_requests(self) -> None:
-        """What clients say waits here."""
+        """Hold back requests."""
         self._requests.clear()
 
     def pass_on(self) -> None:
@@ -114,13 +114,13 @@ def proxy(etcd):
 
 @pytest.fixture
 def wire(controllers, proxy):
-    """A connection through the proxy."""
+    """Return a connection through the proxy."""
     return controllers.connection(proxy.port)
 
 
 @pytest.fixture
 def far(controllers, proxy, wire):
-    """An open store behind the proxy, whose lease outlives the test."""
+    """Return an open store behind the proxy, whose lease outlives the test."""
     store = controllers.store(leadership=controllers.leadership(wire, ttl=60))
     controllers.on_close(proxy.pass_on)
     store.open()
@@ -129,7 +129,7 @@ def far(controllers, proxy, wire):
 
 @pytest.fixture
 def in_vain(proxy, wire):
-    """Does what has no answer, because its answer (or it itself) is held back until then."""
+    """Return a function that runs an operation while its request or answer is held back, so that it fails."""
 
     def act(hold, what, meanwhile=lambda: None):
         wire.patience = SHORT
@@ -148,7 +148,7 @@ def in_vain(proxy, wire):
 
 @pytest.fixture
 def near(controllers):
-    """What etcd has, seen from beside the proxy."""
+    """Return the history in etcd, read without the proxy."""
     return EtcdHistory(controllers.connection(), controllers.keys)
 
 

@@ -17,7 +17,7 @@ from tests.support.waiting import eventually
 
 @pytest.fixture
 def lab() -> Iterator[tuple[SwitchThread, Bench]]:
-    """The switch, and an executor that has seen it."""
+    """Yield a switch, and an executor that has connected to it."""
     switch = SwitchThread(free_port())
     try:
         with bench(switch.port) as found:

@@ -64,7 +64,7 @@ def fabric(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, s
 
 @pytest.fixture
 def scenario(tmp_path: Path, fake: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A file in the folder where the command runs."""
+    """Return the name of a scenario file in the folder where the command runs."""
     monkeypatch.chdir(tmp_path)
     Path("mine.toml").write_text(SMALL)
     return "mine.toml"

@@ -33,7 +33,10 @@ def received(copies: int, delay_ns: float) -> dict:
 
 
 def results(multicast: list[dict] | None, unicast: list[dict], fullest: int = 0) -> dict:
-    """What the simulator could have found, of 100 frames that were sent in each flow. The warm-up is fuller."""
+    """Return possible results of the simulator, with 100 frames offered in each flow.
+
+    The ingress is fuller during the warm-up than after it.
+    """
     flows = [{"name": f"unicast {n}", "offered_frames": 100, "destinations": [one]} for n, one in enumerate(unicast)]
     if multicast is not None:
         flows.insert(0, {"name": "multicast", "offered_frames": 100, "destinations": multicast})

@@ -17,7 +17,10 @@ WORKERS = 3
 
 @pytest.fixture
 def imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., set[str]]:
-    """What a worker of a run has imported of eight files, of which two cannot be."""
+    """Return a function that imports a worker's share of eight files, and returns the names of the imported ones.
+
+    Two of the files fail to import.
+    """
     folder = tmp_path / "some_tests"
     folder.mkdir()
     for number in range(8):

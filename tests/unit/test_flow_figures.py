@@ -51,7 +51,7 @@ def lit_and_packet(delays: dict[float, float], per_megabyte: float) -> list[dict
 
 
 def test_light_pays_from_the_size_whose_copies_take_as_long_as_the_switch() -> None:
-    """delay + m = 3 m where m is half the delay."""
+    """Check the break-even size: delay + m = 3 m where m is half the delay."""
     rows = break_even(lit_and_packet({20.0: 20.0, 6.0: 6.0, 2.0: 2.0}, 3.0))
     assert {row["switching_ms"]: row["megabytes"] for row in rows} == pytest.approx({2.0: 1.0, 6.0: 3.0, 20.0: 10.0})
 

@@ -17,7 +17,7 @@ SERVICE = 1.25
 
 
 def simulated(jobs, splitters, compute):
-    """The row of so many jobs of the shipped scenario, without its spread of computation times."""
+    """Return the row of `jobs` jobs of the shipped scenario, without its spread of computation times."""
     scenario = load(
         find("hundreds-of-jobs"),
         {

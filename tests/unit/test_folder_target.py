@@ -48,7 +48,7 @@ def unpacked(into: Path, data: bytes, fsync: bool = False) -> None:
 
 
 def unchecked(monkeypatch: pytest.MonkeyPatch, *entries: Entry) -> bytes:
-    """What a hostile sender says."""
+    """Return an encoded table of a hostile sender, which does not check its entries."""
     with monkeypatch.context() as patched:
         patched.setattr(folder_table, "check", lambda table: None)
         return encode(Table(0o755, entries))

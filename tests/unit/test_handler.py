@@ -45,7 +45,7 @@ def wanted(key="a", receivers=("r2h1", "r3h1"), sender="r1h1", size=10**9, **mor
 
 
 def now(answer):
-    """What a call answers, at once or later."""
+    """Return the result of a call; wait for it if the answer is a future."""
     return answer.result(PATIENCE) if isinstance(answer, Future) else answer
 
 

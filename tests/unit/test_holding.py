@@ -110,7 +110,7 @@ def test_a_record_that_cannot_be_written_is_told(tmp_path, caplog):
 
 @pytest.fixture
 def held():
-    """A runtime that holds over a lit group of an earlier run, and what it needs to go on."""
+    """Yield a runtime in safe mode with a lit group of an earlier run, and the parts that it needs to continue."""
     fabric, store = make_fabric(4, [4]), MemoryStore()
     core = Core(fabric, CoreSettings(lease_minimum=0.01, lease_factor=1.0))
     loaded = store.open()

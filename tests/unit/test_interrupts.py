@@ -67,7 +67,7 @@ def controller(monkeypatch):
 
 
 def waits(controller, key="k"):
-    """The request is there, and somebody waits for its light."""
+    """Wait until the request exists and a client waits for its grant."""
     return eventually(lambda: key in controller.requests and controller.requests[key].waits, f"{key} to be waited for")
 
 

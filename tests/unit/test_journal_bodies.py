@@ -124,7 +124,7 @@ def test_a_request_of_a_journal_without_reports_is_read() -> None:
 
 @st.composite
 def reservations(draw: st.DrawFn) -> Reservation:
-    """A reservation of light, of rules alone or of a static tree, maybe in the middle of a change."""
+    """Draw a reservation of a light tree, of rules only or of a static tree, possibly during a change."""
     before, after = draw(changes() | static_changes())
     reservation = Reservation(
         draw(st.integers(1, 1 << 31)),

@@ -17,7 +17,7 @@ LAB = "a1b2"
 
 @pytest.fixture
 def vsctl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A command to be written by the test."""
+    """Return the path of an `ovs-vsctl` that the test writes."""
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     return tmp_path / "ovs-vsctl"
 

@@ -28,7 +28,7 @@ SHUFFLE = Shuffle("s", 0.0, (0,), (1,), (1,))
 
 @st.composite
 def workloads(draw: st.DrawFn) -> Workload:
-    """Always with one group that no folding onto two racks or more can bring into one rack: racks 0 and 1."""
+    """Draw a workload with a group in racks 0 and 1, which no folding onto two or more racks brings into one rack."""
     racks = draw(st.integers(2, 40))
     arrivals = sorted(draw(st.lists(st.integers(0, 10**6), min_size=1, max_size=8)))
     multicasts = [Multicast("wide", 0.0, 0, (1,), draw(st.integers(1, 10**12)))]

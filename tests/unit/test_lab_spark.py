@@ -366,7 +366,7 @@ def test_what_is_not_installed_is_named_with_how_to_get_it(
 
 
 def made(environment: Path) -> Path:
-    """An environment with pyspark in it, as far as anybody looks."""
+    """Create the files of pyspark that are looked for in an environment, and return its home."""
     home = environment / "lib" / "python3.11" / "site-packages" / "pyspark"
     (home / "bin").mkdir(parents=True)
     (home / "bin" / "spark-class").touch()

@@ -225,7 +225,7 @@ def module_graph(top: str) -> dict[str, set[str]]:
 
 
 def folder_graph(modules: Mapping[str, set[str]]) -> dict[str, set[str]]:
-    """The same for the folders that they are in."""
+    """Return the folders of these modules with the other folders that each imports."""
     packages = {module.rpartition(".")[0] for module in modules}
 
     def folder(module: str) -> str:

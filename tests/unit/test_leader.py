@@ -63,7 +63,7 @@ class Stage:
         self.sender.sendall(encode_relay(Envelope(members, encode(message))))
 
     def hear(self, kind: type[RelayMessage]) -> RelayMessage:
-        """The next message of this kind; others are passed over."""
+        """Return the next message of this kind; skip others."""
         while True:
             while self._waiting:
                 message = self._waiting.pop(0)

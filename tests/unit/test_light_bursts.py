@@ -120,7 +120,7 @@ def test_no_burst_begins_when_more_has_left_than_may(engine: str, tmp_path: Path
 
 
 def slow(seconds: float) -> Pacer:
-    """A block each so many seconds, and none before."""
+    """Return a pacer that allows one block every `seconds`, the first after that time."""
     now = time.monotonic()
     pacer = Pacer(SEGMENTS * wire_bytes(SEGMENT) * 8 / SHARE / seconds, 0, now)
     pacer.sent(0, now)

@@ -60,7 +60,7 @@ def events_of(lines: Iterable[str]) -> Iterator[Event]:
 
 @contextmanager
 def stream_of(served: LiveServer) -> Iterator[Iterator[Event]]:
-    """What a page is sent, event by event."""
+    """Yield the events that a page receives."""
     with served.client.stream("GET", "/stream") as answer:
         assert answer.status_code == 200, answer.read()
         yield events_of(answer.iter_lines())
@@ -87,7 +87,7 @@ def next_of(kind: str, events: Iterator[Event]) -> Event:
 
 
 def rows_until(events: Iterator[Event], name: str, wanted: str) -> dict:
-    """The changes in which a row comes to hold this text."""
+    """Return the rows of the first changes in which the row `name` contains this text."""
     for event in events:
         if event.kind == "changes" and wanted in str(event.data["rows"].get(name)):
             return event.data["rows"]

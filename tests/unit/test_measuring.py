@@ -73,7 +73,7 @@ class Talk:
         self.sock.sendall(encode_measuring(message))
 
     def hear(self) -> MeasuringMessage | None:
-        """The next message, None at the end."""
+        """Return the next message, or None at the end."""
         frame = self.sock.recv(FRAME.size, socket.MSG_WAITALL)
         if not frame:
             return None

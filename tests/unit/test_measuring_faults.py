@@ -40,7 +40,10 @@ Say = Callable[[MeasuringMessage], None]
 
 @contextmanager
 def lying_agent(name: str, script: Callable[[Say], object]) -> Iterator[Address]:
-    """It hears one order, plays `script`, which is given what says messages, and closes when the other side does."""
+    """Run an agent that receives one order, plays `script`, and closes when the other side does.
+
+    `script` is called with a function that sends messages.
+    """
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
         def play() -> None:
@@ -66,7 +69,7 @@ def hosts() -> Iterator[list[Host]]:
 
 
 def in_time(flows: list[tuple[Address | None, Address]], dialer=dial, size: Size = SMALL, **more: float):
-    """What is measured, by a thread that may hang."""
+    """Measure in a thread that may hang, and return the result."""
     found: list[FlowsMeasured] = []
     thread = threading.Thread(target=lambda: found.append(measure_flows(flows, dialer, size, **more)), daemon=True)
     thread.start()

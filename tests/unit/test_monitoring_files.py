@@ -34,7 +34,7 @@ NAME = re.compile(r"\b((?:blast|process)_[a-z0-9_]+)\b")
 
 @contextmanager
 def serving() -> Iterator[LiveServer]:
-    """A controller that tells all that its servers and its recorder keep, as the daemon does."""
+    """Run a controller that exports all metrics of its servers and its recorder, as the daemon does."""
     counts = {f"{name}_{field.name}": 0.0 for name, kind in KEPT for field in fields(kind)}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(

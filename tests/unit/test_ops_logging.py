@@ -30,7 +30,7 @@ def clock():
 
 @pytest.fixture
 def written(clock):
-    """An output of our own, in JSON and on a virtual clock; gives (output, the stream)."""
+    """Yield (output, stream) of a log in JSON on a virtual clock."""
     stream = io.StringIO()
     output = LogOutput(stream, clock)
     root = logging.getLogger()

@@ -13,7 +13,7 @@ from blast_controller.ops.notify import READY, STOPPING, Notifier, Watchdog
 
 @pytest.fixture(params=["path", "abstract"])
 def manager(request, tmp_path):
-    """A service manager's socket; gives (environment, a function that reads one datagram)."""
+    """Yield (environment, a function that reads one datagram) of a service manager's socket."""
     name = f"@blast-test-{uuid.uuid4().hex}" if request.param == "abstract" else str(tmp_path / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(f"\0{name[1:]}" if name.startswith("@") else name)

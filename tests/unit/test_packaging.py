@@ -69,7 +69,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def base(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """What `pip install .` gives: the base dependencies only."""
+    """Return an environment as `pip install .` creates it, with the base dependencies only."""
     environment = Environment(tmp_path_factory.mktemp("base") / "venv", wheel)
     for name in BASE_DISTRIBUTIONS:
         share_distribution(name, environment)
@@ -78,7 +78,7 @@ def base(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
 
 @pytest.fixture(scope="module")
 def full(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """The wheel with the dependencies of every extra."""
+    """Return an environment with the wheel and the dependencies of every extra."""
     environment = Environment(tmp_path_factory.mktemp("full") / "venv", wheel)
     # A folder added by a .pth file has its own .pth files ignored, so our editable install stays out of sight.
     (environment.site_packages / "dependencies.pth").write_text(f"{THIS_SITE_PACKAGES}\n")

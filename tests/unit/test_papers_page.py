@@ -1,5 +1,6 @@
-"""docs/explanation/papers.md: every claim has a verdict and whatever shows it is there: tests by name, benchmarks and
-commands with their options, files of figures.
+"""Tests that each claim in docs/explanation/papers.md has a verdict, and that the evidence for it exists.
+
+Evidence is a test by its name, a benchmark or command with its options, or a file of a figure.
 """
 
 from __future__ import annotations
@@ -100,7 +101,10 @@ def test_a_benchmark_that_is_named_starts_and_has_these_options():
 
 
 def _helps() -> dict[str, str]:
-    """What each script says to --help; all in one process, since most of their time goes into loading the same."""
+    """Return the help of each script.
+
+    One process prints them all, because most of their time is spent on loading the same modules.
+    """
     scripts = sorted({command.split()[0] for command in BENCHMARKS})
     asked = subprocess.run(
         [sys.executable, "-c", _ASK, *scripts], cwd=ROOT, capture_output=True, text=True, check=False

@@ -31,7 +31,7 @@ def run(future: Future[int]) -> None:
 
 
 def story(future: Future[int], steps: list[Callable[[Future[int]], None]]) -> list[object]:
-    """What can be seen of a future after each step."""
+    """Return the observable state of a future after each step."""
     seen: list[object] = []
     future.add_done_callback(lambda done: seen.append(("called", done.cancelled())))
     for step in steps:

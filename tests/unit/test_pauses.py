@@ -20,7 +20,7 @@ def is_sleep(call: ast.Call) -> bool:
 
 
 def bare_pauses(path: Path) -> list[int]:
-    """The lines with a pause in real time that gives no reason."""
+    """Return the lines with a pause in real time that has no comment with its reason."""
     text = path.read_text()
     if "sleep(" not in text or "virtual_time" in text or path.stem in {"tl1", "tl1_contract"}:
         return []

@@ -65,7 +65,10 @@ _SLACK = 1.0
 
 
 def faults(figure: Figure) -> list[str]:
-    """A sentence for each. Only what is really drawn counts: axes hold labels of ticks that they do not show."""
+    """Return a sentence for each text that is outside the figure or on another text.
+
+    Only drawn texts count: axes have labels of ticks that they do not show.
+    """
     drawn: dict[Text, None] = {}
     draw = Text.draw
 
@@ -103,7 +106,7 @@ def _on(one: Bbox, other: Bbox) -> bool:
 
 
 def rows_of(name: str) -> list[Row]:
-    """The rows of a CSV as they were before they were written; only the paper's have `from`."""
+    """Return the rows of a CSV file as they were before they were written; only the paper's have `from`."""
     with (MEASURED / f"{name}.csv").open(newline="") as file:
         return [
             {key: _value(text) for key, text in row.items() if text or key != "from"} for row in csv.DictReader(file)

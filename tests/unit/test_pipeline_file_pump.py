@@ -43,7 +43,7 @@ def every_store_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def take_block(intake: FileIntake, block: bytes) -> None:
-    """A block comes, and then nothing for a while."""
+    """Let a block arrive, followed by a pause."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.sendall(block)
@@ -104,7 +104,7 @@ def test_nothing_comes_after_the_end(tmp_path: Path) -> None:
 
 @contextmanager
 def held_writes(store: object, monkeypatch: pytest.MonkeyPatch, free: int) -> Iterator[threading.Semaphore]:
-    """The store takes `free` rows, and then one for each that is released; at the end all."""
+    """Let the store write `free` rows, then one for each release of the semaphore, and all at the end."""
     put_row, tokens = store.put_row, threading.Semaphore(free)  # type: ignore[attr-defined]
 
     def held(first: int, data: memoryview) -> None:

@@ -21,7 +21,10 @@ START = Sight(0.0, 0, 0, 0)
 def seen(
     pace: Pace, come: float, taken: float, until: float = 6.0, *, held_up: bool = False, starved: bool = False
 ) -> str | None:
-    """The reason of the first verdict on a successor that takes so much a second, while so much comes and is given."""
+    """Return the reason of the first verdict on a successor, or None if there is none.
+
+    `come` bytes/s arrive and are given to the successor, which accepts `taken` bytes/s.
+    """
     found = verdict(pace, come, taken, until, held_up=held_up, starved=starved)
     return None if found is None else found.reason
 

@@ -27,7 +27,7 @@ KEEPS_UP, BEHIND, SLOW, ALONE = StorePace
 
 
 def node_in_the_middle() -> NodeCore:
-    """It serves its successor, which is the last but one of the chain."""
+    """Return a node that serves its successor, the last but one of the chain."""
     core = NodeCore(PipelinePhase(1, 1, bytes(16), 0, CHAIN, 1), 0)
     core.handle(Started(), 0.0)
     core.handle(Joined(0), 0.0)
@@ -53,7 +53,7 @@ def test_who_waits_for_more_than_half_of_the_time_is_starved() -> None:
 
 
 def hear(core: NodeCore | SourceCore, store: StorePace, now: float) -> list[Command]:
-    """The successor says how its store does."""
+    """Handle a heartbeat with the pace of the successor's store, and return the commands."""
     return core.handle(FromSuccessor(Heartbeat(0, held_up=False, store=store)), now)
 
 

@@ -91,7 +91,10 @@ def under(light, slots, pool, budget, taken) -> Iterator[tuple[int, tuple[int, .
 
 
 def amplified_by_hand(prices: Prices, pool: Mapping[int, int], first: int, leaves: int) -> float:
-    """The least price of a tree that begins with an amplified splitter, every later one taken for passive."""
+    """Return the lowest price of a tree that begins with an amplified splitter, by exhaustive search.
+
+    Every later splitter is taken as passive.
+    """
     budget = prices.light.budget_db
     light = min(prices.amplifier.gain_db - 1.0, prices.amplifier.max_output_db) - LOSS[first]
     rest = {**pool, first: pool[first] - 1}

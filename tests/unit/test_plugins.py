@@ -36,7 +36,7 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "research" / "plugins"
 
 @pytest.fixture(autouse=True)
 def own_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A folder that modules are looked for in, as the current one, and no policy left behind."""
+    """Run a test in its own folder, and restore the module search path and the policies afterwards."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setattr(sys, "dont_write_bytecode", True)

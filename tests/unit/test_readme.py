@@ -36,7 +36,7 @@ DIALOGUES = [program for program in programs(GUIDE) if "broadcast" not in progra
 
 @pytest.fixture
 def lab() -> Iterator[tuple[Running, str]]:
-    """A controller of three racks with two hosts each, r1h1 to r3h2, and its address."""
+    """Yield a controller of three racks with two hosts each, r1h1 to r3h2, and its address."""
     with running(make_fabric(3, [4])) as lab, serving(lab.make_handler()) as (_, host, port):
         yield lab, f"{host}:{port}"
 

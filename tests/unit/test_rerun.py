@@ -41,7 +41,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def made(capsys: Capture, *words: str) -> Path:
-    """A result in a file."""
+    """Run a simulation, and return the file with its result."""
     assert main(["sim", *words, "--processes", "1"]) == 0
     path = Path("result")
     path.write_text(capsys.readouterr().out)

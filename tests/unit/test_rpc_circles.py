@@ -114,7 +114,7 @@ def pair(tmp_path_factory):
 
 
 def greet(address, context):
-    """A whole handshake."""
+    """Complete a TLS handshake and one call."""
     with socket.create_connection(address, PATIENCE) as sock, context.wrap_socket(sock) as secure:
         secure.sendall(frame("ping"))
         secure.recv(1000)

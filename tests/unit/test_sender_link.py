@@ -127,7 +127,7 @@ class Sender:
         self.sock.sendall(b"".join(map(encode, messages)))
 
     def hear(self, kind: type[Message]) -> Message:
-        """The next message of this kind; others are passed over."""
+        """Return the next message of this kind; skip others."""
         while True:
             while self._waiting:
                 if isinstance(message := self._waiting.pop(0), kind):

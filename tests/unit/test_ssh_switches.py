@@ -142,7 +142,7 @@ def test_several_host_keys_are_one_a_line(files: Path) -> None:
 
 
 def broken(files: Path, what: str) -> str:
-    """A table one of whose files is broken."""
+    """Return a table, one of whose files is invalid or missing."""
     table = good(files)
     password = f'user = "blast"\npassword_file = "{files}/password"\nhost_key = "{files}/host.pub"\n'
     match what:

@@ -143,7 +143,7 @@ def refusal(call):
 
 
 def until_all_done(lab, futures):
-    """Turns go on by themselves while anybody stands in line."""
+    """Wait for all futures; the runtime serves queued calls without further events."""
     for future in futures:
         future.exception(PATIENCE)
     lab.settle()

@@ -36,7 +36,7 @@ COPIES = 250
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A journal with rows in its file and, as after a crash, in its write-ahead log."""
+    """Return a journal with rows in its file and, as after a crash, in its write-ahead log."""
     folder = tmp_path_factory.mktemp("written")
     store = SqliteStore(folder / "a.db")
     store.open()
@@ -74,7 +74,7 @@ def opened(path: Path) -> Any:
 
 
 def flips(path: Path, seed: str) -> Iterator[bytes]:
-    """The content with one to four bytes changed, anywhere."""
+    """Yield copies of the content with bits flipped in one to four bytes, anywhere."""
     rng, content = random.Random(seed), path.read_bytes()
     for _ in range(COPIES):
         changed = bytearray(content)

@@ -130,7 +130,10 @@ class Disk:
 
 
 def after_power_cut(files: dict[str, bytes], operations: list[Operation], random: Random) -> dict[str, bytes]:
-    """The files after these operations and a power cut: of what was not synced, any part may be there, torn too."""
+    """Return the files after these operations and a power cut.
+
+    Any part of the operations that were not synced may be applied, also torn writes.
+    """
     durable = {name: bytearray(content) for name, content in files.items()}
     pending: dict[str, list[Operation]] = {}
     for operation in operations:

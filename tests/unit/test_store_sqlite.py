@@ -38,7 +38,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def filled(path):
-    """A journal with rows, closed."""
+    """Return a closed journal with rows."""
     store = SqliteStore(path)
     store.open()
     store.commit([row(number) for number in range(ROWS)], at=0.0)
@@ -83,7 +83,10 @@ def test_backup_of_an_open_journal_is_a_journal_with_every_commit(path, tmp_path
 
 
 def refused(path, fault):
-    """The sentence with which the file is refused; the file is the same afterwards and its lock is free."""
+    """Check that the file is refused, and return the message.
+
+    The file is unchanged afterwards, and its lock is free.
+    """
     before = path.read_bytes() if path.is_file() else None
     with pytest.raises(fault) as caught:
         SqliteStore(path).open()
@@ -117,7 +120,7 @@ time.sleep(60)
 
 @pytest.fixture
 def holder(path):
-    """Starts processes that hold the journal."""
+    """Yield a function that starts processes that lock the journal."""
     processes = []
 
     def start(how="alone"):

@@ -47,7 +47,7 @@ def test_systemd_finds_no_mistake_and_finds_it_hardened(tmp_path, unit, drop_in,
 
 @pytest.mark.test_all
 def test_the_system_calls_of_the_data_plane_are_allowed():
-    """splice and tee move the data of a pipeline, and are rare enough to be forgotten by a filter."""
+    """Check splice and tee, too: a pipeline moves its data with them, and a filter easily omits rare calls."""
     filters = [line for line in AGENT.read_text().splitlines() if line.startswith("SystemCallFilter=")]
     assert filters == ["SystemCallFilter=@system-service", "SystemCallFilter=~@privileged"]
     parts = ("@system-service", "@basic-io", "@file-system", "@io-event", "@network-io")

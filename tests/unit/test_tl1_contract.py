@@ -65,12 +65,12 @@ class DialectContract:
     async def opened(
         self, client: dict[str, Any] | None = None, spoken: Dialect | None = None, **options
     ) -> AsyncIterator[tuple[Lab, SwitchClient]]:
-        """A switch with these options, and an open client with its own options and dialect."""
+        """Yield a switch with these options, and an open client with its own options and dialect."""
         async with tl1.emulated(self.spoken, dialect=self.language, **options) as lab:
             yield lab, await lab.opened(spoken or self.spoken, **client or {})
 
     async def agrees(self, lab: Lab, client: SwitchClient) -> None:
-        """The list, the crossbar and the light are the same."""
+        """Check that the listed circuits, the crossbar and the lit paths are the same."""
         assert await listed(client) == set(lab.switch.circuits) == lab.paths.lit
 
     async def cleared(self, lab: Lab, client: SwitchClient) -> None:

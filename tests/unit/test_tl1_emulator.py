@@ -29,7 +29,7 @@ class Terminal:
         return (await self.reader.readuntil(b";\r\n<")).decode()
 
     async def says(self, text: str) -> str:
-        """The answer without the echo; empty lines left out."""
+        """Type a command, and return the answer without the echo and empty lines."""
         lines = (await self.type(text)).splitlines()[1:]
         return "\n".join(line for line in lines if line)
 

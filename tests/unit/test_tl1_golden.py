@@ -1,6 +1,6 @@
-"""Transcripts written by hand from the grammar, each with the messages it holds.
+r"""Transcripts written by hand from the grammar, each with the messages that it contains.
 
-In the `.txt` files a line end stands for CR LF and `\\xNN` for that byte.
+In the `.txt` files a line end stands for CR LF and `\xNN` for that byte.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def test_there_are_transcripts() -> None:
 
 
 def answered(name: str, *ctags: str) -> list[tuple[str, ...]]:
-    """The lines of the answers with these CTAGs."""
+    """Return the lines of the answers with these CTAGs."""
     messages = Decoder().feed(stream(name))
     lines = {message.ctag: message.lines for message in messages if isinstance(message, Response)}
     return [lines[ctag] for ctag in ctags]

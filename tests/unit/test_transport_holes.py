@@ -36,7 +36,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 def sparse(path: Path, pages: Sequence[bool], tail: int = 0) -> bytes:
-    """A file of pages with data or holes, and a last one with so many bytes less; what is in it."""
+    """Write a file of pages with data or holes, of which the last is `tail` bytes shorter, and return its content."""
     size = len(pages) * PAGE - tail
     content = bytearray(size)
     with path.open("wb") as file:
@@ -136,7 +136,7 @@ def test_largest_holes_are_announced_where_there_are_too_many() -> None:
 
 
 def holed(size: int, holes: Sequence[Range]) -> Data:
-    """Data with zeros in these blocks."""
+    """Return data with zeros in these blocks."""
     data = data_of(size)
     content = bytearray(data.content)
     for first, count in holes:

@@ -10,7 +10,10 @@ DUE, MOST = 100_000, 0.004
 
 
 def steady(rate: float, wake_bytes: int, seconds: float) -> tuple[Moderation, list[int]]:
-    """Data comes at `rate` bytes/s, and its reader is woken when `wake_bytes` have come: what each reading found."""
+    """Return the moderation, and the number of bytes that each read returned.
+
+    Data arrives at `rate` bytes/s, and wakes its reader when `wake_bytes` have arrived.
+    """
     moderation, now, read, found = Moderation(DUE, MOST), 0.0, 0, []
     while now < seconds:
         now = max(now, (read + wake_bytes) / rate)

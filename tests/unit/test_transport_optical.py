@@ -40,7 +40,7 @@ class Kernel:
         assert address == SOURCE
 
     def setsockopt(self, *_: object) -> None:
-        """Takes super-packets."""
+        """Accept super-packets."""
 
     def getsockopt(self, *_: object) -> int:
         return 1 << 20

@@ -25,7 +25,7 @@ PATIENCE = 30.0
 
 @contextmanager
 def streaming(capacity: int = 1000, wake: Callable[[], None] = lambda: None) -> Iterator[tuple[FileIO, StreamSource]]:
-    """A pipe's writing end, and the source that reads the other one."""
+    """Yield the writing end of a pipe, and the source that reads the other end."""
     reader, descriptor = os.pipe()
     # A file is closed once only: a second os.close() may hit what another thread has opened meanwhile.
     with os.fdopen(descriptor, "wb", buffering=0) as writer:

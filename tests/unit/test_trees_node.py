@@ -60,7 +60,7 @@ class Parent:
         self.socket.sendall(b"".join(map(encode, messages)))
 
     def hear(self, kind: type[Message]) -> Message:
-        """The next one of this kind."""
+        """Return the next message of this kind; skip others."""
         while True:
             for place, message in enumerate(self._heard):
                 if isinstance(message, kind):
@@ -101,7 +101,7 @@ class Running:
             parent.socket.close()
 
     def lost(self) -> list[tuple[int, int, str]]:
-        """The edges that it says are lost."""
+        """Return the edges that the node reports as lost."""
         return [edge for event in self.events if isinstance(event, ReportReady) for edge in event.word.lost]
 
 

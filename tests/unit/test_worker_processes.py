@@ -100,7 +100,7 @@ if __name__ == "__main__":
 
 @contextmanager
 def running(program, text, *words):
-    """A program in a group of its own, of which nothing is left at the end of the block."""
+    """Run a program in its own process group, and check that none of its processes outlives the block."""
     program.write_text(text)
     process = subprocess.Popen(
         ["env", "--default-signal=INT", sys.executable, program, *words], stderr=subprocess.PIPE, text=True,

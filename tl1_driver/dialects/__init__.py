@@ -27,10 +27,24 @@ __all__ = ["DIALECTS", "Calient", "Dialect", "Glimmerglass", "Polatis", "configu
 
 
 def configured(name: str, settings: Mapping[str, object]) -> Dialect:
-    """Return the dialect `name` with `settings`, such as Calient's `names` and `group`.
+    """Return a dialect with the settings of a configuration.
 
-    A list is accepted for a tuple. Raises `InvalidSettingError` if there is no such dialect or setting, or if a value has
-    the wrong type.
+    Parameters
+    ----------
+    name : str
+        Name of the dialect, a key of `DIALECTS`.
+    settings : Mapping[str, object]
+        Settings by name, such as Calient's `names` and `group`. A list is accepted for a tuple.
+
+    Returns
+    -------
+    Dialect
+        A copy of the dialect with these settings.
+
+    Raises
+    ------
+    InvalidSettingError
+        If there is no such dialect or setting, or if a value has the wrong type.
     """
     if name not in DIALECTS:
         raise InvalidSettingError(f"there is no dialect {name}: use one of {', '.join(DIALECTS)}")

@@ -27,11 +27,26 @@ _LONGEST_CTAG = "9" * 9
 class Dialect(ABC):
     """One vendor's TL1.
 
-    `port` is the TCP port, `keepalive` the seconds of silence after which a keepalive is sent, `settling` the seconds
-    for which the switch's list may lack a change that the switch has confirmed. `light_check` is the default time of
-    the power check at the leaves of a tree: `before_grant` for switches that measure power at every port, `off` if
-    monitors are an option that a unit may lack. Methods that send commands are procedures (`procedure.py`). Switches
-    limit the length of commands: circuits are sent in as few commands as fit, in the given order.
+    Methods that send commands are procedures (`procedure.py`). Switches limit the length of commands: circuits are sent
+    in as few commands as fit, in the given order.
+
+    Parameters
+    ----------
+    name : str
+        Name used in configurations.
+    port : int
+        Default TCP port of the switch.
+    wire : Wire
+        Format and size limits of commands and answers.
+    deadlines : Deadlines
+        Time limits for answers.
+    keepalive : float
+        Seconds of silence after which a keepalive is sent.
+    settling : float
+        Seconds for which the switch's list may lack a change that the switch has confirmed.
+    light_check : LightCheckTime
+        Default time of the power check at the leaves of a tree: `before_grant` for switches that measure power at every
+        port, `off` if monitors are an option that a unit may lack.
     """
 
     name: str
@@ -44,58 +59,225 @@ class Dialect(ABC):
 
     @abstractmethod
     def input_name(self, number: int) -> str:
-        """Return the switch's name of input `number`. Raises `InvalidCommandError` if there is no such input."""
+        """Return the switch's name of an input.
+
+        Parameters
+        ----------
+        number : int
+            Number of the input, from 1.
+
+        Returns
+        -------
+        str
+            Name as commands have it.
+
+        Raises
+        ------
+        InvalidCommandError
+            If there is no such input.
+        """
 
     @abstractmethod
     def output_name(self, number: int) -> str:
-        """Return the switch's name of output `number`. Raises `InvalidCommandError` if there is no such output."""
+        """Return the switch's name of an output.
+
+        Parameters
+        ----------
+        number : int
+            Number of the output, from 1.
+
+        Returns
+        -------
+        str
+            Name as commands have it.
+
+        Raises
+        ------
+        InvalidCommandError
+            If there is no such output.
+        """
 
     @abstractmethod
     def connect(self, circuits: Sequence[Circuit]) -> Procedure[None]:
-        """Set `circuits`; ends when the light paths are set. Raises `CommandDeniedError`, after which some may be set."""
+        """Set circuits.
+
+        Parameters
+        ----------
+        circuits : Sequence[Circuit]
+            Circuits to set, in this order.
+
+        Returns
+        -------
+        Procedure[None]
+            Procedure that ends when the circuits pass light.
+
+        Raises
+        ------
+        CommandDeniedError
+            If the switch refuses a command; some circuits may be set.
+        """
 
     @abstractmethod
     def disconnect(self, circuits: Sequence[Circuit]) -> Procedure[None]:
-        """Remove exactly `circuits`. Raises `CommandDeniedError`, after which some may be removed."""
+        """Remove exactly these circuits.
+
+        Parameters
+        ----------
+        circuits : Sequence[Circuit]
+            Circuits to remove.
+
+        Returns
+        -------
+        Procedure[None]
+            Procedure that ends when the circuits are removed.
+
+        Raises
+        ------
+        CommandDeniedError
+            If the switch refuses a command; some circuits may be removed.
+        """
 
     @abstractmethod
     def circuits(self) -> Procedure[list[CircuitState]]:
-        """Return all circuits on the switch. Raises `MalformedResponseError`."""
+        """Return all circuits on the switch.
+
+        Returns
+        -------
+        Procedure[list[CircuitState]]
+            Procedure that returns the circuits with their states.
+
+        Raises
+        ------
+        MalformedResponseError
+            If the list cannot be read.
+        """
 
     @abstractmethod
     def powers(self) -> Procedure[dict[Port, float]]:
-        """Return the power in dBm at every port that the switch measures. Raises `MalformedResponseError`."""
+        """Return the power at every port that the switch measures.
+
+        Returns
+        -------
+        Procedure[dict[Port, float]]
+            Procedure that returns the power in dBm by port.
+
+        Raises
+        ------
+        MalformedResponseError
+            If an answer cannot be read.
+        """
 
     @abstractmethod
     def ports_named(self, aid: str) -> list[Port]:
-        """Return the ports that the switch calls `aid`: none, one, or an input and an output that share a name."""
+        """Return the ports that have a name on the switch.
+
+        Parameters
+        ----------
+        aid : str
+            Access identifier as in an answer of the switch.
+
+        Returns
+        -------
+        list[Port]
+            No port, one, or an input and an output that share the name.
+        """
 
     def introduce(self) -> Procedure[Dialect]:
-        """Query the properties of the switch that the dialect needs. Returns a copy of this dialect with them."""
+        """Query the properties of the switch that the dialect needs.
+
+        Yields
+        ------
+        Step
+            Commands to send, and pauses.
+
+        Returns
+        -------
+        Dialect
+            A copy of this dialect with the properties.
+        """
         yield from ()
         return self
 
     def login(self, user: str, password: str) -> Command:
-        """Return the command that logs `user` in."""
+        """Return the command that logs a user in.
+
+        Parameters
+        ----------
+        user : str
+            Name of the user.
+        password : str
+            Password, which transcripts mask.
+
+        Returns
+        -------
+        Command
+            The command to send first.
+        """
         secret = quote(password)
         return Command("ACT-USER", quote(user), ("", secret), secret=secret)
 
     def logout(self, user: str) -> Command:
-        """Return the command that logs `user` out."""
+        """Return the command that logs a user out.
+
+        Parameters
+        ----------
+        user : str
+            Name of the user.
+
+        Returns
+        -------
+        Command
+            The command to send last.
+        """
         return Command("CANC-USER", quote(user))
 
     def sign_of_life(self) -> Command:
-        """Return a command that changes nothing and is always answered."""
+        """Return the command that serves as a keepalive.
+
+        Returns
+        -------
+        Command
+            A command that changes nothing and is always answered.
+        """
         return Command("RTRV-HDR")
 
     def alarms(self, message: Autonomous) -> list[Alarm]:
-        """Return the conditions that `message` reports, with their ports."""
+        """Return the conditions that an autonomous message reports.
+
+        Parameters
+        ----------
+        message : Autonomous
+            Message of the switch.
+
+        Returns
+        -------
+        list[Alarm]
+            The conditions with their ports.
+        """
         return [Alarm(self._place(row), row.aid, row.condition, row.notification) for row in read_rows(message.lines)]
 
     def in_as_few_as_fit(
         self, circuits: Sequence[Circuit], command: Callable[[Sequence[Circuit]], Command]
     ) -> list[Command]:
-        """Return `command(circuits)` if the switch accepts that length, otherwise the commands for the halves."""
+        """Distribute circuits over as few commands as the switch's length limit permits.
+
+        Parameters
+        ----------
+        circuits : Sequence[Circuit]
+            Circuits of one change, at least one.
+        command : Callable[[Sequence[Circuit]], Command]
+            Function that writes the command for some of the circuits.
+
+        Returns
+        -------
+        list[Command]
+            The command for all circuits if it fits, otherwise the commands for the halves, in order.
+
+        Raises
+        ------
+        InvalidCommandError
+            If the command for a single circuit cannot be sent.
+        """
         whole = command(circuits)
         try:
             encode_command(whole, _LONGEST_CTAG, limit=self.wire.send_limit, terminator=self.wire.terminator)

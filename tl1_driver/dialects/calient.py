@@ -70,8 +70,9 @@ class Calient(Dialect):
         return [Port("in", number), Port("out", number)] if number is not None else []
 
     def connect(self, circuits: Sequence[Circuit]) -> Procedure[None]:
-        """Set one circuit by ENT-CRS and ACT-CRS, several by `ent-crs-bulk`. Raises `CommandWithheldError` if a bulk needs busy
-        ports.
+        """Set one circuit by ENT-CRS and ACT-CRS, several by `ent-crs-bulk`.
+
+        Raises `CommandWithheldError` if a bulk needs busy ports.
         """
         if len(circuits) == 1:
             yield from self._connect_one(circuits[0])

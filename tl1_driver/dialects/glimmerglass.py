@@ -30,7 +30,10 @@ def _name(base: int, number: int) -> str:
 
 
 def _number(base: int, row: dict[str, str], key: str) -> int | None:
-    """The port number in `row`, None for the 0 that stands for no port."""
+    """Return the port number in `row`, None for the 0 that stands for no port.
+
+    Raises MalformedResponseError if there is no such number.
+    """
     text = row.get(key, "")
     if not (text.isascii() and text.isdigit() and len(text) <= 5):
         raise MalformedResponseError(f"a connection row has no usable {key}: {row}")
@@ -50,15 +53,15 @@ class Glimmerglass(Dialect):
     wire: Wire = field(default_factory=lambda: Wire(terminator=b";\n"))
 
     def input_name(self, number: int) -> str:
-        """10000 + `number`."""
+        """Return 10000 + `number`."""
         return _name(FIRST_INPUT, number)
 
     def output_name(self, number: int) -> str:
-        """20000 + `number`."""
+        """Return 20000 + `number`."""
         return _name(FIRST_OUTPUT, number)
 
     def ports_named(self, aid: str) -> list[Port]:
-        """10001 is input 1, 20001 output 1."""
+        """Return the port with this name: 10001 is input 1, 20001 output 1."""
         name = int(aid) if aid.isascii() and aid.isdigit() and len(aid) == 5 else 0
         sides = (Port("in", name - FIRST_INPUT), Port("out", name - FIRST_OUTPUT))
         return [port for port in sides if 1 <= port.number <= PORTS_PER_SIDE]
@@ -93,7 +96,7 @@ class Glimmerglass(Dialect):
         return powers
 
     def _connection_rows(self) -> Procedure[list[dict[str, str]]]:
-        """The rows by name, since firmware versions differ in their columns."""
+        """Read the rows by name, since firmware versions differ in their columns."""
         found = [parameters(line) for line in (yield from rows(Command("rtrv-crs-fiber", "all")))]
         if not all(found):
             raise MalformedResponseError("the list of connections has a row without any NAME=value")

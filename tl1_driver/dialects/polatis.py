@@ -64,7 +64,10 @@ class Polatis(Dialect):
         return replace(self, inputs=int(found[1]), outputs=int(found[2]), tid=self.tid or size.sid)
 
     def connect(self, circuits: Sequence[Circuit]) -> Procedure[None]:
-        """Send `ENT-PATCH::in,out:ctag;` for each circuit, then read the list until it has all. Raises `PartialCompletionError`."""
+        """Send `ENT-PATCH::in,out:ctag;` for each circuit, then read the list until it has all.
+
+        Raises `PartialCompletionError`.
+        """
         yield from all_confirmed([self._command("ENT-PATCH", self._patch(circuit)) for circuit in circuits])
         listed = yield from settled(self.circuits, lambda found: _missing(circuits, found) == [], self.settling)
         if missing := _missing(circuits, listed):

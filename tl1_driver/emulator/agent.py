@@ -43,10 +43,34 @@ Apply = Callable[[Sequence[Circuit], Sequence[Circuit]], Awaitable[None]]
 class EmulatedSwitch:
     """An optical circuit switch with ports 1..`inputs` and 1..`outputs`, as a TL1 agent presents it.
 
-    It speaks `dialect`, one of `LANGUAGES`. `apply` sets the light paths. A connect takes `connect_seconds` (the
-    vendor's figure by default) from its arrival, a disconnect `disconnect_seconds`, longer only if `apply` takes
-    longer. A login is needed only if `user` is given, and again after `session_seconds` of silence unless that is 0.
-    `faults` can be changed while the switch runs.
+    Parameters
+    ----------
+    inputs : int
+        Number of input ports.
+    outputs : int
+        Number of output ports.
+    apply : Apply
+        Function that sets the light paths.
+    dialect : str
+        Dialect that the switch speaks, a key of `LANGUAGES`.
+    connect_seconds : float | None
+        Time of a connect from its arrival, longer only if `apply` takes longer. None: the vendor's figure.
+    disconnect_seconds : float
+        Time of a disconnect from its arrival, longer only if `apply` takes longer.
+    user : str
+        User that must log in. Empty: no login is needed.
+    password : str
+        Password of the user.
+    sid : str
+        Identifier of the switch in the headers of messages.
+    faults : Faults | None
+        Injected faults, which can be changed while the switch runs.
+    power : PowerModel
+        Model of the power at the ports.
+    clock : Clock | None
+        Source of time. None: the system's clocks.
+    session_seconds : float
+        Seconds of silence after which a new login is needed. 0: never.
     """
 
     def __init__(  # noqa: PLR0913
@@ -90,7 +114,18 @@ class EmulatedSwitch:
         return self._crossbar.circuits
 
     async def serve(self, sock: socket.socket) -> asyncio.Server:
-        """Serve on `sock`, which is bound and listens."""
+        """Serve TL1 on a socket.
+
+        Parameters
+        ----------
+        sock : socket.socket
+            Socket that is bound and listens.
+
+        Returns
+        -------
+        asyncio.Server
+            The running server.
+        """
         loop = asyncio.get_running_loop()
         greeting = self._language.greeting
         return await loop.create_server(lambda: Connection(self._connections, self._accept, greeting), sock=sock)
@@ -106,7 +141,17 @@ class EmulatedSwitch:
             connection.logged_in = False
 
     async def connect_by_hand(self, circuit: Circuit, owner: str = "noc", *, locked: bool = False) -> None:
-        """Set `circuit` as an operator at the switch would; a locked one cannot be removed over TL1."""
+        """Set a circuit as an operator at the switch would.
+
+        Parameters
+        ----------
+        circuit : Circuit
+            Circuit to set.
+        owner : str
+            Owner that the switch reports.
+        locked : bool
+            True if the circuit cannot be removed over TL1.
+        """
         async with self._changing:
             await self._apply((), (circuit,))
             self._crossbar.change((), (circuit,))
@@ -124,7 +169,17 @@ class EmulatedSwitch:
             self.report(Severity.EVENT, "REPT ALM EQPT", f"{self._language.name_of(port)}:CL,LOS,SA,{stamp},,RCV")
 
     def report(self, severity: Severity, verb: str, text: str) -> None:
-        """Send an autonomous message, such as `REPT ALM EQPT`, to all connected clients."""
+        """Send an autonomous message to all connected clients.
+
+        Parameters
+        ----------
+        severity : Severity
+            Alarm code of the message.
+        verb : str
+            Text after the ATAG, such as `REPT ALM EQPT`.
+        text : str
+            The only row, without quotes.
+        """
         self._atag += 1
         line = f"{severity:<2} {self._atag} {verb}"
         for connection in self._connections:

@@ -20,10 +20,10 @@ def _ignore(_refusal: RefusalError | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change of the crossbar that a command requests. It takes `seconds`; the answer `waits` for it or leaves at
-    once.
+    """A change of the crossbar that a command requests.
 
-    `refusal` follows once the circuits here are set. `done` is called with the outcome of the change.
+    It takes `seconds`; the answer `waits` for it or leaves at once. `refusal` follows once the circuits here are set.
+    `done` is called with the outcome of the change.
     """
 
     removed: tuple[Circuit, ...] = ()

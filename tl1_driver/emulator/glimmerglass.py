@@ -34,11 +34,11 @@ class GlimmerglassLanguage(Language):
         self.changes |= {"ENT-CRS-FIBER": self._connect, "DLT-CRS-FIBER": self._disconnect}
 
     def name_of(self, port: Port) -> str:
-        """10000 + n for inputs, 20000 + n for outputs."""
+        """Return the name of a port: 10000 + n for inputs, 20000 + n for outputs."""
         return str(FIRST_NAME[port.side] + port.number)
 
     def ports(self, aid: str) -> list[Port]:
-        """The ports that `aid` names: `all`, or names and ranges joined by `&` (`10001&10003&&10007`).
+        """Return the ports that `aid` names: `all`, or names and ranges joined by `&` (`10001&10003&&10007`).
 
         Raises `RefusalError` if one does not exist.
         """
@@ -47,7 +47,10 @@ class GlimmerglassLanguage(Language):
         return [port for part in aid.replace("&&", "..").split("&") for port in self._range(part)]
 
     def circuits_named(self, aid: str) -> list[Circuit]:
-        """The circuits `in&in,out&out` names, the n-th input with the n-th output. Raises `RefusalError`."""
+        """Return the circuits that `in&in,out&out` names, the n-th input with the n-th output.
+
+        Raises `RefusalError`.
+        """
         sides = [self.ports(side) for side in aid.split(",")]
         if len(sides) != 2 or len(sides[0]) != len(sides[1]):
             raise RefusalError(UNKNOWN_PORT, "the command needs as many outputs as inputs")
@@ -56,7 +59,10 @@ class GlimmerglassLanguage(Language):
         return [Circuit(source.number, target.number) for source, target in zip(*sides, strict=True)]
 
     def circuits_to_delete(self, aid: str) -> list[Circuit]:
-        """The circuits a delete names: `all`, pairs as in a connect, or one end of each. Raises `RefusalError`."""
+        """Return the circuits that a delete names: `all`, pairs as in a connect, or one end of each.
+
+        Raises `RefusalError`.
+        """
         if aid.lower() == "all":
             return list(self.bench.crossbar.circuits)
         if "," in aid:
@@ -90,13 +96,13 @@ class GlimmerglassLanguage(Language):
         return self.port_called(number - FIRST_NAME[side], side)
 
     def _connection_rows(self, ports: Sequence[Port]) -> list[str]:
-        """A row for each circuit, input or output that is concerned."""
+        """Return a row for each circuit, input or output that is concerned."""
         power = self.bench.powers()
         pairs = dict.fromkeys(self._pair(port) for port in ports)
         return [self._connection_row(source, target, power) for source, target in pairs]
 
     def _pair(self, port: Port) -> tuple[int, int]:
-        """The port and its partner as (input, output), 0 for none."""
+        """Return the port and its partner as (input, output), 0 for none."""
         crossbar = self.bench.crossbar
         if port.side == "in":
             return port.number, crossbar.output_of(port.number) or 0

@@ -34,7 +34,7 @@ class PolatisLanguage(Language):
         self.changes |= {"ENT-PATCH": self._connect, "DLT-PATCH": self._disconnect}
 
     def name_of(self, port: Port) -> str:
-        """Outputs are counted after the inputs."""
+        """Return the number of the port; outputs are counted after the inputs."""
         return str(port.number + (self.bench.crossbar.inputs if port.side == "out" else 0))
 
     def _connect(self, request: Request) -> Change:

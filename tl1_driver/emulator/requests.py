@@ -39,7 +39,7 @@ class RequestReader:
         self._too_long = False
 
     def feed(self, data: bytes) -> Iterator[Request]:
-        """The requests that `data` completes. One that is too long comes out without a verb."""
+        """Yield the requests that `data` completes; a request that is too long has no verb."""
         self._scanner.push(data)
         while (segment := self._scanner.next_segment(COMMAND, COMMAND_LIMIT)) is not None:
             self._begun += segment.text

@@ -116,8 +116,10 @@ class Prospect:
         return sorted({splitter.fan_out for splitter in self._fabric.splitters.values()})
 
     def fits(self, racks: int, switch: SwitchId, pool: Mapping[int, int], at: float) -> bool:
-        """Return true if these splitters of a switch, within the tenant's limit at that time, reach this number of
-        other racks."""
+        """Return true if these splitters of a switch reach this number of other racks.
+
+        The tenant's limit on splitters at that time applies.
+        """
         return self._sizes.fits(racks, switch, pool, self.splitters_left(at))
 
     def would_fit(self, switch: SwitchId, pool: Mapping[int, int]) -> bool:
@@ -144,8 +146,10 @@ class Prospect:
 
     @cached_property
     def offers(self) -> list[Offer]:
-        """Return the offers of all optical switches, earliest first; at equal times, the one with fewer blocked racks
-        first."""
+        """Return the offers of all optical switches, earliest first.
+
+        At equal times, the offer with fewer blocked racks comes first.
+        """
         offers = [self._offer(switch) for switch in self._fabric.switches]
         return sorted(offers, key=lambda offer: (self.start_on(offer), len(self.without_port(offer))))
 

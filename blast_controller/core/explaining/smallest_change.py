@@ -44,8 +44,10 @@ def smallest_change(prospect: Prospect, light: bool) -> Change:
 
 
 def _max_racks(prospect: Prospect, light: bool) -> frozenset[str]:
-    """Return the most racks with receivers that could be served now, and of those choices the one with the most
-    receivers."""
+    """Return the largest set of racks with receivers that could be served now.
+
+    Of several such sets, it is the one with the most receivers.
+    """
     if prospect.is_absent(prospect.root) or not prospect.has_address:
         return frozenset()
     local = [rack for rack in prospect.hosts_of if rack == prospect.root]

@@ -190,8 +190,10 @@ class _Surveyor:
         return bool(here)
 
     def _expected(self, joints: Sequence[Joint]) -> frozenset[Pair]:
-        """Return the probes that must arrive if all is wired as configured; empty where the configuration does not
-        determine it."""
+        """Return the probes that must arrive if all fibers are wired as configured.
+
+        Empty if the configuration does not determine them.
+        """
         feeding = {o: self.map.sources[i] for i, o in joints if i in self.map.sources}
         pairs = set()
         for i, o in joints:

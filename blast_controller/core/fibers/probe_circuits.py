@@ -24,8 +24,11 @@ KIND = "probe"
 
 @dataclass(slots=True)
 class _Bench:
-    """One switch: `present` may exist on it, `wanted` shall exist; `step` is None while it is idle. The elements `done`
-    are not needed for `wanted` and are freed when no other circuit is present."""
+    """The probe circuits of one switch.
+
+    `present` circuits may exist on it, `wanted` ones shall exist; `step` is None while it is idle. The elements `done`
+    are not needed for `wanted` and are freed when no other circuit is present.
+    """
 
     elements: set[ElementId]
     present: frozenset[CrossConnect] = frozenset()
@@ -66,8 +69,10 @@ class ProbeCircuits:
         self._benches[switch] = _Bench(set(elements))
 
     def lay(self, switch: SwitchId, circuits: Collection[CrossConnect], done: Iterable[ElementId]) -> bool:
-        """Request exactly these circuits on the switch, and free `done` afterwards. Return true if they exist
-        already."""
+        """Request exactly these circuits on the switch, and free `done` afterwards.
+
+        Return true if the circuits exist already.
+        """
         bench = self._benches[switch]
         bench.done = bench.elements.intersection(done)
         if bench.present == frozenset(circuits):
@@ -77,7 +82,7 @@ class ProbeCircuits:
         return False
 
     def clear(self, switch: SwitchId) -> bool:
-        """Take everything away; whether that is done already."""
+        """Request the removal of all probe circuits of a switch; return true if there are none."""
         bench = self._benches[switch]
         bench.clearing = True
         if not bench.present:
@@ -108,7 +113,7 @@ class ProbeCircuits:
     # -------------------------------------------------------------------------------------------- devices
 
     def answered(self, event: StepConfirmed | StepFailed | StepDark) -> bool:
-        """Take a switch's answer; whether it is the one that was waited for."""
+        """Handle a switch's answer; return true if it is the awaited one."""
         switch = event.device
         bench = self._benches.get(switch) if isinstance(switch, str) else None
         if not isinstance(switch, str) or bench is None or bench.step != event.step:
@@ -132,7 +137,7 @@ class ProbeCircuits:
         return self.clear(switch)
 
     def try_again(self, switch: SwitchId) -> bool:
-        """Clear a switch that has refused to be cleared; whether that is done."""
+        """Clear a switch that has refused to be cleared; return true if that is done."""
         bench = self._benches.get(switch)
         if bench is None or bench.step is not None or not bench.clearing:
             return False

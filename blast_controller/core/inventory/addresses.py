@@ -25,8 +25,10 @@ class GroupAddresses:
         return self._network.num_addresses - 2
 
     def take(self) -> str | None:
-        """Allocate an address, or return None if none is free. Released ones come last, so that late packets reach no
-        new group."""
+        """Allocate an address, or return None if none is free.
+
+        Released addresses come last, so that late packets reach no new group.
+        """
         for offset in range(self.count):
             index = (self.next - 1 + offset) % self.count + 1
             address = str(IPv4Address(int(self._network.network_address) + index))

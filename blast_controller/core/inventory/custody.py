@@ -66,7 +66,10 @@ class Custody:
         return _S.LEAVING if holder in self._leaving else _S.HELD
 
     def take(self, elements: Iterable[ElementId], holder: int) -> None:
-        """Let `holder` have elements. Raises DoubleBookingError, with nothing changed, if another one has one of them."""
+        """Let `holder` have elements.
+
+        Raises DoubleBookingError, with nothing changed, if another one has one of them.
+        """
         requested = list(elements)
         for element in requested:
             if (other := self._holders.get(element, holder)) != holder:

@@ -56,8 +56,11 @@ class Changes(NamedTuple):
 
 
 class Inventory:
-    """`capacity`, `available`, `idle`, `dark` and `offered` are totals; `unsettled` has, by switch, the kinds whose
-    idle or dark total changed since the last read."""
+    """The holders and the usability of all ports and splitters.
+
+    `capacity`, `available`, `idle`, `dark` and `offered` are totals; `unsettled` has, by switch, the kinds whose
+    idle or dark total changed since the last read.
+    """
 
     def __init__(self, fabric: Fabric, max_splitters_per_tree: int | None) -> None:
         self.fabric = fabric
@@ -297,8 +300,10 @@ class Inventory:
         return sorted(self.capacity.splitters(switch), key=self._in_order)
 
     def choose_splitters(self, switch: SwitchId, fan_out: Sequence[int]) -> list[Splitter]:
-        """Return the first of these sizes on `switch` that can be had now. Raises LookupError when there are not as
-        many."""
+        """Return the first available splitters of these sizes on `switch`.
+
+        Raises LookupError if there are too few.
+        """
         first = {size: iter(self._first(switch, size, fan_out.count(size))) for size in set(fan_out)}
         return [next(first[size]) for size in fan_out]
 
@@ -343,8 +348,10 @@ class Inventory:
         return [port for port in ports if (port.end, port.switch) == (end, switch)]
 
     def untouched(self, switch: SwitchId) -> list[Piece]:
-        """Return the ports (with both fibers) and splitters on `switch` that are usable and without a holder, warm or
-        not."""
+        """Return the usable ports and splitters on `switch` without a holder, warm or not.
+
+        A port is included if both of its fibers are.
+        """
         accounts = (
             (element, self._accounts[element]) for element in self._needing[switch] if element not in self.holders
         )

@@ -12,8 +12,10 @@ Place = tuple[bool, int]
 
 
 class Shelf:
-    """A sorted free list with at most one splitter at each place. Operations take logarithmic time in the number of
-    places."""
+    """A sorted free list with at most one splitter at each place.
+
+    Operations take logarithmic time in the number of places.
+    """
 
     def __init__(self) -> None:
         self._there: dict[Place, Splitter] = {}

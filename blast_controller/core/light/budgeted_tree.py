@@ -25,8 +25,10 @@ class BudgetedTree:
 
 @dataclass(frozen=True)
 class TreeEnds:
-    """The sender and the receivers of a tree, and whether the sender's own receiver is a leaf; all on one optical
-    switch."""
+    """The ports of the sender and of the receivers of a tree, all on one optical switch.
+
+    `loop_leaf` is true if the sender's own receiver is a leaf.
+    """
 
     root: OpticalPort
     receivers: tuple[OpticalPort, ...]

@@ -79,8 +79,7 @@ class LightTree:
         return frozenset(leaf.port.output for leaf in self.leaves)
 
     def feed_element(self, leaf: Leaf) -> ElementId:
-        """Return the splitter output that feeds a leaf, as an element; the port whose transmitter does where there is
-        none."""
+        """Return the element that feeds a leaf: a splitter output or, without a splitter, the root's port."""
         for hung in self.splitters:
             if leaf.feed in hung.splitter.outputs:
                 return hung.splitter.output_element(leaf.feed)

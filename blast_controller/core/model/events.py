@@ -178,10 +178,9 @@ class WithdrawAsked:
 
 @dataclass(frozen=True, slots=True)
 class ClientsVanished:
-    """The connections that waited for the first grants of these requests closed: one event for all that closed
-    together.
+    """The connections that waited for the first grants of these requests closed.
 
-    Requests that were also submitted with `submit` stay.
+    This is one event for all that closed together. Requests that were also submitted with `submit` stay.
     """
 
     requests: tuple[RequestKey, ...]

@@ -64,8 +64,10 @@ class OpticalPort:
 
     @property
     def end(self) -> str:
-        """Return the end of a tree that the port can serve: any port of the rack, a transmitter (rack/tx) or a
-        receiver."""
+        """Return the end of a tree that the port can serve.
+
+        This is any port of the rack (`rack`), a transmitter (`rack/tx`) or a receiver (`rack/rx`).
+        """
         return f"{self.rack}{self._side}"
 
     @property

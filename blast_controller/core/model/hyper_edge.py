@@ -14,8 +14,11 @@ from blast_controller.core.model.requests import MulticastRequest
 
 @dataclass(frozen=True, slots=True)
 class HyperEdge:
-    """The rack that sends, the others in the order in which their hosts are named, the leaves of the tree, and the
-    paper's weight: bytes times receivers."""
+    """A request as an edge of the paper's hypergraph of racks.
+
+    `sender` is the rack that sends, `others` are the other racks in the order in which their hosts are named, `leaves`
+    is the number of leaves of the tree, and `volume` the paper's weight: bytes times receivers.
+    """
 
     sender: str
     others: tuple[str, ...]

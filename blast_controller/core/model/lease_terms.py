@@ -37,7 +37,10 @@ def check_terms(request: MulticastRequest, fabric: Fabric, settings: CoreSetting
 
 
 def check_longer(request: MulticastRequest, part: Part, added: float, fabric: Fabric, settings: CoreSettings) -> None:
-    """Raise RejectedError where `added` seconds would make the lease of a request's only part longer than a lease may be."""
+    """Raise RejectedError if `added` seconds would make a lease longer than the maximum.
+
+    The lease is that of the request's only part.
+    """
     wanted = _unlimited(request, part, fabric, settings) + added
     if added and wanted > settings.lease_maximum:
         raise RejectedError(

@@ -27,9 +27,11 @@ UNLIMITED = TenantLimits()
 
 @dataclass(frozen=True, slots=True)
 class CoreSettings:
-    """Settings of the core. `max_splitters_per_tree` is the paper's k (None: no limit). A lease is the estimated
-    service time times `lease_factor`, at least `lease_minimum` and, with extensions, at most `lease_maximum`. The
-    minimum rate of requests is `min_rate` bit/s (None: a thousandth of the line rate).
+    """Settings of the core.
+
+    `max_splitters_per_tree` is the paper's k (None: no limit). A lease is the estimated service time times
+    `lease_factor`, at least `lease_minimum` and, with extensions, at most `lease_maximum`. The minimum rate of requests
+    is `min_rate` bit/s (None: a thousandth of the line rate).
 
     `reconcile_every` is the interval of reconciliation (None: never); a grant waits `link_wait` for the ports of its
     leaves, and a link may be lost for `flap_tolerance`; a fiber is dead if no probe passes it within `probe_wait`. A

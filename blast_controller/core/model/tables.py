@@ -13,8 +13,10 @@ E = TypeVar("E", bound=Enum)
 
 
 def follow(machine: str, table: Mapping[tuple[S, E], S], state: S, event: E) -> S:
-    """Return the state that follows. Raises ImpossibleTransitionError, which names the machine, for a pair not in the
-    table."""
+    """Return the next state.
+
+    Raises ImpossibleTransitionError, which names the machine, for a pair that is not in the table.
+    """
     try:
         return table[state, event]
     except KeyError:

@@ -68,7 +68,7 @@ class LinkDue:
 
 @dataclass(frozen=True, slots=True)
 class LeafDown:
-    """A port had lost its link a while ago: has it come back?"""
+    """The flap tolerance of a port that had lost its link has passed."""
 
     link: LinkId
 

@@ -47,8 +47,10 @@ class LeasesOver:
         self._grants, self._endings = grants, endings
 
     def take(self, now: float) -> list[PartView]:
-        """Return the parts that compete again. A part whose tree is being changed, or that blocks no other part, keeps
-        it."""
+        """Return the parts that compete again.
+
+        A part whose tree is being changed, or that blocks no other part, keeps its tree.
+        """
         active = [view for view in self._agenda.take_leases() if view.part.state is PartState.ACTIVE]
         competing = [s for s in active if not s.busy and self._dispatcher.has_given_light_to(s.name)]
         for view in active:

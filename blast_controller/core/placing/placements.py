@@ -88,8 +88,10 @@ class ServingAside:
         self._aside: dict[PartName, PartView] = {}
 
     def serve(self, views: Iterable[PartView], limits: Mapping[str, int], now: float) -> list[PartView]:
-        """Serve those of these parts, and of the ones that wait for their ToRs or trees, that can be. Return the parts
-        served."""
+        """Serve these parts, and earlier ones that wait for their ToRs or static trees, where possible.
+
+        Return the parts served.
+        """
         for view in [view for view in views if view.part.state is PartState.PENDING]:
             wanted, part = view.request.current, view.part
             if self._layouts.has_static(wanted, part.receivers) or not self._dispatcher.competes(wanted, part):

@@ -31,8 +31,7 @@ class LayoutPlanner:
         self._planner = planner
 
     def tree_of(self, request: MulticastRequest, receivers: Sequence[str], choice: Choice) -> LightTree | None:
-        """Return the tree for a part with the splitters that the policy chose; None if they are not available after
-        all.
+        """Return the tree for a part with the splitters that the policy chose, or None if they are not available.
 
         This happens if an evicted tree held more of the counted pieces.
         """

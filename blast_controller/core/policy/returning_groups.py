@@ -47,8 +47,10 @@ class ReturningGroups:
         self._latest_at = self._other_at = -math.inf
 
     def come(self, group: Group, found: bool, within: float, now: float) -> None:
-        """Record that a group is served, with its tree `found` warm or not; after more than `within` away it counts as
-        new."""
+        """Record that a group is served, with its tree `found` warm or not.
+
+        A group counts as new after an absence of more than `within` seconds.
+        """
         visits = self._visits.setdefault(group, _Visits())
         if visits.left is not None:
             visits.away = now - visits.left
@@ -59,8 +61,10 @@ class ReturningGroups:
         self._note_seen(group, now)
 
     def go(self, group: Group, kinds: Collection[Kind], now: float) -> float | None:
-        """Record the end of a group's use of these kinds. Return its last absence in seconds, or None if it is not
-        trusted."""
+        """Record the end of a group's use of these kinds.
+
+        Return its last absence in seconds, or None if it is not trusted.
+        """
         visits = self._visits.setdefault(group, _Visits())
         visits.left, visits.kinds, visits.needs = now, kinds, self._needs(kinds)
         self._note_seen(group, now)

@@ -48,10 +48,10 @@ class TreePlanner:
     # ---------------------------------------------------------------------------------------------- new trees
 
     def matched(self, root: str, racks: Sequence[str], choice: Choice) -> LightTree:
-        """Return the tree out of free splitters of the sizes that the matching chose, on a switch where they only
-        count.
+        """Return a tree of free splitters of the sizes that the matching chose.
 
-        Raises RejectedError or LookupError where these, or ports, are not to be had after all.
+        Its switch has no power budget, so that only the number of splitters of each size matters. Raises RejectedError
+        or LookupError if these splitters, or ports, are not available after all.
         """
         switch = SwitchId(choice.switch)
         if switch in self._inventory.away:
@@ -65,10 +65,10 @@ class TreePlanner:
     def placed(
         self, resources: Stock, ends: tuple[str, Sequence[str]], choice: Choice, others: bool, most: int | None
     ) -> LightTree | Refusal:
-        """Return the tree between `ends` (root, other racks) of splitters of the chosen sizes or, with `others`, of
-        any.
+        """Return the tree between `ends` (root, other racks) of splitters of the chosen sizes.
 
-        Raises RejectedError or LookupError where these, or ports, are not to be had after all.
+        With `others`, splitters of all sizes may be used. Raises RejectedError or LookupError if the chosen splitters,
+        or ports, are not available after all.
         """
         switch = SwitchId(choice.switch)
         splitters = resources.splitters(switch)
@@ -200,10 +200,10 @@ class TreePlanner:
     def _with_light(
         self, hang: Callable[[Collection[int]], LightTree | None], fresh: Collection[str], bad: Collection[int]
     ) -> LightTree | Certificate | None:
-        """Return the result of `hang` without bad outputs, and without outputs at which its `fresh` leaves fail the
-        budget.
+        """Return the result of `hang` without outputs at which its `fresh` leaves fail the power budget.
 
-        If no output remains, return the budget of such a leaf; None if outputs are too few in number.
+        Bad outputs are not used either. If no output remains, return the budget of such a leaf; None if there are too
+        few outputs.
         """
         avoided, first = set(bad), None
         while (tree := hang(avoided)) is not None:

@@ -34,8 +34,11 @@ PATIENCE = 2.0
 
 @dataclass(frozen=True, slots=True)
 class WarmCounts:
-    """Counts since the start: parts served by a switch, parts that found their tree warm, trees evicted, and trees with
-    reclaimed elements."""
+    """Counts since the start.
+
+    `lit`: parts served by a switch; `hits`: parts that found their tree warm; `gave_way`: trees evicted; `taken_over`:
+    trees with reclaimed elements.
+    """
 
     lit: int = 0
     hits: int = 0
@@ -131,8 +134,10 @@ class WarmTrees:
     # ------------------------------------------------------------------------------------------- serving
 
     def find(self, request: MulticastRequest, part: Part) -> Reservation | None:
-        """Return the tree that is kept for exactly these receivers; None if there is none that devices are done
-        with."""
+        """Return the tree that is kept for exactly these receivers, or None.
+
+        A tree with unfinished device steps, or that is not lit, is not returned.
+        """
         numbers = self._kept.get(_group(request, part.receivers), ())
         found = (self._reservations.live[number] for number in numbers)
         return next((kept for kept in found if not (kept.at_work or kept.unlit)), None)

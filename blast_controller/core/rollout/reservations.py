@@ -173,8 +173,10 @@ class Reservations:
     # ------------------------------------------------------------------------------------------- restart
 
     def adopt(self, reservation: Reservation) -> None:
-        """Adopt a reservation of an earlier run; unfinished changes continue, or are undone if clients were not
-        notified."""
+        """Adopt a reservation of an earlier run.
+
+        Unfinished changes continue, or are undone if clients were not notified.
+        """
         self._inventory.take(reservation.elements, reservation.id)
         self.addresses.adopt(reservation.group_address)
         self.live[reservation.id] = reservation
@@ -346,8 +348,10 @@ class Reservations:
         return Changed(reservation, change, fresh)
 
     def _unrelit(self, reservation: Reservation) -> str:
-        """Return why circuits that a switch lost during a change cannot be restored; endless retries would hide the
-        fault."""
+        """Return why circuits that a switch lost during a change cannot be restored; empty if they can.
+
+        Endless retries would hide the fault.
+        """
         refused = (target for target in reservation.rollout.failures if target.device not in self._inventory.away)
         return "; ".join(target.reason for target in refused if target.share.connect)
 

@@ -12,8 +12,11 @@ MAX_NAMED = 10_000
 
 
 class Changes(NamedTuple):
-    """Changed requests, trees (by reservation) and units; whether the connection of devices or warm trees changed.
-    `everything`: the names of the changes are unknown."""
+    """Differences between two snapshots.
+
+    `requests`, `trees` (by reservation) and `units` changed; `away`: the connection of devices changed; `warm`: warm
+    trees changed; `everything`: the names of the changes are unknown.
+    """
 
     requests: frozenset[RequestKey] = frozenset()
     trees: frozenset[int] = frozenset()

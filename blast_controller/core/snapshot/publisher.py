@@ -121,8 +121,7 @@ class Publisher:
 
 
 def _units(fabric: Fabric) -> Iterator[tuple[ElementId, str]]:
-    """Yield every port, splitter, output and static tree, in the order in which people are shown them, and of what it
-    is."""
+    """Yield every port, splitter, splitter output and static tree with its unit, in display order."""
     for rack in fabric.racks.values():
         yield from ((port.element, rack.name) for port in rack.optical_ports)
     splitters = fabric.splitters.values()

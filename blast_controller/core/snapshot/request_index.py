@@ -19,8 +19,11 @@ V = TypeVar("V")
 
 
 class RequestIndex(NamedTuple):
-    """Requests by name; their names by number of arrival, in bunches; how many parts of each tenant wait, and how many
-    requests are in each state."""
+    """Requests by name and in order of arrival.
+
+    `arrivals` has their names by number of arrival, in bunches; `waiting` is the number of waiting parts of each
+    tenant, and `states` the number of requests in each state.
+    """
 
     by_name: Map[RequestKey, RequestFacts] = Map()
     arrivals: Map[int, Map[int, RequestKey]] = Map()

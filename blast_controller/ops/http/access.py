@@ -1,5 +1,7 @@
-"""Authentication of HTTP requests by certificate, bearer token (RFC 6750) or session, with the same policy as
-Thrift."""
+"""Authentication of HTTP requests by certificate, bearer token (RFC 6750) or session.
+
+The policy is the same as for Thrift.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,11 @@ CSRF_HEADER = "X-Blast-Csrf"
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """The client of a request with its credential: the digest of a token, of a session's or of its own (`bearer`), or
-    the names of a certificate; `session` is set for browsers."""
+    """The client of a request with its credential.
+
+    `digest` is the digest of a token, of a session's or of its own (`bearer`); `names` are those of a certificate;
+    `session` is set for browsers.
+    """
 
     identity: Identity
     digest: bytes | None
@@ -71,8 +76,10 @@ class HttpAccess:
         return (digest is not None or bool(names)) and policy.identify(names, digest) is not None
 
     async def identity(self, request: Request, least: Role = Role.VIEWER) -> Identity:
-        """Return the client's identity. Raises HTTPException: 401 if unknown, 403 if not permitted, 429 after many
-        wrong tokens."""
+        """Return the client's identity.
+
+        Raises HTTPException: 401 if unknown, 403 if not permitted, 429 after many wrong tokens.
+        """
         return (await self.visitor(request, least)).identity
 
     async def visitor(self, request: Request, least: Role = Role.VIEWER) -> Visitor:

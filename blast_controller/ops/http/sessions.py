@@ -20,8 +20,11 @@ IDLE_SECONDS = 12 * 3600.0
 
 @dataclass(slots=True)
 class Session:
-    """The digest of the session's token (None: authenticated by certificate), and the value that every write must
-    repeat (OWASP's synchronizer token)."""
+    """A browser's session.
+
+    `digest` is that of the session's token (None: authenticated by certificate), and `csrf` the value that every write
+    must repeat (OWASP's synchronizer token).
+    """
 
     digest: bytes | None
     csrf: str

@@ -32,8 +32,11 @@ class Now:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """`foretell` returns the effects; `arguments` are those of the interface's method, and `done` builds the message
-    afterwards."""
+    """An action of operators.
+
+    `foretell` returns the effects; `arguments` are those of the interface's `method`, and `done` builds the message
+    afterwards.
+    """
 
     foretell: Callable[[Now, Given], Foretold]
     method: str

@@ -177,8 +177,10 @@ def event_of(kind: str, value: Mapping[str, object]) -> bytes:
 
 
 def _event(kind: str, head: Mapping[str, object], rows: Iterable[tuple[str, str | None]]) -> bytes:
-    """Return the same with rows, which are JSON already. JSON has no line ends but those within strings, which it
-    escapes."""
+    """Return a server-sent event with rows, which are JSON already.
+
+    JSON has no line ends except in strings, where it escapes them.
+    """
     return f"event: {kind}\ndata: ".encode() + joined_rows(head, rows) + b"\n\n"
 
 

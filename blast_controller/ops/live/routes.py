@@ -29,8 +29,11 @@ MAX_EXPLANATIONS = 8
 
 @dataclass(frozen=True, slots=True)
 class LivePage:
-    """The parts of the page: its files by name, updates, vital signs, actions, and the picture of the fabric; `release`
-    is that of the program, and `recording` the recording's file, if any."""
+    """The parts of the page.
+
+    Its files by name, updates, vital signs, actions, and the picture of the fabric; `release` is that of the program,
+    and `recording` the recording's file, if any.
+    """
 
     files: Mapping[str, PageFile]
     broadcast: Broadcast

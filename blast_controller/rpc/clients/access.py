@@ -25,10 +25,10 @@ class CertificateRule:
 
 @dataclass(frozen=True, slots=True)
 class AccessPolicy:
-    """The identities of all credentials. `anonymous` is the identity without a credential; the first matching rule
-    counts.
+    """The identities of all credentials.
 
-    `tenants` are all known ones; `features` are those of the interface that the policy provides.
+    `anonymous` is the identity without a credential; the first matching rule counts. `tenants` are all known ones;
+    `features` are those of the interface that the policy provides.
     """
 
     anonymous: Identity | None = None

@@ -46,7 +46,10 @@ def token_line(token: str, meaning: Identity) -> str:
 
 
 def parse_tokens(text: str) -> dict[bytes, Identity]:
-    """Return the tokens of a file: on each line a digest, a tenant and a role; # begins a comment. Raises InvalidTokenError."""
+    """Return the tokens of a file: on each line a digest, a tenant and a role; # begins a comment.
+
+    Raises InvalidTokenError.
+    """
     found: dict[bytes, Identity] = {}
     for number, line in enumerate(text.splitlines(), 1):
         words = line.partition("#")[0].split()

@@ -89,8 +89,10 @@ class Guard(Protocol):
         """Let the call pass, or raise an exception that the interface declares for it."""
 
     def holder(self, connection: Connection) -> Hashable | None:
-        """Return the account of a client's connection; None: it is not authenticated and will be closed if it stays
-        so."""
+        """Return the account of a client's connection, or None if it is not authenticated.
+
+        An unauthenticated connection is closed if it stays so.
+        """
 
 
 class NoGuard:

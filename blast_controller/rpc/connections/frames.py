@@ -31,8 +31,8 @@ class FrameDecoder:
     def next_frame(self) -> bytes | None:
         """Return the next complete frame's body, or None until more arrives.
 
-        Raises `FrameLengthError` or `FrameTooLargeError`; every later call raises it again, because nothing behind a bad
-        length can be understood.
+        Raises `FrameLengthError` or `FrameTooLargeError`; every later call raises it again, because nothing behind a
+        bad length can be understood.
         """
         if len(self._buffer) < _LENGTH.size:
             return None

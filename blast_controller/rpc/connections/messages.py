@@ -133,8 +133,9 @@ class Refusals:
 
 
 class ServiceCodec:
-    """Decodes the calls and encodes the replies of one generated service module.
-    Raises ImportError where Apache Thrift came without its accelerated codec: the slow one is never taken in silence.
+    """Decoder of the calls and encoder of the replies of one generated service module.
+
+    Raises ImportError if Apache Thrift came without its accelerated codec: the slow one is never used silently.
     """
 
     def __init__(self, module: ModuleType, frame_bytes: int = FRAME_BYTES, refusals: Refusals | None = None) -> None:

@@ -1,5 +1,5 @@
-"""The journal in etcd, shared by controllers on several machines: one of them is the leader, and only the leader
-writes.
+"""The journal in etcd, shared by controllers on several machines.
 
-`keys` describes the layout, `ledger` the commits, and `leadership` the election.
+One of them is the leader, and only the leader writes. `keys` describes the layout, `ledger` the commits, and
+`leadership` the election.
 """

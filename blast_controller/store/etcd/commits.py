@@ -24,16 +24,20 @@ Digests = Mapping[tuple[str, str], int]
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """The changes of a commit: `kept` are the objects that it wrote and that exist after it, `gone` those it
-    removed."""
+    """The changes of a commit.
+
+    `kept` are the objects that it wrote and that exist after it, `gone` the objects that it removed.
+    """
 
     kept: Mapping[tuple[str, str], tuple[int, Row]]
     gone: Mapping[tuple[str, str], int]
     entries: Sequence[Written]
 
     def operations(self, keys: Keys) -> Iterator[api.RequestOp]:
-        """Yield etcd's operations, history first, so that a reader in between sees a complete prefix. Raises
-        UnstorableError."""
+        """Yield etcd's operations, history first, so that a reader in between sees a complete prefix.
+
+        Raises UnstorableError.
+        """
         for last, value in batches(self.entries):
             entry = self.entries[last - self.entries[0].sequence]
             yield put(keys.history(last), _fitting(entry.kind, entry.key, value))
@@ -62,8 +66,10 @@ class Delta:
 
 
 def delta(rows: Sequence[Row], firsts: Firsts, newest: int, entry: tuple[float, int]) -> Delta:
-    """Compute the changes of writing these rows in order; `entry` is the wall time and epoch of the history's
-    entries."""
+    """Compute the changes of writing these rows in order.
+
+    `entry` is the wall time and epoch of the history's entries.
+    """
     kept: dict[tuple[str, str], tuple[int, Row]] = {}
     gone: dict[tuple[str, str], int] = {}
     entries = []

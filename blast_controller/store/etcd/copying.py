@@ -47,7 +47,8 @@ def contents_of_etcd(connection: Connection, keys: Keys) -> Contents:
 def copy_into_etcd(leadership: Leadership, contents: Contents) -> None:
     """Make a journal of these contents; until the last of them is there, none can be opened.
 
-    Leads meanwhile, so that no controller begins one. Raises JournalExistsError, LeadershipLostError, NotAnExportError, JournalError.
+    Leads meanwhile, so that no controller begins one. Raises JournalExistsError, LeadershipLostError, NotAnExportError,
+    JournalError.
     """
     term = leadership.campaign(0.0)
     try:

@@ -63,7 +63,7 @@ class LeadershipLostError(JournalError):
 
 
 class DeposedError(LeadershipLostError, LockLostError):
-    """This controller lost leadership: etcd refused its write.
+    """Loss of leadership: etcd refused the write of this controller.
 
     Nothing of that write is stored, except for changes that an earlier StoreUnavailableError left open; if `is_known`
     is false, the other leader has progressed too far to determine their outcome. Opening the store again, with a new

@@ -73,7 +73,8 @@ class Leadership:
     def campaign(self, seconds: float | None = None) -> Term:
         """Wait until no other controller is the leader, for at most `seconds` (None: forever), and take over.
 
-        etcd may be unavailable meanwhile. Raises LeadershipLostError after the timeout, or after `give_up`; JournalError.
+        etcd may be unavailable meanwhile. Raises LeadershipLostError after the timeout, or after `give_up`;
+        JournalError.
         """
         end = None if seconds is None else time.monotonic() + seconds
         is_told = False
@@ -101,8 +102,10 @@ class Leadership:
         return self.term
 
     def holds_leadership(self) -> bool:
-        """Return true if no other controller can be the leader yet. Uses the clock only and errs on the side of
-        false."""
+        """Return true if no other controller can be the leader yet.
+
+        Uses the clock only and errs on the side of false.
+        """
         lease = self._lease
         return self.term is not None and lease is not None and lease.holds()
 

@@ -158,10 +158,10 @@ class Ledger:
             self._find_out(attempt, answer)
 
     def _look_after(self, attempt: _Attempt, fault: EtcdSpaceError) -> None:
-        """Resolve EtcdSpaceError: etcd applies the transaction that exceeds its quota but reports the same error as for
-        refused ones.
+        """Find out whether etcd applied a transaction that it answered with EtcdSpaceError.
 
-        Raises `fault` for a refused one.
+        etcd applies the transaction that exceeds its quota but reports the same error as for refused ones. Raises
+        `fault` for a refused one.
         """
         before, self._in_doubt = self._in_doubt, attempt
         answer = self._connection.call(TXN, api.TxnRequest(success=self._standing))

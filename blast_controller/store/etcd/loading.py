@@ -26,8 +26,11 @@ MAX_ANSWER_BYTES = 16 << 20
 
 @dataclass(slots=True)
 class State:
-    """Objects by kind and key in order of creation, with the sequences of their first entries, digests, and holders of
-    elements."""
+    """The state of a journal.
+
+    Objects by kind and key in order of creation, with the sequences of their first entries, digests, and holders of
+    elements.
+    """
 
     bodies: dict[str, dict[str, Body]] = field(default_factory=dict)
     firsts: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -36,7 +39,10 @@ class State:
 
 
 def load(connection: Connection, keys: Keys, revision: int = 0, parts: Sequence[bytes] = ()) -> State:
-    """Load the state at `revision` (0: now), with these parts of a commit applied. Raises DamagedEtcdJournalError, JournalError."""
+    """Load the state at `revision` (0: now), with these parts of a commit applied.
+
+    Raises DamagedEtcdJournalError, JournalError.
+    """
     state = State()
     with whole(keys):
         values = {bytes(kv.key): kv.value for kv in pages(connection, keys.states, revision)}
@@ -61,7 +67,8 @@ def load(connection: Connection, keys: Keys, revision: int = 0, parts: Sequence[
 def check_head(connection: Connection, keys: Keys, state: State, head: Head, epoch: int | None) -> None:
     """Compare the head with state, history and epoch (that of the new leader; None: the journal is new).
 
-    Raises DamagedEtcdJournalError if they contradict it, JournalError. The history's entries, which may be many, are only counted.
+    Raises DamagedEtcdJournalError if they contradict it, JournalError. The history's entries, which may be many, are
+    only counted.
     """
     found = Sum()
     found.change((), state.digests.values())
@@ -98,7 +105,10 @@ def parsed(part: bytes) -> api.TxnRequest:
 
 
 def pages(connection: Connection, span: Span, revision: int = 0, page: int = PAGE) -> Iterator[api.KeyValue]:
-    """Yield all keys of a span in order, as they were at `revision` (0: when the first was read). Raises JournalError."""
+    """Yield all keys of a span in order, as they were at `revision` (0: when the first was read).
+
+    Raises JournalError.
+    """
     first = span.first
     while True:
         request = api.RangeRequest(key=first, range_end=span.end, limit=page, revision=revision)

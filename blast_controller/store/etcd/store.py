@@ -81,8 +81,8 @@ class EtcdStore:
     def open(self) -> Loaded:
         """Become the leader and load the journal; the first start creates it.
 
-        Raises LeadershipLostError if another controller stays the leader for longer than the timeout, StoreUnavailableError,
-        CredentialsRefusedError, EtcdSpaceError, DamagedEtcdJournalError, EtcdFormatError.
+        Raises LeadershipLostError if another controller stays the leader for longer than the timeout,
+        StoreUnavailableError, CredentialsRefusedError, EtcdSpaceError, DamagedEtcdJournalError, EtcdFormatError.
         """
         if self._opened is not None:
             raise JournalLockedError(Path(self._leadership.keys.prefix), os.getpid())

@@ -39,8 +39,10 @@ class Trimmer:
         self._lines: list[Line] = []
 
     def change(self, head: Head, at: float) -> tuple[Change | None, bool]:
-        """Return the change that trims a journal at `head`, and true if there may be more to trim. Raises
-        JournalError."""
+        """Return the change that trims a journal at `head`, and true if there may be more to trim.
+
+        Raises JournalError.
+        """
         if not self._oldest:
             self._oldest = self._history.batches(0, BATCHES)
             self._lines = [_line(entry) for entry in chain.from_iterable(self._oldest)]
@@ -73,8 +75,10 @@ class Forgetting:
         self._seen: deque[tuple[float, int]] = deque()
 
     def forget(self, revision: int, now: float) -> None:
-        """Compact old revisions; `revision` is current at `now`, in seconds of any clock that only grows. Raises
-        JournalError."""
+        """Compact old revisions.
+
+        `revision` is current at `now`, in seconds of any clock that only grows. Raises JournalError.
+        """
         if not self._may:
             return
         if not self._seen or now - self._seen[-1][0] >= FORGETTING:

@@ -85,8 +85,10 @@ def to_head(value: bytes) -> Head:
 
 
 def pack_thing(row: Row | Thing) -> bytes:
-    """Return a row of the state as it is stored; the elements that it holds stand in it, so that none is held without
-    it."""
+    """Return a row of the state as it is stored.
+
+    It includes the elements that the object holds, so that none is held without it.
+    """
     assert row.body is not None
     return pack(f"[{encode(row.kind)},{encode(row.key)},{encode(sorted(row.elements))},{row.body}]")
 

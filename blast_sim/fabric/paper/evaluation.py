@@ -39,7 +39,7 @@ class NoResultError(Exception):
 
 
 def evaluated(simulator: Simulator, panels: Sequence[Panel], seed: int, workers: Workers, kept: Kept) -> Curves:
-    """The lines of these panels. Raises InputError, NoResultError, RunFailedError, OSError."""
+    """Simulate these panels; return their lines. Raises InputError, NoResultError, RunFailedError, OSError."""
     plan = {panel.name: panel.cases(seed) for panel in panels}
     results = results_of(simulator, [case.model for cases in plan.values() for case in cases], workers, kept)
     left = iter(results)
@@ -50,7 +50,7 @@ def evaluated(simulator: Simulator, panels: Sequence[Panel], seed: int, workers:
 
 
 def results_of(simulator: Simulator, models: Iterable[Model], workers: Workers, kept: Kept) -> list[Row]:
-    """The result of each model, in order. Raises InputError, NoResultError, RunFailedError, OSError."""
+    """Return the result of each model, in order. Raises InputError, NoResultError, RunFailedError, OSError."""
     version = simulator.version()
     cells: dict[str, Cell] = {}
     keys: list[str] = []

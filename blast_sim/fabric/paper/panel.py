@@ -59,7 +59,7 @@ class Panel:
     facets: Sequence[str] = ()
 
     def lines(self, cases: Sequence[Case], results: Iterable[Row]) -> Lines:
-        """The lines of all cases together."""
+        """Return the lines of all cases together."""
         found: dict[str, list[tuple[float, float]]] = {}
         for case, result in zip(cases, results, strict=True):
             for line, x, y in self.points(case, result):
@@ -67,7 +67,7 @@ class Panel:
         return found
 
     def rows(self, lines: Lines) -> list[Row]:
-        """A row for each point."""
+        """Return a row for each point."""
         return [{"line": line, self.x.column: x, self.y.column: y} for line, points in lines.items() for x, y in points]
 
 

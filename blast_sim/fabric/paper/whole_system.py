@@ -28,7 +28,7 @@ SMALL_POOLS_KB = {FIVE_FRAMES: 48, SIX_FRAMES: 54}
 
 
 def demand(source_gbps: float) -> float:
-    """The mean at destinations, Gb/s."""
+    """Return the mean demand at destinations, in Gb/s."""
     return source_gbps * SOURCES * TARGETS / POSSIBLE
 
 
@@ -103,7 +103,7 @@ def _delay(case: Case, results: Row) -> Iterator[Point]:
 
 
 def _delay_by_demand(case: Case, results: Row) -> Iterator[Point]:
-    """The mean delay to leaves of which more is asked than a line carries, and to the others."""
+    """Yield the mean delay (µs) to leaves with a demand above the line rate, and to the other leaves."""
     flows = case.model["flows"]
     drawn = Counter(leaf for one in flows for leaf in one["to"]["leaves"])
     overloaded = {leaf for leaf, times in drawn.items() if times * flows[0]["rate_gbps"] > 100}

@@ -64,7 +64,10 @@ def _beside_neighbors(
     weights: Sequence[int] = CROSSBAR_WEIGHTS,
     to: Sequence[tuple[int, int]] = (*LOCAL, *REMOTE),
 ) -> Iterator[Case]:
-    """A multicast from one port, and unicast at full speed from the four others of its leaf to other leaves."""
+    """Yield a case per weight: a multicast from one port, and unicast at full speed from four others of its leaf.
+
+    Each unicast flow goes to another leaf.
+    """
     neighbors = [flow(name, (0, 1 + number), ((5 + number, 0),)) for number, name in enumerate(NEIGHBORS)]
     for weight in weights:
         flows = [flow("multicast", SOURCE, to), *neighbors]

@@ -1,9 +1,8 @@
-"""`blast figures balanced`: the evaluation of the paper on balanced multicasting (section 4), each picture with its
-figures as CSV.
+"""`blast figures balanced`: the evaluation of the paper on balanced multicasting (section 4).
 
-Planned rates are those of `algorithms/balanced` for the testbeds there; measured ones come from files that the
-benchmarks write, and are drawn beside the plan that they were measured for. Claims on the eight synthetic sites stand
-beside the same claims on random networks (`random_networks`).
+Each picture comes with its figures as CSV. Planned rates are those of `algorithms/balanced` for the testbeds there;
+measured ones come from files that the benchmarks write, and are drawn beside the plan that they were measured for.
+Claims on the eight synthetic sites are drawn beside the same claims on random networks (`random_networks`).
 """
 
 from __future__ import annotations
@@ -79,7 +78,10 @@ Point = tuple[str, ...]
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Draw all pictures, and print the files. Raises InputError, OSError, SolverError, NoRatesError, WorkerDiedError."""
+    """Draw all pictures, and print the names of the files.
+
+    Raises InputError, OSError, SolverError, NoRatesError, WorkerDiedError.
+    """
     recording = Recording()
     measured: dict[tuple[str, ...], list[Row]] = {OF_SITES: [], OF_CLUSTERS: []}
     for path in arguments.measured:

@@ -20,7 +20,7 @@ def line(  # noqa: PLR0913, PLR0917
     dashes: str = "-",
     alpha: float = 1.0,
 ) -> None:
-    """A line through these points, with the marker of that number; `label` may be empty."""
+    """Draw a line through these points, with marker number `marker` (None: no marker); `label` may be empty."""
     axes.plot(
         [x for x, _ in points],
         [y for _, y in points],

@@ -193,5 +193,5 @@ def _short(value: float) -> str:
 
 
 def traffic(background: str) -> str:
-    """The name of a load, as people read it."""
+    """Return the name of a load as a label has it: `no` for none."""
     return "no" if background == "none" else background

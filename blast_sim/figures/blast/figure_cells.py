@@ -45,7 +45,10 @@ def figure_four(quick: bool) -> list[Cell]:
 
 
 def other_readings() -> list[Cell]:
-    """The cells of the two ratios that the paper states, under each other reading of its text; the label `reading`."""
+    """Return the cells of the two ratios that the paper states, under each other reading of its text.
+
+    The label `reading` has the key and its value.
+    """
     cells: list[Cell] = []
     for method, key, value in OTHER_READINGS:
         run = {"methods": [method], "networks": ["non-blocking"], "backgrounds": ["heavy"]}
@@ -64,7 +67,7 @@ def against_load(quick: bool) -> list[Cell]:
 
 
 def against_splitters(quick: bool) -> list[Cell]:
-    """The contended scenario with fewer and more splitters, under three policies."""
+    """Return the cells of the contended scenario with fewer and more splitters, under three policies."""
     counts = QUICK_SPLITTERS if quick else SPLITTERS
     seeds = (0,) if quick else (0, 1, 2)
     cells: list[Cell] = []
@@ -121,15 +124,16 @@ def against_size(quick: bool) -> list[Cell]:
 
 
 def iterative_jobs(quick: bool) -> list[Cell]:
-    """The shipped scenario."""
+    """Return the cells of the shipped scenario `iterative-jobs`; two iterations per job if `quick`."""
     settings: Mapping[str, object] = {f"jobs.{n}.iterations": 2 for n in range(3)} if quick else {}
     return list(cells_of(load(find("iterative-jobs"), settings), (0,), RECORDED))
 
 
 def break_even(rows: Sequence[Row]) -> list[Row]:
-    """The size from which on Blast is faster, for each delay, other method and load; from the rows against size.
+    """Return the size from which on Blast is faster, for each delay, other method and load.
 
-    `megabytes` is 0 where Blast is faster at all sizes that were tried, None where it is at none.
+    `rows` are those against size. `megabytes` is 0 where Blast is faster at all simulated sizes, None where it is
+    faster at none.
     """
     others = {(row["method"], row["background"]) for row in rows if row["method"] != "blast"}
     delays = sorted({row["switching_ms"] for row in rows if row["method"] == "blast"})

@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _rows(cells: Sequence[Cell], processes: int | None, kept: Kept, progress: Callable[[float], object]) -> list[Row]:
-    """The rows of these cells with their labels."""
+    """Run these cells; return their rows with their labels."""
     rows: list[Row] = []
     workers = Workers(processes or os.cpu_count() or 1)
     for cell, result in zip(cells, run_cells(run_cell, cells, workers, kept, progress), strict=True):

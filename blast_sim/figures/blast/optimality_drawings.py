@@ -36,7 +36,7 @@ def optimality(figure: Figure, rows: Sequence[Row]) -> None:
 
 
 def greedy_readings(figure: Figure, rows: Sequence[Row]) -> None:
-    """The paper's greedy on the paper's mixture, a panel a reading: means of the seeds, bands from worst to best."""
+    """Draw the paper's greedy on the paper's mixture, a panel per reading: means of seeds, bands of worst to best."""
     figure.set_size_inches(11.0, 4.8)
     panels = figure.subplots(1, len(PANELS), sharey=True)
     for axes, (racks, counted, title) in zip(panels, PANELS, strict=True):

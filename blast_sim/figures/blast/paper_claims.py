@@ -48,14 +48,14 @@ class Ratio:
 
 
 def times_of(rows: Iterable[Row]) -> dict[tuple[str, str, str], float]:
-    """The seconds of each cell, without those of other readings."""
+    """Return the seconds of each cell, without the cells of other readings."""
     return {
         (row["method"], row["network"], row["background"]): row["seconds"] for row in rows if not row.get("reading")
     }
 
 
 def ratios(rows: Sequence[Row]) -> list[Ratio]:
-    """The ratios that the paper states."""
+    """Return the ratios that the paper states, beside those of these results."""
     times = times_of(rows)
     found = []
     for method, stated in STATED_RATIOS.items():
@@ -72,7 +72,10 @@ def ratios(rows: Sequence[Row]) -> list[Ratio]:
 
 
 def claims(times: Times, within_racks: Times) -> Sequence[Claim]:
-    """The seven observations, of Figure 4; `within_racks` is of the overlay where no group leaves its rack."""
+    """Check the paper's seven observations on Figure 4.
+
+    `within_racks` has the times of the overlay where no group leaves its rack.
+    """
     return [
         Claim("naive, light load: a faster core changes nothing", _core_is_idle(times, "light")),
         Claim("naive: the non-blocking core helps under heavy load only", _helps_only_when_heavy(times)),
@@ -115,7 +118,10 @@ def _overlay_is_best(times: Times) -> bool:
 
 
 def _held_up(times: Times, within_racks: Times) -> bool:
-    """The share of its time before the second stage, which has no link but those within racks."""
+    """Check that the overlay's share of time before its second stage grows with the load, to more than 75 %.
+
+    The second stage uses links within racks only.
+    """
     shares = [1 - within_racks["overlay", NON_BLOCKING, load] / times["overlay", NON_BLOCKING, load] for load in LOADS]
     return shares == sorted(shares) and shares[-1] > 0.75
 

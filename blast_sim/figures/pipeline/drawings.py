@@ -97,7 +97,7 @@ def _make_room(axes: Axes, rows: Sequence[Row], column: str) -> None:
 
 
 def _beside(axes: Axes, tool: str) -> Transform:
-    """A little to the side, so that intervals do not lie on each other."""
+    """Return a transform that shifts a tool's points sideways, so that intervals do not lie on each other."""
     figure = axes.get_figure(root=True)
     assert figure is not None
     aside = (TOOLS.index(tool) - len(TOOLS) // 2 if tool in TOOLS else 0) * _ASIDE_INCHES

@@ -1,9 +1,8 @@
-"""`blast figures pipeline`: the evaluation of the Kascade paper (section IV) with our pipeline, each figure with its
-data as CSV.
+"""`blast figures pipeline`: the evaluation of the Kascade paper (section IV) with our pipeline.
 
-Throughput is size ÷ time, with 95 % intervals as in the paper. The paper's links had 1 Gbit/s and ours are slower, so
-that one machine can emulate a hundred hosts; the comparison uses the share of the link's rate, and start-up is given
-separately.
+Each figure comes with its data as CSV. Throughput is size ÷ time, with 95 % intervals as in the paper. The paper's
+links had 1 Gbit/s and ours are slower, so that one machine can emulate a hundred hosts; the comparison uses the share
+of the link's rate, and start-up is shown separately.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""`blast figures fabric`: every curve of the paper on rack-fabric multicast, and the rack fabric beside light, each
-picture with its figures as CSV.
+"""`blast figures fabric`: every curve of the paper on rack-fabric multicast, and the fabric beside optical multicast.
+
+Each picture comes with its figures as CSV.
 """
 
 from __future__ import annotations

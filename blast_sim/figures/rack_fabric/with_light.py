@@ -114,7 +114,10 @@ Results = Mapping[Run, Row]
 
 
 def rows(simulator: Simulator, workers: Workers, kept: Kept) -> list[Row]:
-    """Return a row per method, optical rate and number of racks. Raises InputError, NoResultError, RunFailedError, OSError."""
+    """Return a row per method, optical rate and number of racks.
+
+    Raises InputError, NoResultError, RunFailedError, OSError.
+    """
     selected = list(trials(RACKS))
     return rows_of(selected, simulated(runs_of(selected), simulator, workers, kept), light_of_figure_four())
 
@@ -138,14 +141,14 @@ def runs_of(selected: Iterable[Trial]) -> list[Run]:
 
 
 def simulated(runs: Sequence[Run], simulator: Simulator, workers: Workers, kept: Kept) -> Results:
-    """The result of each. Raises InputError, NoResultError, RunFailedError, OSError."""
+    """Simulate these runs; return the result of each. Raises InputError, NoResultError, RunFailedError, OSError."""
     return dict(zip(runs, results_of(simulator, map(scenario, runs), workers, kept), strict=True))
 
 
 def light_of_figure_four() -> Light:
-    """The optical switch, a decision about one request and the size of Figure 4 of the Blast paper.
+    """Return the set-up time and the data size of Figure 4 of the Blast paper.
 
-    Raises InputError, OSError.
+    The set-up time is that of the optical switch and of a decision about one request. Raises InputError, OSError.
     """
     figure_four = load(find("fig4"))
     assert figure_four.multicasts is not None, "Figure 4 is about multicasts"
@@ -240,7 +243,10 @@ def frame_seconds(results: Row) -> float:
 
 
 def fullest_kb(results: Sequence[Row]) -> float:
-    """The most that one ingress buffer held after the warm-up, of all racks; 0 where nothing was copied or sent."""
+    """Return the largest content of an ingress buffer after the warm-up, of all racks, in KB.
+
+    It is 0 where nothing was copied or sent.
+    """
     after = round(WARM_UP_MS * MILLISECOND / SAMPLE_NS)
     series: list[list[int]] = [one["series"]["fullest_ingress_packets"][after:] for one in results]
     return max((max(packets) for packets in series), default=0) * PACKET_KB
@@ -256,7 +262,7 @@ def unicast_share(results: Sequence[Row]) -> float:
 
 
 def unicast_delay_us(results: Sequence[Row]) -> float:
-    """The mean over all frames of unicast."""
+    """Return the mean delay of all unicast frames, in µs."""
     found = [one["destinations"][0] for one in _unicast_flows(results)]
     total: float = sum(one["copies"] * one["mean_delay_ns"] for one in found)
     arrived: int = sum(one["copies"] for one in found)
@@ -264,7 +270,7 @@ def unicast_delay_us(results: Sequence[Row]) -> float:
 
 
 def worst_unicast_delay_us(results: Sequence[Row]) -> float:
-    """The mean over frames of the unicast flow that has the largest."""
+    """Return the largest mean delay of a unicast flow, in µs."""
     slowest: float = max(one["destinations"][0]["mean_delay_ns"] for one in _unicast_flows(results))
     return slowest / 1000
 

@@ -27,8 +27,9 @@ class RetransmitQueue:
         return bool(self._masks or self._whole.held)
 
     def __len__(self) -> int:
-        """Return the number of blocks with outstanding segments; a block that was requested in both ways may count
-        twice.
+        """Return the number of blocks with outstanding segments.
+
+        A block that was requested in both ways may count twice.
         """
         return len(self._masks) + self._whole.held
 

@@ -1,5 +1,6 @@
-"""Detection of single receivers that block the window, from the time that the sender waits and the receivers behind
-then.
+"""Detection of single receivers that block the window.
+
+The detection uses the time that the sender waits, and the receivers that are behind then.
 """
 
 from __future__ import annotations

@@ -26,8 +26,9 @@ Retransmission = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Limit of one step: at most `bursts` bursts from `now` on. An implementation may wait for the pacer, but not until
-    `until`.
+    """Limit of one step: at most `bursts` bursts from `now` on.
+
+    An implementation may wait for the pacer, but not until `until`.
     """
 
     bursts: int
@@ -51,11 +52,10 @@ class Bursts(Protocol):
         """Return whether datagrams are sent as super-packets."""
 
     def go_on(self, stop: int, piece: int, pacer: Pacer, step: Step) -> int:
-        """Send bursts of `piece` segments, none across the end of a block, of the blocks before `stop`; return their
-        number.
+        """Send bursts of `piece` segments of the blocks before `stop`; return the number of bursts.
 
-        Each leaves when `pacer` permits, and is reported to it. A block that has begun is sent to its end. Raise
-        LightPathError, SourceChangedError, ForgottenError.
+        No burst crosses the end of a block. Each leaves when `pacer` permits, and is reported to it. A block that has
+        begun is sent to its end. Raises LightPathError, SourceChangedError, ForgottenError.
         """
 
     def again(self, retransmissions: Sequence[Retransmission]) -> None:

@@ -71,10 +71,9 @@ class PipelineSource(Runner):
         self._waker.wake()
 
     def stop_at(self, block: int) -> None:
-        """Drain: end the phase before `block`, or before the first one that has not begun. May be called from any
-        thread.
+        """Drain: end the phase before `block`, or before the first one that has not begun.
 
-        `Drained` has the end.
+        May be called from any thread. `Drained` has the end.
         """
         self._waker.post(lambda: self._stop_at(block))
 

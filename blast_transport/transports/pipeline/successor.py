@@ -149,8 +149,9 @@ class Successor:
         return stop - offset
 
     def _forgot(self, first_held: int) -> None:
-        """Close the connection if data was announced, which must precede other messages: a new one can name another
-        offset.
+        """Close the connection if data was announced, which must precede other messages.
+
+        A new connection can name another offset.
         """
         if self.promised > self._offset:
             self._drop_now()

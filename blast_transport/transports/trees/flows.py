@@ -30,8 +30,9 @@ class Meter:
         self._held_back, self._seen = held_back, now
 
     def take(self, now: float) -> tuple[float, bool]:
-        """Return the bits/s over about the last second, and whether the network limited them; call it several times a
-        second.
+        """Return the bits/s over about the last second, and whether the network limited them.
+
+        Call it several times a second.
         """
         self.see(self._held_back, now)
         self._intervals.append((now - self._since, self._bytes, self._held))

@@ -67,8 +67,9 @@ class Inlet:
             self._send(Have(held), now)
 
     def watch(self, poll: select.poll, reads: bool) -> bool:
-        """Register for `poll`, for input only if this host reads now; return whether buffered input exists that it
-        misses.
+        """Register for `poll`, for input only if this host reads now.
+
+        Return whether there is buffered input, which `poll` does not report.
         """
         for stream in self._streams:
             poll.register(stream.socket, (_IN if reads else 0) | (_OUT if stream.waiting else 0))

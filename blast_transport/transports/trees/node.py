@@ -143,8 +143,9 @@ class Node(Host):
         return inlet
 
     def _held(self, tree: int) -> tuple[Range, ...]:
-        """Return the blocks that need not be sent to this host. A target in order cannot be read again for hosts
-        behind.
+        """Return the blocks that need not be sent to this host.
+
+        A target that is written in order cannot be read again for hosts behind.
         """
         if self._in_order and self._of_tree[tree]:
             return ()

@@ -73,10 +73,10 @@ class PlacedTree:
 
 @dataclass(frozen=True, slots=True)
 class TreesPhase:
-    """Phase that sends the data from block `first` on along `trees`; this host is at `place` in `members`, the sender
-    at 0.
+    """Phase that sends the data from block `first` on along `trees`.
 
-    `token` authenticates connections between hosts. Raises RemoteProtocolError if a value is invalid.
+    This host is at `place` in `members`, the sender at 0. `token` authenticates connections between hosts. Raises
+    RemoteProtocolError if a value is invalid.
     """
 
     session: int

@@ -26,7 +26,7 @@ document.addEventListener("securitypolicyviolation", (event) => {
 
 @contextmanager
 def chromium(*arguments: str) -> Iterator[Browser]:
-    """A browser without a window."""
+    """Run a headless browser."""
     from playwright.sync_api import expect, sync_playwright
 
     expect.set_options(timeout=TIMEOUT_MS)
@@ -68,7 +68,7 @@ class Window:
         return [*self._faults, *self.page.evaluate("window.violations")]
 
     def close(self) -> None:
-        """It and all it has stored is gone."""
+        """Close the browser context and discard all that it has stored."""
         self._context.close()
 
 

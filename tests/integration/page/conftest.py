@@ -35,7 +35,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
-    """Opens the page of a server, logged in by a token if one is given; what goes wrong in a page fails the test."""
+    """Yield a function that opens a server's page, logged in if a token is passed; errors in a page fail the test."""
     windows: list[Window] = []
 
     def opened(served: LiveServer, token: str = "", **options: object) -> Page:
@@ -69,7 +69,7 @@ def served(serve: Callable[..., LiveServer]) -> LiveServer:
 
 @pytest.fixture
 def history(serve: Callable[..., LiveServer], tmp_path) -> LiveServer:
-    """A minute ago `old` was granted, half a minute ago it ended, five seconds ago `new` was granted."""
+    """Return a server on which `old` was granted 60 s ago and ended 30 s ago, and `new` was granted 5 s ago."""
     served = serve(more=More(recording=tmp_path / "past", ago=60.0))
     served.log_in("operator-token")
     eventually(lambda: served.client.get("/past").json()["recording"], "the recording to begin")

@@ -608,7 +608,7 @@ class Port:
         self._ask(event.voq, voq.give_back_part())
 
     def _count_as_sent(self, frame: Frame) -> None:
-        """A dropped copy counts as sent (Figure 7): those that have sent the others may be waiting for it alone."""
+        """Count a dropped copy as sent (Figure 7): the queues that have sent the others may wait for it alone."""
         if frame.all_begun:
             self._effects += self._cam.caught_up(frame.begun.values(), frame.packets)
 

@@ -12,8 +12,9 @@ _IN, _OUT = select.POLLIN, select.POLLOUT
 
 
 class ClosingConnections:
-    """Connections that close after the other side has received the last messages: an immediate close could discard
-    them.
+    """Connections that close after the other side has received the last messages.
+
+    An immediate close could discard them.
     """
 
     def __init__(self, seconds: float) -> None:

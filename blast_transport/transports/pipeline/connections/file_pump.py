@@ -104,8 +104,9 @@ class FileIntake:
         return self._writer.writing
 
     def unwritten(self) -> list[tuple[int, Buffer]]:
-        """Return the data that can be forwarded and is not in the file yet, as (offset, bytes), in order. Raise
-        StoreError.
+        """Return the data that can be forwarded and is not in the file yet, as (offset, bytes), in order.
+
+        Raises StoreError.
         """
         return [(self._store.layout.offset(block), row) for block, row in self._writer.waiting()]
 

@@ -25,10 +25,9 @@ class FrameReadResult(NamedTuple):
 
 
 class FrameWriteResult(NamedTuple):
-    """Result of writing frames: `amount` bytes of data, and `promised` bytes still to be sent, behind `head` of their
-    frame.
+    """Result of writing frames: `amount` bytes of data, and `promised` bytes still to be sent.
 
-    `broken`: as in `FrameReadResult`.
+    The promised bytes follow `head` of their frame. `broken`: as in `FrameReadResult`.
     """
 
     amount: int

@@ -179,8 +179,9 @@ def _decode_quit(body: bytes) -> Quit:
 
 
 def encode_failed(failed: Mapping[int, str]) -> bytes:
-    """Encode lost nodes by position, with the reasons: the body of REPORT and PASSED, and of a node's report to the
-    sender.
+    """Encode lost nodes by position, with the reasons.
+
+    This is the body of REPORT and PASSED, and of a node's report to the sender.
     """
     parts = []
     for place, reason in failed.items():

@@ -64,8 +64,9 @@ class NodeState:
         self.notify(Lost(self.phase.chain[place].name, reason))
 
     def learn(self, failed: dict[int, str]) -> None:
-        """Add the losses that others report. This node's own entry for a node takes precedence, and no entry names
-        itself.
+        """Add the losses that others report.
+
+        This node's own entry for a node takes precedence, and no entry names itself.
         """
         for place, reason in failed.items():
             if 0 < place < len(self.phase.chain) and place != self.phase.index:

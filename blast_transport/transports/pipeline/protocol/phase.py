@@ -110,8 +110,9 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """This node gave up another one, which is skipped, unless `reason` shows that the rest of the chain is lost with
-    it.
+    """Another node was given up by this one.
+
+    It is skipped, unless `reason` shows that the rest of the chain is lost with it.
     """
 
     name: str
@@ -142,7 +143,10 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class StoreFailed:
-    """This node's own store accepts no more data; reported before other nodes learn that it leaves."""
+    """The own store of this node accepts no more data.
+
+    This is reported before other nodes learn that it leaves.
+    """
 
     reason: str
 
