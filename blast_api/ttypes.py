@@ -4394,8 +4394,8 @@ class ElementStatus(object):
 
     Attributes:
      - name: port:RACK/PORT, splitter:NAME, switch:NAME or tor:DATAPATH.
-     - state: free, reserved, unusable or away (disconnected).
-     - reason: Reason if it is unusable or away.
+     - state: free, reserved, unusable or disconnected.
+     - reason: Reason if it is unusable or disconnected.
      - reservation: Reservation that holds it.
 
     """

@@ -80,7 +80,7 @@ class Outcome:
         Reason of each host that does not.
     transports : tuple[str, ...]
         Transports in the order of their use ("optical", "pipeline", …).
-    no_light : str
+    no_optical_path : str
         Reason why the controller granted no light tree; empty if it did, or was not asked.
     """
 
@@ -90,7 +90,7 @@ class Outcome:
     delivered: Mapping[str, ReceiverOutcome]
     failed: Mapping[str, str]
     transports: tuple[str, ...]
-    no_light: str
+    no_optical_path: str
 
     @property
     def complete(self) -> bool:
@@ -301,5 +301,5 @@ def _outcome(name: str, size: int, seconds: float, receivers: list[Receiver], se
         delivered={end.name: end for end in ends.values() if end.complete},
         failed=failed,
         transports=tuple(dict.fromkeys(transport for result in sent.results for transport in result.transports)),
-        no_light=sent.refused,
+        no_optical_path=sent.refused,
     )

@@ -105,7 +105,7 @@ def _title(fabric: FabricStatus, layout: Layout) -> str:
 
 def _switch(name: str, box: Box, away: bool) -> str:
     x, y = box.x + LABEL_STRIP / 2 + 2, box.middle.y
-    label = fitted(f"{name} (away)" if away else name, box.height - 12, 14)
+    label = fitted(f"{name} (disconnected)" if away else name, box.height - 12, 14)
     return (
         f"<g{_away_class(away)}><title>optical switch {escape(name)}</title>{rectangle('switch', box, 8)}"
         f'<text x="{x:.1f}" y="{y:.1f}" font-weight="600" {label.attributes} text-anchor="middle" '

@@ -25,7 +25,7 @@ from blast_client.units import parse_seconds
 
 _READING_DEVICES = 60.0
 _PROBING_FIBERS = 600.0
-_STATES = ("free", "reserved", "unusable", "away")
+_STATES = ("free", "reserved", "unusable", "disconnected")
 _LISTED = "the outcome is unknown, `blast element list` shows it"
 _SWITCH = {"on": True, "off": False, "status": None}
 """Argument of `Client.drain` by that of `blast drain`."""
@@ -60,7 +60,7 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     kinds = element.add_subparsers(metavar="COMMAND", required=True)
-    listing = add_command(kinds, "list", "list hardware and its state", "blast element list --state away")
+    listing = add_command(kinds, "list", "list hardware and its state", "blast element list --state disconnected")
     listing.add_argument("--state", choices=_STATES, help="state of the listed elements (default: all)")
     listing.set_defaults(run=_list)
     # Both `blast quarantine` and `blast element quarantine` exist.

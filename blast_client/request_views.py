@@ -89,7 +89,7 @@ def top_screen(fabric: FabricStatus, requests: Sequence[RequestStatus], controll
         request_table(requests, width),
     ]
     if away:
-        blocks.insert(1, f"AWAY: {', '.join(away)}")
+        blocks.insert(1, f"DISCONNECTED: {', '.join(away)}")
     blocks[1:1] = warned(fabric.warnings)
     return "\n\n".join(blocks)
 

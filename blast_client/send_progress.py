@@ -51,7 +51,7 @@ class ProgressLines:
                 "event": "result",
                 "transfers": [result.to_json() for result in results],
                 "unreachable": dict(unreachable),
-                "no_light": refused or None,
+                "no_optical_path": refused or None,
             }
         )
 

@@ -159,7 +159,7 @@ def _fields_of(outcome: Outcome) -> dict[str, object]:
         "transports": list(outcome.transports),
         "seconds": outcome.seconds,
         "bytes": outcome.bytes,
-        "no_light": outcome.no_light or None,
+        "no_optical_path": outcome.no_optical_path or None,
     }
 
 

@@ -516,9 +516,9 @@ struct FiberReport {
 struct ElementStatus {
   /** port:RACK/PORT, splitter:NAME, switch:NAME or tor:DATAPATH. */
   1: required string name
-  /** free, reserved, unusable or away (disconnected). */
+  /** free, reserved, unusable or disconnected. */
   2: required string state
-  /** Reason if it is unusable or away. */
+  /** Reason if it is unusable or disconnected. */
   3: optional string reason
   /** Reservation that holds it. */
   4: optional i32 reservation

@@ -137,7 +137,7 @@ def outcome(lines: str) -> tuple[str, bool]:
     result: dict[str, Any] = next((one for one in reversed(messages) if one.get("event") == "result"), {})
     transfers = result.get("transfers", ())
     failed = [one["reason"] for each in transfers for one in each.get("receivers", ()) if not one["complete"]]
-    reasons = [*result.get("unreachable", {}).values(), *failed, *filter(None, [result.get("no_light")])]
+    reasons = [*result.get("unreachable", {}).values(), *failed, *filter(None, [result.get("no_optical_path")])]
     return "; ".join(dict.fromkeys(reasons)), any("optical" in each["transports"] for each in transfers)
 
 

@@ -145,8 +145,9 @@ class ByLight(_Ordered):
     def push(self, run: Run, model: str) -> Push:
         """Push, and check that only the intended transport was used."""
         done = super().push(run, model)
-        if done.notes["transports"] != [self.transport]:
-            raise RunFailedError(f"it used {done.notes['transports']}, not {self.transport}: {done.notes['no_light']}")
+        used, reason = done.notes["transports"], done.notes["no_optical_path"]
+        if used != [self.transport]:
+            raise RunFailedError(f"it used {used}, not {self.transport}: {reason}")
         return done
 
 

@@ -12,7 +12,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import NamedTuple
 
-TOKEN, KIND, DIGEST = "Blast-Token", "Blast-Want", "Blast-Digest"
+TOKEN, KIND, DIGEST = "Blast-Token", "Blast-Request", "Blast-Digest"
 """Names of HTTP headers."""
 
 

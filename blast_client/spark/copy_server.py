@@ -9,8 +9,8 @@ It answers `GET /NAME` with the application's token:
 | 200 | the file that the agent would have; `Blast-Digest` is its BLAKE2b digest |
 | 410 | the value was destroyed |
 
-An executor sends `Blast-Want: copy` first. If it still finds no copy, it sends `another`, after which the driver sends
-the value to that host again; and then `bytes`, which the driver answers with the file.
+An executor sends `Blast-Request: copy` first. If it still finds no copy, it sends `another`, after which the driver
+sends the value to that host again; and then `bytes`, which the driver answers with the file.
 """
 
 from __future__ import annotations

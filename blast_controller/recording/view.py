@@ -34,7 +34,8 @@ def past_lines(past: Past, most: int) -> Iterator[str]:
     trees = Counter(tree["state"] for tree in _of(found, "tree").values())
     yield f"fabric        {', '.join(fabric_summary(fabric)) if fabric else 'none'}"
     yield f"trees         {_counted(trees)}"
-    yield from _listed("away", [f"{device}: {row['reason']}" for device, row in _of(found, "away").items()], most)
+    disconnected = [f"{device}: {row['reason']}" for device, row in _of(found, "away").items()]
+    yield from _listed("disconnected", disconnected, most)
     unusable = [
         f"{element}: {standing['unusable']}"
         for unit in _of(found, "unit").values()

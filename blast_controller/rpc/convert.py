@@ -234,10 +234,10 @@ def elements(snapshot: Snapshot) -> list[ttypes.ElementStatus]:
         found.append(ttypes.ElementStatus(name, state, reason, holder))
     for switch in snapshot.fabric.switches:
         away = snapshot.away.get(switch)
-        found.append(ttypes.ElementStatus(device_name(switch), "away" if away else "free", away))
+        found.append(ttypes.ElementStatus(device_name(switch), "disconnected" if away else "free", away))
     for datapath in sorted({rack.datapath for rack in snapshot.fabric.racks.values()}):
         away = snapshot.away.get(datapath)
-        found.append(ttypes.ElementStatus(device_name(datapath), "away" if away else "free", away))
+        found.append(ttypes.ElementStatus(device_name(datapath), "disconnected" if away else "free", away))
     return found
 
 

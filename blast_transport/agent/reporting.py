@@ -89,7 +89,7 @@ class Refusals:
             "refused",
             f"refused {peer}: {reason}" + (f" (and {others} others since)" if others else ""),
             logging.WARNING,
-            why=kind.value,
+            category=kind.value,
             peer=peer,
             reason=reason,
             total=total,

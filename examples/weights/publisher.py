@@ -195,7 +195,7 @@ class Publisher:
             failed = dict(outcome.failed)
             details = {
                 "transports": outcome.transports,
-                "no_light": outcome.no_light,
+                "no_optical_path": outcome.no_optical_path,
                 "seconds": round(outcome.seconds, 3),
             }
             report(version=version, delivered=sorted(outcome.delivered), failed=failed, **details)

@@ -108,7 +108,7 @@ def test_strangers_get_nowhere_and_are_counted(start, by_secret, file):
     agent = start("h1", by_secret)
     with pytest.raises(AuthenticationError):
         dialer(SharedSecret(b"x" * 32))(agent.address, 5.0)
-    assert agent.event("refused")["why"] == "authentication"
+    assert agent.event("refused")["category"] == "authentication"
     with sender_to(agent, credentials=SharedSecret(b"x" * 32)) as sender:
         (outcome,) = sender.send_file(file, Route(Unicast())).receivers
     assert not outcome.complete and "the secret is not this agent's" in outcome.reason

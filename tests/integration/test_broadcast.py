@@ -72,7 +72,7 @@ def test_an_array_by_light(agents: list[Agent], controller: RoundSettings) -> No
     array = np.arange(300_000.0).reshape(1000, 300)
     outcome = broadcast(array, addresses(agents), "weights-17", settings=replace(controller, via=OPTICAL)).check()
     assert outcome.transports == (OPTICAL,)
-    assert (outcome.name, outcome.complete, outcome.no_light) == ("weights-17", True, "")
+    assert (outcome.name, outcome.complete, outcome.no_optical_path) == ("weights-17", True, "")
     assert set(outcome.delivered) == set(HOSTS)
     for one in agents:
         got = receive("weights-17", one.directory, timeout=0)
@@ -135,11 +135,11 @@ def test_a_controller_that_is_away_or_refuses_costs_the_light_and_nothing_else(
     away = RoundSettings(controller="127.0.0.1:9", optical_address=LOOPBACK)
     outcome = broadcast(b"x" * 100_000, addresses(agents), settings=away).check()
     assert outcome.transports == (PIPELINE,)
-    assert "no answer from a controller at 127.0.0.1:9" in outcome.no_light
+    assert "no answer from a controller at 127.0.0.1:9" in outcome.no_optical_path
     unknown = RoundSettings(controller=controller.controller, sender="stranger", optical_address=LOOPBACK)
     outcome = broadcast(b"x" * 100_000, addresses(agents), settings=unknown).check()
     assert outcome.transports == (PIPELINE,)
-    assert "stranger" in outcome.no_light
+    assert "stranger" in outcome.no_optical_path
 
 
 def test_from_asyncio_and_not_from_within_a_loop(agents: list[Agent]) -> None:

@@ -65,7 +65,7 @@ def test_refusals_are_all_counted_and_seldom_told():
     now[0] += 1
     refusals.add(RefusalReason.CROWD, "10.0.0.9:1", "full")
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
-    assert [(line["why"], line["total"]) for line in lines] == [("crowd", 1), ("protocol", 1), ("crowd", 51)]
+    assert [(line["category"], line["total"]) for line in lines] == [("crowd", 1), ("protocol", 1), ("crowd", 51)]
     assert refusals.totals == {RefusalReason.CROWD: 51, RefusalReason.PROTOCOL: 1}
 
 

@@ -508,7 +508,7 @@ def test_elements_and_quarantine(lab):
     assert (found["splitter:s1"].state, found["splitter:s1"].reservation) == ("reserved", 1)
     assert (found["splitter:s2"].state, found["splitter:s2"].reason) == ("unusable", "cracked")
     assert found["port:r4/50"].state == "free"
-    assert (found["tor:0000000000000004"].state, found["switch:ocs1"].state) == ("away", "free")
+    assert (found["tor:0000000000000004"].state, found["switch:ocs1"].state) == ("disconnected", "free")
     now(lab.handler.releaseElement(CLIENT, "splitter:s2"))
     for element in ("splitter:s2", "nothing", None):
         with pytest.raises(ttypes.Rejected):

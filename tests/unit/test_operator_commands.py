@@ -45,7 +45,7 @@ class OperatedController(MemoryController):
         return [
             ElementStatus("port:r1/49", "reserved", None, 7),
             *(self._splitter(f"splitter:s{number}") for number in (1, 2)),
-            ElementStatus("switch:ocs1", "away", "connection refused"),
+            ElementStatus("switch:ocs1", "disconnected", "connection refused"),
         ]
 
     def quarantine(self, connection, element, reason):
@@ -192,7 +192,7 @@ def test_elements(controller, blast):
     assert status == 0 and lines[0].split() == ["ELEMENT", "STATE", "RESERVATION", "REASON"]
     assert lines[1].split() == ["port:r1/49", "reserved", "7"]
     assert lines[4].split("  ")[-1].strip() == "connection refused"
-    assert [line.split()[0] for line in blast("element", "list", "--state", "away")[1].splitlines()[1:]] == [
+    assert [line.split()[0] for line in blast("element", "list", "--state", "disconnected")[1].splitlines()[1:]] == [
         "switch:ocs1"
     ]
     assert [e["name"] for e in json.loads(blast("element", "list", "--state", "free", "--json")[1])] == [

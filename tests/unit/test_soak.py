@@ -115,7 +115,8 @@ def test_copy_is_judged_by_its_bytes(tmp_path: Path) -> None:
 
     receivers = [{"complete": done, "reason": why} for done, why in ((True, None), (False, "gone"), (False, "gone"))]
     result = {"event": "result", "transfers": [{"transports": ["optical"], "receivers": receivers}]}
-    lines = '{"event": "progress"}\n' + json.dumps(result | {"unreachable": {"h9": "no route"}, "no_light": "away"})
+    result |= {"unreachable": {"h9": "no route"}, "no_optical_path": "away"}
+    lines = '{"event": "progress"}\n' + json.dumps(result)
     assert outcome(lines) == ("no route; gone; away", True)
     assert outcome("") == ("", False)
 

@@ -27,7 +27,8 @@ def main() -> None:
         name = line.strip()
         began = time.monotonic()
         outcome = broadcast(models[name], to.split(","), name, settings=settings).check()
-        print_event("sent", began=began, notes={"transports": outcome.transports, "no_light": outcome.no_light})
+        notes = {"transports": outcome.transports, "no_optical_path": outcome.no_optical_path}
+        print_event("sent", began=began, notes=notes)
 
 
 if __name__ == "__main__":

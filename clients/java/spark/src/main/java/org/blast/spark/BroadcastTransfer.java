@@ -132,7 +132,7 @@ final class BroadcastTransfer {
     failed.putAll(end.failed());
     receivers.keySet().retainAll(end.delivered());
     transports.addAll(end.transports());
-    noOptical = end.noLight() == null ? noOptical : end.noLight();
+    noOptical = end.noOpticalPath() == null ? noOptical : end.noOpticalPath();
     sentBefore += announcement.file(file).maxBytes();
     sent = 0;
     if (file + 1 == announcement.fileCount() || receivers.isEmpty()) {

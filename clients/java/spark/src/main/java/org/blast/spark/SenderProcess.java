@@ -51,21 +51,21 @@ final class SenderProcess implements Sender, Closeable {
    * @param failed hosts without it, with the reason
    * @param transports transports that were used
    * @param seconds duration, including the request to the controller
-   * @param noLight why there was no grant; null if there was one
+   * @param noOpticalPath why there was no grant; null if there was one
    */
   record End(
-      List<String> delivered, Map<String, String> failed, List<String> transports, double seconds, String noLight) {}
+      List<String> delivered, Map<String, String> failed, List<String> transports, double seconds, String noOpticalPath) {}
 
   private record SenderEvent(
       String event, String spool, String send, long median, List<String> delivered, JsonElement failed,
-      List<String> transports, double seconds, @SerializedName("no_light") String noLight, String reason) {
+      List<String> transports, double seconds, @SerializedName("no_optical_path") String noOpticalPath, String reason) {
 
     /** Return the result in an `end` event. Throws NullPointerException if a field is missing. */
     End end() {
       // In a `progress` event, `failed` is a number.
       Map<String, String> reasons = new TreeMap<>();
       failed.getAsJsonObject().entrySet().forEach(one -> reasons.put(one.getKey(), one.getValue().getAsString()));
-      return new End(List.copyOf(delivered), reasons, List.copyOf(transports), seconds, noLight);
+      return new End(List.copyOf(delivered), reasons, List.copyOf(transports), seconds, noOpticalPath);
     }
 
     End refusal() {

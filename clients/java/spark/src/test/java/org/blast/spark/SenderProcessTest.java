@@ -33,7 +33,7 @@ class SenderProcessTest implements SenderProcess.Listener {
 
   @Override
   public void ended(String send, SenderProcess.End end) {
-    events.add("ended " + send + " " + end.delivered() + end.failed() + end.transports() + end.noLight());
+    events.add("ended " + send + " " + end.delivered() + end.failed() + end.transports() + end.noOpticalPath());
   }
 
   @Override
@@ -50,7 +50,7 @@ class SenderProcessTest implements SenderProcess.Listener {
         echo '{"event": "new kind", "anything": [1]}'
         echo '{"event": "progress", "send": "1", "median": 5, "failed": 0, "complete": 1, "demoted": []}'
         echo '{"event": "end", "send": "1", "delivered": ["h2"], "failed": {"h3": "no"}, "transports": ["optical"], \
-        "seconds": 1.5, "bytes": 10, "no_light": null}'
+        "seconds": 1.5, "bytes": 10, "no_optical_path": null}'
         echo '{"event": "refused", "send": "2", "reason": "full"}'
         echo '{"event": "refused", "send": null, "reason": "an unknown line"}'
         """)) {
