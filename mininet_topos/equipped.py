@@ -61,20 +61,25 @@ def hosts_file(of_machine: str, hosts: Mapping[str, str]) -> str:
     return of_machine.rstrip("\n") + "\n" + "".join(f"{address}\t{name}\n" for name, address in hosts.items())
 
 
-def environment(host: str, controllers: str, secret: Path) -> dict[str, str]:
-    """Return the environment of `blast` at a host; without `controllers` there is none."""
+def environment(host: str, controllers: str, secret: Path, received: Path) -> dict[str, str]:
+    """Return the environment of `blast` and `blast_client` at a host; without `controllers` there is none.
+
+    `received` is the folder of the lab's agents, with a folder for each host.
+    """
     scripts = sysconfig.get_path("scripts")
     return {
         "BLAST_HOST": host,
         "BLAST_CONTROLLER": controllers,
         "BLAST_SECRET_FILE": str(secret),
+        "BLAST_FOLDER": str(received / host),
         "PATH": os.pathsep.join([scripts, os.environ.get("PATH", os.defpath)]),
     }
 
 
 def shell_of(lab: Lab, host: str) -> dict[str, str]:
     """Return the variables of a host's shell, for processes that are started there in other ways."""
-    return environment(host, addresses_of(lab) if lab.controller_pid is not None else "", _secret_of(lab))
+    controllers = addresses_of(lab) if lab.controller_pid is not None else ""
+    return environment(host, controllers, _secret_of(lab), registry.memory(lab.id))
 
 
 def _secret_of(lab: Lab) -> Path:
