@@ -148,7 +148,7 @@ self._begin(reservation, Holding(circuits, forwards), "releasing")""",
     ),
     "key_reuse_accepted": SeededBug(
         "A key that is known is answered whatever the content.",
-        {f"{APPLICATIONS}.on_submitted": {"raise KeyReused(wanted.key)": "return"}},
+        {f"{APPLICATIONS}.on_submitted": {"raise KeyReusedError(wanted.key)": "return"}},
     ),
     "repetition_admitted_twice": SeededBug(
         "The same key and content again begins anew.",

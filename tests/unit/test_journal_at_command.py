@@ -79,7 +79,7 @@ def test_a_moment_is_shown_as_it_was(recorded, capsys):
     for told in (
         "moment 3, epoch 3 of ctl1:9090, release 1.0",
         "4 racks, 1 splitter, 1 optical switch",
-        "away          switch:ocs1: cable \\x1b[2Jpulled",
+        "disconnected  switch:ocs1: cable \\x1b[2Jpulled",
         "unusable      port:r4/50: ",
         "requests      1 active",
         "default/k  r1h1 -> 2 receivers",

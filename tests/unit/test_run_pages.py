@@ -68,7 +68,7 @@ def test_a_page_that_holds(tmp_path: Path) -> None:
             "did not print 'b', or not in this order",
         ),
         ("<!-- run: prompt -->\n```\ncut r3 rx\n```\n", 1, "no lab was started above"),
-        ("```python\nprint()\n```\n", 2, "a block of python needs a comment"),
+        ("```python\nprint()\n```\n", 2, "a block of python needs a comment with a directive"),
         ("<!-- run: sideways -->\n```\ntrue\n```\n", 2, "there is no directive 'sideways'"),
     ],
 )
@@ -80,3 +80,9 @@ def test_a_page_that_does_not_hold(tmp_path: Path, page: str, status: int, sente
 def test_every_block_of_the_pages_is_accounted_for() -> None:
     command = [sys.executable, "scripts/run-pages", "--list"]
     assert subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0
+
+
+def test_every_page_ends_with_next_steps() -> None:
+    for page in (*ROOT.glob("docs/how-to/*.md"), *ROOT.glob("docs/tutorials/*.md")):
+        headings = [line for line in page.read_text().splitlines() if line.startswith("## ")]
+        assert headings[-1] == "## Next steps", page
