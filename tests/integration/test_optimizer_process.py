@@ -25,7 +25,7 @@ from blast_controller.optimizer.process import GRACE, OptimizerProcess
 from blast_controller.optimizer.worker import NICENESS
 from tests.support.core import key_of, make_fabric
 from tests.support.core import multicast as request
-from tests.support.runtime import PATIENCE, running
+from tests.support.runtime import PATIENCE, Running, running
 from tests.support.waiting import eventually
 
 STARTS = 30.0
@@ -155,28 +155,60 @@ def test_stopped_at_work_nothing_is_left() -> None:
     assert bench.failures == []
 
 
+class Counted(OptimizerProcess):
+    """The optimizer of a lab, which counts questions and answers. Questions of revision -1 are those of the test."""
+
+    def __init__(self, lab: Running) -> None:
+        super().__init__(self._take, lab.failures.append)
+        self.asked = self.answered = 0
+        self._post_to_lab = lab.runtime.post
+        self._probes: queue.Queue[Optimized] = queue.Queue()
+
+    def ask(self, command: Optimize) -> None:
+        self.asked += command.revision >= 0
+        super().ask(command)
+
+    def _take(self, answer: Optimized) -> None:
+        if answer.revision < 0:
+            self._probes.put(answer)
+        else:
+            self._post_to_lab(answer)
+            self.answered += 1
+
+    def is_up(self) -> bool:
+        """Return whether the process answers; without one, answers are empty."""
+        self.ask(Optimize(-1, contention(), 0.2))
+        return bool(self._probes.get(timeout=STARTS).chosen)
+
+
 def test_a_controller_whose_optimizer_is_killed_goes_on() -> None:
     settings = CoreSettings(policy="paper", optimize=10.0)
     with running(make_fabric(8, [8, 4, 4]), settings) as lab:
-        process = OptimizerProcess(lab.runtime.post, lab.failures.append)
-        lab.runtime.optimizer = process
+        process = lab.runtime.optimizer = Counted(lab)
+        contend(lab, "a")
         process.start()
         try:
-            assert contested(lab, "a", process, kill=True) == {"wide"}
-            assert contested(lab, "b", process, kill=False) == {"left", "right"}
+            pid = eventually(lambda: process.pid, "the process")
+            os.kill(pid, signal.SIGKILL)
+            assert first_with_light(lab, "a") == {"wide"}
+            eventually(process.is_up, "the next process")
+            contend(lab, "b")
+            eventually(lambda: process.answered == process.asked, "all answers")
+            assert first_with_light(lab, "b") == {"left", "right"}
         finally:
             process.stop()
 
 
-def contested(lab, mark, process, kill):  # type: ignore[no-untyped-def]
-    """Who of three gets light when all that they want comes free at once; in the end all are done."""
+def contend(lab, mark):  # type: ignore[no-untyped-def]
+    """Request what four groups need at once."""
     ask(lab, f"first{mark}", "r1h1", [f"r{n}h1" for n in range(2, 9)])
     ask(lab, f"wide{mark}", "r1h1", ["r3h1", "r4h1", "r5h1"])
     ask(lab, f"left{mark}", "r1h1", ["r2h1", "r3h1"])
     ask(lab, f"right{mark}", "r4h1", ["r5h1", "r6h1"])
-    eventually(lambda: process.pid is not None and cpu_of(process.pid) >= 0.1, "the optimizer at work")
-    if kill:
-        os.kill(process.pid, signal.SIGKILL)
+
+
+def first_with_light(lab, mark):  # type: ignore[no-untyped-def]
+    """End the first group, and return which of the others get light at once; in the end all are done."""
     end(lab, f"first{mark}")
     first = wait_for_light(lab, mark)
     done: set[str] = set()
