@@ -186,6 +186,13 @@ class Catalog:
         -------
         tuple of int or None
             Fan-outs of the pieces, the largest first; None if no tree fits the pool.
+
+        Raises
+        ------
+        InvalidOpticsError
+            If `leaves` is less than 1.
+        SolverError
+            If the integer program for more than `max_leaves` leaves fails.
         """
         if leaves > self.max_leaves:
             return self._solved(leaves, pool)

@@ -64,7 +64,7 @@ class LevelProgram:
 
     @cached_property
     def _below(self) -> dict[Level, dict[Piece, Level]]:
-        """Return every reachable level, and the level to which each kind leads from there; shallow ones first."""
+        """The reachable levels, and the level to which each kind leads from there; shallow ones first."""
         limit = min(DEEPEST, sum(self.supply.values()))
         found: dict[Level, dict[Piece, Level]] = {}
         waiting: list[Level] = [(0, self.root.rounded)]
@@ -97,7 +97,7 @@ class LevelProgram:
         return sorted(dB for dB in found if ROUNDING_DB < dB < math.inf)
 
     def solve(self, allowed: float = 0.0) -> Levels | None:
-        """Return the cheapest tree in which no receiver lacks more than a given power.
+        """Return the cheapest tree in which no receiver falls short by more than a limit.
 
         Parameters
         ----------
@@ -112,7 +112,7 @@ class LevelProgram:
         Raises
         ------
         SolverError
-            If the solver ends without an optimum.
+            If the solver neither finds an optimum nor proves that there is no such tree.
         """
         places = [
             (level, window)

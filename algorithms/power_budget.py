@@ -300,7 +300,7 @@ class Piece:
         Returns
         -------
         Light or None
-            Power at each output in dBm; None if the switch, the amplifier or the splitter is overdriven.
+            Power at each output in dBm; None if the switch or the amplifier is overdriven.
         """
         light = slot
         for element in (switch, *self.elements):

@@ -26,7 +26,7 @@ def agent_secret(path: Path | str) -> SharedSecret:
     Raises
     ------
     CredentialsError
-        The file cannot be read, is too short or is open to every user.
+        The file cannot be read or is open to every user, or its secret is too short, too long or can be guessed.
 
     Examples
     --------

@@ -159,8 +159,10 @@ def broadcast(  # noqa: PLR0913 - data, receivers, name, and options
         The data or a receiver cannot be used, or an event loop runs in this thread; nothing was sent.
     SendError
         The sender failed.
+    AddressError, CredentialsError
+        The address of the controller, or a token, secret or certificate, cannot be used.
     BlastError
-        With `via="optical"`: the exceptions of `Client.submit`.
+        With `via="optical"` or `order="racks"`: the exceptions of `Client`.
 
     Examples
     --------
@@ -199,10 +201,8 @@ async def async_broadcast(  # noqa: PLR0913 - as `broadcast`
     Raises
     ------
     InvalidArgumentError
-        As for `broadcast`.
-    SendError
-        As for `broadcast`.
-    BlastError
+        The data or a receiver cannot be used; nothing was sent.
+    SendError, AddressError, CredentialsError, BlastError
         As for `broadcast`.
     """
     began, receivers = time.monotonic(), _receivers(to)
@@ -248,9 +248,7 @@ def settings_of_environment() -> RoundSettings:
     Raises
     ------
     CredentialsError
-        A certificate, key or token cannot be used.
-    InvalidArgumentError
-        A secret cannot be used.
+        The token or the secret cannot be used. Certificates are read later, by the client.
     """
     secret, token = os.environ.get(SECRET_VARIABLE), os.environ.get("BLAST_TOKEN_FILE")
     return RoundSettings(

@@ -173,7 +173,8 @@ class Client:
         Returns
         -------
         Event
-            The event, with the grant if it is one.
+            The event, with the grant if a part was granted or its grant changed. If the controller has dropped that
+            event, the oldest one that it keeps.
 
         Raises
         ------
@@ -183,6 +184,8 @@ class Client:
             The request has ended and has no such event.
         UnknownRequest
             The controller has no request with this key.
+        Rejected
+            Too many calls wait for events already (code "too_many_waiting").
         """
         try:
             return self._wait(Iface.awaitEvent, (key, after_sequence), timeout)
@@ -242,7 +245,7 @@ class Client:
         Ended
             After the block: the grant had ended before the block did.
         BlastError
-            On entry: the exceptions of `request`. No request stays pending.
+            On entry: the exceptions of `request`; no request stays pending. After the block: those of `finish`.
         """
         return Granted(self, request, timeout)
 
@@ -254,7 +257,7 @@ class Client:
         key : str
             Key of the request.
         extension : Extension
-            Receivers to add or remove, lease time and bytes to add.
+            Receivers to add or remove, lease time and bytes to add, or the progress of a transfer that may pause.
 
         Returns
         -------
@@ -289,8 +292,12 @@ class Client:
 
         Raises
         ------
-        UnknownRequest, Ended
-            The controller has no active part with this key and number.
+        Rejected
+            The request has no such part ("unknown_part"), or the part is not active yet ("not_active").
+        UnknownRequest
+            The controller has no request with this key.
+        Ended
+            The part has ended without a call of `finish`; to finish a part twice changes nothing.
         """
         return self._call(Iface.finish, key, part, report or TransferReport())
 
@@ -312,7 +319,7 @@ class Client:
         UnknownRequest
             The controller has no request with this key.
         Ended
-            The request has ended.
+            The request has ended, other than by a withdrawal.
         """
         return self._call(Iface.withdraw, key)
 
@@ -344,7 +351,7 @@ class Client:
         states : Sequence[int]
             States (`PartState`) of the requests. Default: all.
         page : int
-            Number of requests that one call fetches.
+            Number of requests that one call fetches, from 1 to 1000.
 
         Yields
         ------
@@ -476,7 +483,7 @@ class Client:
         Returns
         -------
         list[ElementStatus]
-            State of each port, splitter, splitter output and static tree.
+            State of each port, splitter, splitter output, static tree, optical switch and ToR.
         """
         return self._call(Iface.elements)
 
@@ -489,6 +496,11 @@ class Client:
             Name of the element, as `elements` returns it.
         reason : str
             Reason to report with the state of the element.
+
+        Raises
+        ------
+        Rejected
+            There is no such element ("unknown_element"), or it is an optical switch or a ToR.
         """
         self._call(Iface.quarantine, element, reason)
 
@@ -499,6 +511,11 @@ class Client:
         ----------
         element : str
             Name of the element, as `elements` returns it.
+
+        Raises
+        ------
+        Rejected
+            There is no such element ("unknown_element"), or it is not quarantined ("not_quarantined").
         """
         self._call(Iface.releaseElement, element)
 
@@ -517,19 +534,19 @@ class Client:
         self._call(Iface.stepDown)
 
     def journal(self, after_sequence: int = 0, limit: int = PAGE) -> list[JournalEntry]:
-        """Return entries of the journal, in order.
+        """Return the entries of the journal after a sequence number.
 
         Parameters
         ----------
         after_sequence : int
             Sequence number of the last entry that the caller knows.
         limit : int
-            Maximum number of entries.
+            Maximum number of entries, from 1 to 1000.
 
         Returns
         -------
         list[JournalEntry]
-            Entries with larger sequence numbers.
+            Entries with larger sequence numbers, the oldest first.
         """
         return self._call(Iface.journal, after_sequence, limit)
 

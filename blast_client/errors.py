@@ -34,7 +34,7 @@ class Rejected(_AnswerError, ttypes.Rejected):  # noqa: N818 - Thrift's name
     message : str
         Reason for people.
     maxRacks : int | None
-        Largest possible number of racks, or None.
+        Maximum number of racks, including the sender's, if the group is too wide; None otherwise.
     """
 
     def __str__(self) -> str:

@@ -56,7 +56,7 @@ class TlsSettings:
         Raises
         ------
         CredentialsError
-            A file cannot be used, or a key has no certificate.
+            A file cannot be used, the key is open to every user, or its certificate is missing.
         """
         return ClientTls(self.context(), self.server_name)
 
@@ -71,7 +71,7 @@ class TlsSettings:
         Raises
         ------
         CredentialsError
-            A file cannot be used, or a key has no certificate.
+            A file cannot be used, the key is open to every user, or its certificate is missing.
         """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_2

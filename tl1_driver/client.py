@@ -217,7 +217,9 @@ class SwitchClient:
         SwitchUnreachableError
             If no session can be opened, or the switch does not complete the login.
         CommandDeniedError
-            If the switch refuses the login.
+            If the switch refuses the login, or a query of the properties that the dialect needs.
+        InvalidCommandError
+            If the user or the password has control characters.
         """
         if self._link is not None and not self._link.lost.done():
             return
@@ -275,8 +277,8 @@ class SwitchClient:
     async def connect(self, circuits: Sequence[Circuit]) -> None:
         """Set circuits and return when the switch confirms.
 
-        After an exception some circuits may have been set: read them. After `SwitchTimeoutError` the next change raises
-        `OutcomeUnknownError` until they are read.
+        If the switch fails, some circuits may have been set: read them. After `SwitchTimeoutError` and
+        `MalformedResponseError` each further change raises `OutcomeUnknownError` until they are read.
 
         Parameters
         ----------
@@ -295,6 +297,8 @@ class SwitchClient:
             If the session ends first.
         OutcomeUnknownError
             If an earlier change has no known outcome; nothing is sent.
+        InvalidCommandError
+            If a circuit has a port that does not exist; nothing is sent.
         SessionNotOpenError
             If there was no session.
         """
@@ -304,7 +308,7 @@ class SwitchClient:
     async def disconnect(self, circuits: Sequence[Circuit]) -> None:
         """Remove circuits and return when the switch confirms.
 
-        After an exception some circuits may have been removed: read them.
+        If the switch fails, some circuits may have been removed: read them.
 
         Parameters
         ----------
@@ -313,7 +317,7 @@ class SwitchClient:
 
         Raises
         ------
-        SwitchError, OutcomeUnknownError, SessionNotOpenError
+        SwitchError, OutcomeUnknownError, InvalidCommandError, SessionNotOpenError
             As for `connect`.
         """
         if circuits:
@@ -321,6 +325,8 @@ class SwitchClient:
 
     async def circuits(self) -> list[CircuitState]:
         """Return all circuits on the switch, including those of other clients.
+
+        After a change whose outcome is unknown, a successful call permits further changes.
 
         Returns
         -------

@@ -4,7 +4,7 @@
     ├── DriverUsageError                the caller used the driver wrongly
     │   ├── InvalidCommandError         the command cannot be written as TL1, or is too long for the switch
     │   ├── InvalidSettingError         a dialect has no such setting, or not with that value
-    │   ├── SessionNotOpenError         the client has no session
+    │   ├── SessionNotOpenError         the client never had a session
     │   └── OutcomeUnknownError         a change has no known outcome: read the circuits, or close, before the next
     └── SwitchError                     the switch, or the network path to it
         ├── SwitchUnreachableError      no session could be opened
@@ -43,7 +43,7 @@ class InvalidCommandError(DriverUsageError):
 
 
 class SessionNotOpenError(DriverUsageError):
-    """The client has no session: it was not opened, or was closed."""
+    """The client never had a session: it was not opened, or no session could be established."""
 
 
 class InvalidSettingError(DriverUsageError):

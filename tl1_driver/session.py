@@ -82,7 +82,7 @@ class Wire:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The switch confirmed a command.
+    """The confirmation of a command by the switch.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A command failed, or its outcome is unknown.
+    """The failure of a command, or its unknown outcome.
 
     Parameters
     ----------

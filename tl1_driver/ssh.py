@@ -49,7 +49,7 @@ def host_keys(text: str) -> HostKeys:
     Parameters
     ----------
     text : str
-        Content of the file: one public key on each line; `#` begins a comment.
+        Content of the file: one public key on each line; lines that begin with `#` are comments.
 
     Returns
     -------
@@ -144,7 +144,7 @@ class Ssh:
     password : str
         Password of the user. Empty: none.
     key : asyncssh.SSHKey | None
-        Private key of the user.
+        Private key of the user. None: none.
     subsystem : str
         Subsystem to start. Empty: none.
     command : str

@@ -68,7 +68,7 @@ class Tcp:
         Raises
         ------
         SwitchUnreachableError
-            If the connection is refused or not accepted in time.
+            If no connection can be established in time.
         """
         try:
             async with asyncio.timeout(seconds):

@@ -19,7 +19,7 @@ class Steps:
     Parameters
     ----------
     limit : int
-        Number of the call that uses up the effort, from 1 on.
+        Number of calls, at least 1; the last of them returns 1, which ends the search.
     """
 
     def __init__(self, limit: int) -> None:

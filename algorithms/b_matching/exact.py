@@ -27,9 +27,9 @@ ROUNDING = 1e-12
 
 
 class SolverError(Exception):
-    """The solver ended without a solution or a bound.
+    """The solver reports that the program is infeasible or unbounded.
 
-    This is a fault of the solver: the empty selection is always feasible.
+    This is a fault of the solver: the empty selection is always feasible, and the weights are finite.
     """
 
 
@@ -48,12 +48,13 @@ def exact(groups: Sequence[Group], feasibility: Feasibility, seconds: float) -> 
     Returns
     -------
     Optimized
-        Without a bound if a group has more than `covers.MAX_COVERS` minimal sets of splitters.
+        Without a bound if a group has `covers.MAX_COVERS` or more minimal sets of splitters, or if CBC stops at the
+        limit. The selection is empty if the solver finds none in time.
 
     Raises
     ------
     SolverError
-        If the solver ends without a selection.
+        If the solver reports that the program is infeasible or unbounded.
 
     Notes
     -----

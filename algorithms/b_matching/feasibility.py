@@ -128,7 +128,7 @@ class Feasibility:
         Returns
         -------
         Pieces or None
-            Fan-outs, empty for a single leaf; None if there are not enough splitters.
+            Fan-outs, empty for a single leaf; None if the rule finds no tree with the free splitters.
         """
         return () if leaves <= 1 else self._choose(leaves, self.pool)
 

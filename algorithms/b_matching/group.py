@@ -28,7 +28,7 @@ class Group:
     weight : float
         Value of serving it: the paper's volume (data times receivers), in any unit.
     tenant : str, optional
-        The tenant whose allowance it uses.
+        The tenant whose allowance it uses; empty: none.
     """
 
     name: Hashable

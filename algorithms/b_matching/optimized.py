@@ -25,7 +25,7 @@ class Optimized:
     value : float
         Total weight of the selection.
     bound : float or None
-        In the unit of the weights; None: the search was incomplete.
+        The upper bound, in the unit of the weights; None: none was proven.
     """
 
     selection: Selection

@@ -20,7 +20,9 @@ from algorithms.b_matching.group import Group
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options and their common resources. Option j is entry j of each list.
+    """The options and their common resources.
+
+    Entry j of `owners`, `pieces`, `uses`, `ports`, `vertices` and `weights` describes option j.
 
     Parameters
     ----------
@@ -37,15 +39,15 @@ class Options:
     vertices : list of list of int
         The same vertices as numbers, in ascending order.
     weights : list of float
-        Weight of each option's group.
+        Weight of each option, at first that of its group.
     budgets : list of int
-        Free ports of each vertex.
+        Free ports of each vertex, not below 0, up to the highest vertex of an option.
     sizes : tuple of int
         Fan-outs of the splitters, in ascending order.
     supply : tuple of int
-        Number of splitters of each of the `sizes`.
+        Number of free splitters of each of the `sizes`.
     complete : bool
-        False if a group had too many sets of splitters and some were left out.
+        False if a group had `covers.MAX_COVERS` sets of splitters or more, so that some may have been left out.
     """
 
     groups: Sequence[Group]

@@ -23,7 +23,7 @@ class Group:
     volume : float
         The paper's weight: data times receivers, in any unit.
     tenant : str, optional
-        The tenant whose allowance it uses.
+        The tenant whose allowance it uses; empty: none.
     """
 
     name: Hashable

@@ -145,6 +145,8 @@ class Estimate:
     def suspect(self, now: float) -> Place | None:
         """Return the next place to probe, by a stream from its sender to its receiver.
 
+        The next probe of this place is due `PROBE_SECONDS` later.
+
         Parameters
         ----------
         now : float

@@ -36,6 +36,8 @@ def exact(network: Network, stop: Callable[[], bool] = lambda: False) -> Plan:
 
     Raises
     ------
+    ValueError
+        If a host other than the root does not receive.
     SolverError
         If the linear program fails.
 

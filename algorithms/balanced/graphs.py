@@ -26,7 +26,7 @@ def from_graph(graph: nx.DiGraph[str], root: str, receivers: Collection[str] | N
     Returns
     -------
     NamedNetwork
-        Pass its `numbered()` to the algorithms; that call raises InvalidNetworkError.
+        Pass its `numbered()` to the algorithms; that call raises the exceptions for an invalid network.
 
     Examples
     --------

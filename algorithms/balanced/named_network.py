@@ -58,7 +58,8 @@ class NamedNetwork:
         DisconnectedError
             If no path of links with a positive rate leads from the root to some receiver.
         InvalidNetworkError
-            If a name or a link occurs twice, a number is out of range, there is no receiver, or the root is one.
+            If a name or a link occurs twice, a link leads from a host to itself, a number is out of range, there is no
+            receiver, or the root is one.
         """
         _check_different(self.hosts, "host")
         receivers = [host for host in self.hosts if host != self.root] if self.receivers is None else self.receivers

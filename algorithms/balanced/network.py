@@ -40,6 +40,8 @@ class DisconnectedError(InvalidNetworkError):
 class Network:
     """Hosts, the root that has the data, and the receivers; the other hosts may forward it.
 
+    The given arrays become read-only.
+
     Parameters
     ----------
     hosts : tuple of str
@@ -58,7 +60,7 @@ class Network:
     DisconnectedError
         If no path of links with a positive rate leads from the root to some receiver.
     InvalidNetworkError
-        If a number is out of range, there is no receiver, or the root is one.
+        If a rate or capacity is out of range, there is no receiver, or the root is one.
     """
 
     hosts: tuple[str, ...]

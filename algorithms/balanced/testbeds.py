@@ -56,7 +56,7 @@ def gridlab(root: str) -> Network:
     Returns
     -------
     Network
-        Rates in bit/s, synthetic (see above).
+        Rates in bit/s, synthetic (see the module).
 
     Raises
     ------

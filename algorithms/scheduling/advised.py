@@ -65,7 +65,7 @@ class AdvisedScheduler(Scheduler):
         Returns
         -------
         Contention or None
-            Parts of the highest priority that waits; None if there is no choice to make.
+            Of the parts that could start, the ones of the highest priority; None if there is no choice to make.
         """
         freed, self._gathered = self._gathered or [], []
         self._kept_on += self._serve_urgent([*freed, NEW], now)
@@ -158,7 +158,7 @@ class AdvisedScheduler(Scheduler):
     def _contenders(self, able: Sequence[Sequence[Offer]]) -> list[Contender]:
         """Return contenders of the highest priority, which always precedes the value of others.
 
-        The result is empty if fewer than two of them wait.
+        The result is empty if fewer than two of them wait without resources of their own.
         """
         priority = max((offers[0].job.priority for offers in able), default=0)
         first = [offers for offers in able if offers[0].job.priority == priority]

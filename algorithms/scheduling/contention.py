@@ -51,11 +51,11 @@ class Contention:
     Parameters
     ----------
     contenders : tuple of Contender
-        Best rank first, once for each possible switch.
+        Best rank first; a part occurs once for each switch on which it could start.
     free : mapping of str to Feasibility
         Switch to its free resources.
     left : mapping of str to float
-        Limited tenants to the number of splitters that they may still take.
+        Limited tenants to the number of splitters that they may still take; -1: no optical path at all.
     """
 
     contenders: tuple[Contender, ...]
@@ -63,7 +63,7 @@ class Contention:
     left: Mapping[str, float]
 
     def is_like(self, other: Contention) -> bool:
-        """Return whether another contention asks the same question.
+        """Return whether another contention differs in nothing but the weights.
 
         Parameters
         ----------
@@ -73,7 +73,7 @@ class Contention:
         Returns
         -------
         bool
-            True if it has the same parts, the same ports and equal free resources.
+            True if it has the same parts, switches and ports, and equal free resources and allowances of tenants.
         """
         return self.left == other.left and self._asked() == other._asked() and self._supply() == other._supply()
 
@@ -106,7 +106,8 @@ class Contention:
         Parameters
         ----------
         order : iterable of (Contender, splitters or None)
-            Contenders to serve as far as they fit, with fan-outs or, for None, the choice of the switch.
+            Contenders to serve as far as tenants' allowances permit: with these fan-outs, whose ports and splitters
+            must be free, or, for None, with the choice of the switch if they fit.
 
         Returns
         -------

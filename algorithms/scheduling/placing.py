@@ -15,7 +15,7 @@ from algorithms.scheduling.job import Job, PartName
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The job starts, with these splitters instead of the counted ones.
+    """The permission to start a job, with these splitters instead of the counted ones.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Terms:
     pieces : Pieces
         Fan-outs of the counted splitters.
     most : float
-        Maximum number of splitters that may serve it, others than the counted ones too; infinite: no limit.
+        Maximum number of splitters that may serve it, the counted ones or others; infinite: no limit.
     only : bool
         True if only the counted splitters may serve it, because resources are held for another job.
     """

@@ -10,7 +10,7 @@ from algorithms.scheduling.job import Job, PartName
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A part starts on a switch, or continues without a set-up (`job.continues`).
+    """The start of a part on a switch, or its continuation without a set-up (`job.continues`).
 
     Parameters
     ----------

@@ -73,7 +73,7 @@ def receive(
     Raises
     ------
     NotReceivedError
-        No object of this name arrived within `timeout`.
+        No object of this name arrived within `timeout`, or it was removed before it could be opened.
     UnreadableObjectError
         The file does not contain the object that its suffix indicates, or cannot be read.
     MissingLibraryError

@@ -64,7 +64,7 @@ class TreePlanner(Protocol):
         Raises
         ------
         ValueError
-            If no tree reaches a receiver.
+            If a receiver is not in the network, or no tree reaches it.
         RuntimeError
             If planning fails.
         """
@@ -81,6 +81,11 @@ class TreePlanner(Protocol):
         -------
         float
             Bits of data per second.
+
+        Raises
+        ------
+        ValueError
+            If a receiver is not in the network.
         """
 
     def see(
@@ -96,6 +101,11 @@ class TreePlanner(Protocol):
             Paths (from, to) that carry no data.
         now : float
             The time of the measurement.
+
+        Raises
+        ------
+        ValueError
+            If a host is not in the network.
         """
 
     def better(self) -> PlannedTrees | None:
@@ -104,7 +114,12 @@ class TreePlanner(Protocol):
         Returns
         -------
         PlannedTrees or None
-            None if no trees are better.
+            None if no trees are enough better to be worth the change.
+
+        Raises
+        ------
+        RuntimeError
+            If planning fails.
         """
 
     def suspect(self, now: float) -> Suspect | None:
@@ -118,7 +133,7 @@ class TreePlanner(Protocol):
         Returns
         -------
         Suspect or None
-            None if no path needs a probe.
+            None if no probe is due.
         """
 
     def probed(self, suspect: Suspect, rate: float) -> None:

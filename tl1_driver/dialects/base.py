@@ -27,8 +27,9 @@ _LONGEST_CTAG = "9" * 9
 class Dialect(ABC):
     """One vendor's TL1.
 
-    Methods that send commands are procedures (`procedure.py`). Switches limit the length of commands: circuits are sent
-    in as few commands as fit, in the given order.
+    Methods that send commands are procedures (`procedure.py`). Apart from the exceptions that they list, procedures
+    raise the `SwitchError` of a command that fails. Switches limit the length of commands: a command that is too long
+    is divided, with the circuits in the given order.
 
     Parameters
     ----------
@@ -109,12 +110,14 @@ class Dialect(ABC):
         Returns
         -------
         Procedure[None]
-            Procedure that ends when the circuits pass light.
+            Procedure that ends when the light paths are set.
 
         Raises
         ------
+        InvalidCommandError
+            If a circuit has a port that does not exist; nothing is sent.
         CommandDeniedError
-            If the switch refuses a command; some circuits may be set.
+            If the switch refuses a command; some circuits may be set, except after `CommandWithheldError`.
         """
 
     @abstractmethod
@@ -133,8 +136,10 @@ class Dialect(ABC):
 
         Raises
         ------
+        InvalidCommandError
+            If a circuit has a port that does not exist; nothing is sent.
         CommandDeniedError
-            If the switch refuses a command; some circuits may be removed.
+            If the switch refuses a command; some circuits may be removed, except after `CommandWithheldError`.
         """
 
     @abstractmethod
@@ -193,7 +198,12 @@ class Dialect(ABC):
         Returns
         -------
         Dialect
-            A copy of this dialect with the properties.
+            A copy of this dialect with the properties; the dialect itself if it needs none.
+
+        Raises
+        ------
+        MalformedResponseError
+            If the switch does not report a property.
         """
         yield from ()
         return self
@@ -212,6 +222,11 @@ class Dialect(ABC):
         -------
         Command
             The command to send first.
+
+        Raises
+        ------
+        InvalidCommandError
+            If the name or the password has control characters.
         """
         secret = quote(password)
         return Command("ACT-USER", quote(user), ("", secret), secret=secret)
@@ -228,6 +243,11 @@ class Dialect(ABC):
         -------
         Command
             The command to send last.
+
+        Raises
+        ------
+        InvalidCommandError
+            If the name has control characters.
         """
         return Command("CANC-USER", quote(user))
 
@@ -259,7 +279,7 @@ class Dialect(ABC):
     def in_as_few_as_fit(
         self, circuits: Sequence[Circuit], command: Callable[[Sequence[Circuit]], Command]
     ) -> list[Command]:
-        """Distribute circuits over as few commands as the switch's length limit permits.
+        """Return the commands for a change, none longer than the switch accepts.
 
         Parameters
         ----------
@@ -271,12 +291,12 @@ class Dialect(ABC):
         Returns
         -------
         list[Command]
-            The command for all circuits if it fits, otherwise the commands for the halves, in order.
+            One command for all circuits if it fits, otherwise the commands for each half, in order.
 
         Raises
         ------
         InvalidCommandError
-            If the command for a single circuit cannot be sent.
+            If a port does not exist, or the command for a single circuit cannot be sent.
         """
         whole = command(circuits)
         try:

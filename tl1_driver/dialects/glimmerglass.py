@@ -32,7 +32,7 @@ def _name(base: int, number: int) -> str:
 def _number(base: int, row: dict[str, str], key: str) -> int | None:
     """Return the port number in `row`, None for the 0 that stands for no port.
 
-    Raises MalformedResponseError if there is no such number.
+    Raises MalformedResponseError if the value is not the name of a port on that side.
     """
     text = row.get(key, "")
     if not (text.isascii() and text.isdigit() and len(text) <= 5):
@@ -67,7 +67,7 @@ class Glimmerglass(Dialect):
         return [port for port in sides if 1 <= port.number <= PORTS_PER_SIDE]
 
     def connect(self, circuits: Sequence[Circuit]) -> Procedure[None]:
-        """`ent-crs-fiber::in&in,out&out:ctag:::opmode=sync;`: sync answers when the mirrors have settled."""
+        """Send `ent-crs-fiber::in&in,out&out:ctag:::opmode=sync;`: sync answers when the mirrors have settled."""
         return all_confirmed(
             self.in_as_few_as_fit(
                 circuits, lambda some: Command("ent-crs-fiber", self._pairs(some), ("", "", "opmode=sync"))
@@ -75,16 +75,16 @@ class Glimmerglass(Dialect):
         )
 
     def disconnect(self, circuits: Sequence[Circuit]) -> Procedure[None]:
-        """`dlt-crs-fiber::in&in,out&out:ctag;`: both ports are named, so that no other circuit can be hit."""
+        """Send `dlt-crs-fiber::in&in,out&out:ctag;`, which names both ports, so that no other circuit is affected."""
         return all_confirmed(self.in_as_few_as_fit(circuits, lambda some: Command("dlt-crs-fiber", self._pairs(some))))
 
     def circuits(self) -> Procedure[list[CircuitState]]:
-        """`rtrv-crs-fiber::all:ctag;`: the rows that join two ports."""
+        """Read `rtrv-crs-fiber::all:ctag;`: the rows that join two ports."""
         found = map(self._circuit, (yield from self._connection_rows()))
         return [circuit for circuit in found if circuit is not None]
 
     def powers(self) -> Procedure[dict[Port, float]]:
-        """`rtrv-crs-fiber::all:ctag;`, which has the powers of every port, connected or not."""
+        """Read `rtrv-crs-fiber::all:ctag;`, which has the powers of every port, connected or not."""
         powers: dict[Port, float] = {}
         for row in (yield from self._connection_rows()):
             source, target = _number(FIRST_INPUT, row, "IPORTID"), _number(FIRST_OUTPUT, row, "OPORTID")
@@ -96,7 +96,7 @@ class Glimmerglass(Dialect):
         return powers
 
     def _connection_rows(self) -> Procedure[list[dict[str, str]]]:
-        """Read the rows by name, since firmware versions differ in their columns."""
+        """Read the rows as values by column name, since firmware versions differ in their columns."""
         found = [parameters(line) for line in (yield from rows(Command("rtrv-crs-fiber", "all")))]
         if not all(found):
             raise MalformedResponseError("the list of connections has a row without any NAME=value")

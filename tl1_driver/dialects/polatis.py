@@ -66,7 +66,7 @@ class Polatis(Dialect):
     def connect(self, circuits: Sequence[Circuit]) -> Procedure[None]:
         """Send `ENT-PATCH::in,out:ctag;` for each circuit, then read the list until it has all.
 
-        Raises `PartialCompletionError`.
+        Raises `PartialCompletionError` if the switch confirms circuits but does not list them.
         """
         yield from all_confirmed([self._command("ENT-PATCH", self._patch(circuit)) for circuit in circuits])
         listed = yield from settled(self.circuits, lambda found: _missing(circuits, found) == [], self.settling)

@@ -54,9 +54,9 @@ class EmulatedSwitch:
     dialect : str
         Dialect that the switch speaks, a key of `LANGUAGES`.
     connect_seconds : float | None
-        Time of a connect from its arrival, longer only if `apply` takes longer. None: the vendor's figure.
+        Time in seconds of a connect from its arrival, longer only if `apply` takes longer. None: the vendor's figure.
     disconnect_seconds : float
-        Time of a disconnect from its arrival, longer only if `apply` takes longer.
+        Time in seconds of a disconnect from its arrival, longer only if `apply` takes longer.
     user : str
         User that must log in. Empty: no login is needed.
     password : str
@@ -151,6 +151,11 @@ class EmulatedSwitch:
             Owner that the switch reports.
         locked : bool
             True if the circuit cannot be removed over TL1.
+
+        Raises
+        ------
+        RefusalError
+            If a port of the circuit does not exist or is connected.
         """
         async with self._changing:
             await self._apply((), (circuit,))

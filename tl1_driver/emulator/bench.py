@@ -52,7 +52,10 @@ class Bench:
         return self.light.powers(self.crossbar.circuits)
 
     def connecting(self, circuits: Sequence[Circuit], removed: Sequence[Circuit] = ()) -> Change:
-        """Return the change that sets `circuits` in place of `removed`. Raises `RefusalError`."""
+        """Return the change that sets `circuits` in place of `removed`.
+
+        Raises `RefusalError` if they cannot all be set, unless the fault `partial_bulk` is injected.
+        """
         seconds = self.connect_seconds + max((self.faults.slow_inputs.get(c.input, 0.0) for c in circuits), default=0.0)
         try:
             self._check(circuits, removed)
@@ -63,7 +66,7 @@ class Bench:
         return Change(tuple(removed), tuple(circuits), seconds)
 
     def disconnecting(self, circuits: Sequence[Circuit]) -> Change:
-        """Return the change that removes `circuits`. Raises `RefusalError`."""
+        """Return the change that removes `circuits`. Raises `RefusalError` if one is locked or not set."""
         self.check_unlocked(circuits)
         self.crossbar.check_disconnect(circuits)
         return Change(tuple(circuits), (), self.disconnect_seconds)

@@ -77,7 +77,7 @@ class Crossbar:
             taken[1].add(circuit.output)
 
     def change(self, removed: Sequence[Circuit], added: Sequence[Circuit]) -> None:
-        """Remove, then add. Raises `RefusalError`."""
+        """Remove circuits, then add others. Raises `RefusalError` as `check_change` does."""
         self.check_change(removed, added)
         for circuit in removed:
             del self._output_of[circuit.input], self._input_of[circuit.output]

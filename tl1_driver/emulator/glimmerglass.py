@@ -49,7 +49,7 @@ class GlimmerglassLanguage(Language):
     def circuits_named(self, aid: str) -> list[Circuit]:
         """Return the circuits that `in&in,out&out` names, the n-th input with the n-th output.
 
-        Raises `RefusalError`.
+        Raises `RefusalError` if the text does not name existing inputs and as many existing outputs.
         """
         sides = [self.ports(side) for side in aid.split(",")]
         if len(sides) != 2 or len(sides[0]) != len(sides[1]):
@@ -61,7 +61,7 @@ class GlimmerglassLanguage(Language):
     def circuits_to_delete(self, aid: str) -> list[Circuit]:
         """Return the circuits that a delete names: `all`, pairs as in a connect, or one end of each.
 
-        Raises `RefusalError`.
+        Raises `RefusalError` if a port does not exist, or a port that is named alone is not connected.
         """
         if aid.lower() == "all":
             return list(self.bench.crossbar.circuits)

@@ -42,7 +42,7 @@ class Language(ABC):
             raise RefusalError("IITA", f"this is {self.bench.sid}, not {request.tid}")
 
     def port_called(self, number: int, side: str) -> Port:
-        """Return the port, if the switch has it. Raises `RefusalError`."""
+        """Return a port by number and side. Raises `RefusalError` if the switch does not have it."""
         crossbar = self.bench.crossbar
         if side == "in" and 1 <= number <= crossbar.inputs:
             return Port("in", number)
@@ -51,7 +51,7 @@ class Language(ABC):
         raise RefusalError(UNKNOWN_PORT, f"there is no {side}put {number}")
 
     def circuit_at(self, port: Port) -> Circuit:
-        """Return the circuit that begins or ends at `port`. Raises `RefusalError`."""
+        """Return the circuit that begins or ends at `port`. Raises `RefusalError` if there is none."""
         crossbar = self.bench.crossbar
         partner = crossbar.output_of(port.number) if port.side == "in" else crossbar.input_of(port.number)
         if partner is None:
