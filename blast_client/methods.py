@@ -13,7 +13,7 @@ SAFE_TO_REPEAT: Mapping[str, bool] = {
     "request": True,
     # A second call would add the receivers, the time or the bytes twice.
     "extend": False,
-    # A second call would raise Ended.
+    # A second call raises Ended if the part has ended for another reason meanwhile.
     "finish": False,
     "withdraw": False,
     "status": True,

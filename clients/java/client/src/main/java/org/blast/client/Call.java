@@ -11,8 +11,8 @@ import org.apache.thrift.transport.TTransportException;
 /** A call and its answer. Repeated on another connection, it stays the same call. */
 final class Call<A> {
   /**
-   * Idempotent calls. A repeated `extend` would add twice; a repeated `finish` or `withdraw` would answer that the
-   * request has ended.
+   * Calls that are repeated. A repeated `extend` would add twice; a repeated `finish` or `withdraw` fails if the part
+   * has ended for another reason meanwhile.
    */
   private static final Set<String> IDEMPOTENT =
       Set.of(
