@@ -1,6 +1,6 @@
 """Claims about the speed, memory and determinism of the rack-fabric simulator.
 
-The release build runs on one core:
+With the release build, on one core:
 
 - one leaf (one source, 4 local and 4 remote copies, 40 ms) delivers 2.0 M copies of 1522-byte frames per CPU second;
 - with 16 ports of a leaf saturated by uniform unicast, it delivers 50 times the packets per CPU second of BookSim2;

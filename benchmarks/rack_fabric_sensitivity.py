@@ -1,6 +1,6 @@
 """Claim: no single parameter that the rack-fabric paper states explains the 83 Gb/s of its Figure 13(a).
 
-The figure has 83 Gb/s at 30 Gb/s with synchronization. No parameter explains it over its plausible range; a sync CAM of
+The paper reports it at 30 Gb/s with synchronization. No parameter explains it over its plausible range; a sync CAM of
 at most 8 entries instead of 24 does, and so does a fabric whose surrogates do not synchronize. The script prints the
 table of docs/explanation/rack-fabric.md.
 

@@ -1,7 +1,7 @@
 """Claims about the rate of the optical transport to seven receivers with independent loss.
 
-They receive the file at >= 0.97 of the rate without loss if 0.1 % of the datagrams are lost, and at >= 0.85 if 1 % are
-lost.
+The receivers get the file at >= 0.97 of the rate without loss if 0.1 % of the datagrams are lost, and at >= 0.85 if 1 %
+are lost.
 
 Links are unshaped. A preloaded library (`transport_bed/programs/lossy.c`, also for the row without loss) drops
 datagrams in the receivers, because the kernel here has no netem and filters see 44 datagrams as one packet. The result

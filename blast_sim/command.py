@@ -1,6 +1,5 @@
 """The commands `blast plan`, `blast sim`, `blast fabric plan` and `blast figures`.
 
-`blast` loads this file at every start, so what calculates and draws is loaded when one of them runs; a base
 `blast` imports this module at every start, so numeric and drawing libraries are imported only when a command runs. A
 base installation without these libraries still prints the help.
 """

@@ -48,7 +48,7 @@ class Suspect:
 
 
 class TreePlanner:
-    """Plans for the network in this file, from its root to its hosts. Raises InputError, OSError."""
+    """A planner of trees in the network of a file, from its root. Raises InputError, OSError."""
 
     def __init__(self, path: Path) -> None:
         self._estimate = Estimate(read_network(path))
@@ -77,14 +77,17 @@ class TreePlanner:
         return max_rate(network, tuple(parents))
 
     def see(self, flows: Iterable[Measured], broken: Iterable[tuple[str, str]], now: float) -> None:
-        """Take what was measured on the way, and the paths by which no connection can be had. Raises InputError."""
+        """Record measured flows, and paths over which connections failed. Raises InputError for an unknown host."""
         self._flows = [Flow(self._place(flow[0]), self._place(flow[1]), *flow[2:]) for flow in flows]
         self._estimate.see(self._flows, now)
         for sender, receiver in broken:
             self._estimate.broken(self._place(sender), self._place(receiver), now)
 
     def better(self) -> PlannedTrees | None:
-        """Trees that are worth a change, which are used from now on; None: there are none. Raises SolverError."""
+        """Return trees that are worth a change, which are used from now on; None if there are none.
+
+        Raises InputError if a receiver cannot be reached any more, SolverError.
+        """
         if self._plan is None:
             return None
         part = self._among(self._part.hosts[host] for host in self._part.receivers)

@@ -117,7 +117,7 @@ def _senders(room: Room, agents: Agents, reached: Reached) -> Iterator[list[Send
 
 
 class Load:
-    """Honest and hostile clients, which end with `stack`. Raises ChildFailedError."""
+    """Honest and hostile clients, which end with `stack`. Raises ChildFailedError, ProcessError."""
 
     def __init__(self, room: Room, agents: Agents, reached: Reached, stack: ExitStack, progress: Progress) -> None:
         self._room, self._agents, self._reached, self._stack, self._progress = room, agents, reached, stack, progress

@@ -68,7 +68,7 @@ class Effort:
 def compare(cell: Cell, tools: Sequence[str], effort: Effort, report: Callable[[str], None]) -> Iterator[Row]:
     """Yield a row for each tool, before the bed is removed; `report` is called before each run.
 
-    Raises PrerequisiteError, HostError.
+    Raises PrerequisiteError, LabError.
     """
     outcomes: dict[str, list[Outcome]] = {name: [] for name in tools}
     plan = Plan(cell.receivers, cell.shape)

@@ -213,7 +213,10 @@ class Standing(SetUp):
         self._warm(self._run.receivers)
 
     def carry(self, limit_seconds: float, mode: FailureMode | None = None, moments: Moments = ()) -> Struck:
-        """Send the file once while receivers fail, then restore them. Raises RunFailedError."""
+        """Send the file once while receivers fail, then restore them; a failed transfer is in the result.
+
+        Raises RunFailedError if a receiver does not restart, and HostError if a link cannot be cut or restored.
+        """
         victims = {victim for _, some in moments for victim in some}
         strike = None if mode is None else at_moments(moments, mode.strike)
         try:

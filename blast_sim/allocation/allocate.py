@@ -65,7 +65,7 @@ class Plan:
 
 
 def plan(instance: Instance, method: Method) -> Plan:
-    """Allocate. Raises algorithms.b_matching.exact.SolverError."""
+    """Allocate ports and splitters to the requests. Raises algorithms.b_matching.exact.SolverError."""
     groups, idle = instance.groups(), instance.feasibility()
     if method.optimize is not None:
         # The solver's first start takes longer than a decision may.
@@ -148,7 +148,7 @@ def _too_few(instance: Instance, group: Group) -> str:
 
 
 def pool_text(pool: Mapping[int, int]) -> str:
-    """Splitters as text: 2 x 1:4, 1 x 1:16."""
+    """Return splitters as text, such as `2 x 1:4, 1 x 1:16`, or `none`."""
     return ", ".join(f"{count} x 1:{fan_out}" for fan_out, count in sorted(pool.items()) if count) or "none"
 
 

@@ -172,7 +172,10 @@ def _three_to_five(rng: random.Random, racks: int, groups: int) -> list[Edge]:
 
 
 def _star(rng: random.Random, racks: int, groups: int) -> list[Edge]:
-    """Ruins weight / racks: a bait of barely better score blocks ten groups at once. `rng`, `groups` are not used."""
+    """Return groups that mislead weight / racks: a bait of barely better score blocks ten groups at once.
+
+    `rng` and `groups` are not used.
+    """
     edges = []
     for first in range(0, racks - 99, 100):
         edges += [Edge(tuple(range(first + 10 * n, first + 10 * n + 10)), 10.0) for n in range(10)]
@@ -181,7 +184,10 @@ def _star(rng: random.Random, racks: int, groups: int) -> list[Edge]:
 
 
 def _long(rng: random.Random, racks: int, groups: int) -> list[Edge]:
-    """Ruins weight / racks: a bait of two racks blocks a group of fifty. `rng` and `groups` are not used."""
+    """Return groups that mislead weight / racks: a bait of two racks blocks a group of fifty.
+
+    `rng` and `groups` are not used.
+    """
     edges = []
     for first in range(0, racks - 49, 50):
         edges.append(Edge(tuple(range(first, first + 50)), 50.0))

@@ -32,7 +32,7 @@ def student_quantile(degrees: int) -> float:
 
 
 def half_width(values: Sequence[float]) -> float:
-    """Half of the 95 % confidence interval of the mean; 0 for one value, of which nothing is known."""
+    """Return half the width of the 95 % confidence interval of the mean; 0 for fewer than two values."""
     if len(values) < 2:
         return 0.0
     return student_quantile(len(values) - 1) * statistics.stdev(values) / math.sqrt(len(values))

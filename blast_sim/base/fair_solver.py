@@ -25,4 +25,4 @@ def _chosen() -> Solver:
 
 
 SOLVER: Solver = _chosen()
-"""Which solver is in use unless a call names one; the environment variable BLAST_FAIR_SOLVER chooses."""
+"""The solver in use unless a call names one; the environment variable BLAST_FAIR_SOLVER chooses it."""

@@ -14,8 +14,8 @@ Pairs = Sequence[tuple[str, object]]
 def parse_json(data: bytes, kind: str, place: Callable[[Pairs], str] = lambda pairs: "") -> object:
     """Return the value of these bytes; reject duplicate keys, NaN and infinity.
 
-    `kind` names the expected content in errors, and `place` returns the position of a table for them. Raises
-    InputError.
+    `kind` names the expected content in errors; `place` returns a prefix for errors in a table, from its pairs of key
+    and value. Raises InputError.
     """
 
     def table(pairs: list[tuple[str, object]]) -> dict[str, object]:

@@ -32,7 +32,7 @@ _DIGESTS: dict[tuple[type, str], str] = {}
 
 
 class NoSourceError(InputError):
-    """The source of a plug-in is in no file."""
+    """The source of a plug-in is in no file, or its state cannot be pickled."""
 
 
 @dataclass(slots=True)

@@ -52,13 +52,13 @@ def without_provenance(lines: Iterable[str]) -> tuple[int, Iterator[str]]:
 
 
 def as_table(rows: Sequence[Row]) -> str:
-    """Return rows as a text table, floats to four digits."""
+    """Return rows as a text table, floats to four significant digits."""
     columns = columns_of(rows)
     return table(columns, [[_shown(row.get(column, "")) for column in columns] for row in rows]) + "\n"
 
 
 def columns_of(rows: Sequence[Row]) -> list[str]:
-    """Every column that any row has, in order of appearance."""
+    """Return every column that any row has, in order of appearance."""
     return list(dict.fromkeys(column for row in rows for column in row))
 
 

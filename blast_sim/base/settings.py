@@ -25,7 +25,7 @@ def sweep(text: str) -> tuple[str, list[object]]:
 
 
 def combinations(swept: Mapping[str, Sequence[object]]) -> Iterator[dict[str, object]]:
-    """One value for every key, in each possible way; the last key changes first."""
+    """Yield every combination of one value per key; the last key changes first."""
     for values in product(*swept.values()):
         yield dict(zip(swept, values, strict=True))
 

@@ -126,7 +126,7 @@ def run_cells(
     kept: Kept,
     progress: Callable[[float], object] = lambda done: None,
 ) -> list[Result]:
-    """Return the result of `work` for every cell, in order; stored results are not computed again.
+    """Return the result of `work`, or a Failure, for every cell in order; stored results are not computed again.
 
     Raises NoSchedulerError, InputError, WorkerDiedError. `progress` is called with the number of further cells done.
     `work` must be importable if it runs on a cluster or in other processes.

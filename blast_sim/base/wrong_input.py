@@ -19,7 +19,7 @@ class PluginFailedError(Exception):
 
 
 def entry_of(value: object, where: str, needed: Collection[str], optional: Collection[str] = ()) -> dict[str, object]:
-    """`value` as a table that has all the `needed` keys and no unknown ones. Raises InputError."""
+    """Return `value` as a table that has all the `needed` keys and no unknown ones. Raises InputError."""
     if not isinstance(value, dict):
         raise InputError(f"{where} must be a table of keys and values, not {shown(value)}")
     known = [*needed, *optional]
@@ -35,7 +35,7 @@ def entry_of(value: object, where: str, needed: Collection[str], optional: Colle
 
 
 def list_of(value: object, where: str) -> list[object]:
-    """`value` as a list. Raises InputError."""
+    """Return `value` as a list. Raises InputError."""
     if not isinstance(value, list):
         raise InputError(f"{where} must be a list, not {shown(value)}")
     return value
@@ -58,7 +58,7 @@ def number(value: object, where: str, minimum: float, maximum: float = 1e15) -> 
 
 
 def truth(value: object, where: str) -> bool:
-    """`value` as true or false. Raises InputError."""
+    """Return `value` if it is true or false. Raises InputError."""
     if not isinstance(value, bool):
         raise InputError(f"{where} must be true or false, not {shown(value)}")
     return value
@@ -75,7 +75,7 @@ def first_repeated(values: Iterable[One]) -> One | None:
 
 
 def shown(value: object) -> str:
-    """`value` as a user would know it again, in a few characters and on one line."""
+    """Return `value` as a user would recognize it, in at most 60 characters and on one line."""
     try:
         text = repr(value)
     except ValueError:

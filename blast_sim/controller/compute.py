@@ -26,7 +26,7 @@ def compute_of(text: str, racks: int, requests: int) -> Compute:
 
 
 def recorded(racks: int, requests: int) -> float:
-    """Seconds of one decision by the record: in between what was measured, in proportion to the requests beyond it."""
+    """Return the recorded seconds of one decision, interpolated by racks and in proportion to the requests."""
     table = tomllib.loads(resources.files("blast_sim.controller").joinpath("recorded_compute.toml").read_text("utf-8"))
     points = sorted((row["racks"], row["requests"], row["milliseconds"]) for row in table["decision"])
     base = np.interp(racks, [row[0] for row in points], [row[2] / row[1] for row in points])

@@ -97,7 +97,7 @@ class Cell:
 
 
 def cells_of(scenario: Scenario, seeds: Sequence[int], effort: Effort, labels: Row | None = None) -> Iterator[Cell]:
-    """Every combination that the scenario asks for; only Blast's differ by policy."""
+    """Yield a cell for every combination that the scenario requests; only cells of Blast differ by policy."""
     for run in scenario.run:
         for method, network, background in product(run.methods, run.networks, run.backgrounds):
             for policy, seed in product(run.policies if method == "blast" else ("",), seeds):

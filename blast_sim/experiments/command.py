@@ -28,7 +28,10 @@ KIND = "flow"
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run every cell; return the exit status. Raises InputError, NoSchedulerError, OSError."""
+    """Run every cell; return the exit status.
+
+    Raises InputError, PluginFailedError, NoSchedulerError, WorkerDiedError, OSError.
+    """
     source = find(arguments.scenario)
     if arguments.show:
         sys.stdout.write(source.text)
@@ -84,7 +87,10 @@ def origin_of(source: Source, arguments: argparse.Namespace, cells: Sequence[Cel
 
 
 def requested_cells(source: Source, arguments: argparse.Namespace) -> list[Cell]:
-    """Return the cells that pass the filters, for every combination of the swept keys. Raises InputError."""
+    """Return the cells that pass the filters, for every combination of the swept keys.
+
+    Raises InputError, PluginFailedError.
+    """
     fixed = dict(map(setting, arguments.set))
     swept = dict(map(sweep, arguments.sweep))
     effort = Effort(arguments.compute, arguments.stepped)
@@ -103,7 +109,7 @@ def requested_cells(source: Source, arguments: argparse.Namespace) -> list[Cell]
 def with_plugins(scenario: Scenario, methods: Sequence[str], policies: Sequence[str]) -> Scenario:
     """Add the plug-ins among these names to every run of a scenario.
 
-    Raises PluginError, PluginFailedError.
+    Raises PluginError, NoSourceError, PluginFailedError.
     """
     more_methods = [name for name in methods if is_plugin("method", name)]
     more_policies = [name for name in policies if is_plugin("policy", name)]
@@ -130,7 +136,10 @@ def _without_repeats(cells: Sequence[Cell]) -> list[Cell]:
 
 
 def _left(cells: Sequence[Cell], names: Sequence[str] | None, part: str) -> list[Cell]:
-    """Return the cells that have one of these names, or none. Raises InputError for a name that no cell has."""
+    """Return the cells whose `part` is one of these names or empty; all cells if `names` is None.
+
+    Raises InputError for a name that no cell has.
+    """
     if names is None:
         return list(cells)
     found = list(dict.fromkeys(filter(None, (getattr(cell, part) for cell in cells))))

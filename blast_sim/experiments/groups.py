@@ -15,7 +15,7 @@ MEGABYTE = 1_000_000
 
 
 def multicasts(section: MulticastsSection, network: Network, seed: int) -> list[tuple[float, Multicast]]:
-    """Every multicast with its moment, in order of time."""
+    """Return every multicast with its submission time in seconds, in order of time."""
     dice = random.Random(f"flow/groups/{seed}")
     racks = _rack_sets(section, network, dice)
     moments = _moments(section, dice)
@@ -29,7 +29,7 @@ def pods_of(racks: int, pods: int) -> list[range]:
 
 
 def servers_of(network: Network, racks: Sequence[int]) -> list[int]:
-    """All servers of some racks."""
+    """Return all servers of these racks."""
     return [server for rack in racks for server in network.servers_of(rack)]
 
 

@@ -47,7 +47,7 @@ class Job:
 
 
 def draw_jobs(sections: Sequence[JobSection], network: Network, seed: int) -> list[Job]:
-    """All jobs, dealt to racks in random order; racks serve several jobs only when every rack has one."""
+    """Draw all jobs, dealt to racks in random order; racks serve several jobs only when every rack has one."""
     deal = cycle(random.Random(f"flow/jobs/{seed}").sample(range(network.racks), network.racks))
     return [
         Job(f"{section.name}-{number}", section, tuple(servers_of(network, [next(deal) for _ in range(section.racks)])))
@@ -67,7 +67,7 @@ class Run:
         self._began = 0.0
 
     def next_iteration(self) -> None:
-        """Multicast, or end where all iterations are over."""
+        """Start the multicast of the next iteration, or end the job after the last one."""
         number = next(self._iterations, None)
         if number is None:
             self.times.completion = self._clock.now
@@ -98,7 +98,7 @@ class Run:
         Graph(self._world.simulation, in_sequence(*phases), over).start()
 
     def _shuffle(self) -> Phase:
-        """Every worker to its next few, evenly spread over all of them."""
+        """Return the flows of every worker to `shuffle_peers` others, evenly spread over all workers."""
         section, workers = self._job.section, self._job.workers
         if not section.shuffle_mb:
             return Phase()

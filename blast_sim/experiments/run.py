@@ -41,8 +41,8 @@ PHASED = {"naive": naive, "pipeline": pipeline, "trees": trees}
 def run_cell(cell: Cell) -> list[Row]:
     """Return the results of a cell: one row, or one for each kind of jobs.
 
-    Raises StalledError; on a worker that differs from the command also PluginFailedError, PluginError and
-    OtherSoftwareError.
+    Raises StalledError, PluginFailedError, and the errors of the method; OtherSoftwareError or PluginError on a worker
+    that differs from the command.
     """
     cell.software.require_here()
     require_plugins_here(cell.plugins)
@@ -146,7 +146,7 @@ def _send_all(cell: Cell, world: World) -> Row:
 
 
 def _measures(method: Method, taken: dict[str, float], services: dict[str, float]) -> Row:
-    """Completion times with the computation of the controller, as section VI-A of the Blast paper counts them."""
+    """Return completion times with the controller's computation, as section VI-A of the Blast paper counts them."""
     compute = sum(compute_by_multicast(method).values()) / len(taken)
     seconds = statistics.fmean(taken.values())
     return {
@@ -193,7 +193,7 @@ def _run_jobs(cell: Cell, world: World) -> list[Row]:
 
 
 def _job_row(kind: str, times: Sequence[JobTimes], iterations: int) -> Row:
-    """Means over the jobs of one kind; `multicast_seconds` is of one iteration, `compute_seconds` of one decision."""
+    """Return the means over the jobs of one kind; `multicast_seconds` is the time of one iteration's multicast."""
     return {
         "job": kind,
         "seconds": statistics.fmean(one.completion for one in times),

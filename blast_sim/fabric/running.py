@@ -22,7 +22,7 @@ from blast_sim.fabric.simulator import Simulator, program
 def simulated(
     simulator: Simulator, cells: Sequence[Cell], kept: Kept, workers: Workers, trace: Path | None = None
 ) -> list[Result]:
-    """Return the results of every cell, a list of one row each, in order; show a progress bar.
+    """Return the result of every cell in order, a list of one row or a Failure; show a progress bar.
 
     The cells run on the cluster of a scheduler if there is one. Raises InputError, NoSchedulerError.
     """
@@ -35,7 +35,10 @@ def simulated(
 
 
 def _simulated_there(cell: Cell) -> list[Row]:
-    """Simulate a cell on a worker of a cluster, with the program there. Raises OtherSoftwareError."""
+    """Simulate a cell on a worker of a cluster, with the program there.
+
+    Raises NoSimulatorError, OtherSoftwareError, InputError, RunFailedError.
+    """
     simulator = Simulator(program())
     if simulator.version() != cell.simulator:
         raise OtherSoftwareError(

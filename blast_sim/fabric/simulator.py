@@ -34,11 +34,11 @@ LONGEST_LINE = 65536
 
 
 class NoSimulatorError(Exception):
-    """The program is not here. The text is a sentence."""
+    """The rack-fabric program was not found. The text is a sentence."""
 
 
 class ScenarioRefusedError(Exception):
-    """The scenario is wrong. `location` is the keys and places that lead to the fault."""
+    """The program rejected the scenario. `location` has the keys and indices that lead to the error."""
 
     def __init__(self, sentence: str, location: Location) -> None:
         super().__init__(sentence)
@@ -50,7 +50,7 @@ class RunFailedError(Exception):
 
 
 class StoppedError(Exception):
-    """Nothing is started any more."""
+    """A run was requested after `Simulator.stop`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Simulator:
         return hashlib.sha256(Path(self._path).read_bytes()).hexdigest()
 
     def check(self, model: Model) -> Estimate:
-        """Return the cost of a run. Raises ScenarioRefusedError, RunFailedError."""
+        """Return the cost of a run. Raises ScenarioRefusedError, RunFailedError, StoppedError."""
         values = self._answer(["check", "-"], model, lambda share: None, CHECK_SECONDS)
         try:
             return Estimate(int(values["memory_bytes"]), float(values["events"]))
@@ -105,7 +105,7 @@ class Simulator:
     def run(
         self, model: Model, advance: Callable[[float], object] = lambda share: None, trace: Path | None = None
     ) -> Row:
-        """Return the results.
+        """Run the simulation and return its results.
 
         `advance` is called with the share of simulated time that is over; `trace` is a file for events. Raises
         ScenarioRefusedError, RunFailedError, StoppedError.

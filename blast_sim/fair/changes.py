@@ -61,7 +61,10 @@ def choose(flows: Columns, work: Work, ids: int, bound: float) -> int:
 
 @compiled
 def _filled_at(flows: Columns, members: Members, link: int, room: float) -> float:
-    """Where the sum of all shares x min(level, their own levels) reaches the room: steps that rise to it from below."""
+    """Return the level at which a link fills, approached from below in at most `MAX_STEPS` steps.
+
+    The link fills where the sum over its flows of share x min(level, own level) reaches its room.
+    """
     level = 0.0
     for _ in range(MAX_STEPS):
         below, above = 0.0, 0.0

@@ -51,7 +51,7 @@ def _compiled(function: Callable[Arguments, Result], fastmath: bool | set[str]) 
 
 @cache
 def _cache_folder() -> str:
-    """Where compiled code is kept; empty where nothing can be."""
+    """Return the folder for compiled code, or an empty text if it cannot be written."""
     try:
         base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         folder = Path(base) / "blast" / "compiled" / _digest()

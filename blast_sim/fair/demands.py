@@ -47,7 +47,7 @@ class Demands:
 
 
 def checked_capacities(capacities: ArrayLike) -> Numbers:
-    """Capacities as an array of their own. Raises ValueError."""
+    """Return a copy of the capacities as an array. Raises ValueError."""
     room = np.array(capacities, np.float64)
     if room.ndim != 1 or not ((room >= 0) & (room < np.inf)).all():
         raise ValueError("capacities must be one finite number of at least 0 for each link")

@@ -36,7 +36,7 @@ class Columns(NamedTuple):
 
     @classmethod
     def of(cls, paths: Paths, demands: Demands) -> Columns:
-        """Flows that are all there and have no rate yet."""
+        """Return columns of flows that are all present and have no rate yet."""
         flows = len(paths)
         levels = np.full(flows, NO_RATE_YET)
         alive, safe, tight = np.ones(flows, np.bool_), np.full(flows, np.inf), paths.lengths
@@ -137,7 +137,7 @@ class FlowTable:
 
 
 def _grown(array: NDArray[Scalar], needed: int) -> NDArray[Scalar]:
-    """Return the array, or a copy with room for twice the needed size if it is too small."""
+    """Return the array, or a copy with room for at least twice the needed size if it is too small."""
     if len(array) >= needed:
         return array
     larger = np.zeros(max(MIN_SIZE, 2 * needed), array.dtype)

@@ -60,7 +60,7 @@ def _transposed(flows: Columns, selected: NDArray[np.bool_], links: int) -> tupl
 
 @compiled
 def append(members: Members, flows: Columns, new: Places, used: int) -> int:
-    """Chain these flows to their links; `used` entries of the chains are taken. How many are taken then."""
+    """Chain these flows to their links after `used` entries; return the number of entries used then."""
     for flow in new:
         for place in range(flows.starts[flow], flows.starts[flow] + flows.lengths[flow]):
             link = flows.links[place]

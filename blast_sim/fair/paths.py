@@ -45,14 +45,14 @@ class Paths:
 
     @classmethod
     def rows(cls, table: ArrayLike) -> Paths:
-        """Paths of one length: row f of the table (flows x links) is the path of flow f."""
+        """Return paths of one length: row f of the table (flows x links) is the path of flow f."""
         array = np.ascontiguousarray(table, np.int32)
         flows, length = array.shape
         return cls(np.arange(flows + 1, dtype=np.int64) * length, array.ravel())
 
     @classmethod
     def none(cls) -> Paths:
-        """No flow at all."""
+        """Return the paths of no flow."""
         return cls(np.zeros(1, np.int64), np.zeros(0, np.int32))
 
     @classmethod

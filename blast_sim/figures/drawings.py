@@ -30,9 +30,10 @@ def pale(color: str, share: float) -> tuple[float, float, float]:
 
 
 def decision_times(figure: Figure, rows: Sequence[Row]) -> None:
-    """Table I of the paper as a plot: time of a decision against racks; rows with `from` are the paper's points.
+    """Draw Table I of the paper as a plot: time of a decision against racks.
 
-    Those compare with the controller's decisions. The greedy and the policy alone are parts of these, and are hollow.
+    Rows with `from` are the paper's points, which compare with the controller's decisions. The greedy and the policy
+    alone are parts of these, and are hollow.
     """
     axes = figure.subplots()
     measured = [row for row in rows if "from" not in row]
@@ -102,7 +103,7 @@ def _label(row: Row) -> str:
 
 
 def completion_times(figure: Figure, rows: Sequence[Row]) -> None:
-    """Completion time of each workload: the paper's policy and the default, with one count of ports or two."""
+    """Draw the completion time of each workload: the paper's policy and the default, with one count of ports or two."""
     axes = figure.subplots()
     series = list(dict.fromkeys((row["policy"], row["directional"]) for row in rows))
     _points(axes, rows, series, [f"{policy}, {_ports(directional)}" for policy, directional in series])
@@ -125,7 +126,7 @@ def all_policies(figure: Figure, rows: Sequence[Row]) -> None:
 
 
 def _points(axes: Axes, rows: Sequence[Row], series: Sequence[tuple[str, bool]], labels: Sequence[str]) -> None:
-    """Mean (a dot) and 99th percentile (a tick above it) of each series (policy, kind of ports) for each workload."""
+    """Draw the mean (dot) and 99th percentile (tick) of each series (policy, kind of ports) for each workload."""
     workloads = list(dict.fromkeys((row["workload"], row["load"]) for row in rows))
     found = {(row["workload"], row["load"], row["policy"], row["directional"]): row for row in rows}
     width = 0.8 / len(series)

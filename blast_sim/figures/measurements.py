@@ -84,7 +84,7 @@ BENCHMARKS = (
 
 
 def kept_in(folder: Path, benchmark: Benchmark) -> Path:
-    """Where the result of a benchmark is."""
+    """Return the file of the result of a benchmark."""
     return folder / f"{benchmark.script}.json"
 
 

@@ -122,5 +122,5 @@ def drawn(rows: Sequence[Row], drawing: Drawing, style: Style) -> Iterator[Figur
 
 
 def papers(rows: Sequence[Row]) -> list[Row]:
-    """Rows that are printed in the paper, as such."""
+    """Return rows that the paper prints, with their source."""
     return [{"from": "the Blast paper, Table I", **row} for row in rows]

@@ -29,7 +29,7 @@ class Rounds:
         return math.floor(now / self.seconds)
 
     def end(self, number: int) -> float:
-        """When a round is over; never where there is no traffic."""
+        """Return the time in seconds at which a round is over; infinite without traffic."""
         return (number + 1) * self.seconds if self.each_way else math.inf
 
     def shifts(self, number: int) -> list[int]:

@@ -179,7 +179,7 @@ class Simulation:
             self._shares.remove(removed)
 
     def _next_update(self) -> float:
-        """When rates change by themselves."""
+        """Return the time at which rates are next updated without an event of a flow; infinite if never."""
         if not len(self._ids):
             return math.inf
         if self._stale:

@@ -68,7 +68,7 @@ class Network:
     # ----------------------------------------------------------------------------------------------- paths
 
     def unicast(self, sources: ArrayLike, targets: ArrayLike) -> Paths:
-        """Flows from each source to its target: 2 links within a rack, 4 between racks, none to oneself."""
+        """Return flows from each source to its target: 2 links within a rack, 4 between racks, none to oneself."""
         one, other = np.asarray(sources, np.int64), np.asarray(targets, np.int64)
         here, there = one // self.servers_per_rack, other // self.servers_per_rack
         columns = (one, self._rack_up(here), self._rack_down(there), self.servers + other)
@@ -88,11 +88,11 @@ class Network:
         return Paths.rows(table)
 
     def chain(self, servers: Sequence[int]) -> Paths:
-        """One flow that passes through all these servers, one after the other."""
+        """Return one flow that passes through all these servers, one after the other."""
         return _joined(self.unicast(servers[:-1], servers[1:]))
 
     def session(self, sender: int, receivers: Iterable[int], between: Iterable[int]) -> Paths:
-        """One flow that leaves a server, takes the links `between` and arrives at all receivers."""
+        """Return one flow that leaves a server, takes the links `between` and arrives at all receivers."""
         return Paths.of([[sender, *between, *(self.servers + receiver for receiver in receivers)]])
 
     def light(self, root: tuple[int, int], leaves: Iterable[tuple[int, int]]) -> list[int]:

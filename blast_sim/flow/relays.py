@@ -37,7 +37,7 @@ class Relays:
         return np.minimum.reduceat(capacities[self.hops.links], self.hops.offsets[:-1])
 
     def lag(self, rates: Numbers, pace: float = np.inf) -> float:
-        """Seconds from the end of the flow to the arrival of the last block, with these rates of the hops.
+        """Return the seconds from the end of the flow to the arrival of the last block, at these rates of the hops.
 
         A sender that paces itself sends no faster than `pace`.
         """

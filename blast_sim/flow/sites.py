@@ -67,7 +67,7 @@ class Sites(Network):
         )
 
     def unicast(self, sources: ArrayLike, targets: ArrayLike) -> Paths:
-        """Flows from each source to its target, 3 links each, none to oneself. Raises DeadPathError."""
+        """Return flows from each source to its target, 3 links each, none to oneself. Raises DeadPathError."""
         one, other = np.asarray(sources, np.int64), np.asarray(targets, np.int64)
         away = one != other
         for dead in np.flatnonzero(away & (self.model.widths[one, other] == 0)).tolist():

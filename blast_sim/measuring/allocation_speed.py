@@ -1,4 +1,4 @@
-"""Time of the controller's decisions, with claims on it.
+"""Claims about the time of the controller's decisions.
 
 The controller's decision on a batch of as many multicasts as racks and four unicast requests per rack takes at most
 0.1 ms of CPU per request: ranks, splitters, trees, rules, and journal records. This compares with the paper's 166 ms
@@ -66,7 +66,7 @@ FAMILIES = ("P-contig", "P-random", "FB", "FB-K/4", "R3-5")
 
 
 def progress(text: str) -> None:
-    """One line that overwrites itself."""
+    """Print a line to standard error that overwrites the previous one."""
     print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
@@ -115,13 +115,13 @@ def _in_controller(instance: Instance, runs: int) -> tuple[list[float], Served]:
 
 
 def testbed() -> Instance:
-    """The paper's testbed (section V-A): four racks, two splitters 1:4, one request to all."""
+    """Return the paper's testbed (section V-A): four racks, two splitters 1:4, one request to all."""
     edge = Edge(tuple(range(TESTBED_RACKS)), 300.0 * (TESTBED_RACKS - 1))
     return Instance("testbed", 0, (1,) * TESTBED_RACKS, {workloads.FAN_OUT: TESTBED_SPLITTERS}, (edge,))
 
 
 def one_shot(family: str, racks: int, pending: int, runs: int) -> list[float]:
-    """Milliseconds of single decisions over all pending multicasts on an idle fabric, over five seeds."""
+    """Return the milliseconds of single decisions over all pending multicasts on an idle fabric, over five seeds."""
     found = []
     for seed in range(5):
         instance = workloads.instance(family, seed, racks, pending)
@@ -131,7 +131,7 @@ def one_shot(family: str, racks: int, pending: int, runs: int) -> list[float]:
 
 
 def events(family: str, racks: int, pending: int, number: int) -> tuple[list[float], list[float]]:
-    """Microseconds of each arrival and each completion, with `pending` groups waiting all the time.
+    """Return the microseconds of each arrival and each completion, with `pending` groups waiting all the time.
 
     Completions end a random running group; arrivals keep the number of groups.
     """
@@ -157,7 +157,7 @@ def events(family: str, racks: int, pending: int, number: int) -> tuple[list[flo
 
 
 def table_one(racks: Sequence[int], runs: int, number: int) -> Iterator[Row]:
-    """Time of a decision against racks for each method, in milliseconds, for the plot beside the paper's points.
+    """Yield the time of a decision in milliseconds, by method and racks, for the plot beside the paper's points.
 
     As many multicasts as racks (P-contig); `runs` for each row of whole decisions, `number` events for the others.
     """

@@ -61,7 +61,10 @@ SPLITTERS = {"S3": 40, "S3-LN": 40, "ML": 120, "FB": 120}
 
 
 def workload(kind: str, jobs: int, load: float, seed: int, racks: int = RACKS) -> list[Arrival]:
-    """Multicasts of a kind at a load: the sum of rack-seconds, set-up included, over racks x duration is `load`."""
+    """Draw multicasts of a kind at a load.
+
+    The sum of rack-seconds, set-up included, divided by racks x duration is `load`.
+    """
     rng = random.Random(f"sched/{kind}/{jobs}/{load}/{seed}/{racks}")
     drawn = []
     for _ in range(jobs):
@@ -150,7 +153,7 @@ class Fabric:
 
 
 def play(policy: Policy, arrivals: list[Arrival], splitters: int, directional: bool) -> Outcome:
-    """All arrivals until everything is complete."""
+    """Play all arrivals until every request is complete."""
     rack_fabric = Fabric(policy, splitters, directional)
     coming: Iterator[tuple[int, Arrival]] = iter(enumerate(arrivals))
     pending = next(coming, None)
@@ -165,7 +168,7 @@ def play(policy: Policy, arrivals: list[Arrival], splitters: int, directional: b
 
 
 def play_closed(policy: Policy, seed: int, directional: bool) -> Outcome:
-    """100 iterative jobs on random triples of racks: multicast, compute for 1 to 3 s, multicast again, for 300 s."""
+    """Play 100 iterative jobs on random triples of racks for 300 s: each multicasts, then computes for 1 to 3 s."""
     rng = random.Random(f"closed/{seed}")
     jobs = []
     for _ in range(CLOSED_JOBS):

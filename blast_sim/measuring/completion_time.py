@@ -38,12 +38,12 @@ Row = dict[str, Any]
 
 
 def progress(text: str) -> None:
-    """One line that overwrites itself."""
+    """Print a line to standard error that overwrites the previous one."""
     print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
 def cell(kind: str, load: float, policy: str, directional: bool, seeds: int) -> Row:
-    """One workload under one policy."""
+    """Return the row of one workload under one policy."""
     outcomes: list[Outcome] = []
     service = []
     started = time.process_time()
@@ -70,12 +70,12 @@ def cell(kind: str, load: float, policy: str, directional: bool, seeds: int) -> 
 
 
 def mean_service(arrivals: list[Arrival]) -> float:
-    """Seconds that a multicast takes alone: the lower bound."""
+    """Return the mean seconds that a multicast takes alone, with set-up: the lower bound."""
     return statistics.mean(arrival.seconds + SET_UP for arrival in arrivals)
 
 
 def completion_rows(seeds: int, policies: Iterable[str] = ("paper", DEFAULT)) -> list[Row]:
-    """For tables and plots: every workload, policy and kind of ports, with its ratio to the paper's policy."""
+    """Return a row for every workload, policy and kind of ports, with its ratio to the paper's policy."""
     rows = []
     for kind, load in CELLS:
         paper = cell(kind, load, "paper", False, seeds)
@@ -111,15 +111,15 @@ def closed_rows(seeds: int) -> list[Row]:
 
 
 def decision_rows(kinds: Iterable[str], waiting_counts: Iterable[int]) -> list[Row]:
-    """Return the CPU time of one event with each number of waiting jobs, on 1000 racks with directional ports.
+    """Return the CPU time of one event for each kind and number of waiting jobs, on 1000 racks with directional ports.
 
-    Events are arrivals and ends, alternating.
+    Events are ends, and an arrival after each end that leaves fewer jobs waiting.
     """
     return [decision_row(kind, waiting) for kind in kinds for waiting in waiting_counts]
 
 
 def decision_row(kind: str, waiting: int) -> Row:
-    """Fill up to `waiting` jobs, then time ends, each followed by as many arrivals as keep the number."""
+    """Fill up to `waiting` jobs, then time ends, each followed by an arrival if fewer jobs wait."""
     progress(f"decisions {kind} {waiting}")
     rack_fabric = Fabric(POLICIES[DEFAULT], DECISION_RACKS // 3, True, DECISION_RACKS)
     arrivals = iter(enumerate(workload(kind, waiting + DECISIONS + DECISION_RACKS, 0.5, 0, DECISION_RACKS)))

@@ -83,7 +83,7 @@ class PolicyAtWork:
         return self._timed(lambda: self._scheduler.arrive(job, self._now))
 
     def complete(self, job: Job) -> tuple[float, int]:
-        """One is done: the same."""
+        """End a running job; return the microseconds of the decision, and the number of grants."""
         return self._timed(lambda: self._scheduler.complete(job.name, self._now))
 
     def _timed(self, event: Callable[[], object]) -> tuple[float, int]:

@@ -46,7 +46,7 @@ DEFAULT_READING = Reading()
 
 
 def hdfs(world: World, multicast: Multicast, reading: Reading = DEFAULT_READING) -> list[Phase]:
-    """Phases in which blocks are written, and then those in which they are read."""
+    """Return the phases that write the blocks, and then the phases that read them."""
     blocks = [min(BLOCK, multicast.bytes - first) * 8.0 for first in range(0, multicast.bytes, BLOCK)]
     replicas = [_replicas(world, multicast, reading.third_replica == "group") for _ in blocks]
     stored = list(zip(replicas, blocks, strict=True))
@@ -80,7 +80,10 @@ def _write(world: World, stored: Sequence[Stored]) -> Phase:
 
 
 def _read(world: World, readers: Sequence[int], stored: Sequence[Stored]) -> Phase:
-    """Equal blocks that one reads from another are one entry with a multiplicity: they get equal rates throughout."""
+    """Return the phase in which the readers read these blocks from the closest replicas.
+
+    Equal blocks of one reader from one server are one entry with a multiplicity: they get equal rates throughout.
+    """
     flows = Counter(
         (_closest(world, reader, where), reader, bits)
         for reader in readers

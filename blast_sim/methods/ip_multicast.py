@@ -13,7 +13,7 @@ from blast_sim.methods.method import Multicast, World
 
 
 def ip_multicast(world: World, multicast: Multicast, set_up: float = 0.0) -> list[Phase]:
-    """One flow over the sender's and receivers' links and the tree between their racks."""
+    """Return one phase: a flow over the sender's and receivers' links and the tree between their racks."""
     rack = world.network.rack_of(multicast.sender)
     others = [other for other in world.by_rack(multicast.receivers) if other != rack]
     tree = world.network.packet_multicast(rack, others) if others else []

@@ -52,7 +52,7 @@ class World:
     dice: random.Random
 
     def by_rack(self, servers: Sequence[int]) -> dict[int, list[int]]:
-        """Servers by their rack, racks and servers in order of appearance."""
+        """Return servers by their rack, racks and servers in order of appearance."""
         found: dict[int, list[int]] = {}
         for server in servers:
             found.setdefault(self.network.rack_of(server), []).append(server)

@@ -7,6 +7,6 @@ from blast_sim.methods.method import Multicast, World
 
 
 def naive(world: World, multicast: Multicast) -> list[Phase]:
-    """One phase: the sender to every receiver."""
+    """Return one phase: flows from the sender to every receiver."""
     sources = [multicast.sender] * len(multicast.receivers)
     return [Phase(world.network.unicast(sources, multicast.receivers), multicast.bits)]

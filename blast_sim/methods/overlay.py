@@ -18,7 +18,7 @@ from blast_sim.methods.method import Multicast, Order, World
 
 
 def overlay(world: World, multicast: Multicast, stages: Order = "sequential") -> list[Phase]:
-    """Between racks, and within all racks."""
+    """Return two phases: a swarm between racks, of one server each, and swarms within all racks."""
     racks = list(world.by_rack(multicast.servers).values())
     between, *within = (_swarm(world, swarm, multicast.bits) for swarm in ([rack[0] for rack in racks], *racks))
     paths = Paths.concatenate([phase.paths for phase in within])
@@ -27,7 +27,7 @@ def overlay(world: World, multicast: Multicast, stages: Order = "sequential") ->
 
 
 def _swarm(world: World, members: Sequence[int], bits: float) -> Phase:
-    """All flows of one swarm, at the same time."""
+    """Return one phase with all flows of a swarm."""
     first, *others = members
     pairs = [(first, other) for other in others]
     pairs += [(one, other) for one in others for other in others if other != one]

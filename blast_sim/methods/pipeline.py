@@ -19,7 +19,7 @@ BLOCK = 64_064
 
 
 def pipeline(world: World, multicast: Multicast) -> list[Phase]:
-    """One flow of the data over all hops."""
+    """Return one phase: a flow of the data over all hops."""
     order = list(chain.from_iterable(world.by_rack(multicast.servers).values()))
     relays = relays_along(world, list(pairwise(order)), multicast.bits)
     return [Phase(relays.flow, multicast.bits, relays=relays)]

@@ -12,7 +12,10 @@ from blast_sim.methods.method import Multicast, World
 
 
 def rack_fabric(world: World, multicast: Multicast, lossless: bool = False) -> list[Phase]:
-    """One flow over the sender's and receivers' links. Raises ValueError: more racks than such a fabric has."""
+    """Return one phase: a flow over the sender's and receivers' links.
+
+    Raises ValueError for more racks than such a fabric has.
+    """
     found = replication(len(world.by_rack(multicast.servers)), lossless)
     paths = world.network.session(multicast.sender, multicast.receivers, [])
     return [Phase(paths, multicast.bits, delay=found.seconds, rate_caps=found.share * world.network.server_rate)]

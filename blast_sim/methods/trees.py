@@ -29,7 +29,10 @@ MAX_PLANNED = 256
 
 
 def trees(world: World, multicast: Multicast) -> list[Phase]:
-    """Return a phase for each tree, all at once: a flow of its part of the data. Raises DisconnectedError."""
+    """Return a phase for each tree, all at once: a flow of its part of the data.
+
+    Raises DisconnectedError, SolverError.
+    """
     racks = world.by_rack(multicast.servers)
     chains = list(racks.values())
     if len(chains) == 1:
@@ -60,12 +63,12 @@ def _split(bits: float, rates: Sequence[float]) -> list[float]:
 
 
 def _seconds(bits: float, rate: float, slowness: float) -> float:
-    """When the last server has its last block, in a network where nothing else is sent."""
+    """Return the seconds until the last server has its last block, in a network without other traffic."""
     return bits / rate + min(8.0 * BLOCK, bits) * (slowness - 1 / rate)
 
 
 def _slowness(world: World, way: Sequence[Edge]) -> float:
-    """Seconds that a bit takes over the longest path, where nothing else is sent."""
+    """Return the seconds that a bit takes over the longest path, without other traffic."""
     relays = relays_along(world, way, 1.0)
     return longest(way, (1 / relays.alone(world.network.capacities)).tolist())
 

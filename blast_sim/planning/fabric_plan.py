@@ -146,7 +146,7 @@ class Planner:
         return NextPiece(name, cost.price - chosen.bill.price, cost.watts - chosen.bill.watts, gain)
 
     def _find_reach(self) -> Reach:
-        """Of every group alone, whatever else wants the splitters."""
+        """Return the reach of the power budget for every group alone, without competition for splitters."""
         prices, shares = self._question.prices, self._shares_by_leaves()
         plenty = dict.fromkeys(prices.splitters, self._question.racks)
         dark = [leaves for leaves in shares if leaves > 1 and self._choice(None)(leaves, plenty) is None]

@@ -28,7 +28,7 @@ OPTIONS = (
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Plan and print. Raises InputError, OSError."""
+    """Plan and print. Raises InputError, OSError, and SolverError of `pool_program` and `level_program`."""
     if arguments.example_prices:
         sys.stdout.write(example_text())
         return

@@ -80,7 +80,7 @@ class Bill:
 
 
 def ports_of(fan_out: int, packed: bool) -> int:
-    """Ports of the optical switch that a 1:`fan_out` splitter takes."""
+    """Return the number of ports of the optical switch that a 1:`fan_out` splitter takes."""
     return fan_out if packed else fan_out + 1
 
 

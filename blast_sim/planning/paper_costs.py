@@ -26,7 +26,7 @@ class Claim:
 
 
 def claims(prices: Prices, chosen: Candidate, static: Sequence[StaticTrees]) -> Iterator[Claim]:
-    """Every one of them, in the paper's order."""
+    """Yield the paper's statements on costs and power, each beside the figures of this plan."""
     sizes = ", ".join(f"1:{fan_out} {offer.item.price:,g}" for fan_out, offer in prices.splitters.items())
     yield Claim("II-A", "splitters: 1:4 $40, 1:16 $80, 1:64 $250", f"price table: {sizes or 'none'}")
     amplifier = prices.amplifier

@@ -55,7 +55,7 @@ class PoolProgram:
         self._solver = rows.solver()
 
     def solve(self, rate: float) -> dict[int, int]:
-        """Splitters by ways that are best value when a unit of price is worth `rate` of the volume."""
+        """Return the best splitters by fan-out if a unit of price is worth `rate` of the volume. Raises SolverError."""
         if not self._sizes:
             return {}
         for size, column in zip(self._sizes, self._bought, strict=True):

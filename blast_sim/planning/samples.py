@@ -37,7 +37,7 @@ def is_family(name: str) -> bool:
 def from_file(path: Path, racks: int | None) -> list[Instance]:
     """Return the requests of an instance file as the one sample, on `racks` racks (None: as in the file).
 
-    Raises InputError.
+    Raises InputError, OSError.
     """
     instance = read_instance(path)
     if not instance.requests:

@@ -41,7 +41,7 @@ class CheckedPolicy(Policy):
         Raises
         ------
         PluginFailedError
-            If the plug-in returns no number.
+            If the plug-in returns no number, or NaN.
         """
         return self._number("key", self._inner.key(job, now, state))
 
@@ -63,7 +63,7 @@ class CheckedPolicy(Policy):
         Raises
         ------
         PluginFailedError
-            If the plug-in returns no number.
+            If the plug-in returns no number, or NaN.
         """
         return self._number("objective", self._inner.objective(job, state))
 
@@ -106,7 +106,7 @@ class CheckedPolicy(Policy):
         Raises
         ------
         PluginFailedError
-            If the plug-in returns neither a number nor None.
+            If the plug-in returns neither a number nor None, or NaN.
         """
         found = self._inner.quantum(job)
         return None if found is None else self._number("quantum", found)
@@ -127,7 +127,7 @@ class CheckedPolicy(Policy):
         Raises
         ------
         PluginFailedError
-            If the plug-in returns no number.
+            If the plug-in returns no number, or NaN.
         """
         return self._number("max_wait", self._inner.max_wait(job))
 
@@ -168,7 +168,7 @@ class CheckedPhases:
         Raises
         ------
         PluginFailedError
-            If the plug-in returns no list of phases.
+            If the plug-in returns no sequence of phases.
         """
         found = self._inner(world, multicast)
         if not isinstance(found, Sequence) or not all(isinstance(phase, Phase) for phase in found):

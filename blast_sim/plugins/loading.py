@@ -32,7 +32,7 @@ class PluginError(InputError):
 
 
 class PluginMissingError(PluginError):
-    """There is no such module or entry point."""
+    """There is no such module or entry point, or a module that the plug-in imports is not installed."""
 
 
 class PluginAttributeError(PluginError):
@@ -40,7 +40,7 @@ class PluginAttributeError(PluginError):
 
 
 class PluginTypeError(PluginError):
-    """The attribute is neither a policy nor a method."""
+    """The attribute is not of the requested kind: a policy or a method."""
 
 
 class PluginVersionError(PluginError):
@@ -48,7 +48,7 @@ class PluginVersionError(PluginError):
 
 
 class PluginChangedError(PluginError):
-    """The plug-in differs from the one that a result records."""
+    """The plug-in differs from the one that the command loaded, or that a result records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,8 @@ def require_plugin(kind: Kind, name: str) -> None:
     ------
     PluginError
         If there is no such plug-in, or it cannot be used.
+    NoSourceError
+        If the plug-in's source is in no file, as a notebook's cells are.
     PluginFailedError
         If the plug-in's own code raises an exception.
     """
@@ -105,6 +107,8 @@ def policy_named(name: str) -> Policy:
         If the plug-in is not a policy.
     PluginError
         If there is no such plug-in, or it cannot be used for another reason.
+    NoSourceError
+        If the plug-in's source is in no file, as a notebook's cells are.
     PluginFailedError
         If the plug-in's own code raises an exception.
     """
@@ -136,8 +140,10 @@ def method_named(name: str, world: World) -> Method:
     ------
     PluginError
         If there is no such plug-in, or it cannot be used.
+    NoSourceError
+        If the plug-in's source is in no file, as a notebook's cells are.
     PluginFailedError
-        If the plug-in's module raises an exception.
+        If the plug-in's module raises an exception when it is imported.
     """
     attribute = _checked_method(name)
     if isinstance(attribute, type):
@@ -166,6 +172,8 @@ def plugins_of(policy: str = "", method: str = "") -> tuple[Plugin, ...]:
     ------
     PluginError
         If there is no such plug-in, or it cannot be used.
+    NoSourceError
+        If the source of a named plug-in is in no file, as a notebook's cells are.
     PluginFailedError
         If the plug-in's own code raises an exception.
     """
@@ -200,6 +208,8 @@ def require_plugins_here(plugins: Sequence[Plugin]) -> None:
         If a plug-in of the worker has another source.
     PluginError
         If a plug-in cannot be used for another reason.
+    NoSourceError
+        If the source of a named plug-in is in no file, as a notebook's cells are.
     PluginFailedError
         If a plug-in's own code raises an exception.
     """
@@ -232,7 +242,7 @@ def blamed(plugins: Sequence[Plugin]) -> Iterator[None]:
     Raises
     ------
     PluginFailedError
-        If a frame of the exception lies in the source of a plug-in; other exceptions pass unchanged.
+        If a frame of the exception lies in the source of a plug-in. InputError and other exceptions pass unchanged.
     """
     try:
         yield
@@ -302,13 +312,15 @@ def _found(kind: Kind, name: str) -> _Found:
     Raises
     ------
     PluginMissingError
-        If there is no such module or entry point.
+        If there is no such module or entry point, or a module that the plug-in imports is not installed.
     PluginAttributeError
         If the module has no such attribute.
     PluginVersionError
         If the plug-in is written for another interface, or states none.
     PluginFailedError
-        If the module raises an exception.
+        If the module raises another exception.
+    NoSourceError
+        If the module is in no file, as a notebook's cells are.
     """
     module_name, path = _place(kind, name)
     module = _imported(kind, name, module_name)

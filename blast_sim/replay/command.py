@@ -50,7 +50,10 @@ COLUMNS = ("policy", "mean_seconds", "median_seconds", "p95_seconds", "p99_secon
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Replay and print; return the exit status. Raises InputError, PluginFailedError, OSError."""
+    """Replay and print; return the exit status.
+
+    Raises InputError, PluginFailedError, StalledError, WorkerDiedError, OSError.
+    """
     recording = Recording()
     setting, workload, runs = requested_runs(arguments)
     ran = played(runs, arguments.processes)
@@ -78,7 +81,7 @@ def requested_runs(arguments: argparse.Namespace) -> tuple[Setting, Workload, li
 
 
 def played(runs: Sequence[Run], processes: int) -> list[Ran]:
-    """Play the runs with a progress bar. Raises PluginFailedError, WorkerDiedError."""
+    """Play the runs with a progress bar. Raises StalledError, PluginError, PluginFailedError, WorkerDiedError."""
     ends = sum(len(run.workload.multicasts) + len(run.workload.shuffles) for run in runs)
     with tqdm(total=ends, desc="ended", disable=not sys.stderr.isatty(), file=sys.stderr, leave=False) as bar:
         return play_all(runs, processes, bar.update)

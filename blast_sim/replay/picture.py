@@ -69,6 +69,6 @@ def distributions(figure: Figure, rows: Sequence[Row]) -> None:
 
 
 def _name_ticks(axis: Axis) -> None:
-    """Numbers without powers on a logarithmic axis."""
+    """Label the ticks of a logarithmic axis with numbers without powers."""
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}" if f"{value:.0e}"[0] in "235" else ""))

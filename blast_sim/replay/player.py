@@ -51,7 +51,7 @@ class Player:
         self._following = {one.after: one for one in workload.shuffles if one.after is not None}
 
     def play(self) -> Outcome:
-        """From the first arrival to the last end. Raises StalledError, which would be a method's fault."""
+        """Play from the first arrival to the last end. Raises StalledError, which would be a method's fault."""
         for request, sent in zip(self._workload.multicasts, self._sent, strict=True):
             self._clock.at(request.arrival, partial(self._blast.send, sent, partial(self._arrived, request)))
         for shuffle in self._workload.shuffles:

@@ -49,7 +49,7 @@ def play(run: Run, on_end: Callable[[], None] = lambda: None) -> Ran:
 def play_all(runs: Sequence[Run], processes: int, progress: Callable[[int], object]) -> list[Ran]:
     """Play all runs, in order; call `progress` with the number of further multicasts and shuffles ended.
 
-    Raises StalledError, WorkerDiedError.
+    Raises StalledError, PluginError, PluginFailedError, WorkerDiedError.
     """
     if processes == 1 or len(runs) == 1:
         return [play(run, lambda: _one_more(progress)) for run in runs]

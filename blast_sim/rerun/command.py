@@ -19,7 +19,7 @@ SAME, DIFFERENT = 0, 1
 def run(arguments: argparse.Namespace, file: ResultFile) -> int:
     """Recompute the result and print the comparison; return the exit status.
 
-    Raises InputError, PluginFailedError, NoSimulatorError, RunFailedError, WorkerDiedError, OSError.
+    Raises InputError, PluginFailedError, NoSimulatorError, RunFailedError, StalledError, WorkerDiedError, OSError.
     """
     recording = Recording()
     found = again(file, arguments.processes)

@@ -69,7 +69,7 @@ def _one(part: Part, recorded: object) -> Compared:
 
 
 def _differences(recorded: Any, now: Any, place: str) -> Iterator[tuple[str, Any, Any]]:
-    """Every field that differs with both of its values, the first one first."""
+    """Yield every field that differs, in order, with the recorded and the present value."""
     if isinstance(recorded, dict) and isinstance(now, dict):
         for key in dict.fromkeys([*recorded, *now]):
             yield from _differences(recorded.get(key, ABSENT), now.get(key, ABSENT), f"{place}.{key}".lstrip("."))

@@ -22,7 +22,7 @@ from blast_sim.experiments.run import run_cell
 from blast_sim.fabric import cell as fabric_cell
 from blast_sim.fabric import command as fabric
 from blast_sim.fabric.running import simulated
-from blast_sim.fabric.simulator import Simulator, program
+from blast_sim.fabric.simulator import ScenarioRefusedError, Simulator, program
 from blast_sim.plugins.loading import PluginChangedError, plugins_of
 from blast_sim.replay import command as replay
 from blast_sim.replay.options import replay_arguments
@@ -44,7 +44,8 @@ class Again:
 def again(file: ResultFile, processes: int) -> Again:
     """Compute a result again, in parallel processes.
 
-    Raises UnusableResultError, PluginError, PluginFailedError, NoSimulatorError, WorkerDiedError, OSError.
+    Raises InputError, such as UnusableResultError and PluginError, and PluginFailedError, NoSimulatorError,
+    RunFailedError, StalledError, WorkerDiedError, OSError.
     """
     repeat = KINDS.get(file.kind)
     if repeat is None:
@@ -100,7 +101,7 @@ def _parts_of(
 
 
 def _is_measured(cell: flow_cell.Cell) -> bool:
-    """Only the decisions of the controller take computation."""
+    """Return True if the result contains measured times: only decisions of the controller are timed."""
     return cell.effort.compute == COMPUTE_MEASURED and cell.method == "blast"
 
 
@@ -222,7 +223,7 @@ def _built(file: ResultFile, build: Callable[[], Any]) -> Any:
     """Build the request's cells. Raises UnusableResultError if this version rejects the request."""
     try:
         return build()
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, ScenarioRefusedError) as error:
         raise file.unusable(f"this version does not take its request: {' '.join(str(error).split())}") from error
 
 

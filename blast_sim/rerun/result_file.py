@@ -42,11 +42,11 @@ class UnusableResultError(InputError):
 
 
 class ScenarioChangedError(UnusableResultError):
-    """The scenario in a result is not the one that its digest is of."""
+    """The scenario in a result does not match its digest."""
 
 
 class TraceMissingError(UnusableResultError):
-    """The trace of a result is not here."""
+    """The trace of a result cannot be read."""
 
 
 class TraceChangedError(UnusableResultError):
@@ -77,7 +77,7 @@ class ResultFile:
         return found
 
     def option(self, name: str, kind: type | UnionType) -> Any:
-        """Return an option of the request. Raises UnusableResultError for one of another type."""
+        """Return an option of the request. Raises UnusableResultError if it is missing or has another type."""
         found = self.part("request", name)
         # JSON's true is an int to Python.
         wrong = not isinstance(found, kind) or (isinstance(found, bool) and kind is not bool)
@@ -86,13 +86,13 @@ class ResultFile:
         return found
 
     def scenario_text(self) -> str:
-        """Return the text of the scenario. Raises ScenarioChangedError."""
+        """Return the text of the scenario. Raises ScenarioChangedError, UnusableResultError."""
         text = str(self.part("request", "scenario", "text"))
         self.check_digest(text)
         return text
 
     def check_digest(self, text: str) -> None:
-        """Raise ScenarioChangedError if this is not the scenario that the digest is of."""
+        """Raise ScenarioChangedError if this text does not match the digest of the scenario."""
         if text_digest(text) != self.part("request", "scenario", "sha256"):
             raise ScenarioChangedError(
                 f"the scenario in {self.path} is not the one that its SHA-256 is of: the file was changed after it was "
@@ -123,7 +123,7 @@ class ResultFile:
 
 
 def read_result(path: Path) -> ResultFile:
-    """Return the result in a file. Raises UnusableResultError, OSError."""
+    """Return the result in a file. Raises UnusableResultError, OSError; for Parquet InputError, NotInstalledError."""
     data = path.read_bytes()
     if data.startswith(MAGIC):
         record, rows = read_parquet(path)

@@ -18,7 +18,7 @@ OF_RACKS = ("ip-multicast", "rack-fabric", "blast")
 
 
 def check(scenario: Scenario) -> None:
-    """Raise SchemaError for the first thing that cannot be."""
+    """Raise SchemaError for the first contradiction in a scenario."""
     for sentence, location in _faults(scenario):
         raise SchemaError(sentence, location)
 

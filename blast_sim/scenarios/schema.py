@@ -22,7 +22,7 @@ MAX_SITES = 100
 
 
 def _one_of(known: Collection[str], kind: Kind | None = None) -> AfterValidator:
-    """One of these names, or a plug-in of this kind, which is loaded."""
+    """Return a validator of names: one of these, or a plug-in of this kind, which it loads."""
 
     def check(text: str) -> str:
         if kind is not None and is_plugin(kind, text):

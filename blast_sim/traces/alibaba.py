@@ -56,7 +56,7 @@ def parse_alibaba(lines: Iterable[str], name: str) -> JobTable:
 
 
 def _rows(lines: Iterable[str], name: str) -> Iterator[tuple[str, tuple[str, str, str]]]:
-    """Each row's place, and its needed columns."""
+    """Yield each row's place and its needed columns. Raises InputError."""
     reader = csv.reader(lines, strict=True)
     columns: Sequence[str] = COLUMNS
     taken = _taken(columns)

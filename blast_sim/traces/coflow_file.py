@@ -118,7 +118,7 @@ def _coflow(line: _Line, racks: int) -> Coflow:
 
 
 class _Line:
-    """The fields of a line, taken one by one. All raise InputError."""
+    """The fields of a line, taken one by one. The methods raise InputError for an invalid field."""
 
     def __init__(self, name: str, number: int, text: str) -> None:
         self._place = f"{name}:{number}"
@@ -149,7 +149,7 @@ class _Line:
         return self._whole(text, f"{field}'s rack (racks count from 0)", 0, racks - 1)
 
     def size(self, text: str) -> float:
-        """Megabytes."""
+        """Parse a size in megabytes."""
         try:
             value = float(text)
         except ValueError:
@@ -167,7 +167,7 @@ class _Line:
             raise self.wrong(f"rack {twice} is there twice among the {field}")
 
     def end(self) -> None:
-        """Nothing may follow."""
+        """Raise InputError if fields are left."""
         if self._taken < len(self._fields):
             raise self.wrong(f"the line should end before {shown(self._fields[self._taken])}")
 

@@ -53,7 +53,7 @@ def racks_of(machines: Iterable[str], per_rack: int, placement: Placement) -> di
 
 
 def workload_of(table: JobTable, per_rack: int, placement: Placement, volume: Volume, seed: int) -> Workload:
-    """One multicast for each job that has machines in several racks, from a rack that is drawn by seed."""
+    """Return a workload of one multicast for each job with machines in several racks, from a rack drawn by seed."""
     place = racks_of((machine for job in table.jobs for machine in job.machines), per_rack, placement)
     multicasts = []
     for job in table.jobs:
@@ -74,6 +74,6 @@ def workload_of(table: JobTable, per_rack: int, placement: Placement, volume: Vo
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """Numbers within names in order of their value, so that m10 comes after m9."""
+    """Return a sort key that orders numbers within names by value, so that m10 comes after m9."""
     parts = [part.lstrip("0") if part.isdecimal() else part for part in re.split(r"([0-9]+)", name)]
     return [(len(part), part) if part.isdecimal() else (-1, part) for part in parts]

@@ -17,7 +17,7 @@ OURS = {SAMPLE: SAMPLE_FILE, CONTENDED: CONTENDED_FILE}
 
 
 def synthetic(seed: int, racks: int, coflows: int, mean_gap_ms: float = 2000.0) -> CoflowTrace:
-    """Arrivals by chance; few jobs are wide and most are narrow (Pareto), sizes are spread over orders of magnitude."""
+    """Draw a trace with random arrivals, few wide and many narrow jobs (Pareto), and sizes over orders of magnitude."""
     dice = random.Random(f"synthetic coflows/{seed}/{racks}/{coflows}")
     now = 0
     made = []

@@ -86,7 +86,7 @@ def _title(network: Network, plan: Plan) -> str:
 
 
 def _panel(network: Network, plan: Plan, number: int, outline: Sequence[Line]) -> Iterator[str]:
-    """One tree, its title first."""
+    """Yield the SVG elements of one tree, its title first."""
     rate, color = plan.rates[number], COLORS[number % len(COLORS)]
     share = rate / plan.rate
     thickness = THINNEST + (THICKEST - THINNEST) * share

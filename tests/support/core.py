@@ -74,9 +74,10 @@ def make_fabric(
     shared: int = 1,
     switches: int = 1,
 ) -> Fabric:
-    """Racks r1, r2, … with hosts r1h1, r1h2, …; each rack has `ports` optical ports on each switch.
+    """Return a fabric whose racks r1, r2, … have the hosts r1h1, r1h2, … each.
 
-    `splitters` are the ways of s1, s2, …, dealt to the switches in turn; `shared` racks share a datapath.
+    Each rack has `ports` optical ports on each switch. `splitters` are the fan-outs of s1, s2, …, dealt to the switches
+    in turn; `shared` racks share a datapath.
     """
     names = tuple(f"ocs{n + 1}" for n in range(switches))
     wired: dict[str, Rack] = {}
@@ -359,7 +360,7 @@ class World:
         return StepConfirmed(name, change.reservation, change.step, 0.01)
 
     def write_late(self, name: Device) -> bool:
-        """Let what an ended session has left on the wire arrive at a device; whether the device has obeyed."""
+        """Deliver a command of an ended session that is still on the wire; return True if the device obeys it."""
         device = self.device(name)
         epoch, command = device.in_flight.popleft()
         if not device.accepts(epoch):

@@ -108,7 +108,7 @@ class Invariants:
         self.i3_converges()
 
     def own_what_is_journalled(self) -> None:
-        """Switches store no owners: a foreign circuit between the ports of a journaled one counts as the latter."""
+        """Count foreign circuits between the ports of journaled ones as journaled, because switches store no owners."""
         ours = self.journal.circuits()
         for switch in self.world.switches.values():
             switch.foreign -= ours
@@ -143,7 +143,7 @@ class Invariants:
         )
 
     def forget_what_is_over(self) -> None:
-        """In a quiet world, forget disturbances of shares that have no pending work."""
+        """Forget disturbances of shares that have no pending work, for a quiet world."""
         live = {reservation.id: reservation for reservation in self.core.reservations}
         self.disturbed = {
             (number, name)
@@ -176,7 +176,7 @@ class Invariants:
         return EVERYTHING
 
     def i1_one_holder(self) -> None:
-        """No splitter and no port is in two live reservations, in the journal or in the core."""
+        """Check that no splitter and no port is in two live reservations, in the journal or in the core."""
         found = self.journal.reservations()
         holders = Counter(element for reservation in found for element in reservation.elements)
         assert all(count == 1 for count in holders.values()), holders
@@ -214,7 +214,7 @@ class Invariants:
         self.splitters = now
 
     def i2_marks_are_journalled(self) -> None:
-        """Every circuit and rule with Blast's mark belongs to a live reservation of the journal."""
+        """Check that every circuit and rule with Blast's mark belongs to a live reservation of the journal."""
         live = {reservation.id: reservation for reservation in self.journal.reservations()}
         for name, rules in list(self.stale.items()):
             self.stale[name] = rules & self.world.tors[int(name)].held
@@ -228,7 +228,10 @@ class Invariants:
             assert switch.held - switch.foreign <= ours, f"{switch.held - switch.foreign - ours} is nobody's"
 
     def i3_converges(self) -> None:
-        """After a crash without further faults, the observed state becomes the desired one; a second audit is empty."""
+        """Check that the observed state becomes the desired one after a crash without further faults.
+
+        A second audit is empty.
+        """
         state = hash((tuple(self.journal.content.items()), self.device_states()))
         if state not in self._converged:
             self._converged.add(state)
@@ -277,7 +280,7 @@ class Invariants:
         check_nobody_waits_needlessly(copy)
 
     def i4_one_end(self) -> None:
-        """Every request has one history: one grant at a time, and one end."""
+        """Check that every request has one history: one grant at a time, and one end."""
         if not self.world.running:
             return
         for request in self.core.requests.values():
@@ -338,7 +341,7 @@ class Invariants:
                 self.ended_at.setdefault(key, self.world.now)
 
     def i6_who_stays_is_served(self) -> None:
-        """After every device operation, light and packets reach each granted group, and no other group.
+        """Check that after every device operation light and packets reach each granted group, and no other group.
 
         The check at the grant ensures that a grant is sent only when every device holds all of it.
         """
@@ -400,7 +403,7 @@ class Invariants:
         return served
 
     def i7_foreign_untouched(self) -> None:
-        """Foreign circuits and rules stay until their owners remove them."""
+        """Check that foreign circuits stay until their owners remove them."""
         for switch in self.world.switches.values():
             assert switch.foreign <= switch.held, f"{switch.foreign - switch.held} was not ours to delete"
 
@@ -439,13 +442,19 @@ class Invariants:
         assert image(again) == image(copy.core)
 
     def i9_bounded(self) -> None:
-        """Memory is bounded; every event checks that no untyped exception is raised."""
+        """Check that the deadlines of the core are bounded by its requests, reservations and elements.
+
+        Every event checks that no untyped exception is raised.
+        """
         if self.world.running:
             known = len(self.core.requests) + len(list(self.core.reservations)) + 1
             assert self.core.view.deadlines <= 20 * known + len(self.core.view.elements)
 
     def i10_fenced(self) -> None:
-        """No device obeys an epoch older than that of its current controller; every late write checks this, too."""
+        """Check that no device obeys an epoch older than that of its current controller.
+
+        Every late write checks this, too.
+        """
         for name in self.world.devices:
             device = self.world.device(name)
             assert device.fence <= self.world.epoch
@@ -468,7 +477,10 @@ class Invariants:
             check_reserve(self.core, self.world.now)
 
     def i13_devices_are_as_it_says(self) -> None:
-        """In a quiet world, the core knows the connected devices, and the foreign circuits where it has looked."""
+        """Check in a quiet world that the core knows which devices are connected.
+
+        It must also know the foreign circuits of each switch that it has read.
+        """
         if not self.world.running or not self.world.quiet:
             return
         devices = {name: self.world.device(name) for name in self.world.devices}

@@ -67,9 +67,9 @@ def fair_problems(flows: int, links: int, longest: int) -> st.SearchStrategy[Fai
 
 
 def check_bottlenecks(problem: FairProblem, rates: Numbers) -> None:
-    """Rates are max-min fair if and only if they fit and every flow is at its cap or has a bottleneck.
+    """Check that rates are max-min fair: they fit, and every flow is at its cap or has a bottleneck.
 
-    That is a saturated link at which no flow has more rate for its weight.
+    A bottleneck is a saturated link at which no flow has more rate for its weight.
     """
     capacities = np.array(problem.capacities)
     on_links = np.zeros(len(capacities))

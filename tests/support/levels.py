@@ -46,7 +46,7 @@ def select(asked: Level, items: list[pytest.Item]) -> tuple[list[pytest.Item], l
 
 
 def shuffle(items: list[pytest.Item], seed: int) -> None:
-    """Bring files, and the tests within each, into a random order that depends on the seed only."""
+    """Shuffle the files, and the tests within each; the order depends on the seed only."""
     chance = random.Random(seed)
     of_file: dict[str, list[pytest.Item]] = {}
     for item in items:

@@ -64,7 +64,7 @@ def check(
     step: Next[State, Call],
     is_settled: Callable[[Call], bool] = lambda call: False,
 ) -> Verdict[Call]:
-    """Search such an order, from `start` on. Raises SearchLimitError.
+    """Search an order that explains the history, from the state `start` on. Raises SearchLimitError.
 
     `is_settled` is for calls that, once they change nothing, change nothing later either, as all that only read: the
     search executes them as soon as possible, which saves most of its time.

@@ -366,7 +366,7 @@ class InstantNetwork:
         return 0.0
 
     def carry(self, act: Callable[[], Any], seconds: float) -> Any:
-        """Have `act` done there, now, later, twice or never, and bring back what it gives or raises.
+        """Run `act` at the server, and return its result or raise its exception; a subclass may run it twice or never.
 
         Raises UnansweredError after `seconds` at the latest.
         """

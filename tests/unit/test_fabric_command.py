@@ -98,6 +98,16 @@ def test_csv_is_a_row_for_each_destination_of_each_cell(scenario: str, capsys) -
     ]
 
 
+def test_a_kept_cell_that_another_simulator_refuses_cannot_be_repeated(scenario: str, fake: Path, capsys) -> None:
+    assert fabric(capsys, scenario, "--keep", "kept")[0] == 0
+    (kept,) = Path("kept").iterdir()
+    assert run(capsys, "sim", "rerun", str(kept))[0] == 0
+    fake.write_text(fake.read_text().replace('"topology", ', ""))
+    status, _, err = run(capsys, "sim", "rerun", str(kept))
+    assert status == 2 and err.count("\n") == 1
+    assert "this version does not take its request: unknown field `topology`." in err, err
+
+
 def test_a_table_is_printed_for_reading(scenario: str, capsys) -> None:
     status, out, _ = fabric(capsys, scenario)
     assert status == 0

@@ -231,7 +231,7 @@ def _fair_when_random(curves: Curves) -> tuple[str, bool]:
 
 
 def _by_littles_law(curves: Curves) -> tuple[str, bool]:
-    """Headers over the mean time for which a copy keeps one."""
+    """Compare the rate with Little's law: headers divided by the mean time for which a copy keeps one."""
     ack = dict(curves["5c-ack"])["mean of all copies"][0][1]
     expected = header_drops.HEADERS / len(header_drops.LINES) * 1522 * 8 / ack
     mean = fmean(_means(curves["5c"]))
@@ -350,7 +350,7 @@ def _unicast_over_multicast(panel: str, low: float, high: float) -> Check:
 
 
 def _two_flows(panel: str, free: bool) -> Check:
-    """T1 at its fair share; T2 at nearly what it offers, or no better off than T1."""
+    """Return a check that T1 has its fair share, and T2 nearly its offered rate (`free`) or little more than T1."""
 
     def check(curves: Curves) -> tuple[str, bool]:
         first, second = _settled(curves[panel], congestion.T1), _settled(curves[panel], congestion.T2)
@@ -387,7 +387,7 @@ def _83_at_30_without_sync(curves: Curves) -> tuple[str, bool]:
 
 
 def _close_to_83(found: float) -> tuple[str, bool]:
-    """Within 8 %: trees are drawn at random, and demands on leaves with them."""
+    """Check for 83 Gb/s within 8 %: trees are drawn at random, and demands on leaves with them."""
     return f"{_n(found)} Gb/s", abs(found / 83 - 1) < 0.08
 
 
@@ -465,7 +465,7 @@ def _no_pool_gives_93(curves: Curves) -> tuple[str, bool]:
 
 
 def _delays(curves: Curves, size: int, load: float) -> list[float]:
-    """By surrogates passed."""
+    """Return the mean delays in µs, by the number of surrogates passed."""
     return [_at(curves["16"], f"{size} B, {level} surrogates", load) for level in whole_system.LEVELS]
 
 
@@ -500,7 +500,7 @@ def _percent(changes: Sequence[float]) -> str:
 
 
 def _change(curves: Curves, size: int, before: float, after: float) -> float:
-    """Of the mean over levels, as a share."""
+    """Return the relative change of the delay, averaged over levels, from one load to another."""
     return fmean(_delays(curves, size, after)) / fmean(_delays(curves, size, before)) - 1
 
 

@@ -20,7 +20,7 @@ PAUSE_ONLY = {"points": "none"}
 
 
 def _unicast(targets: Sequence[Sequence[int]]) -> list[dict[str, object]]:
-    """One from each of three other leaves."""
+    """Return unicast flows to these targets, one from each of three other leaves."""
     return [flow(name, (1 + number, 0), (targets[number],)) for number, name in enumerate(UNICAST)]
 
 

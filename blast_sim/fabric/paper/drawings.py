@@ -49,7 +49,7 @@ def drawing(panel: Panel) -> Callable[[Figure, Sequence[Row]], None]:
 
 
 def _number(name: str) -> str:
-    """9a as the paper writes it, 9(a)."""
+    """Return the name of a figure as the paper writes it: 9(a) for 9a."""
     return name if name.isdecimal() else f"{name[:-1]}({name[-1]})"
 
 

@@ -58,7 +58,7 @@ def many_trees(seed: int, source_gbps: float, *, remote: int = 3, **other: objec
 
 
 def broadcast(seed: int, size: int, gbps: float, **other: object) -> Model:
-    """One source to all, over racks, triplets, CIEs and leaves (Figure 14)."""
+    """Return a broadcast from one source to all, over racks, triplets, CIEs and leaves (Figure 14)."""
     # A few dozen frames at the least, however slowly they come.
     milliseconds = max(0.3, 30 * size * 8 / gbps / 1e6)
     flows = [flow("b", (0, 0), "all", frame_bytes=size, rate_gbps=gbps, tree="rack")]

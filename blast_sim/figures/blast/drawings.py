@@ -96,7 +96,7 @@ def _ratios(rows: Sequence[Row]) -> str:
 
 
 def against_load(figure: Figure, rows: Sequence[Row]) -> None:
-    """Completion time against the background, in the unit of the scenario, which is that of the CSV."""
+    """Draw completion time against the background, in the unit of the scenario and of the CSV: racks per direction."""
     axes = figure.subplots()
     series = list(dict.fromkeys((row["method"], row["network"]) for row in rows))
     for number, (method, network) in enumerate(series):
@@ -121,7 +121,10 @@ def against_load(figure: Figure, rows: Sequence[Row]) -> None:
 
 
 def against_splitters(figure: Figure, rows: Sequence[Row]) -> None:
-    """Completion time of the contended scenario against splitters, by policy: means of seeds, and the worst percent."""
+    """Draw the completion time of the contended scenario against splitters, by policy: mean and 99th percentile.
+
+    Each point is the mean of the seeds.
+    """
     panels = figure.subplots(1, 2)
     columns = (("seconds", "mean"), ("p99_seconds", "99th percentile"))
     for axes, (column, name) in zip(panels, columns, strict=True):
@@ -170,7 +173,7 @@ def against_racks(figure: Figure, rows: Sequence[Row]) -> None:
 
 
 def _sample(rows: Sequence[Row], lit: Sequence[Row]) -> str:
-    """Which part of the groups was simulated, where not all were."""
+    """Return a note on the number of groups that were simulated; empty if all were."""
     groups = {row["racks"]: row["groups"] for row in lit}
     fewer = [row for row in rows if row["groups"] < groups[row["racks"]]]
     return f" (from {fewer[0]['racks']:,} racks on {fewer[0]['groups']} groups send)" if fewer else ""
@@ -182,7 +185,7 @@ def _switches(rows: Sequence[Row]) -> str:
 
 
 def _apart(figure: Figure) -> None:
-    """So that the words of a panel's axis do not touch the panel beside it."""
+    """Widen the space between panels, so that the words of an axis do not touch the panel beside it."""
     engine = figure.get_layout_engine()
     if isinstance(engine, ConstrainedLayoutEngine):
         engine.set(wspace=0.06)

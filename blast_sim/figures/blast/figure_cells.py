@@ -39,7 +39,7 @@ BLAST_RUN = {"methods": ["blast"], "networks": ["10:1"], "policies": ["paper"]}
 
 
 def figure_four(quick: bool) -> list[Cell]:
-    """All cells, and those of other readings; without heavy load where it has to be quick."""
+    """Return the cells of Figure 4 and of other readings; if `quick`, only those of Figure 4 without heavy load."""
     cells = list(cells_of(load(find("fig4")), (0,), RECORDED))
     return [cell for cell in cells if cell.background != "heavy"] if quick else cells + other_readings()
 
@@ -58,7 +58,7 @@ def other_readings() -> list[Cell]:
 
 
 def against_load(quick: bool) -> list[Cell]:
-    """Figure 4 with more loads in between; the label `load` is the racks that a server talks to."""
+    """Return the cells of Figure 4 with more loads, each named by the racks per direction to which a server sends."""
     loads = QUICK_LOADS if quick else LOADS
     backgrounds = {str(each_way): each_way for each_way in loads if not quick or each_way < 40}
     runs = [{**run, "backgrounds": list(backgrounds)} for run in (PACKET_RUN, BLAST_RUN)]
@@ -82,7 +82,10 @@ def against_splitters(quick: bool) -> list[Cell]:
 
 
 def against_racks(quick: bool) -> list[Cell]:
-    """Nine racks of ten in groups of three, light load, on optical switches that exist; every group on one of them."""
+    """Return cells with more and more racks, nine of ten in groups of three, under light load.
+
+    Optical switches have sizes that exist; every group is on one of them.
+    """
     cells: list[Cell] = []
     for racks in QUICK_RACKS if quick else RACKS:
         switches, ports = switches_for(racks)
@@ -105,7 +108,7 @@ def against_racks(quick: bool) -> list[Cell]:
 
 
 def against_size(quick: bool) -> list[Cell]:
-    """Sizes from 100 kB to 1 GB: Blast with slower and faster optical switches, and the others; four groups."""
+    """Return cells of four groups with 100 kB to 1 GB: Blast with slow and fast optical switches, and other methods."""
     few: Mapping[str, object] = {
         "multicasts.groups": 4,
         "background.racks_per_direction": {"none": 0, "light": LIGHT_LOAD},
@@ -152,7 +155,10 @@ def _is(row: Row, method: str, background: str, delay: float | None) -> bool:
 
 
 def _crossing(points: Sequence[tuple[float, float]]) -> float | None:
-    """Where the difference of times falls below 0 for good; it is a line between points, as times are of size."""
+    """Return the size from which the difference of times stays below 0, interpolated linearly between points.
+
+    It is 0 if all differences are below 0, and None if the last one is not.
+    """
     if points[-1][1] >= 0:
         return None
     for (smaller, above), (larger, below) in reversed(list(pairwise(points))):

@@ -59,7 +59,7 @@ PICTURES = (
 def run(arguments: argparse.Namespace) -> None:
     """Simulate and measure missing results, draw everything, and print the files.
 
-    Raises InputError, MeasurementFailedError, NoResultError, OSError.
+    Raises InputError, MeasurementFailedError, NoResultError, WorkerDiedError, OSError.
     """
     recording = Recording()
     folder: Path = arguments.out
@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _rows(cells: Sequence[Cell], processes: int | None, kept: Kept, progress: Callable[[float], object]) -> list[Row]:
-    """Run these cells; return their rows with their labels."""
+    """Run these cells; return their rows with their labels. Raises InputError, NoResultError, WorkerDiedError."""
     rows: list[Row] = []
     workers = Workers(processes or os.cpu_count() or 1)
     for cell, result in zip(cells, run_cells(run_cell, cells, workers, kept, progress), strict=True):

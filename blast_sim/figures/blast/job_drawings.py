@@ -15,7 +15,7 @@ from blast_sim.figures.drawings import pale
 
 
 def iterative_jobs(figure: Figure, rows: Sequence[Row]) -> None:
-    """Completion time of iterative jobs, and the share of it in which they multicast or move data at all."""
+    """Draw the completion time of iterative jobs, and the share of it in which they multicast or move data at all."""
     panels = figure.subplots(1, 2)
     jobs = list(dict.fromkeys(row["job"] for row in rows))
     methods = list(dict.fromkeys(row["method"] for row in rows))
@@ -50,7 +50,7 @@ def iterative_jobs(figure: Figure, rows: Sequence[Row]) -> None:
 
 
 def _tie(found: Mapping[tuple[str, str], Row], jobs: Sequence[str]) -> str:
-    """Why light and the overlay end so near to each other."""
+    """Return the reason why Blast and the overlay end so close together; empty without rows of both."""
     if any((method, job) not in found for method in ("overlay", "blast") for job in jobs):
         return ""
     saved = [1 - found["blast", job]["seconds"] / found["overlay", job]["seconds"] for job in jobs]

@@ -23,7 +23,7 @@ PLACES = {"contig": "neighboring racks", "random": "any racks"}
 
 
 def optimality(figure: Figure, rows: Sequence[Row]) -> None:
-    """Volume of one allocation as a share of the optimum, on families that the paper does not have, too."""
+    """Draw the volume of one allocation as a share of the optimum, also on families that the paper does not have."""
     shares_of_optimum(figure, rows)
     for axes in figure.axes:
         axes.axvline(PAPERS_SHARE, color="black", linestyle=":", linewidth=1)

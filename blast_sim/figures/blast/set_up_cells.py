@@ -32,7 +32,10 @@ class Equal:
 
 
 def against_set_up(quick: bool) -> list[Cell]:
-    """Figure 4's groups without background: Blast, and IP multicast by its set-up and, with none, by its rate."""
+    """Return cells of Figure 4's groups without background traffic.
+
+    They compare Blast with IP multicast at the line's rate by set-up time, and without set-up by rate.
+    """
     cells: list[Cell] = []
     for size in QUICK_MEGABYTES if quick else MEGABYTES:
         cells += _cells("blast", size, {})
@@ -51,7 +54,10 @@ def _cells(method: str, megabytes: float, packet: Row) -> Iterator[Cell]:
 
 
 def equals(rows: Sequence[Row]) -> list[Equal]:
-    """For each size and rate, where the two are equal: a set-up is added to whatever the transfer takes without."""
+    """Return the set-up time at which IP multicast takes as long as Blast, for each size and rate.
+
+    A set-up time adds to the duration of the transfer without one.
+    """
     lit = {row["megabytes"]: row["seconds"] for row in rows if row["method"] == "blast"}
     bare = [row for row in rows if row["method"] == "ip-multicast" and row["set_up_ms"] == 0.0]
     return [

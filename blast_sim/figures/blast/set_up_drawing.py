@@ -22,7 +22,7 @@ SET_UPS = (
 
 
 def against_set_up(figure: Figure, rows: Sequence[Row]) -> None:
-    """Completion time against set-up at the line's rate; the set-up at which both are equal, against the rate."""
+    """Draw completion time against set-up at the line's rate, and the set-up at which both are equal by rate."""
     figure.set_size_inches(10.5, 5.2)
     by_set_up, by_rate = figure.subplots(1, 2, width_ratios=(3, 2))
     found = equals(rows)

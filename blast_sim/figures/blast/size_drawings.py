@@ -24,7 +24,7 @@ DELAYS = (
 
 
 def against_size(figure: Figure, rows: Sequence[Row]) -> None:
-    """Completion time against size for switches of several speeds, without and with light load."""
+    """Draw completion time against size for switches of several speeds, without and with light load."""
     panels = figure.subplots(1, 2, sharey=True)
     for axes, background in zip(panels, ("none", "light"), strict=True):
         here = [row for row in rows if row["background"] == background]
@@ -53,7 +53,7 @@ def _blast_by_delay(axes: Axes, rows: Sequence[Row]) -> None:
 
 
 def break_even(figure: Figure, rows: Sequence[Row]) -> None:
-    """Below which size light stops paying, against the delay of the optical switch."""
+    """Draw the size from which Blast is faster, against the delay of the optical switch."""
     axes = figure.subplots()
     series = list(dict.fromkeys((row["method"], row["background"]) for row in rows))
     for number, (method, background) in enumerate(series):

@@ -21,7 +21,7 @@ _ASIDE_INCHES = 0.035
 
 
 def of_shares(title: str) -> Callable[[Figure, Sequence[Row]], None]:
-    """Shaped links: the share of a link's rate behind start-up, and start-up beside it.
+    """Return a drawing of scenarios with shaped links: the share of a link's rate after start-up, and start-up.
 
     Rows with `from` are the paper's own figures, as lines across. Of two scenarios the ordered one is dashed.
     """
@@ -43,7 +43,7 @@ def of_shares(title: str) -> Callable[[Figure, Sequence[Row]], None]:
 
 
 def of_rates(figure: Figure, rows: Sequence[Row]) -> None:
-    """Figures 8 and 9 of the paper: links as fast as the machine, and what a byte costs it."""
+    """Draw Figures 8 and 9 of the paper: rates on links as fast as the machine, and processor time per byte."""
     own, panels = _panels(figure, rows)
     _lines(panels[0], own, "megabytes_per_second")
     _bounds(panels[0], own)
@@ -89,7 +89,7 @@ def _lines(axes: Axes, rows: Sequence[Row], column: str) -> None:
 
 
 def _make_room(axes: Axes, rows: Sequence[Row], column: str) -> None:
-    """For points and the upper halves of intervals, which do not make it for themselves where they are put aside."""
+    """Extend the axes to all points and the upper halves of intervals: shifted points do not extend them."""
     for row in rows:
         if row.get(column) is not None:
             axes.update_datalim([(row["receivers"], row[column] + half) for half in (0, row[f"{column}_half"])])
@@ -124,12 +124,12 @@ def _bounds(axes: Axes, rows: Sequence[Row]) -> None:
 
 
 def color(tool: str) -> str:
-    """Of a tool, in every picture."""
+    """Return the color of a tool, the same in every picture."""
     return COLORS[_place(tool) % len(COLORS)]
 
 
 def marker(tool: str) -> str:
-    """Of a tool, in every picture."""
+    """Return the marker of a tool, the same in every picture."""
     return MARKERS[_place(tool) % len(MARKERS)]
 
 

@@ -21,7 +21,7 @@ _WORDS = {
 
 
 def of_failures(figure: Figure, rows: Sequence[Row]) -> None:
-    """Figure 15 of the paper: throughput while nodes fail, a group of bars for each scenario, a bar for each way.
+    """Draw Figure 15 of the paper: throughput while nodes fail, by scenario and failure mode.
 
     Rows with `from` are the paper's own figures, as lines across.
     """
@@ -65,7 +65,7 @@ def _place(row: Row, own: Sequence[Row], scenarios: Sequence[str]) -> tuple[floa
 
 
 def _in_lines(scenario: str) -> str:
-    """`10 % one after the other`, narrow enough for a group of bars."""
+    """Break `10 % one after the other` into lines that are narrow enough for a group of bars."""
     return scenario.replace(" % ", " %\n").replace(" the other", "\nthe other")
 
 

@@ -72,7 +72,7 @@ def draw(tables: Tables, gallery: Gallery) -> list[Path]:
 
 
 def summary(row: Row) -> Row:
-    """Mean and half of the confidence interval, of the time, of the throughput, and of that as share of the link."""
+    """Return mean and half confidence interval of time, throughput, and throughput as a share of the link."""
     rates = [row["bytes"] / 1e6 / seconds for seconds in row["seconds"]]
     mean, half = statistics.mean(rates), half_width(rates)
     link = row["rate_mbps"] / 8 if row["rate_mbps"] else None

@@ -40,7 +40,7 @@ _KEPT = ("scenario", "section", "tool", "title", "receivers", "rate_mbps", "byte
 
 
 def scenario_summary(row: Row) -> Row:
-    """Of whole, start-up and transfer behind it; of the transfer's rate, also as share of a host's link.
+    """Return means of the total time, start-up, the transfer after it, and its rate, also as a share of a host's link.
 
     The processor's nanoseconds are those for each byte of each copy. Of a tool that was late once there are no figures
     but `bound`: the share of the link, or the rate in MB/s where there is none, that it stayed below.

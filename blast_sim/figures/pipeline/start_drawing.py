@@ -17,7 +17,7 @@ _THIN = {"elinewidth": 0.8, "capsize": 2}
 
 
 def of_start(figure: Figure, rows: Sequence[Row]) -> None:
-    """Figure 14 of the paper: seconds for each number of receivers, a bar for each tool, start-up hatched below."""
+    """Draw Figure 14 of the paper: seconds by number of receivers, a bar for each tool, start-up hatched below."""
     figure.set_size_inches(10.0, 5.4)
     axes = figure.subplots()
     numbers = sorted({row["receivers"] for row in rows})

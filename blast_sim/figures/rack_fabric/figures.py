@@ -29,7 +29,7 @@ CLAIM_EXPERIMENTS = "fabric-experiments.csv"
 def run(arguments: argparse.Namespace) -> None:
     """Simulate missing results, draw everything, and print the files.
 
-    Raises InputError, NoSimulatorError, NoResultError, RunFailedError, OSError.
+    Raises InputError, NoSimulatorError, RunFailedError, OSError; NoResultError also if a row differs from its verdict.
     """
     recording = Recording()
     simulator = Simulator(program())

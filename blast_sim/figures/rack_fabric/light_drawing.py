@@ -38,7 +38,7 @@ LOOKS = {
 
 
 def with_light(figure: Figure, rows: Sequence[Row]) -> None:
-    """Completion time, fibers, fullest buffer and delay of unicast against racks, a line for each way and rate."""
+    """Draw completion time, fibers, fullest buffer and unicast delay against racks, a line for each way and rate."""
     figure.set_size_inches(9.5, 8.0)
     (completion, fibers), (buffer, delay) = figure.subplots(2, 2, sharex=True)
     _lines(completion, rows, "completion_s")

@@ -123,7 +123,7 @@ def rows(simulator: Simulator, workers: Workers, kept: Kept) -> list[Row]:
 
 
 def trials(racks: Sequence[int]) -> Iterator[Trial]:
-    """All three ways, light at each of its rates, to each of these numbers of racks."""
+    """Yield trials of all three ways to each of these numbers of racks, at each optical rate if light takes part."""
     for way in METHODS:
         for gbps, count in product((None,) if way == FABRIC else LIGHT_GBPS, racks):
             yield Trial(way, gbps, count)
@@ -176,7 +176,7 @@ def _multicast(run: Run) -> Iterator[Model]:
 
 
 def _unicast(fabric: Fabric) -> Iterator[Model]:
-    """Within racks, so that it is the same where each has a fabric of its own."""
+    """Yield the unicast flows: within racks, so that they are the same if each rack has its own fabric."""
     for leaf in range(fabric.leaves):
         rack, place = divmod(leaf, LEAVES_PER_RACK)
         following = rack * LEAVES_PER_RACK + (place + 1) % LEAVES_PER_RACK
@@ -218,7 +218,7 @@ def _row(trial: Trial, found: Results, light: Light) -> Row:
 
 
 def _completion(trial: Trial, results: Sequence[Row], light: Light) -> float:
-    """Seconds until the last server has all. Copies that are dropped are as if others took their place in the end."""
+    """Return the seconds until the last server has all data; dropped copies count as if repeated at the end."""
     switching = 0.0 if trial.way == FABRIC else light.set_up_seconds
     if trial.way == LIGHT:
         assert trial.light_gbps is not None, "light has a rate"
@@ -245,7 +245,7 @@ def frame_seconds(results: Row) -> float:
 def fullest_kb(results: Sequence[Row]) -> float:
     """Return the largest content of an ingress buffer after the warm-up, of all racks, in KB.
 
-    It is 0 where nothing was copied or sent.
+    It is 0 without results, if nothing was copied or sent.
     """
     after = round(WARM_UP_MS * MILLISECOND / SAMPLE_NS)
     series: list[list[int]] = [one["series"]["fullest_ingress_packets"][after:] for one in results]
