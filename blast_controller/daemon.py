@@ -159,7 +159,7 @@ class Daemon:
         return served if self._recorder is None else served | self._recorder.levels()
 
     def start(self) -> dict[str, str]:
-        """Begin to serve; returns the addresses that are bound. Raises ListenError."""
+        """Begin to serve and return the bound addresses. Raises ListenError, UnusableJournalError, ConfigError."""
         config = self._config
         self._openflow = _listening(
             config.controller.openflow,
@@ -217,7 +217,7 @@ class Daemon:
     # ----------------------------------------------------------------------------- one of several controllers
 
     def _stand(self, succession: Succession) -> None:
-        """Follow the leader, and take over if there is none. Raises UnusableJournalError."""
+        """Follow the leader, and take over if there is none. Raises UnusableJournalError, ConfigError."""
         assert self._openflow is not None
         following = succession.follow(Watcher(self._show, self._openflow.follow))
         self.runtime.become_standby(following)
@@ -268,7 +268,10 @@ class Daemon:
         start_over()
 
     def step_down(self) -> None:
-        """Hand over to a standby after the caller has its answer. Raises RejectedError without a standby."""
+        """Hand over to a standby after the caller has its answer.
+
+        Raises RejectedError if there is no standby, or if the standbys cannot be read.
+        """
         succession = self._succession
         try:
             if succession is None or not succession.others():
@@ -311,7 +314,10 @@ class Daemon:
         self._set_optimizer(self._config)
 
     def resume(self) -> None:
-        """Decide again after holding, as a new start would. Raises RejectedError if it does not hold; from a worker."""
+        """Leave safe mode and decide again, as after a new start; to be called in a worker thread.
+
+        Raises RejectedError outside safe mode, or if the configuration conflicts with active light trees.
+        """
         with self._resuming:
             if self.runtime.holding is None:
                 raise not_in_safe_mode()
@@ -490,7 +496,7 @@ def _listening(address: str, start: Callable[[], T]) -> T:
 def _succession(config: Config) -> Succession | None:
     """Return the interface to the other controllers, or None if the configuration has only one.
 
-    Raises UnusableJournalError, ConfigError.
+    Raises UnusableJournalError.
     """
     section = config.journal.etcd
     if section is None:

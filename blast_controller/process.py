@@ -26,7 +26,7 @@ _LEVELS = {ReloadResult.COLD: logging.WARNING, ReloadResult.REFUSED: logging.ERR
 class ControllerProcess:
     """One controller, in the main thread of a process of its own.
 
-    `settled` makes of the file's configuration the one that is meant. Raises ConfigError.
+    `settled` makes of the file's configuration the one that is meant. Raises ConfigError, UnusableJournalError.
     """
 
     def __init__(self, path: Path, settled: Callable[[Config], Config]) -> None:
@@ -45,7 +45,10 @@ class ControllerProcess:
         self._logged_safe_mode: str | None = None
 
     def run(self, ready: Callable[[dict[str, str]], None]) -> None:
-        """Serve until a signal; `ready` gets the bound addresses. Raises ConfigError, ListenError."""
+        """Serve until a signal; `ready` gets the bound addresses.
+
+        Raises ConfigError, ListenError, UnusableJournalError.
+        """
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, lambda number, _: self._signals.put(number))
         addresses = self._daemon.start()

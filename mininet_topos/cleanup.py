@@ -92,7 +92,7 @@ def _end_marked(lab: str) -> int:
 
 
 def _end(pids: Iterable[int]) -> int:
-    """End processes, by handles that cannot come to mean another process; returns how many there were."""
+    """End processes, by handles that cannot come to mean another process; return how many there were."""
     handles = {handle: pid for pid in pids if (handle := _open(pid)) is not None}
     try:
         for handle, pid in handles.items():

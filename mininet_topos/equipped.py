@@ -62,9 +62,10 @@ def hosts_file(of_machine: str, hosts: Mapping[str, str]) -> str:
 
 
 def environment(host: str, controllers: str, secret: Path, received: Path) -> dict[str, str]:
-    """Return the environment of `blast` and `blast_client` at a host; without `controllers` there is none.
+    """Return the environment of `blast` and `blast_client` at a host.
 
-    `received` is the folder of the lab's agents, with a folder for each host.
+    `controllers` are the addresses of the controllers, empty if there is none. `received` is the folder of the lab's
+    agents, with a folder for each host.
     """
     scripts = sysconfig.get_path("scripts")
     return {

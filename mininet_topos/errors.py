@@ -16,7 +16,7 @@ class HostError(LabError):
 
 
 class FabricConflictError(LabError, ValueError):
-    """A change to the optical fabric contradicts its state: unknown port, busy port, or no such circuit."""
+    """A change to the optical fabric contradicts its state: unknown or busy port, no such circuit, or a loop."""
 
 
 class FabricChangeError(LabError):

@@ -44,7 +44,7 @@ def fiber(plan: LabPlan, element: str) -> Port:
 class FaultInjector:
     """Fault injection for the owner of a lab; every call returns when the fault is effective.
 
-    All methods raise `ProcessError` if the TL1 agent does not answer.
+    All methods raise `ProcessError` if the TL1 agent does not answer, or refuses the fault.
     """
 
     def __init__(self, plan: LabPlan, path: Path) -> None:

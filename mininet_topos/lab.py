@@ -210,7 +210,7 @@ class Lab:
     def host(self, name: str) -> Host:
         """Return a host's Mininet node.
 
-        Raises `KeyError`.
+        Raises `KeyError` for an unknown name.
         """
         return self.net[name]
 
@@ -323,7 +323,7 @@ class Standby:
         self._process: LabProcess | None = None
 
     def config(self, folder: Path) -> Path:
-        """Its configuration file."""
+        """Return the path of its configuration file."""
         return folder / f"controller{self.number}.toml"
 
     def start(self, command: ControllerCommand, lab: str, folder: Path) -> None:

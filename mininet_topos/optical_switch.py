@@ -40,7 +40,7 @@ CONNECT_SECONDS = 0.014172
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve until terminated; returns the exit status."""
+    """Serve until terminated; return the exit status."""
     options = _parser().parse_args(arguments)
     # The emulated hardware must not wait for processes on hosts, if we may raise its priority.
     with suppress(PermissionError):

@@ -43,7 +43,7 @@ class Gate:
         self._do(self._open.set)
 
     async def passed(self) -> None:
-        """Return when it lets pass."""
+        """Wait until data may pass."""
         await self._open.wait()
 
     def _do(self, change: Callable[[], None]) -> None:

@@ -25,7 +25,10 @@ SPLITTER_LOSS_DB = {2: 4.3, 3: 6.2, 4: 7.4, 6: 9.8, 8: 10.7, 12: 12.5, 16: 13.9,
 
 
 def splitter_loss(fan_out: int) -> float:
-    """Return the dB from the input of a 1:`ways` splitter to any output; odd sizes are cut from the next larger one."""
+    """Return the dB from the input of a 1:`fan_out` splitter to any output.
+
+    Odd sizes are cut from the next larger one.
+    """
     return next(loss for size, loss in SPLITTER_LOSS_DB.items() if size >= fan_out)
 
 

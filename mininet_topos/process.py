@@ -58,7 +58,7 @@ class LabProcess:
     def wait_ready(self, seconds: float) -> dict[str, object]:
         """Wait for the ready line and return it.
 
-        Raises `ProcessError`, with the last line of the log, when it does not come in time.
+        Raises `ProcessError` if it does not come in time or, with the last line of the log, if the process ends before.
         """
         try:
             message = self._ready.get(timeout=seconds)

@@ -116,7 +116,7 @@ def _measure(
 
 
 def _pace(total: int, interval: float, *, send: Callable[[], object], meanwhile: Callable[[float], None]) -> float:
-    """Send `total` times, one each `interval` seconds, and use the time between; returns the seconds it took."""
+    """Send `total` times, one each `interval` seconds, and use the time between; return the seconds it took."""
     start = time.monotonic()
     for number in range(total):
         while (left := start + number * interval - time.monotonic()) > 0:

@@ -20,7 +20,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class SchemaError(Exception):
-    """The text is no TOML, or not what the schema asks for. `location` is the keys and places that lead there."""
+    """A text that is not TOML, or violates the schema. `location` has the keys and indexes that lead to the fault."""
 
     def __init__(self, sentence: str, location: Location = ()) -> None:
         super().__init__(sentence)

@@ -33,7 +33,7 @@ class Extensions:
         self._reservations, self._layouts, self._limits, self._lighting = reservations, layouts, limits, lighting
 
     def begin(self, request: Request, part: Part, wanted: MulticastRequest, added: float, now: float) -> None:
-        """Let the only part of a request become as `wanted`, for `added` seconds more. Raises RejectedError."""
+        """Change the only part of a request to `wanted`, and add `added` seconds to its lease. Raises RejectedError."""
         reservation = self._lit_reservation(part)
         target = self._layouts.extended(reservation.layout, wanted, reservation.group_address)
         self._limits.check_change(reservation, target, now)

@@ -72,7 +72,7 @@ class Auditor:
         return self._round is not None
 
     def begin(self, dry_run: bool) -> None:
-        """Ask every device that is there what it holds. Raises RejectedError while a round runs."""
+        """Read the state of every connected device. Raises RejectedError while a round runs."""
         if self._round is not None:
             raise RejectedError("busy", "Another reconciliation is reading the devices; try again when it is complete.")
         self.number += 1

@@ -102,7 +102,7 @@ _EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run until standard input ends; the exit status."""
+    """Run until standard input ends; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m blast_controller.openflow", description=__doc__.splitlines()[0])
     parser.add_argument("--listen", type=_address, default=("127.0.0.1", 6653), metavar="ADDRESS:PORT")
     parser.add_argument("--config", type=Path, required=True, metavar="FILE")
@@ -159,7 +159,10 @@ def _command(driver: OpenFlowDriver, line: bytes) -> None:
 
 
 def _lines(descriptor: int) -> Iterator[bytes]:
-    """Complete lines. Waits in `select`, which lets the green threads of eventlet run; reading would stop them all."""
+    """Yield complete lines.
+
+    Waits in `select`, which lets the green threads of eventlet run; reading would stop them all.
+    """
     rest = b""
     while True:
         select.select([descriptor], [], [])

@@ -27,7 +27,7 @@ from blast_controller.openflow.vocabulary import (
     Demoted,
     Input,
     Lost,
-    MalformedMessageError,
+    MalformedMessage,
     PortReported,
     ProbeArrived,
     Refusal,
@@ -68,7 +68,7 @@ class ForwardingApplication(Application):
         try:
             rules = tuple(decode_entry(entry.data) for entry in message.body)
         except MalformedEntryError as error:
-            self._deliver(MalformedMessageError(message.datapath, str(error)))
+            self._deliver(MalformedMessage(message.datapath, str(error)))
             return
         last = not message.flags & ofproto_v1_3.OFPMPF_REPLY_MORE
         self._deliver(RulesRead(message.datapath, message.xid, rules, last))

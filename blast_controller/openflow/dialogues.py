@@ -92,7 +92,7 @@ class Dialogue(ABC):
 
     @abstractmethod
     def expire(self) -> Reaction:
-        """Return the deadline has passed."""
+        """Handle the end of the time for answers."""
 
     def abandon(self, reason: str) -> tuple[Event, ...]:
         """Return the events that are outstanding when the connection ends."""
@@ -123,7 +123,7 @@ class Standing(Dialogue):
         return Reaction()
 
     def expire(self) -> Reaction:
-        """Return a ToR that does not answer would not be taken over in time either."""
+        """End the connection: a ToR that does not answer would not be taken over in time either."""
         return Reaction(over="it did not answer the role request in time")
 
 
@@ -154,7 +154,7 @@ class Claiming(Dialogue):
                 )
 
     def expire(self) -> Reaction:
-        """Return a ToR that does not answer is not written to."""
+        """End the connection: a ToR that does not answer is not written to."""
         return Reaction(over="it did not answer the role request in time")
 
 
@@ -175,7 +175,7 @@ class Reading(Dialogue):
 
     @property
     def exclusive(self) -> bool:
-        """Return a repair must not meet rules that were written after the reading."""
+        """Return true until the end: a repair must not meet rules that were written after the reading."""
         return not self.done
 
     @property
@@ -270,12 +270,12 @@ class Changing(Dialogue):
                 return Reaction()
 
     def expire(self) -> Reaction:
-        """Return the steps fail; the dialogue keeps its place until the barrier is answered."""
+        """Fail the steps; the dialogue keeps its place until the barrier is answered."""
         self.deadline, self._second_part = None, False
         return Reaction(events=self.abandon(f"ToR {self._datapath:016x} did not confirm within {self._timeout:g} s"))
 
     def abandon(self, reason: str) -> tuple[Event, ...]:
-        """Return every unanswered step fails."""
+        """Fail every unanswered step."""
         return self._fail(list(self._unanswered), reason)
 
     def _fenced(self, now: float) -> Reaction:

@@ -128,7 +128,7 @@ class OpenFlowDriver:
         return Terms(settings, generation, self._step_timeout)
 
     def reload_certificate(self, tls: TlsSettings) -> None:
-        """Show ToRs that connect from now on this certificate; whether TLS is spoken stays. Raises TlsFileError."""
+        """Use this certificate for new connections; TLS cannot be turned on or off. Raises TlsFileError."""
         self._server.reload_certificate(tls)
 
     def apply(self, command: SetForwarding) -> None:

@@ -78,7 +78,7 @@ class Connection(Datapath):  # type: ignore[misc]
         loop.call_later(self._probe.handshake, self._check_handshake, stalled)
 
     def transmit(self, messages: bytes) -> bool:
-        """Send whole OpenFlow messages; False if the connection is closing."""
+        """Send whole OpenFlow messages; return false if the connection is closing."""
         if self._stream.is_closing():
             return False
         self._stream.write(messages)
@@ -213,7 +213,7 @@ class Server:
         asyncio.run_coroutine_threadsafe(self._accept(), self.loop).result()
 
     def reload_certificate(self, tls: TlsSettings) -> None:
-        """Show switches that connect from now on this certificate; whether TLS is spoken stays. Raises TlsFileError."""
+        """Use this certificate for new connections; TLS cannot be turned on or off. Raises TlsFileError."""
         self._listening.reload(tls)
 
     def welcome(self, connection: Connection) -> None:

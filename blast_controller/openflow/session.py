@@ -46,7 +46,7 @@ from blast_controller.openflow.vocabulary import (
     Event,
     Fence,
     HangUp,
-    MalformedMessageError,
+    MalformedMessage,
     News,
     PortReported,
     PortState,
@@ -121,7 +121,7 @@ class Session:
     # ------------------------------------------------------------------------------------------ what the core wants
 
     def become_standby(self, generation: int, now: float) -> list[Effect]:
-        """Return the connection is new, and a controller of this generation leads."""
+        """Request the slave role on a new connection, for the generation of the leader."""
         return self._ask(Standing(self._numbers, now + ANSWER_TIMEOUT, generation))
 
     def lead(self, tor: Tor, terms: Terms, now: float) -> list[Effect]:
@@ -174,7 +174,7 @@ class Session:
             case Demoted():
                 # To a standby it is no news.
                 return [] if self._state is _State.STANDING else self.hang_up(FENCED)
-            case MalformedMessageError(_, reason):
+            case MalformedMessage(_, reason):
                 return self.hang_up(f"protocol violation: {reason}")
             case PortReported(_, state):
                 return self._port_reported(state)

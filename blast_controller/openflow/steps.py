@@ -41,7 +41,7 @@ from blast_controller.openflow.vocabulary import (
     Input,
     Lead,
     Lost,
-    MalformedMessageError,
+    MalformedMessage,
     PortReported,
     Probe,
     ProbeArrived,
@@ -223,7 +223,7 @@ class Steps:
             return self._kept(session, session.end(happened.reason)) + self._admit(session.datapath, now)
         effects = self._answers_the_challenge(session)
         match happened:
-            case Demoted() | MalformedMessageError() | PortReported() | ProbeArrived():
+            case Demoted() | MalformedMessage() | PortReported() | ProbeArrived():
                 return effects + self._kept(session, session.hears(happened))
             case Connected() | HandshakeFailed() | Command() | Read() | Probe() | Follow() | Lead() | Lost():
                 return effects

@@ -134,15 +134,15 @@ class ProbeArrived:
 
 
 @dataclass(frozen=True, slots=True)
-class MalformedMessageError:
-    """A message of the ToR violates the protocol."""
+class MalformedMessage:
+    """A message of the ToR that violates the protocol."""
 
     session: object
     reason: str
 
 
 Answer = RoleAnswered | RulesRead | RulesCounted | BarrierAnswered | Refusal
-News = Demoted | PortReported | ProbeArrived | MalformedMessageError
+News = Demoted | PortReported | ProbeArrived | MalformedMessage
 
 # --------------------------------------------------------------------------------------- inputs: commands of the core
 

@@ -69,8 +69,9 @@ class Vitals(Observer):
 class Condition:
     """Queries of the controller's state.
 
-    Its epoch (0: a standby); the leader, and the age of the displayed state in seconds; why it decides or writes
-    nothing; whether it drains; foreign state on devices; and the counters of its servers.
+    `epoch` is that of the leader (0: a standby); `leader` is the leader's address, `stale` the age of the displayed
+    state in seconds; `holding` and `store_fault` are why it decides or writes nothing; `draining` is true while it
+    drains; `drift` is foreign state on devices, and `counts` are the counters of its servers.
     """
 
     epoch: Callable[[], int]

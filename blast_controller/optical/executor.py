@@ -262,7 +262,7 @@ class _SwitchSession:
         return frozenset(CrossConnect(self._settings.name, *c) for c in await self._present(client))
 
     async def _next(self, lost: asyncio.Future[str]) -> _Work | None:
-        """Return the next work (None: a reading), or _SessionEndedError."""
+        """Return the next work (None: a reading). Raises _SessionEndedError."""
         if not self._queue:
             self._queued.clear()
             queued = asyncio.ensure_future(self._queued.wait())
@@ -439,5 +439,5 @@ def _circuit(c: CrossConnect) -> Circuit:
 
 
 def _roots_first(changes: Sequence[CircuitChange]) -> list[Circuit]:
-    """Return each change lists its roots first; so does the whole."""
+    """Return the circuits to connect, in the order of the changes, each of which lists its roots first."""
     return [_circuit(c) for change in changes for c in change.connect]

@@ -87,7 +87,7 @@ def _times(stamps: list[Stamp]) -> Iterator[str]:
 class Block:
     """A block that is read; the time of its first moment is stored separately.
 
-    Raises DecompressionError, as all methods do.
+    Raises DecompressionError, as `play` does.
     """
 
     def __init__(self, text: str, first: Stamp) -> None:

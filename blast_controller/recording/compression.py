@@ -18,7 +18,7 @@ _SOON, _LONG, _FAST = 0, 6, 19
 
 
 class DecompressionError(ValueError):
-    """These are not the bytes of a text."""
+    """Bytes that are no compressed text, or of one that is too long."""
 
 
 def packed_soon(text: str) -> bytes:
@@ -37,7 +37,7 @@ def packed_for_speed(text: str) -> bytes:
 
 
 def unpacked(data: bytes) -> str:
-    """Return the text. Raises DecompressionError, also of what would be too long."""
+    """Return the text of compressed bytes. Raises DecompressionError, also if it is longer than MAX_BYTES."""
     try:
         found = _from_zstandard(data) if data.startswith(zstandard.FRAME_HEADER) else _from_xz(data)
         return found.decode("utf-8", "surrogatepass")

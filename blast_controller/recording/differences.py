@@ -36,7 +36,7 @@ class Differences(NamedTuple):
 def differences(before: Rows, after: Rows, most: int = MOST) -> Differences:
     """Return the differences of rows, devices and elements first.
 
-    Raises ValueError and subclasses for an invalid row.
+    Raises ValueError, TypeError, KeyError or AttributeError for an invalid row.
     """
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
     names.sort(key=_order)

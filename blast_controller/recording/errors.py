@@ -54,4 +54,4 @@ class RecordingStorageError(RecordingError):
 
 
 class NothingRecordedError(RecordingError):
-    """Nothing is recorded of the time that is asked for."""
+    """Nothing was recorded at the requested time."""

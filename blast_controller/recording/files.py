@@ -55,7 +55,7 @@ _FAULTS = Faults(
 
 @contextmanager
 def typed_faults(path: Path) -> Iterator[None]:
-    """Turn sqlite3.Error and OSError into subclasses of RecordingError."""
+    """Turn sqlite3.Error, OSError and UnicodeDecodeError into subclasses of RecordingError."""
     with typed(path, _FAULTS):
         try:
             yield

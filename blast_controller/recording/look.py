@@ -62,7 +62,7 @@ class RunRow(NamedTuple):
 
 
 class Look:
-    """Reads from a connection. Raises DamagedRecordingError and SQLite's errors."""
+    """Queries of a recording's tables. The methods raise DamagedRecordingError, sqlite3.Error."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection

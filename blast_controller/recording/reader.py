@@ -57,7 +57,7 @@ class _Way(NamedTuple):
 
 
 class Reader:
-    """One recording. Every method raises RecordingError."""
+    """One recording. All methods but `close` raise RecordingError."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

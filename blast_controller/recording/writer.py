@@ -49,7 +49,10 @@ class RunFacts:
 
 
 class Writer:
-    """Sole writer of a file, used by one thread. Every method raises RecordingError; it is of no use any more then."""
+    """Sole writer of a file, used by one thread.
+
+    All methods but `close` raise RecordingError, after which the writer can only be closed.
+    """
 
     def __init__(self, path: Path, keep: Keep) -> None:
         self.path = path

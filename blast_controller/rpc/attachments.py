@@ -37,7 +37,7 @@ class Attachments:
         return first
 
     def check(self, account: Hashable) -> None:
-        """Raise RejectedError when an account's connections stand for as many requests as they may."""
+        """Raise RejectedError if an account's connections already wait for the maximum number of requests."""
         if self._count[account] >= self._limit:
             raise RejectedError(
                 "too_many_waiting",

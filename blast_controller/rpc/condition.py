@@ -14,10 +14,13 @@ class Condition(Protocol):
         """Return warnings for all clients, one sentence each."""
 
     def resume(self) -> None:
-        """Decide again after holding; may take a while. Raises RejectedError if it does not hold."""
+        """Leave safe mode and decide again, which may take a while.
+
+        Raises RejectedError outside safe mode, or if the configuration conflicts with active light trees.
+        """
 
     def step_down(self) -> None:
-        """Let another controller decide, soon after this returns. Raises RejectedError where there is none."""
+        """Let a standby take over, soon after this returns. Raises RejectedError if there is none."""
 
 
 class Healthy:
@@ -28,11 +31,11 @@ class Healthy:
         return []
 
     def resume(self) -> None:
-        """Refuse: it decides. Raises RejectedError."""
+        """Raise RejectedError: the controller is not in safe mode."""
         raise not_in_safe_mode()
 
     def step_down(self) -> None:
-        """Refuse: it is alone. Raises RejectedError."""
+        """Raise RejectedError: there is no standby."""
         raise no_standby()
 
 

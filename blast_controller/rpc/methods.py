@@ -53,7 +53,7 @@ class Method:
         self._does: Callable[..., object] = does
 
     def call(self, services: Services, connection: Connection, *arguments: object) -> object:
-        """Do it; returns the answer, or a future of it."""
+        """Carry out a call; return the answer, or a future of it."""
         if self.cost is Cost.COUNTED:
             services.gate.admit(connection)
         try:

@@ -26,7 +26,7 @@ def found(context: CoreContext, client: Identity, key: str | None) -> Request:
 def status_of(context: CoreContext, request: RequestKey) -> ttypes.RequestStatus:
     """Return the published status of a request.
 
-    Raises UnknownRequestError; NotLeaderError if the leader may know the request.
+    Raises UnknownRequestError, or NotLeaderError if another controller may know the request or a newer state of it.
     """
     return _status(context, request, context.look)
 
@@ -34,8 +34,8 @@ def status_of(context: CoreContext, request: RequestKey) -> ttypes.RequestStatus
 def changed_status(context: CoreContext, request: RequestKey) -> ttypes.RequestStatus:
     """Return the status of a request that the caller changed.
 
-    It is read as written, because NotLeaderError would mean that the request was not changed. Raises
-    UnknownRequestError.
+    It is that of the latest write, because a NotLeaderError would mean that the request was not changed. Raises
+    UnknownRequestError or, on a standby, NotLeaderError, if the request is not in it.
     """
     return _status(context, request, context.written)
 

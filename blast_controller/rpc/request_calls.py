@@ -122,7 +122,7 @@ def await_event(
 def extend(
     services: Services, connection: Connection, key: str | None, extension: ttypes.Extension | None
 ) -> Future[ttypes.RequestStatus]:
-    """Change a request; answers when the change is in force."""
+    """Change a request; the answer comes when the change is in force."""
     wanted, progress = convert.to_extension(extension), convert.to_progress(extension)
     client, seat = services.gate.identity(connection), Seat(services.gate.account(connection), asks=True)
 
@@ -160,7 +160,7 @@ def extend(
 
 
 def to_finish(part: int | None, report: ttypes.TransferReport | None) -> Callable[[RequestKey], FinishAsked]:
-    """Return the transfer of a part is over. Raises RejectedError."""
+    """Return a function that makes the event of a finished part. Raises Rejected if `part` is None."""
     if part is None:
         raise ttypes.Rejected("unknown_part", "Give the number of the finished part; the first part is 0.")
     transfer = convert.to_transfer_report(report)

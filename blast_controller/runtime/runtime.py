@@ -124,13 +124,13 @@ class CoreContext:
         self._runtime.take(event)
 
     def check_place(self, seat: Seat) -> None:
-        """Raise RejectedError, before anything is changed, where there would be no place to wait."""
+        """Raise RejectedError, before anything is changed, if no place to wait is left."""
         self._runtime.waiting.check_place(seat)
 
     def wait(self, request: RequestKey, timeout: float, wait: Wait) -> Future[Any]:
         """Return the answer to a request's next wanted event, or a refusal after `timeout` seconds.
 
-        Raises RejectedError.
+        Raises RejectedError if no place to wait is left.
         """
         return self._runtime.waiting.park(request, self.now + timeout, wait)
 
@@ -229,7 +229,10 @@ class Runtime:
             self._observers.on_published(self._shown.snapshot, changes)
 
     def look(self) -> Look:
-        """Return the published state, for any thread. Raises NotLeaderError on a standby that has read nothing yet."""
+        """Return the published state, for any thread.
+
+        Raises NotLeaderError on a standby that has read nothing yet, and on a leader that may have lost leadership.
+        """
         standby, shown = self.standby, self._shown
         stale = self._seconds_in_doubt() if standby is None else standby.age()
         if stale is None:
@@ -301,7 +304,10 @@ class Runtime:
         return self.holding is None and self.standby is None
 
     def go_on(self, core: Core, optical: OpticalDriver, forwarding: ForwardingDriver, loaded: Loaded) -> None:
-        """Decide again, by a core that has seen nothing (on the runtime's thread only). Raises RejectedError."""
+        """Decide from now on, with a new core (on the runtime's thread only).
+
+        Raises RejectedError if its fabric conflicts with the loaded light trees.
+        """
         try:
             commands = self._taken_over(core, loaded)
         except FabricError as error:

@@ -34,7 +34,7 @@ class Places(Generic[Guest]):
         return guest in self._guests
 
     def enter(self, guest: Guest, address: str) -> Guest | None:
-        """Give a place to a guest from this address; returns who has lost one for that."""
+        """Give a place to a guest from this address; return the guest that lost its place for that, or None."""
         host = host_of(address)
         crowded = host if len(self._hosts.get(host, ())) >= self.per_host else self._max_crowded()
         leaving = next(iter(self._hosts[crowded])) if crowded is not None else None

@@ -90,7 +90,7 @@ def _digest(head: str) -> blake2b:
 
 
 def from_lines(lines: Iterable[str | bytes]) -> Contents:
-    """Return the contents behind `to_lines`, checked while they are read. Raises NotAnExportError, now and then."""
+    """Return the contents of the lines of `to_lines`. Raises NotAnExportError, as reading the rows does."""
     digest = blake2b(digest_size=16)
     parsed = _parsed(lines, digest)
     match next(parsed, None):
@@ -104,7 +104,7 @@ def from_lines(lines: Iterable[str | bytes]) -> Contents:
 
 
 def checked(rows: Iterable[Thing | Written], sequence: int) -> Iterator[Thing | Written]:
-    """Yield the same, as long as they can be those of a journal up to `sequence`. Raises NotAnExportError."""
+    """Yield the rows, and raise NotAnExportError if they cannot be those of a journal up to `sequence`."""
     things: set[tuple[str, str]] = set()
     held: set[str] = set()
     first = entry = 0

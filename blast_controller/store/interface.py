@@ -88,7 +88,7 @@ class Store(Protocol):
         """Read at most `limit` entries after `after_sequence`, oldest first; from any thread."""
 
     def compact(self, at: float) -> bool:
-        """Drop a small batch of history that need not be kept; whether there is more. From any thread."""
+        """Drop a small batch of expired history; return true if there is more. From any thread."""
 
     def close(self) -> None:
         """Let go. Closing twice is allowed."""

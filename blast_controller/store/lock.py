@@ -30,7 +30,10 @@ class FileLock:
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Take the lock or raise JournalLockedError; NotAccessibleError where the lock's file cannot be made."""
+        """Acquire the lock.
+
+        Raises JournalLockedError if another owner has it, NotAccessibleError if its file cannot be created or locked.
+        """
         if self._file in _held_by_this_process:
             raise JournalLockedError(self._path, os.getpid())
         try:

@@ -120,7 +120,8 @@ class SqliteStore:
     def open(self) -> Loaded:
         """Lock and open the file; create it on the first start.
 
-        Raises JournalLockedError, NotAccessibleError, DamagedJournalError, JournalSchemaError, DiskFullError.
+        Raises JournalLockedError, NotAccessibleError, DamagedJournalError, JournalSchemaError, DiskFullError,
+        DiskFailedError.
         """
         with ExitStack() as undo, typed_faults(self.path):
             lock = FileLock(self.path)
@@ -242,7 +243,7 @@ class SqliteStore:
         return self._current().reader.read(after_sequence, limit)
 
     def compact(self, at: float) -> bool:
-        """Drop a batch of history, carry the log over into the file; whether there is more to drop."""
+        """Drop a batch of history, carry the log over into the file; return true if there is more to drop."""
         with self._compacting, typed_faults(self.path):
             opened = self._current()
             with self._writing:

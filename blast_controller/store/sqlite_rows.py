@@ -17,8 +17,7 @@ from blast_controller.store.witness import read_witness, witness_file
 def rows(connection: sqlite3.Connection, path: Path) -> Iterator[Thing | Written]:
     """Yield the state in the order of `first`, then the history. Raises DamagedJournalError, sqlite3.Error.
 
-    All is compared only where the iterator is read to its end. A journal of schema 1, which has no digests, is read as
-    it is.
+    The comparison with the digests is complete only if the iterator is read to its end.
     """
     meta: dict[str, int] = dict(connection.execute("SELECT name, value FROM meta"))
     yield from _state(connection, path, meta.get(STATE))

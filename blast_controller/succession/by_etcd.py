@@ -33,7 +33,7 @@ class LeaderTerms:
 class EtcdSuccession:
     """A Succession by etcd. `address` is the one to which others refer clients of this controller.
 
-    Raises JournalError for unreadable files, ValueError for an invalid prefix.
+    Raises CredentialsUnreadableError.
     """
 
     def __init__(self, access: Access, keys: Keys, address: str, term: LeaderTerms) -> None:
@@ -47,7 +47,7 @@ class EtcdSuccession:
 
     @property
     def generation(self) -> int:
-        """Return the number of our time as the leader: larger than that of any leader before. Only while we lead."""
+        """Return the number of this controller's term as the leader; 0 while it is not the leader."""
         term = self._leadership.term
         return 0 if term is None else term.generation
 
@@ -97,7 +97,10 @@ class EtcdSuccession:
 
 
 def joined(section: EtcdSection, address: str, retention: Retention) -> EtcdSuccession:
-    """Return the part in the journal that this table names. Raises JournalError for files that cannot be read."""
+    """Return the succession by the journal that this table names.
+
+    Raises CredentialsUnreadableError, ValueError for an empty prefix.
+    """
     tls = user = None
     if section.ca is not None and section.certificate is not None and section.private_key is not None:
         tls = TlsFiles(section.ca, section.certificate, section.private_key)

@@ -37,7 +37,8 @@ class Rivals(Protocol):
 class Hooks:
     """Callbacks of the daemon.
 
-    `lead` begins as the leader; `depose` ends after the loss of leadership (it may become a candidate again).
+    `lead` takes over as the leader; `depose` steps down for a reason, after which the controller may become a candidate
+    again; `die` ends the process after an unexpected error.
     """
 
     lead: Callable[[Loaded], None]
@@ -46,7 +47,7 @@ class Hooks:
 
 
 class Candidate:
-    """A thread that campaigns.
+    """A thread that campaigns for leadership.
 
     `holds_leadership` uses a clock only; `reached` counts the devices connected to this controller.
     """
@@ -91,9 +92,9 @@ class Candidate:
                 return
 
     def _opened(self) -> Loaded:
-        """Open the journal once there is no other leader; its backend may be away or full until then.
+        """Open the journal once there is no other leader, and retry while its backend is unreachable or full.
 
-        Raises JournalError.
+        Raises JournalError for other faults, and after `stop`.
         """
         while True:
             try:

@@ -48,7 +48,7 @@ class Following:
     def start(self) -> None:
         """Read the journal, and go on reading, also while its store is unreachable.
 
-        Raises JournalError for all other faults.
+        Raises JournalError for all other faults, and the exceptions of `show` and `meet`.
         """
         try:
             self._look()

@@ -26,7 +26,7 @@ from blast_transport.wire.measuring import (
 
 
 class BusyError(RemoteError):
-    """Another measurement runs here."""
+    """Another measurement runs at this host, or its agent is ending."""
 
 
 class Measurements:
@@ -40,8 +40,8 @@ class Measurements:
     def serve(self, connection: Connection, measure: Measure, dialer: Dialer, limits: MeasuringLimits) -> None:
         """Act as an end of this measurement and report the result to its commander.
 
-        Raises NotAllowedError or BusyError, both of which the commander has received, or RemoteError if it has
-        disconnected.
+        Raises NotAllowedError or BusyError, which is also sent to the commander, or RemoteError if the commander
+        disconnects, or after `stop`.
         """
         try:
             _check(connection, measure, limits)

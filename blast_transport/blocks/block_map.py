@@ -46,7 +46,7 @@ class BlockMap:
         return block < len(self._marks) and self._marks[block] != 0
 
     def add(self, block: int) -> bool:
-        """Add one block; False if it was held already."""
+        """Add one block; return false if it was held already."""
         if block >= len(self._marks):
             self._grow(block + 1)
         if self._marks[block]:

@@ -75,7 +75,7 @@ class Layout:
         return -(-self.wire_length(block) // self.segment_size)
 
     def all_segments(self, block: int) -> int:
-        """Mask with a bit for each segment of this block."""
+        """Return a mask with a bit for each segment of this block."""
         return self._every if block < self._full else (1 << self.segments(block)) - 1
 
     def closed(self, size: int) -> Layout:

@@ -49,7 +49,7 @@ class Order:
 
 
 def main(stdin: BinaryIO = sys.stdin.buffer) -> int:
-    """Run the agent; the exit status."""
+    """Run the agent; return the exit status."""
     install_log("warning", "text")
     reporter = Reporter(sys.stdout)
     try:

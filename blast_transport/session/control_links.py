@@ -318,7 +318,7 @@ class ControlLinks:
                 core.handled_by(session, blocks, time.monotonic())
 
     def _fill(self, name: str, core: SenderCore, segments: Segments) -> bool:
-        """Queue some repairs; True if there were any. Never many, so that all receivers get their turn."""
+        """Queue some repairs; return true if there were any. Never many, so that all receivers get their turn."""
         line, now, filled = self._open[name], time.monotonic(), False
         while line.queued_bytes(name) < _QUEUE_LOW_BYTES and (runs := core.take_repair(name, now)):
             try:

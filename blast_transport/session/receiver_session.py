@@ -139,7 +139,7 @@ class ReceiverSession:
             self._link.send([Heartbeat(self.hello.session, 0)])
 
     def run(self) -> bool:
-        """Receive to the end; whether the connection can carry another session."""
+        """Receive to the end; return whether the connection can carry another session."""
         lost = False
         try:
             self._link.send([self._ready()])

@@ -104,7 +104,7 @@ class Sender:
         destination: Destination,
         report: Callable[[Progress], None] | None = None,
     ) -> TransferResult:
-        """Send what `source` gives; returns when every receiver has confirmed or failed.
+        """Send what `source` gives; return when every receiver has confirmed or failed.
 
         `report` is called some times a second with the progress. Raises as `send` does.
         """

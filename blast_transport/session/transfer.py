@@ -129,7 +129,7 @@ class Transfer:
             self._care(now, source)
 
     def _drive(self, transport: SendingTransport, now: float) -> float:
-        """Let the transport do what it may; seconds until there is more."""
+        """Let the transport do what it may; return the seconds until there is more."""
         core = self._core
         if self._traits.windowed:
             transport.permit(core.permitted(now))

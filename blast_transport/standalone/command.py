@@ -45,7 +45,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; the exit status."""
+    """Run the command; return the exit status."""
     options = _parser().parse_args(arguments)
     try:
         return int(options.run(options))

@@ -65,7 +65,7 @@ class BlockReader:
         return size is not None and block * self.layout.block_size >= size
 
     def load(self, block: int, view: memoryview) -> int:
-        """Read the block as it travels into `view`, and digest it if its turn has come; its length.
+        """Read the block as it travels into `view`, and digest it if its turn has come; return its length.
 
         Raises SourceChangedError, ForgottenError.
         """

@@ -68,7 +68,7 @@ class BlockStore(Protocol):
         """Take a whole block. Raises StoreError."""
 
     def put_all(self, first: int, row: Sequence[Buffer]) -> int:
-        """Take whole blocks from `first` on; how many were taken. Raises StoreError."""
+        """Take whole blocks from `first` on; return how many were taken. Raises StoreError."""
 
     def put_row(self, first: int, data: memoryview) -> None:
         """Take whole blocks from `first` on, as a chain brings them. Raises StoreError."""

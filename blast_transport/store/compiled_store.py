@@ -121,12 +121,12 @@ class CompiledStore:
 
     @property
     def descriptor(self) -> int | None:
-        """Return the first block that is not held."""
+        """Return the descriptor of the regular file that is being written, if any."""
         return self.target.descriptor
 
     @property
     def position(self) -> int:
-        """Return the number of blocks received with a wrong digest."""
+        """Return the first block that is not held."""
         return int(self.native.position)
 
     @property

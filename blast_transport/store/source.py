@@ -43,7 +43,7 @@ class Source(Protocol):
         """Return the offset before which bytes can be read without waiting."""
 
     def read(self, offset: int, view: memoryview) -> int:
-        """Fill `view` from `offset`; the number of bytes, fewer only at the end.
+        """Fill `view` from `offset`; return the number of bytes, fewer only at the end.
 
         Waits for a stream. Raises SourceChangedError, ForgottenError.
         """
@@ -184,7 +184,7 @@ class StreamSource:
             return self._end
 
     def read(self, offset: int, view: memoryview) -> int:
-        """Fill `view` from `offset`; waits until it is full or the stream ends. Raises as `Source.read` does."""
+        """Fill `view` from `offset`; wait until it is full or the stream ends. Raises as `Source.read` does."""
         with self._changed:
             self._changed.wait_for(lambda: self._ended or self._end >= offset + len(view))
             self._check()

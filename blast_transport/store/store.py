@@ -80,11 +80,11 @@ class Store:
         return blocks if self.layout.known else min(blocks, max(self.position, self._announced) + self._ahead)
 
     def put(self, block: int, data: Buffer) -> bool:
-        """Take a whole block; False if it was held, comes too early, or is not what was sent. Raises StoreError."""
+        """Take a whole block; return false if it was held, comes too early, or is wrong. Raises StoreError."""
         return self.put_all(block, [data]) == 1
 
     def put_all(self, first: int, row: Sequence[Buffer]) -> int:
-        """Take whole blocks from `first` on, as `put` takes one; how many were taken. Raises StoreError."""
+        """Take whole blocks from `first` on, as `put` takes one; return how many. Raises StoreError."""
         digests = [self.suite.block(data) for data in row]
         with self._lock:
             if self.target.in_order:

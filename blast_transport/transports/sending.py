@@ -169,5 +169,5 @@ class SendingTransport:
     def close(self) -> None:
         """Free all resources; there are no further events.
 
-        Threads that still need the source have duplicated `descriptor`.
+        Threads that still need the source have duplicated its descriptor.
         """

@@ -39,7 +39,7 @@ _REASON_BYTES = 1 << 14
 class Measure:
     """Order to act as an end of a measurement.
 
-    Without `targets` it is a sink of `streams` connections in total, else a source. A source opens `streams`
+    Without `targets` the agent is a sink of `streams` connections in total, else a source. A source opens `streams`
     connections to each target, (name, host, port), and sends on all of them at once, unpaced, until it has sent
     `max_bytes` or `max_seconds` are over. A sink accepts at most `max_bytes` in total.
     """

@@ -38,7 +38,7 @@ MADE_BY = "lab"
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Scale, replay and print; the exit status. Raises InputError, and OSError for the user's files."""
+    """Scale, replay and print; return the exit status. Raises InputError, and OSError for the user's files."""
     recording = Recording()
     policies = policies_from(arguments.policy)
     try:

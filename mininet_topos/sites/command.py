@@ -57,7 +57,7 @@ class _Described(TypedDict):
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Build, print, and wait for the end. Raises InputError, OSError."""
+    """Build, print, and wait for the end; return the exit status. Raises InputError, OSError."""
     try:
         asked = asked_for(arguments)
     except PlanError as error:

@@ -89,7 +89,7 @@ class SitesPlan:
         return min(path, self.out.get(sender, path), self.into.get(receiver, path))
 
     def network(self, root: str) -> Network:
-        """Return the network for the plan of a multicast from `root` to all others.
+        """Return the network in which to plan a multicast from `root` to all others.
 
         Local networks and shared links are not in it: plan for clusters where there are any. Raises
         InvalidNetworkError.

@@ -66,7 +66,7 @@ class Peer:
 
 
 def access_link(device: str, capacity: float | None, side: Literal["src", "dst"], peers: Sequence[Peer]) -> list[str]:
-    """Return a transmitter with this capacity (bits per second; None: no limit), with a class per peer by address."""
+    """Return the lines of a transmitter with this capacity (bits per second; None: no limit) and a class per peer."""
     lines = _root(device, capacity)
     for peer in peers:
         lines += [*_set("add", device, peer), *_told(device, peer, f"match ip {side} {peer.address}/32")]
@@ -74,7 +74,7 @@ def access_link(device: str, capacity: float | None, side: Literal["src", "dst"]
 
 
 def shared_link(device: str, rate: float) -> list[str]:
-    """Return a transmitter that is a shared link for all its users."""
+    """Return the lines of a transmitter that is a shared link for all its users."""
     everyone = Peer(0, "0.0.0.0", rate)
     return [*_root(device, rate), *_set("add", device, everyone), *_told(device, everyone, "")]
 

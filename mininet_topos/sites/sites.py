@@ -116,7 +116,8 @@ class Sites:
     def set_rate(self, sender: str, receiver: str, rate: float) -> None:
         """Set the rate of the path from one host to another, in bits per second; 0: a dead path.
 
-        Raises `PlanError` for an impossible rate, KeyError for an unknown host.
+        Raises `PlanError` for an impossible rate, a path to itself or an unknown receiver, KeyError for an unknown
+        sender.
         """
         check_rate(rate, f"the rate from {sender} to {receiver}")
         if sender == receiver:

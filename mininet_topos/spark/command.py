@@ -27,7 +27,7 @@ _PICTURES = (".svg", ".png")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure, print and draw; the exit status. Raises NotInstalledError where no picture can be drawn."""
+    """Measure, print and draw; return the exit status. Raises NotInstalledError if no picture can be drawn."""
     require_drawing()
     seen: list[Trial] = []
     try:

@@ -90,7 +90,7 @@ def iterations(log: EventLog, name: re.Pattern[str], jobs: int = 1) -> tuple[Ite
 
 
 def read_event_log(file: Path) -> EventLog:
-    """Read the log of an application that has ended. Raises `ProcessError` when it is not whole."""
+    """Read the log of an application that has ended. Raises `ProcessError` if it is incomplete."""
     with file.open(encoding="utf-8") as lines:
         events = (json.loads(line) for line in lines if line.startswith(_BEGINNINGS))
         try:
@@ -143,5 +143,5 @@ class _Reading:
 
 
 def _name(stages: Sequence[dict[str, Any]]) -> str:
-    """Return the name of the stage whose results the job is for: the last one made."""
+    """Return the name of the stage with the job's results: the last one that was created."""
     return str(max(stages, key=lambda stage: stage["Stage ID"])["Stage Name"]) if stages else ""

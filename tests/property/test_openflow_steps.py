@@ -26,7 +26,7 @@ from blast_controller.openflow.vocabulary import (
     HangUp,
     Input,
     Lost,
-    MalformedMessageError,
+    MalformedMessage,
     Message,
     PortReported,
     PortState,
@@ -127,9 +127,7 @@ class Switches(RuleBasedStateMachine):
             self.give(Lost(session, "cut"))
             assert not self.up[datapath]
 
-    @rule(
-        datapath=st.sampled_from([1, 2]), how=st.sampled_from([Demoted, lambda s: MalformedMessageError(s, "it raves")])
-    )
+    @rule(datapath=st.sampled_from([1, 2]), how=st.sampled_from([Demoted, lambda s: MalformedMessage(s, "it raves")]))
     def misbehave(self, datapath: int, how: type[Demoted]) -> None:
         if session := self.sessions.get(datapath):
             self.give(how(session))

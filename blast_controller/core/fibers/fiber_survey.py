@@ -110,7 +110,7 @@ class _Surveyor:
     # ------------------------------------------------------------------------------------------- stages
 
     def find_light(self) -> _Trial:
-        """Find one circuit that light passes; whether there is one."""
+        """Find one circuit that light passes; return true if there is one."""
         ports = self.map.ports
         for shift in range(1, min(len(ports), MAX_SHIFTS) + 1):
             ring = [(p.input, ports[(n + shift) % len(ports)].output) for n, p in enumerate(ports)]
@@ -177,7 +177,7 @@ class _Surveyor:
         return (yield from self._lit([*feeding, *zip(inputs, self._known_outputs, strict=False)]))
 
     def _lit(self, joints: Sequence[Joint]) -> _Trial:
-        """Probe through these circuits; whether anything came."""
+        """Probe through these circuits; return true if a probe arrived."""
         connected = {i for i, _ in joints}
         unconnected = {port for i, port in self.map.sources.items() if i not in connected}
         senders = tuple(port for port in self.map.ports if port not in unconnected)

@@ -58,7 +58,7 @@ class Conditions:
         self._quarantined[element] = reason
 
     def lift_quarantine(self, element: ElementId) -> bool:
-        """Let an element be used again; whether it could not be."""
+        """Let an element be used again; return true if it was quarantined."""
         return self._quarantined.pop(element, None) is not None
 
     def note_away(self, device: Device, reason: str) -> None:
@@ -70,7 +70,7 @@ class Conditions:
         self._away.pop(device, None)
 
     def note_foreign(self, switch: SwitchId, circuits: Collection[CrossConnect]) -> set[ElementId]:
-        """Remember the cross-connects on `switch` that are not ours; the elements for which that is a difference."""
+        """Remember the foreign cross-connects on `switch`; return the elements that are, or were, occupied by any."""
         before = self._occupied.get(switch, {})
         found = self._occupied[switch] = self._touched(switch, circuits)
         return {*before, *found}

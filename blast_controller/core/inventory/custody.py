@@ -66,9 +66,9 @@ class Custody:
         return _S.LEAVING if holder in self._leaving else _S.HELD
 
     def take(self, elements: Iterable[ElementId], holder: int) -> None:
-        """Let `holder` have elements.
+        """Assign elements to `holder`.
 
-        Raises DoubleBookingError, with nothing changed, if another one has one of them.
+        Raises DoubleBookingError, with nothing changed, if another holder has one of them.
         """
         requested = list(elements)
         for element in requested:

@@ -99,9 +99,9 @@ class Inventory:
         return self._custody.holders
 
     def take(self, elements: Iterable[ElementId], holder: int) -> None:
-        """Let `holder` have elements; a whole port stands for both of its sides.
+        """Assign elements to `holder`; a whole port stands for both of its sides.
 
-        Raises DoubleBookingError, with nothing changed, if another one has one of them.
+        Raises DoubleBookingError, with nothing changed, if another holder has one of them.
         """
         self._change(self._custody.take, elements, holder)
 
@@ -167,7 +167,7 @@ class Inventory:
         self._recount([element])
 
     def lift_quarantine(self, element: ElementId) -> bool:
-        """Let an element be used again; whether it could not be."""
+        """Let an element be used again; return true if it was quarantined."""
         lifted = self._conditions.lift_quarantine(element)
         self._recount([element])
         return lifted

@@ -11,7 +11,7 @@ Piece = OpticalPort | Splitter
 
 
 class Kind(NamedTuple):
-    """Interchangeable pieces of one switch: splitters with the fan-out `ways`, or ports for an `end` of trees."""
+    """Interchangeable pieces of one switch: splitters with this fan-out, or (0) ports for an `end` of trees."""
 
     switch: SwitchId
     fan_out: int

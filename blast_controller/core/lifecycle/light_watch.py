@@ -79,7 +79,7 @@ class LightWatch:
         self._missing, self._repair = missing, repair
 
     def on_port_changed(self, event: PortChanged, now: float) -> list[Outcome]:
-        """Return a ToR's port has, or has lost, its link."""
+        """Handle the gain or loss of the link at a ToR's port."""
         link = LinkId(event.datapath, event.port)
         self._links.note(link, event.up, now)
         if event.up:
@@ -93,7 +93,7 @@ class LightWatch:
         return []
 
     def on_leaf_down(self, deadline: LeafDown, now: float) -> list[Outcome]:
-        """Return a port had lost its link a while ago; if it still has none, its branch is repaired."""
+        """Handle the end of a port's flap tolerance: if it still has no link, its branch is repaired."""
         since = self._links.down_since.get(deadline.link)
         if since is None:
             return []

@@ -219,7 +219,7 @@ class AuditAsked:
 class VerifyAsked:
     """An operator starts a check of the free fibers with probe frames.
 
-    `nonce` (16 to 64 random bytes) makes the probes unpredictable. The check waits at most `patience` seconds for
+    `nonce` (16 to 64 random bytes) makes the probes unpredictable. `seconds` is the longest wait for
     disconnected devices.
     """
 

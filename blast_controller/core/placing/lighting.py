@@ -31,7 +31,7 @@ class Lighting:
         self._layouts, self._lifecycle = layouts, lifecycle
 
     def light(self, request: Request, part: Part, tree: LightTree | None, now: float) -> bool:
-        """Let a part have a tree, or none within its rack; False where there is no group address for it."""
+        """Let a part have a tree, or none within its rack; return false if no group address is free."""
         address = self._reservations.addresses.take()
         if address is None:
             return False

@@ -56,7 +56,7 @@ class TreeFinder:
         self._plan, self._kept, self._layouts, self._lighting = plan, kept, layouts, lighting
 
     def light(self, request: Request, part: Part, start: Start, allowance: Mapping[str, int], now: float) -> bool:
-        """Give a part what the policy has chosen for it; whether that was to be had."""
+        """Give a part what the policy chose for it; return true if that was available."""
         planned = self._plan.take((request.current.id, part.slot))
         if planned is not None:
             return self._as_planned(request, part, planned, now)

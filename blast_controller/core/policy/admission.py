@@ -36,7 +36,7 @@ def check_request(request: MulticastRequest, fabric: Fabric) -> None:
 
 
 def check_size(size: int) -> None:
-    """Raise RejectedError unless `size`, in bytes, is positive and not absurd."""
+    """Raise RejectedError unless `size`, in bytes, is positive and at most LARGEST_SIZE."""
     if size <= 0:
         raise RejectedError("bad_bytes", f"The size must be a positive number of bytes, not {size}.")
     if size > LARGEST_SIZE:
@@ -44,7 +44,7 @@ def check_size(size: int) -> None:
 
 
 def check_receivers(sender: str, receivers: Sequence[str], fabric: Fabric) -> None:
-    """Raise RejectedError unless `receivers` are distinct hosts of this fabric, without the sender, and not none."""
+    """Raise RejectedError unless `receivers` are distinct hosts of this fabric, at least one, without the sender."""
     if not receivers:
         raise RejectedError("no_receivers", "A multicast needs at least one receiver.")
     for host in receivers:

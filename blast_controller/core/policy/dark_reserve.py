@@ -17,7 +17,7 @@ def reserve_of(idle: int, share: float) -> int:
 
 @dataclass(frozen=True, slots=True)
 class DarkReserve:
-    """Idle pieces of a switch: splitters of the fan-out `ways`, or (0) ports of all racks; `reserve` must be dark."""
+    """Idle pieces of a switch: splitters of this fan-out, or (0) ports of all racks; `reserve` must be dark."""
 
     switch: SwitchId
     fan_out: int

@@ -1,8 +1,9 @@
 """The dispatcher: keeps the scheduling policy informed of parts and hardware, and executes its decisions.
 
 The policy is in `algorithms.scheduling`; it counts ports and splitters and knows neither names nor devices. Before
-every decision its state is compared, part by part, with the actual state (`look_at` selects the parts), so that no path
-of a part's life can be forgotten here. Parts within their sender's rack and parts on static trees do not concern it.
+every decision its state is compared, part by part, with the actual state (`part_views` selects the parts), so that no
+path of a part's life can be forgotten here. Parts within their sender's rack and parts on static trees do not concern
+it.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ class LayoutPlanner:
     def extended(self, layout: Layout, request: MulticastRequest, group: str) -> Layout:
         """Return the layout for `request`'s receivers, grown from `layout` without moving lit leaves.
 
-        Raises RejectedError when that cannot be had.
+        Raises RejectedError if there is no such layout.
         """
         if self.absent_datapaths(request, request.receivers):
             raise RejectedError("device_disconnected", f"{self.absent_datapaths(request, request.receivers)[0]}.")

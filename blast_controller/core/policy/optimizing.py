@@ -94,7 +94,7 @@ class Optimizing:
         return None
 
     def _decide(self, chosen: tuple[Chosen, ...]) -> tuple[Chosen, ...]:
-        """Return the decision is made: whatever is still out is for nothing."""
+        """Return the chosen parts, and discard the pending question and its answer."""
         if self._phase is _Phase.ANSWERED:
             self._phase = _Phase.IDLE
         elif self._phase is _Phase.WAITING:
@@ -107,7 +107,7 @@ class Optimizing:
         return self._until is None or now < self._until
 
     def _ask(self, contention: Contention, now: float) -> bool:
-        """Ask, unless there is too little time left for an answer; whether that was done."""
+        """Ask the optimizer, unless too little time is left for an answer; return true if it was asked."""
         if self._until is None:
             self._until = now + MAX_BUDGETS * self.budget
             self.timers.add(self._until, OptimizerLate())

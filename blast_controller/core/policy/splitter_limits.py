@@ -56,7 +56,7 @@ class SplitterLimits:
         return {number: elements for number, elements in held.items() if elements}
 
     def check_change(self, reservation: Reservation, target: Layout, now: float) -> None:
-        """Raise RejectedError unless the tenant of a reservation may have what it is to be changed to."""
+        """Raise RejectedError if a change to `target` exceeds the tenant's limit of splitters or quota of lit time."""
         tenant = reservation.request[0]
         most = self.most(tenant)
         more = sum(is_splitter(element) for element in target.elements - reservation.elements)

@@ -92,7 +92,7 @@ class WarmTrees:
     # ------------------------------------------------------------------------------------------- keeping
 
     def keep(self, reservation: Reservation, request: MulticastRequest, now: float) -> bool:
-        """Keep what a part that is done leaves behind, if that can serve again; whether it is kept."""
+        """Keep the tree of a finished part if it can serve again; return true if it is kept."""
         tree = reservation.layout.tree
         if not self._orders.settings.keep_warm or reservation.busy or reservation.unlit:
             return False

@@ -127,7 +127,7 @@ class RequestTable:
                 del self._pending_of[request.current.tenant]
 
     def move(self, request: Request, part: Part, event: PartEvent) -> None:
-        """Let an event happen to a part. Raises ImpossibleTransitionError."""
+        """Apply an event to the state of a part. Raises ImpossibleTransitionError."""
         part.state = part_states.after(part.state, event)
         self.touched[request.current.id] = event.value
         if part.state is PartState.PENDING:

@@ -62,7 +62,7 @@ class Outbox:
         leaves: Container[int] = (),
         after: frozenset[int] = frozenset(),
     ) -> set[Device]:
-        """Give a reservation's step to its devices; returns the devices that will answer.
+        """Give a reservation's step to its devices; return the devices that will answer.
 
         `leaves` are the switch outputs that lead to ToRs: where they are connected, light is looked for. `after` are
         reservations of this decision that have to be off the switch first.

@@ -95,7 +95,7 @@ class DarkLeaves:
         self.alarmed.difference_update(outputs)
 
     def take(self) -> frozenset[int]:
-        """Return all of them once."""
+        """Return and clear all these outputs."""
         found = frozenset(self.seen | self.alarmed)
         self.seen.clear()
         self.alarmed.clear()
@@ -120,7 +120,7 @@ class Rollout:
     # ------------------------------------------------------------------------------------------------ asking
 
     def begin(self, step: Step) -> int:
-        """Return all targets are asked for their share of a step; its number."""
+        """Begin a step, for which all targets are asked for their shares; return its number."""
         self.number += 1
         self.begun = self.number
         self.targets = {device: Target(device, self.number, step) for device in step.devices}

@@ -33,8 +33,8 @@ CSRF_HEADER = "X-Blast-Csrf"
 class Visitor:
     """The client of a request with its credential.
 
-    `digest` is the digest of a token, of a session's or of its own (`bearer`); `names` are those of a certificate;
-    `session` is set for browsers.
+    `digest` is that of its token, which is the session's or (`bearer`) that of the request, None without one; `names`
+    are those of a certificate; `session` is set for browsers.
     """
 
     identity: Identity
@@ -78,7 +78,8 @@ class HttpAccess:
     async def identity(self, request: Request, least: Role = Role.VIEWER) -> Identity:
         """Return the client's identity.
 
-        Raises HTTPException: 401 if unknown, 403 if not permitted, 429 after many wrong tokens.
+        Raises HTTPException: 401 if unknown, 403 if not permitted, 421 for an anonymous request by a foreign host name,
+        429 while many wrong tokens are being refused, 503 if there are too many connections.
         """
         return (await self.visitor(request, least)).identity
 

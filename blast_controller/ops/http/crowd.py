@@ -25,7 +25,7 @@ ACCOUNT_RATE = Rate(20.0, 200)
 
 
 class ConnectionLimitError(Exception):
-    """There is no connection left for this account."""
+    """The account, or the server, has reached its limit of connections."""
 
 
 class Crowd:

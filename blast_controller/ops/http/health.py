@@ -25,7 +25,7 @@ class Readiness:
 
 
 class Health:
-    """Checks a runtime. `leads` returns why another controller decides; None: this one does."""
+    """Checks a runtime. `is_standby` returns why another controller decides; None: this one does."""
 
     def __init__(self, runtime: Runtime, is_standby: Callable[[], str | None] = lambda: None) -> None:
         self._runtime = runtime

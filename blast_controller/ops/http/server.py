@@ -26,9 +26,10 @@ GRACE = 1.0
 
 
 class HttpServer:
-    """`background` goes on beside it, on its loop; `share` is that of `Descriptors`, `knows` that of `Protocol`.
+    """The HTTP server of an application.
 
-    Raises TlsFileError when a certificate or key cannot be used.
+    `background` runs beside it on its loop; `share` is that of `Descriptors`, `knows` that of `Protocol`. Raises
+    TlsFileError if a certificate or key cannot be used.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class HttpServer:
         return self._io.run(self._listen(host, port))
 
     def reload_certificate(self, tls: TlsSettings) -> None:
-        """Show new clients this certificate. Raises TlsFileError."""
+        """Use this certificate for new clients. Raises TlsFileError."""
         self._listener.reload(tls)
 
     def stop(self) -> None:

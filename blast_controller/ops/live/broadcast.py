@@ -98,7 +98,7 @@ class Broadcast(Observer):
     # --------------------------------------------------------------------------------------------- on the loop
 
     def open(self, audience: Audience, account: Hashable = None, is_operator: bool = True) -> Listener:
-        """Return a page is opened. Raises PageLimitError."""
+        """Open a page and return its listener. Raises PageLimitError."""
         limit = MAX_PAGES if is_operator else MAX_PAGES - PAGES_FOR_OPERATORS
         if len(self._listeners) >= limit:
             raise PageLimitError(f"{limit} pages are open, the limit: close one.")

@@ -31,8 +31,9 @@ MAX_EXPLANATIONS = 8
 class LivePage:
     """The parts of the page.
 
-    Its files by name, updates, vital signs, actions, and the picture of the fabric; `release` is that of the program,
-    and `recording` the recording's file, if any.
+    `files` are its files by name, `broadcast` sends its updates, `signs` are the vital signs, `actions` the actions of
+    operators, and `picture` returns the picture of the fabric; `release` is that of the program, and `recording` the
+    recording's file, if any.
     """
 
     files: Mapping[str, PageFile]
@@ -102,7 +103,7 @@ class _Routes:
         return JSONResponse(self._session_answer(visitor))
 
     async def log_in(self, request: Request) -> Response:
-        """Return a token is shown: from here on the cookie stands for it."""
+        """Begin a session for a token: from here on the cookie stands for it."""
         refuse_foreign_page(request)
         digest = await self._access.known_digest(text(await sent(request), "token"))
         visitor = self._access.with_token(request, digest)
@@ -199,7 +200,7 @@ class _Routes:
         return JSONResponse({"messages": foretold.sentences, "possible": foretold.possible})
 
     async def act(self, request: Request) -> Response:
-        """Do it."""
+        """Carry out an action of an operator."""
         visitor = await self._access.acting(request)
         sentence = await self._page.actions.do(visitor, request, await sent(request))
         return JSONResponse({"message": sentence})

@@ -124,7 +124,7 @@ class Handler(Protocol):
 
 
 def settle(future: Future[T], value: T) -> bool:
-    """Answer a deferred call with `value`; False if its caller is gone."""
+    """Answer a deferred call with `value`; return false if its caller is gone."""
     if not future.set_running_or_notify_cancel():
         return False
     future.set_result(value)
@@ -132,7 +132,7 @@ def settle(future: Future[T], value: T) -> bool:
 
 
 def settle_with_error(future: Future[T], error: Exception) -> bool:
-    """Answer a deferred call with an exception; False if its caller is gone."""
+    """Answer a deferred call with an exception; return false if its caller is gone."""
     if not future.set_running_or_notify_cancel():
         return False
     future.set_exception(error)

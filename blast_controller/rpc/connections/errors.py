@@ -27,7 +27,7 @@ class FrameTooLargeError(ClientError):
 
 
 class MalformedMessageError(ClientError):
-    """A frame's body is no Thrift call: nothing can be answered, the connection has to go."""
+    """A frame's body is no Thrift call: it cannot be answered, and the connection is closed."""
 
 
 class CallRefusedError(ClientError):

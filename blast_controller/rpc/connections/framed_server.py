@@ -75,7 +75,7 @@ class FramedServer:
         return self._io.run(self._listen(host, port))
 
     def reload_certificate(self, tls: TlsSettings) -> None:
-        """Show new clients this certificate; whether TLS is spoken at all stays as it was. Raises TlsFileError."""
+        """Use this certificate for new clients; TLS cannot be turned on or off. Raises TlsFileError."""
         self._listener.reload(tls)
 
     def stop(self, grace: float = 2.0) -> None:

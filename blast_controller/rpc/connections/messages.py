@@ -106,7 +106,10 @@ class Call:
 
     @property
     def expects_reply(self) -> bool:
-        """Return the client reads a reply: it would take one to a one-way call for the reply to its next call."""
+        """Return true if the client reads a reply.
+
+        It would take a reply to a one-way call for the reply to its next call.
+        """
         return self.method.result is not None and self.header.kind != TMessageType.ONEWAY
 
 

@@ -48,9 +48,9 @@ _NEEDS_LEADER = ("hasleader", "true")
 
 
 class Connection:
-    """A connection to etcd, usable from any thread. Raises CredentialsUnreadableError; connects at the first call.
+    """A connection to etcd, usable from any thread, which connects at the first call.
 
-    `patience` may be changed at any time.
+    `patience` may be changed at any time. Raises CredentialsUnreadableError.
     """
 
     def __init__(self, access: Access) -> None:
@@ -97,7 +97,10 @@ class Connection:
         return self._persist(ask, seconds)
 
     def stream(self, method: Method[Q, R], request: Q, seconds: float) -> Stream[R]:
-        """Return a stream of answers at the present member, `seconds` long at most. Raises JournalError."""
+        """Return a stream of answers at the present member, `seconds` long at most.
+
+        Raises StoreUnavailableError, CredentialsUnreadableError.
+        """
         channel = self._channels[self._current]
         try:
             return Stream(_stream(channel, method)(iter([request]), timeout=seconds, metadata=self._metadata()))

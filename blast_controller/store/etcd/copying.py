@@ -26,9 +26,9 @@ MANY = 1000
 
 
 def contents_of_etcd(connection: Connection, keys: Keys) -> Contents:
-    """Return a journal as it is now, also while a controller writes on. Raises JournalError.
+    """Return the present contents of a journal, also while a controller writes to it. Raises JournalError.
 
-    RevisionCompactedError is raised while its rows are read where that takes longer than etcd remembers.
+    Reading its rows raises RevisionCompactedError if that takes longer than etcd keeps old revisions.
     """
     answer = connection.call(TXN, api.TxnRequest(success=[look(get(keys.head)), look(get(keys.epoch))]))
     heads, epochs = (list(one.response_range.kvs) for one in answer.responses)
@@ -45,10 +45,10 @@ def contents_of_etcd(connection: Connection, keys: Keys) -> Contents:
 
 
 def copy_into_etcd(leadership: Leadership, contents: Contents) -> None:
-    """Make a journal of these contents; until the last of them is there, none can be opened.
+    """Write these contents as a new journal, which can be opened only when it is complete.
 
-    Leads meanwhile, so that no controller begins one. Raises JournalExistsError, LeadershipLostError, NotAnExportError,
-    JournalError.
+    This process is the leader meanwhile, so that no controller creates a journal. Raises JournalExistsError,
+    LeadershipLostError, NotAnExportError, JournalError.
     """
     term = leadership.campaign(0.0)
     try:

@@ -35,7 +35,7 @@ class EtcdSpaceError(DiskFullError):
 
 
 class CredentialsRefusedError(JournalError):
-    """etcd does not let us in, or not at our keys: certificate, user, password or role are not what it wants."""
+    """etcd rejects the certificate, user or password of this controller, or its access to the journal's keys."""
 
     def __init__(self, endpoints: str, reason: str) -> None:
         super().__init__(
@@ -90,7 +90,7 @@ class DamagedEtcdJournalError(JournalError):
 
 
 class EtcdFormatError(JournalError):
-    """Another release wrote it."""
+    """Another release wrote the journal."""
 
     def __init__(self, prefix: str, found: int, known: int) -> None:
         super().__init__(
@@ -100,7 +100,7 @@ class EtcdFormatError(JournalError):
 
 
 class EtcdRefusalError(JournalError):
-    """etcd refuses a request for what it is, such as one too large for its configuration. Nothing was written."""
+    """etcd refuses a request itself, such as one that is too large for its configuration. Nothing was written."""
 
     def __init__(self, endpoints: str, reason: str) -> None:
         super().__init__(

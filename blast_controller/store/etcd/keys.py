@@ -49,11 +49,11 @@ class Keys:
         )
 
     def state(self, first: int) -> bytes:
-        """Return the thing that entry `first` inserted."""
+        """Return the key of the object that entry `first` inserted."""
         return self._state + _number(first)
 
     def history(self, last: int) -> bytes:
-        """Return the entries up to `last`."""
+        """Return the key of the batch of entries that ends with `last`."""
         return self._history + _number(last)
 
     def history_after(self, sequence: int) -> Span:
@@ -65,11 +65,11 @@ class Keys:
         return Span(self.histories.first, self.history(sequence + 1))
 
     def candidate(self, address: str) -> bytes:
-        """Return a controller that could lead."""
+        """Return the key of the candidate at this address."""
         return self._candidates + address.encode()
 
     def staged(self, number: int) -> bytes:
-        """Return a part of a commit."""
+        """Return the key of a part of a commit."""
         return self._staged + _number(number)
 
 

@@ -73,8 +73,8 @@ class Leadership:
     def campaign(self, seconds: float | None = None) -> Term:
         """Wait until no other controller is the leader, for at most `seconds` (None: forever), and take over.
 
-        etcd may be unavailable meanwhile. Raises LeadershipLostError after the timeout, or after `give_up`;
-        JournalError.
+        etcd may be unavailable meanwhile. After the timeout or `give_up`, raises LeadershipLostError if another
+        controller is the leader, StoreUnavailableError if etcd does not answer. Raises JournalError for other faults.
         """
         end = None if seconds is None else time.monotonic() + seconds
         is_told = False

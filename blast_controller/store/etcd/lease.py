@@ -28,9 +28,9 @@ def now() -> float:
 
 
 class Lease:
-    """Granted by etcd for `ttl` seconds and on, until it is revoked or cannot be kept. Raises JournalError.
+    """A lease that etcd grants for `ttl` seconds, renewed until it is revoked or expires. Raises JournalError.
 
-    etcd counts from when it was asked, which is after we asked: counted from our asking, no answer is too late.
+    etcd counts from the arrival of a request; counted from its sending, the lease never seems to last longer.
     """
 
     def __init__(self, connection: Connection, ttl: int) -> None:

@@ -78,8 +78,8 @@ class _Attempt:
 class Ledger:
     """Writer of the journal for the leader of `term`, from `head` on; last written at `revision` (0: never).
 
-    One thread at a time. All methods raise JournalError: DeposedError if another controller is or was the leader since,
-    StoreUnavailableError if the outcome of a change is unknown.
+    One thread at a time. `write` and `settle` raise JournalError: DeposedError if another controller is or was the
+    leader since, StoreUnavailableError if etcd does not answer, after which the outcome of a change may be unknown.
     """
 
     def __init__(self, connection: Connection, keys: Keys, term: Term, head: Head, revision: int) -> None:

@@ -28,8 +28,8 @@ MAX_ANSWER_BYTES = 16 << 20
 class State:
     """The state of a journal.
 
-    Objects by kind and key in order of creation, with the sequences of their first entries, digests, and holders of
-    elements.
+    `bodies` has the objects by kind and key in order of creation, `firsts` the sequences of their first entries,
+    `digests` their digests, and `holders` the reservation that holds each element.
     """
 
     bodies: dict[str, dict[str, Body]] = field(default_factory=dict)

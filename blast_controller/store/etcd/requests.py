@@ -34,7 +34,7 @@ def delete(key: bytes) -> api.RequestOp:
 
 
 def delete_all(span: Span) -> api.RequestOp:
-    """Return all keys of a span go."""
+    """Build the deletion of all keys of a span."""
     return api.RequestOp(request_delete_range=api.DeleteRangeRequest(key=span.first, range_end=span.end))
 
 

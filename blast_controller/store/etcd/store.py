@@ -82,7 +82,8 @@ class EtcdStore:
         """Become the leader and load the journal; the first start creates it.
 
         Raises LeadershipLostError if another controller stays the leader for longer than the timeout,
-        StoreUnavailableError, CredentialsRefusedError, EtcdSpaceError, DamagedEtcdJournalError, EtcdFormatError.
+        JournalLockedError if this store is open already, StoreUnavailableError, CredentialsRefusedError,
+        EtcdSpaceError, DamagedEtcdJournalError, EtcdFormatError.
         """
         if self._opened is not None:
             raise JournalLockedError(Path(self._leadership.keys.prefix), os.getpid())
@@ -131,7 +132,7 @@ class EtcdStore:
     # ------------------------------------------------------------------------------------------------ commit
 
     def commit(self, records: Sequence[Record], at: float) -> None:
-        """Write all records or none, known by most of etcd's members.
+        """Write all records or none, replicated to a majority of etcd's members.
 
         Raises DoubleHeldError and UnstorableError (ours), DeposedError, StoreUnavailableError, EtcdSpaceError. After
         StoreUnavailableError whether they are written is open, and decided before the next commit; one that begins with
@@ -170,7 +171,7 @@ class EtcdStore:
         return self._history.read(after_sequence, limit)
 
     def compact(self, at: float) -> bool:
-        """Drop a batch of history, and let etcd forget; whether there is more to drop."""
+        """Drop a batch of history, and let etcd compact; return true if there is more to drop."""
         with self._compacting:
             opened = self._current()
             with self._writing, self._noticing():

@@ -24,7 +24,7 @@ class Light(Protocol):
     read_at: float
 
     def read(self, stay: Stay | None = None) -> int:
-        """Take what has come, and comes while the call may `stay`; how many bytes. Raises StoreError."""
+        """Take the data that arrives while the call may `stay`; return the number of bytes. Raises StoreError."""
 
     def arrived(self, began: float) -> Arrived:
         """Return the arrivals since the last call; the first was read at `began`."""

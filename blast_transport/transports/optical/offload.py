@@ -19,7 +19,7 @@ _REFUSALS = (errno.EIO, errno.EINVAL, errno.EMSGSIZE, errno.EOPNOTSUPP)
 
 
 def take_super_packets(sock: socket.socket) -> bool:
-    """Let the kernel hand over several datagrams at once; False if it cannot."""
+    """Let the kernel hand over several datagrams at once; return false if it cannot."""
     try:
         sock.setsockopt(socket.IPPROTO_UDP, UDP_GRO, 1)
     except OSError:
@@ -28,7 +28,7 @@ def take_super_packets(sock: socket.socket) -> bool:
 
 
 def cut_super_packets(sock: socket.socket, size: int) -> bool:
-    """Let the kernel cut what is sent into datagrams of `size` bytes; False if it cannot."""
+    """Let the kernel cut what is sent into datagrams of `size` bytes; return false if it cannot."""
     try:
         sock.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, size)
     except OSError:

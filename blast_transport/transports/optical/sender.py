@@ -117,7 +117,7 @@ class OpticalSender(SendingTransport):
         return self._pacer
 
     def _flow(self, pacer: Pacer, now: float) -> float | None:
-        """Send until that is enough for a turn; seconds to wait, None: until more is permitted."""
+        """Send for one turn; return the seconds to wait, None: until more is permitted."""
         bursts, reader, left = self._bursts, self._reader, _BURSTS_PER_STEP
         while left > 0:
             if now >= self._light.until:

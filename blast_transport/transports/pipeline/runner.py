@@ -68,7 +68,7 @@ class Runner(ABC):
             raise
 
     def join(self, timeout: float | None = None) -> bool:
-        """Wait for the end, `timeout` seconds at most; True: it has come."""
+        """Wait for the end, `timeout` seconds at most; return true if it has come."""
         self._thread.join(timeout)
         return not self._thread.is_alive()
 

@@ -156,7 +156,7 @@ class _Fetcher:
         link.send(Heartbeat(0, held_up=False))
 
     def watch(self, poll: select.poll) -> bool:
-        """Register for `poll`; True: something can be read that poll does not see."""
+        """Register for `poll`; return true if something can be read that poll does not see."""
         pours = self._link.has_output or self._offset < self._stop
         poll.register(self._link.socket, select.POLLIN | (select.POLLOUT if pours else 0))
         return self._link.pending

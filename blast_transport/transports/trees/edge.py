@@ -222,7 +222,7 @@ class Edge:
         return sum(stream.carried for stream in self._streams)
 
     def watch(self, poll: select.poll) -> bool:
-        """Register for `poll`; True: something can be read that poll does not see."""
+        """Register for `poll`; return true if something can be read that poll does not see."""
         for stream in self._streams:
             poll.register(stream.socket, _IN | (_OUT if stream.blocked else 0))
         return any(stream.pending for stream in self._streams)

@@ -79,7 +79,7 @@ class Host(ABC):
         self._waker.post(lambda: self._end(reason))
 
     def join(self, timeout: float | None = None) -> bool:
-        """Wait for the end, `timeout` seconds at most; True: it has come."""
+        """Wait for the end, `timeout` seconds at most; return true if it has come."""
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
@@ -89,7 +89,7 @@ class Host(ABC):
 
     @abstractmethod
     def _watch(self, poll: select.poll, now: float) -> float:
-        """Register everything but edges; seconds until there is something to do."""
+        """Register everything but edges; return the seconds until there is something to do."""
 
     @abstractmethod
     def _work(self, ready: dict[int, int], now: float) -> None:

@@ -87,7 +87,7 @@ class Root(Host):
         self._waker.wake()
 
     def leave(self) -> int:
-        """Deal no more; the block before which all were dealt. From any thread."""
+        """Stop dealing; return the block before which all were dealt. From any thread."""
         with self._dealing:
             self._left = True
             stop = self._next

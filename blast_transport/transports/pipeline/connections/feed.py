@@ -45,7 +45,7 @@ class Feed:
         self._moderation = Moderation(_GATHERED_BYTES, _GATHERING_SECONDS)
 
     def watch(self, poll: select.poll) -> bool:
-        """Register for `poll`; True: something can be read that poll does not see."""
+        """Register for `poll`; return true if something can be read that poll does not see."""
         link = self.link
         if link is None:
             return False

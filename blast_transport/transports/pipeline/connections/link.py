@@ -85,7 +85,7 @@ class Link:
         return None
 
     def take(self, intake: Intake) -> int:
-        """Let the intake take data; how many bytes it took. Raises StoreError too."""
+        """Let the intake take data; return how many bytes it took. Raises StoreError, RemoteError."""
         if self._tls is None and (frames := intake.frames) is not None:
             return self._take_frames(frames)
         try:
@@ -100,14 +100,14 @@ class Link:
         return count
 
     def flush(self) -> bool:
-        """Send queued messages as far as the socket takes them and no data is in between; True: all are sent."""
+        """Send queued messages, as far as the socket takes them and no data precedes; return true if all are sent."""
         while self._chunk == 0 and self._queue:
             self._frame += self._queue.popleft()
         self._send_frame(0)
         return not self.has_output
 
     def give(self, outlet: Outlet, offset: int, stop: int) -> int:
-        """Send messages, then data from `offset` to before `stop`; how many bytes of data went.
+        """Send messages, then data from `offset` to before `stop`; return how many bytes of data left.
 
         Raises what the outlet raises besides.
         """
@@ -192,7 +192,7 @@ class Link:
         return data
 
     def _send_frame(self, flags: int) -> bool:
-        """Send `_frame`; True if all of it went."""
+        """Send `_frame`; return true if all of it left."""
         while self._frame:
             try:
                 sent = self.socket.send(self._frame, flags)
