@@ -21,7 +21,7 @@ def run(tmp_path: Path, page: str) -> tuple[int, str]:
 HOLDS = """\
 <!-- run: file greeting.txt -->
 ```json
-{"greeting": 17}
+{"greeting": 17, "lab": "b3cc"}
 ```
 
 ```
@@ -34,7 +34,7 @@ Numbers may differ:
 
 <!-- run: output -->
 ```text
-{"greeting": 4}
+{"greeting": 4, "lab": "beef"}
 ```
 
 <!-- not run: only on a Sunday -->
