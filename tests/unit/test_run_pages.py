@@ -34,7 +34,7 @@ Numbers may differ:
 
 <!-- run: output -->
 ```text
-{"greeting": 4, "lab": "beef"}
+{"gre…: 4, "lab": "beef"}
 ```
 
 <!-- not run: only on a Sunday -->
