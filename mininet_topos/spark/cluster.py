@@ -13,6 +13,7 @@ import http.client
 import json
 import os
 import shutil
+import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
@@ -165,7 +166,7 @@ class SparkCluster:
         finally:
             job.stop()
         if job.status:
-            raise ProcessError(f"{script.name} ended with status {job.status}: {job.words.last()}")
+            raise ProcessError(f"{script.name} {_how_it_ended(job.status)}: {job.words.last()}")
         log = read_event_log(self.event_file(job))
         return Run(
             seconds,
@@ -324,3 +325,9 @@ def _processor_ticks() -> tuple[int, int]:
 
 def _idle_share(before: tuple[int, int], after: tuple[int, int]) -> float:
     return (after[1] - before[1]) / max(1, after[0] - before[0])
+
+
+def _how_it_ended(status: int) -> str:
+    if status == -signal.SIGKILL:
+        return "was killed, perhaps for want of memory (a driver and an executor for each rack): try fewer --racks"
+    return f"ended with status {status}"

@@ -371,3 +371,10 @@ def made(environment: Path) -> Path:
     (home / "bin").mkdir(parents=True)
     (home / "bin" / "spark-class").touch()
     return home
+
+
+def test_a_killed_job_is_no_riddle() -> None:
+    from mininet_topos.spark.cluster import _how_it_ended
+
+    assert "perhaps for want of memory" in _how_it_ended(-9) and "fewer --racks" in _how_it_ended(-9)
+    assert _how_it_ended(1) == "ended with status 1"
