@@ -82,5 +82,5 @@ def _capacities(value: object, key: str) -> dict[str, float]:
 def _rate(value: object, where: str) -> float:
     rate = number(value, where, 0, MAX_RATE)
     if 0 < rate < MIN_RATE:
-        raise InputError(f"{where} is {rate:g}, but what is above 0 must be {MIN_RATE:g} or more: take another unit")
+        raise InputError(f"{where} is {rate:g}; a rate is 0 or at least {MIN_RATE:g}: use another unit")
     return rate

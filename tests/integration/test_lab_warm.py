@@ -50,8 +50,8 @@ def test_one_shots_leave_the_fabric_dark_and_a_job_finds_its_light_from_its_thir
         assert [served(stage, *JOB) for _ in range(4)] == [False, False, True, True]
         (tree,) = client.fabric().lightTrees
         assert (tree.state, tree.rootRack) == ("idle", "r1")
-        told = "warm trees: 1; grants on a warm tree: 2 of 6 (33%); evicted: 3; reclaimed: 0"
-        assert told in shown(lab.thrift)
+        expected = "warm trees: 1; grants on a warm tree: 2 of 6 (33%); evicted: 3; reclaimed: 0"
+        assert expected in shown(lab.thrift)
         warm = json.loads(shown(lab.thrift, "--json"))["warm"]
         assert (warm["trees"], warm["warmHits"], warm["evicted"]) == (1, 2, 3)
         assert {"opticalSwitch": "ocs1", "fanOut": 4, "dark": 1, "lit": 1, "reserve": 1} in warm["resources"]

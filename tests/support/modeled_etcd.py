@@ -368,7 +368,7 @@ class InstantNetwork:
     def carry(self, act: Callable[[], Any], seconds: float) -> Any:
         """Run `act` at the server, and return its result or raise its exception; a subclass may run it twice or never.
 
-        Raises UnansweredError after `seconds` at the latest.
+        Raises UnansweredError within `seconds`.
         """
         return act()
 

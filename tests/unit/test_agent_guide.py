@@ -15,8 +15,8 @@ GUIDE = (ROOT / "docs" / "how-to" / "agents.md").read_text()
 
 
 def test_every_reason_of_a_refusal_is_explained():
-    told = GUIDE[GUIDE.index("`category` is one of") :].split("\n\n")[0]
-    assert set(re.findall(r"`(\w+)`", told)) - {"category"} == {why.value for why in RefusalReason}
+    explanation = GUIDE[GUIDE.index("`category` is one of") :].split("\n\n")[0]
+    assert set(re.findall(r"`(\w+)`", explanation)) - {"category"} == {one.value for one in RefusalReason}
 
 
 def test_every_key_that_waits_is_a_key():

@@ -85,7 +85,10 @@ WRONG = {
     ),
     "rate a text": (document(links=[["root", "h1", "9"]]), "the rate of the link from 'root' to 'h1' must be a number"),
     "rate too large": (document(links=[["root", "h1", 10**400]]), "must be a number"),
-    "rate too small": (document(links=[["root", "h1", 1e-12]]), "is 1e-12, but what is above 0 must be 1e-09 or more"),
+    "rate too small": (
+        document(links=[["root", "h1", 1e-12]]),
+        "is 1e-12; a rate is 0 or at least 1e-09: use another unit",
+    ),
     "out no table": (document(out=[1]), "out must be a table of hosts and capacities, not .1."),
     "in null": (document(**{"in": {"h1": None}}), "the in capacity of 'h1' must be a number from 0 to 1e.18, not None"),
     "disconnected": (document(links=[["root", "h1", 10], ["h1", "h2", 0]]), "leads from 'root' to 'h2'"),

@@ -60,7 +60,7 @@ WRONG = {
         InvalidNetworkError,
         "the root 'a' is among the receivers: leave it out",
     ),
-    "nobody receives": (named(receivers=[]), InvalidNetworkError, "the receivers are empty"),
+    "no receivers": (named(receivers=[]), InvalidNetworkError, "the receivers are empty"),
     "alone": (named(hosts=["a"], links=[]), InvalidNetworkError, "the receivers are empty"),
     "receiver twice": (named(receivers=["b", "b"]), InvalidNetworkError, "receiver 'b' is there twice"),
     "host twice": (named(hosts=["a", "b", "b"]), InvalidNetworkError, "host 'b' is there twice"),

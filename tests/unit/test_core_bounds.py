@@ -129,15 +129,15 @@ def test_a_lease_is_cut_to_its_maximum_where_the_transfer_itself_fits():
 
 
 @pytest.mark.parametrize(
-    ("least", "slowest", "told"), [(None, 1e7, "10 Mbit/s"), (0.0, 0.0, "anything"), (2e9, 2e9, "2 Gbit/s")]
+    ("lowest", "slowest", "stated"), [(None, 1e7, "10 Mbit/s"), (0.0, 0.0, "anything"), (2e9, 2e9, "2 Gbit/s")]
 )
-def test_nobody_is_slower_than_the_least_rate(least, slowest, told):
-    settings = CoreSettings(min_rate=least)
+def test_a_sender_below_the_lowest_rate_is_rejected(lowest, slowest, stated):
+    settings = CoreSettings(min_rate=lowest)
     world = ready_world(FABRIC, settings)
     assert min_rate(FABRIC, settings) == slowest
     world.granted(multicast("a", "r1h1", GROUP, size=10**6, max_rate=slowest or 1e3))
     if slowest:
-        with pytest.raises(RejectedError, match=f"minimum {told}") as refusal:
+        with pytest.raises(RejectedError, match=f"minimum {stated}") as refusal:
             world.submit(multicast("b", "r1h1", GROUP, size=10**6, max_rate=slowest * 0.99))
         assert refusal.value.code == "bad_rate"
 

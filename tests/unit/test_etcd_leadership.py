@@ -52,24 +52,24 @@ def test_of_many_that_race_one_leads_and_the_others_know_whom_to_ask(controllers
     crowd = [controllers.leadership(address=f"c{number}:1") for number in range(4)]
     epochs = []
     for _ in range(3):
-        told = {}
+        outcomes = {}
         start = threading.Barrier(len(crowd))
 
-        def race(one, number, start=start, told=told):
+        def race(one, number, start=start, outcomes=outcomes):
             start.wait()
             try:
-                told[number] = one.campaign(0.0)
+                outcomes[number] = one.campaign(0.0)
             except LeadershipLostError as fault:
-                told[number] = fault
+                outcomes[number] = fault
 
         threads = [threading.Thread(target=race, args=(one, number)) for number, one in enumerate(crowd)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(30)
-        (leader,) = [number for number in told if not isinstance(told[number], LeadershipLostError)]
-        assert {told[number].address for number in told if number != leader} == {f"c{leader}:1"}
-        epochs.append(told[leader].epoch)
+        (leader,) = [number for number in outcomes if not isinstance(outcomes[number], LeadershipLostError)]
+        assert {outcomes[number].address for number in outcomes if number != leader} == {f"c{leader}:1"}
+        epochs.append(outcomes[leader].epoch)
         crowd[leader].resign()
     assert epochs == [1, 2, 3]
 

@@ -105,9 +105,9 @@ def test_hosts_know_each_other_beside_what_the_machine_knows():
     text = hosts_file("127.0.0.1 localhost\n\n", hosts)
     assert text.startswith("127.0.0.1 localhost\n10.") and text.endswith("\n")
     assert {line.split()[1] for line in text.splitlines()[1:]} == set(hosts) and len(hosts) == 8
-    told = environment("r1h1", "127.0.0.1:9090", Path("/run/secret"), Path("/dev/shm/lab"))
-    assert (told["BLAST_HOST"], told["BLAST_CONTROLLER"]) == ("r1h1", "127.0.0.1:9090")
-    assert told["BLAST_FOLDER"] == "/dev/shm/lab/r1h1"
+    variables = environment("r1h1", "127.0.0.1:9090", Path("/run/secret"), Path("/dev/shm/lab"))
+    assert (variables["BLAST_HOST"], variables["BLAST_CONTROLLER"]) == ("r1h1", "127.0.0.1:9090")
+    assert variables["BLAST_FOLDER"] == "/dev/shm/lab/r1h1"
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ def test_a_burst_is_written_then_a_trickle_and_what_is_left_out_is_counted():
     assert written == BURST
     assert not list(budget.take_due(REPORT_EVERY / 2))
     assert list(budget.take_due(REPORT_EVERY)) == [(("kind", "peer"), 1000 - BURST)]
-    assert not list(budget.take_due(1e9)), "told once"
+    assert not list(budget.take_due(1e9)), "reported once"
     assert sum(budget.allows("kind", "peer", 1.0) for _ in range(1000)) == PER_SECOND
 
 

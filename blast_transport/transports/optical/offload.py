@@ -28,7 +28,7 @@ def take_super_packets(sock: socket.socket) -> bool:
 
 
 def cut_super_packets(sock: socket.socket, size: int) -> bool:
-    """Let the kernel cut what is sent into datagrams of `size` bytes; return false if it cannot."""
+    """Let the kernel split sent data into datagrams of `size` bytes; return False if it cannot."""
     try:
         sock.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, size)
     except OSError:
