@@ -68,6 +68,12 @@ def test_a_page_that_holds(tmp_path: Path) -> None:
             "did not print 'b', or not in this order",
         ),
         ("<!-- run: prompt -->\n```\ncut r3 rx\n```\n", 1, "no lab was started above"),
+        (
+            "<!-- run: background -->\n```\nfalse\n```\n\n```\ntrue\n```\n",
+            1,
+            "in the background, not to the end: false",
+        ),
+        ("# A page\n\n```\ntrue\n```\n\n``` text\nx\n", 2, "belongs to no block"),
         ("```python\nprint()\n```\n", 2, "a block of python needs a comment with a directive"),
         ("<!-- run: sideways -->\n```\ntrue\n```\n", 2, "there is no directive 'sideways'"),
     ],
