@@ -69,7 +69,7 @@ def test_a_page_that_holds(tmp_path: Path) -> None:
         ),
         ("<!-- run: prompt -->\n```\ncut r3 rx\n```\n", 1, "no lab was started above"),
         (
-            "<!-- run: background -->\n```\nfalse\n```\n\n```\ntrue\n```\n",
+            "<!-- run: background -->\n```\nfalse\n```\n\n```\nwait $! || true\n```\n",
             1,
             "in the background, not to the end: false",
         ),
