@@ -57,6 +57,7 @@ from blast_controller.runtime.runtime import Runtime
 from blast_controller.runtime.standing_by import said_of
 from blast_controller.runtime.waiting import Places
 from blast_controller.serving.listener import HANDSHAKES
+from blast_controller.serving.loop_thread import LoopThread
 from blast_controller.store.compaction import Compactor
 from blast_controller.store.details import read_page
 from blast_controller.store.errors import JournalError, LockLostError
@@ -77,7 +78,7 @@ log = logging.getLogger(__name__)
 EXIT_FAILED = 1
 BURST_SECONDS = 10.0
 """The burst of an account's calls, in seconds of its rate."""
-THREAD_SWITCH_INTERVAL = 0.0005
+THREAD_SWITCH_INTERVAL = 0.002
 TO_ANSWER = 0.05
 """Seconds for the answer to a client that requests a step-down."""
 
@@ -118,12 +119,14 @@ class Daemon:
         observers: list[Observer] = [ActivityLog(), *watchers.observers]
         if self._recorder is not None:
             observers.append(self._recorder)
+        # One loop for clients, ToRs and switches: fewer threads compete with the core for the interpreter.
+        self._network = LoopThread("network")
         self.runtime = Runtime(_core(config), self._store, self._die, places, observers)
         switches = [_switch_settings(section) for section in config.optical_switch]
         self.secrets = frozenset[str]().union(*(switch.secrets for switch in switches))
         """Secrets, which must never be logged."""
         self._optical = OpticalExecutor(
-            switches, self.runtime.post, self._die, self._may_write, watchers.metering.refused
+            switches, self.runtime.post, self._die, self._may_write, watchers.metering.refused, self._network.lend()
         )
         per_second = config.controller.max_calls_per_second
         self.gate = Gate(read_policy(config), ROLES, Rate(per_second, burst=ceil(BURST_SECONDS * per_second)))
@@ -134,6 +137,7 @@ class Daemon:
             _server_limits(config, self._room),
             REFUSALS,
             security=Security(self.gate, tls_settings(config.access)),
+            io=self._network.lend(),
         )
         sources = MetricSources(lambda: self.epoch, self._counts, self._levels)
         self._http_side = HttpSide(self.runtime, self.gate, handler, watchers, sources, config.recording.file)
@@ -176,6 +180,7 @@ class Daemon:
                 switch_tls(config.openflow),
                 required_names(config.openflow, config.optical_ports()),
                 self._room.share(STRANGERS),
+                self._network.lend(),
             ),
         )
         # Early clients wait for the devices; no device is touched before all addresses are bound.
@@ -398,6 +403,7 @@ class Daemon:
         self._optical.stop()
         if self._openflow is not None:
             self._openflow.stop()
+        self._network.end()
         self._compactor.stop()
         self._garbage.stop()
         if self._succession is None:

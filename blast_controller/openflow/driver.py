@@ -37,6 +37,7 @@ from blast_controller.openflow.vocabulary import (
     Terms,
     Transmit,
 )
+from blast_controller.serving.loop_thread import LoopThread
 from blast_controller.serving.tls import TlsSettings
 
 LOG = logging.getLogger(__name__)
@@ -67,6 +68,7 @@ class OpenFlowDriver:
     tls : ToRs connect by TLS only; None: by plain TCP.
     certificates : for each datapath the name that its certificate must have (common or DNS name); None: any.
     strangers : the limit of open connections beside those of the ToRs.
+    io : the loop to serve on; None: one of its own.
 
     Raises ValueError for an invalid group network or generation, OSError if the address cannot be listened on,
     TlsFileError if a certificate or key cannot be used.
@@ -86,6 +88,7 @@ class OpenFlowDriver:
         tls: TlsSettings | None = None,
         certificates: Mapping[DatapathId, str] | None = None,
         strangers: int = STRANGERS,
+        io: LoopThread | None = None,
     ) -> None:
         self._settings, self._step_timeout = settings, step_timeout
         terms = None if generation is None else self._terms(settings, generation)
@@ -95,7 +98,7 @@ class OpenFlowDriver:
         self._inbox: deque[Input] = deque()
         self._at_work = self._stopped = False
         self._alarm: asyncio.TimerHandle | None = None
-        self._server = Server(listen, fatal, probe, tls, strangers + 2 * len(optical_ports))
+        self._server = Server(listen, fatal, probe, tls, strangers + 2 * len(optical_ports), io)
         self._server.stalled = self._stalled
 
     @property

@@ -1,12 +1,10 @@
-"""Connections of switches: one thread with one loop that moves bytes; framework and driver interpret them."""
+"""Connections of switches on one loop that moves bytes; framework and driver interpret them."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 
 from blast_controller.openflow.framework import (
@@ -23,6 +21,7 @@ from blast_controller.openflow.framework import (
 )
 from blast_controller.openflow.screening import is_readable
 from blast_controller.serving.listener import Door, Listener
+from blast_controller.serving.loop_thread import LoopThread
 from blast_controller.serving.places import Places
 from blast_controller.serving.tls import TlsSettings, certificate_names
 from blast_transport.base.endpoint import listen_on
@@ -177,7 +176,7 @@ class _Stream(asyncio.Protocol):
 
 
 class Server:
-    """Listens for switches and runs one application on them, on its own thread.
+    """Listens for switches and runs one application on them, on the loop `io`, by default one of its own.
 
     It listens from construction on (`port` is the real port for 0) and accepts from `start` on. One server runs in a
     process at a time, because the frameworks register applications globally. Raises OSError if the address cannot be
@@ -185,13 +184,14 @@ class Server:
     beside settled ones.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - with the loop that several share
         self,
         listen: tuple[str, int],
         fatal: Fatal,
         probe: EchoProbe | None = None,
         tls: TlsSettings | None = None,
         strangers: int = BACKLOG,
+        io: LoopThread | None = None,
     ) -> None:
         self.fatal = fatal
         self.probe = probe or EchoProbe()
@@ -202,15 +202,18 @@ class Server:
         self._listening = Listener(Door(lambda: _Stream(self), _handshake_failed, strangers, strangers), tls)
         self._listener = listen_on(*listen, BACKLOG)
         self.port: int = self._listener.getsockname()[1]
-        self.loop = asyncio.new_event_loop()
+        self._io = io or LoopThread("openflow")
+        self.loop = self._io.loop
+        self.soon = self._io.post
+        """Does work on the server's thread; nothing once it has stopped."""
         self._applications: Applications | None = None
-        self._thread = threading.Thread(target=self._run, name="openflow", daemon=True)
+        self._accepts = False
 
     def start(self, application: type[Application], *arguments: object) -> None:
         """Make `application(*arguments, fatal)` and accept switches."""
         self._applications = Applications(application, *arguments, self.fatal)
-        self._thread.start()
-        asyncio.run_coroutine_threadsafe(self._accept(), self.loop).result()
+        self._accepts = True
+        self._io.run(self._accept())
 
     def reload_certificate(self, tls: TlsSettings) -> None:
         """Use this certificate for new connections; TLS cannot be turned on or off. Raises TlsFileError."""
@@ -241,25 +244,15 @@ class Server:
         self.connections.discard(connection)
         self._strangers.leave(connection)
 
-    def soon(self, work: Callable[[], None]) -> None:
-        """Do `work` on the server's thread; nothing once it has stopped."""
-        with suppress(RuntimeError):
-            self.loop.call_soon_threadsafe(work)
-
     def stop(self) -> None:
         """Close the listening socket and every connection, and end the application."""
-        if self._thread.is_alive():
-            asyncio.run_coroutine_threadsafe(self._close(), self.loop).result()
-            self.loop.call_soon_threadsafe(self.loop.stop)
-            self._thread.join()
+        if self._accepts:
+            self._accepts = False
+            self._io.run(self._close())
         self._listener.close()
-        self.loop.close()
+        self._io.end()
         if self._applications is not None:
             self._applications.close()
-
-    def _run(self) -> None:
-        with ending_the_process(self.fatal):
-            self.loop.run_forever()
 
     async def _accept(self) -> None:
         self._listening.start(self._listener)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -31,6 +31,7 @@ from blast_controller.core.model.events import (
 from blast_controller.core.model.fabric import CrossConnect
 from blast_controller.core.model.identifiers import SwitchId
 from blast_controller.optical.light_check import LightCheck
+from blast_controller.serving.loop_thread import LoopThread
 from tl1_driver.circuits import Circuit
 from tl1_driver.client import SwitchClient
 from tl1_driver.dialects.base import Dialect
@@ -45,6 +46,7 @@ StepKey = tuple[int, int]
 
 MAX_ALARMS = 2048
 """Taken from one message: more than one for each port of the largest switches."""
+SECONDS_TO_CLOSE = 5.0
 FIRST_RETRY = 0.2
 LONGEST_RETRY = 10.0
 
@@ -70,67 +72,66 @@ class SwitchSettings:
 
 
 class OpticalExecutor:
-    """The optical switches, from one asyncio loop in a thread of its own. `on_event` is called on that thread."""
+    """The sessions of the optical switches, on one loop. `on_event` is called on its thread."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - with the loop that several share
         self,
         switches: Iterable[SwitchSettings],
         on_event: Callable[[DeviceEvent], None],
         fatal: Callable[[BaseException], None],
         may_write: Callable[[], bool] = lambda: True,
         on_refused: Callable[[str, str], None] = lambda dialect, code: None,
+        io: LoopThread | None = None,
     ) -> None:
-        """Create the executor.
+        """Create the executor, on the loop `io` or (None) on one of its own.
 
         `may_write` is called before each change: a switch does not know which controller is the leader. `on_refused`
         receives the dialect and the error code of every refusal, on the executor's thread.
         """
-        self._loop = asyncio.new_event_loop()
+        self._io = io or LoopThread("optical")
         hands = _Hands(on_event, may_write, on_refused)
         self._sessions = {settings.name: _SwitchSession(settings, hands) for settings in switches}
         self._fatal = fatal
-        self._thread = threading.Thread(target=self._run, name="optical", daemon=True)
+        self._serving: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Start to connect, and keep connecting, to every switch."""
-        self._thread.start()
+        self._io.start()
+        self._io.post(self._begin)
 
     def stop(self) -> None:
         """Close the sessions; cross-connects stay. Without a start there is nothing to close."""
-        if not self._thread.is_alive():
-            self._loop.close()
-            return
-        self._loop.call_soon_threadsafe(self._stop_sessions)
-        self._thread.join(timeout=5)
-        if not self._thread.is_alive():
-            self._loop.close()
+        if self._io.turns:
+            self._io.run(self._end())
+        self._io.end()
 
     def apply(self, command: SetCircuits) -> None:
         """Carry out one decision's changes, after those handed in before. Never blocks."""
         now = time.monotonic()
         work = _Work(command.changes, {_key(change): now for change in command.changes})
-        self._loop.call_soon_threadsafe(self._sessions[command.switch].take, work)
+        self._io.post(partial(self._sessions[command.switch].take, work))
 
     def read(self, switch: SwitchId) -> None:
         """Read what a switch holds, after what was handed in before; answered by CircuitsObserved unless it is away."""
-        self._loop.call_soon_threadsafe(self._sessions[switch].take_reading)
+        self._io.post(self._sessions[switch].take_reading)
 
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
+    def _begin(self) -> None:
+        self._serving = self._io.loop.create_task(self._run_sessions())
+
+    async def _run_sessions(self) -> None:
         try:
-            self._loop.run_until_complete(self._run_sessions())
-        except BaseException as error:
+            async with asyncio.TaskGroup() as group:
+                for session in self._sessions.values():
+                    session.task = group.create_task(session.run())
+        except Exception as error:
             log.exception("the optical executor failed")
             self._fatal(error)
 
-    async def _run_sessions(self) -> None:
-        async with asyncio.TaskGroup() as group:
+    async def _end(self) -> None:
+        if self._serving is not None:
             for session in self._sessions.values():
-                session.task = group.create_task(session.run())
-
-    def _stop_sessions(self) -> None:
-        for session in self._sessions.values():
-            session.stop()
+                session.stop()
+            await asyncio.wait([self._serving], timeout=SECONDS_TO_CLOSE)
 
 
 @dataclass(frozen=True, slots=True)

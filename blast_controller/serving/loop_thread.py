@@ -1,11 +1,12 @@
-"""A thread with an asyncio loop of its own, on which a server serves: whatever happens there, others go on."""
+"""A thread with an asyncio loop on which servers and sessions run, alone or several together."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 import threading
-from collections.abc import Coroutine
+from collections import deque
+from collections.abc import Callable, Coroutine
 from typing import TypeVar
 
 from blast_transport.base.endpoint import listen_on
@@ -14,22 +15,46 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """Begins with the first `run`, and ends with `end`. Safe to use from any other thread."""
+    """Begins with `start` or the first `run`, and ends with `end`. Safe to use from any other thread."""
 
     def __init__(self, name: str) -> None:
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._posted: deque[Callable[[], None]] = deque()
+        self._wakes = False
 
     @property
     def turns(self) -> bool:
         """Return true while the loop runs."""
         return self._thread.is_alive()
 
-    def run(self, work: Coroutine[None, None, T]) -> T:
-        """Run `work` on the loop and return its result. Raises its exceptions."""
+    def start(self) -> None:
+        """Let the loop run, if it does not."""
         if not self._thread.is_alive():
             self._thread.start()
+
+    def run(self, work: Coroutine[None, None, T]) -> T:
+        """Run `work` on the loop and return its result. Raises its exceptions."""
+        self.start()
         return asyncio.run_coroutine_threadsafe(work, self.loop).result()
+
+    def post(self, callback: Callable[[], None]) -> None:
+        """Call `callback` on the loop, in order; a loop that has ended has no use for it.
+
+        A wake-up of the loop is a system call and a thread switch: callbacks that are posted before it turns share one.
+        """
+        self._posted.append(callback)
+        if not self._wakes:
+            self._wakes = True
+            try:
+                self.loop.call_soon_threadsafe(self._call_posted)
+            except RuntimeError:
+                self._wakes = False
+                self._posted.clear()
+
+    def lend(self) -> LoopThread:
+        """Return this thread for a user among several, none of which ends it."""
+        return _Lent(self)
 
     def end(self) -> None:
         """Stop the loop and close it. Twice, or without a beginning, does nothing more."""
@@ -39,11 +64,31 @@ class LoopThread:
         elif not self.loop.is_closed():
             self.loop.close()
 
+    def _call_posted(self) -> None:
+        # Cleared first: what is posted from here on finds a wake-up under way, or makes one.
+        self._wakes = False
+        for _ in range(len(self._posted)):
+            callback = self._posted.popleft()
+            try:
+                callback()
+            except Exception as error:  # noqa: BLE001 - as of the loop's own callbacks
+                self.loop.call_exception_handler({"message": f"{callback!r} failed", "exception": error})
+
     def _run(self) -> None:
         try:
             self.loop.run_forever()
         finally:
             self.loop.close()
+
+
+class _Lent(LoopThread):
+    """Shares all the state of another, which ends it."""
+
+    def __init__(self, owner: LoopThread) -> None:
+        self.__dict__ = owner.__dict__
+
+    def end(self) -> None:
+        """Do nothing: others use the loop."""
 
 
 async def listening_socket(host: str, port: int, backlog: int = 128) -> socket.socket:

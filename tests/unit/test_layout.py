@@ -76,7 +76,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "blast_controller.core": {"algorithms"},
     "blast_controller.openflow": {"blast_controller.core", "blast_controller.serving"},
-    "blast_controller.optical": {"blast_controller.core", "tl1_driver"},
+    "blast_controller.optical": {"blast_controller.core", "blast_controller.serving", "tl1_driver"},
     "blast_controller.moments": {"blast_controller.core"},
     "blast_controller.recording": {
         "blast_controller.core",

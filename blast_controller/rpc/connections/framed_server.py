@@ -41,13 +41,14 @@ class FramedServer:
     used.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - with the loop that several share
         self,
         service: ModuleType,
         handler: Handler,
         limits: ServerLimits | None = None,
         refusals: Refusals | None = None,
         security: Security | None = None,
+        io: LoopThread | None = None,
     ) -> None:
         limits = limits or ServerLimits()
         codec = ServiceCodec(service, limits.frame_bytes, refusals)
@@ -58,9 +59,9 @@ class FramedServer:
         door = Door(self._new_connection, self._handshake_failed, limits.handshakes, limits.handshakes_per_host)
         self._listener = Listener(door, security.tls)
         self._workers = ThreadPoolExecutor(limits.workers, thread_name_prefix="rpc-worker")
-        self._io = LoopThread("rpc-io")
+        self._io = io or LoopThread("rpc-io")
         at_once: frozenset[str] = getattr(handler, "at_once", frozenset())
-        self._shared = Shared(codec, handler, security.guard, limits, self._workers, self._io.loop, at_once)
+        self._shared = Shared(codec, handler, security.guard, limits, self._workers, self._io, at_once)
 
     @property
     def counters(self) -> ServerCounters:

@@ -13,6 +13,7 @@ import socket
 from collections import deque
 from collections.abc import Hashable
 from concurrent.futures import Future
+from functools import partial
 from typing import cast
 
 from thrift.Thrift import TApplicationException
@@ -225,7 +226,7 @@ class ServedConnection(asyncio.BufferedProtocol):
 
     def _work(self, frame: bytes) -> None:
         """Handle a call in a worker, and report its end to the I/O thread in every case."""
-        self._shared.post(self._worked, self._outcome(frame))
+        self._shared.io.post(partial(self._worked, self._outcome(frame)))
 
     def _outcome(self, frame: bytes) -> Answer | ClientError:
         shared = self._shared
@@ -276,7 +277,7 @@ class ServedConnection(asyncio.BufferedProtocol):
             return
         self._parked.add(future)
         counters.parked += 1
-        future.add_done_callback(lambda done: self._shared.post(self._settled, call, done))
+        future.add_done_callback(lambda done: self._shared.io.post(partial(self._settled, call, done)))
 
     def _settled(self, call: Call, future: Future[object]) -> None:
         if future not in self._parked:

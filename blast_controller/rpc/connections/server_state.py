@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVarTuple
+from typing import Protocol
 
 from blast_controller.rpc.connections.connection import Guard, Handler
 from blast_controller.rpc.connections.errors import MalformedMessageError
 from blast_controller.rpc.connections.frames import FRAME_BYTES
 from blast_controller.rpc.connections.messages import ServiceCodec
 from blast_controller.serving.listener import HANDSHAKES, HANDSHAKES_PER_HOST
+from blast_controller.serving.loop_thread import LoopThread
 from blast_controller.serving.places import Places
-
-Arguments = TypeVarTuple("Arguments")
 
 _READ_BYTES = 65_536
 _SHORT_CALL = 16_384
@@ -103,7 +101,7 @@ class Shared:
     guard: Guard
     limits: ServerLimits
     workers: Executor
-    loop: asyncio.AbstractEventLoop
+    io: LoopThread
     at_once: frozenset[str] = frozenset()
     counters: ServerCounters = field(default_factory=ServerCounters)
     connections: set[Served] = field(default_factory=set)
@@ -117,6 +115,11 @@ class Shared:
         """Create the places of unauthenticated connections."""
         self.strangers = Places(self.limits.unauthenticated, self.limits.unauthenticated_per_host)
         self.buffer = memoryview(bytearray(_READ_BYTES))
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """Return the loop of the I/O thread."""
+        return self.io.loop
 
     def refusal(self, account: Hashable) -> str | None:
         """Return why no more authenticated clients of this account may stay; None: they may."""
@@ -146,9 +149,3 @@ class Shared:
             return self.codec.read_header(frame).name in self.at_once
         except MalformedMessageError:
             return False
-
-    def post(self, callback: Callable[[*Arguments], None], *arguments: *Arguments) -> None:
-        """Call `callback` in the I/O thread; a server that has stopped has no use for it."""
-        # A future that was already running when its caller vanished may end after the loop was closed.
-        with contextlib.suppress(RuntimeError):
-            self.loop.call_soon_threadsafe(callback, *arguments)

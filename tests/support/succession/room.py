@@ -39,6 +39,7 @@ from blast_controller.rpc.methods import ROLES
 from blast_controller.runtime import inbox as inbox_module
 from blast_controller.runtime import runtime as runtime_module
 from blast_controller.runtime.runtime import Runtime
+from blast_controller.serving import loop_thread as loop_thread_module
 from blast_controller.store import compaction as compaction_module
 from blast_controller.store.compaction import Compactor
 from blast_controller.store.etcd import leadership as leadership_module
@@ -92,7 +93,8 @@ _USES = {
     inbox_module: ("threading", "queue"),
     compaction_module: ("threading", "time"),
     driver_module: ("time",),
-    executor_module: ("asyncio", "threading", "time"),
+    executor_module: ("time",),
+    loop_thread_module: ("asyncio", "threading"),
     daemon_module: ("threading", "time"),
     gate_module: ("time",),
 }

@@ -176,6 +176,9 @@ class SimpleQueue(Primitive):
     def get_nowait(self) -> Any:
         return self.get(block=False)
 
+    def empty(self) -> bool:
+        return not self._items
+
 
 class _AnyFuture(type):
     """A type that includes other implementations of futures."""
