@@ -39,6 +39,12 @@ class Inbox(Generic[Work]):
             self._urgent.append(work)
         self._tokens.put(None)
 
+    def put_first(self, work: Work) -> None:
+        """Add a piece without an account that goes before all others."""
+        with self._lock:
+            self._urgent.appendleft(work)
+        self._tokens.put(None)
+
     def put_for(self, account: Hashable, work: Work) -> None:
         """Add what an account asks for."""
         with self._lock:
@@ -50,6 +56,11 @@ class Inbox(Generic[Work]):
         with self._lock:
             self._last.append(work)
         self._tokens.put(None)
+
+    @property
+    def is_empty(self) -> bool:
+        """Return true if no piece waits."""
+        return self._tokens.empty()
 
     def begin(self) -> None:
         """Begin a batch: the pieces returned from here on are committed together."""

@@ -1,7 +1,7 @@
 """The single owner of the core.
 
 One thread takes events in order, passes them to the core, and sends its commands to the devices and its results to
-waiting clients.
+waiting clients. While a batch of changes is being written (`group_commit`), it handles the next one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 import queue
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -44,6 +44,7 @@ from blast_controller.core.snapshot.changes import EVERYTHING, NOTHING
 from blast_controller.core.snapshot.snapshot import Snapshot
 from blast_controller.runtime.drivers import ForwardingDriver, OpticalDriver, OptimizerDriver
 from blast_controller.runtime.faults import telling
+from blast_controller.runtime.group_commit import Batch, GroupCommit
 from blast_controller.runtime.inbox import Inbox
 from blast_controller.runtime.observing import Observers
 from blast_controller.runtime.settling import run_into
@@ -55,7 +56,9 @@ from blast_controller.store.interface import Loaded, Store
 T = TypeVar("T")
 
 LARGEST_BATCH, LONGEST_BATCH = 256, 0.01
-"""Pieces of work whose changes are written together, and seconds after which none is added: others wait for them."""
+"""Pieces of work that are decided on together, and seconds after which none is added: others wait for them."""
+MOST_UNWRITTEN = 256
+"""Records that wait for a write under way; with more, the core waits, too: they are released in one turn."""
 MAX_OPERATORS = 1024
 """The limit of clients that wait for an audit or a fiber check."""
 WRITE_AGAIN = 1.0
@@ -150,8 +153,9 @@ class CoreContext:
 class Runtime:
     """Runs a core with real time, real devices and a store.
 
-    Events that arrive together are handled together: one commit writes their changes, and only when that is durable do
-    devices receive commands and callers their answers. While the store cannot write, nothing leaves.
+    Events that arrive together are handled together: one commit writes their changes, and only when that and all
+    earlier ones are durable do devices receive commands and callers their answers. While the store cannot write,
+    nothing leaves.
     """
 
     def __init__(
@@ -185,9 +189,10 @@ class Runtime:
         self._observers = Observers(observers)
         self._optical: OpticalDriver | None = None
         self._forwarding: ForwardingDriver | None = None
-        self._unwritten: list[Record] = []
-        self._held_back: list[Callable[[], None]] = []
-        self._write_again = 0.0
+        self._open = Batch()
+        """What the current batch of work has led to so far; its records may still lack those of a decision."""
+        self._journal = GroupCommit(self._commit, lambda: self._inbox.put_first(self._collect))
+        self._write_again = self._commit_began = 0.0
         self._in_doubt_since: float | None = None
         self._undecided = self._abandoned = False
         self.has_just_written = False
@@ -221,12 +226,12 @@ class Runtime:
         self._shown = _Shown(core.snapshot, sequence)
         self._observers.on_published(core.snapshot, EVERYTHING)
 
-    def _publish(self) -> None:
+    def _publish(self, batch: Batch) -> None:
         """Let readers see what is durable now."""
-        self._shown = _Shown(self.core.snapshot, self.sequence())
-        changes = self.core.take_changes()
-        if changes != NOTHING:
-            self._observers.on_published(self._shown.snapshot, changes)
+        if batch.snapshot is not None:
+            self._shown = _Shown(batch.snapshot, self.sequence())
+        if batch.changes != NOTHING:
+            self._observers.on_published(self._shown.snapshot, batch.changes)
 
     def look(self) -> Look:
         """Return the published state, for any thread.
@@ -322,6 +327,7 @@ class Runtime:
         """Handle what is already there and end."""
         self._inbox.put_last(None)
         self._thread.join(timeout=5)
+        self._journal.close()
 
     def post(self, event: Event) -> None:
         """Take an event from any thread; it is handled in order."""
@@ -384,7 +390,7 @@ class Runtime:
         def settle() -> None:
             run_into(future, lambda _: answer(), CoreContext(self))()
 
-        self._held_back.append(settle)
+        self._open.results.append(settle)
         return future
 
     def _take_posted(self, event: Event) -> None:
@@ -405,9 +411,9 @@ class Runtime:
     def _take(self, commands: Iterable[Command]) -> None:
         for command in commands:
             if isinstance(command, Record):
-                self._unwritten.append(command)
+                self._open.records.append(command)
             else:
-                self._held_back.append(partial(self._let_go, command))
+                self._open.results.append(partial(self._let_go, command))
 
     def _let_go(self, command: Command) -> None:
         self._carry_out(command)
@@ -438,13 +444,13 @@ class Runtime:
                 self.announced.notify(command.topic, command.content)
 
     def _work_into(self, outer: Future[T], work: Callable[[CoreContext], T | Future[T]]) -> None:
-        known, self._is_durable = len(self._unwritten), False
+        known, self._is_durable = len(self._open.records), False
         settle = run_into(outer, work, CoreContext(self))
-        unchanged = len(self._unwritten) == known and not self._undecided
+        unchanged = len(self._open.records) == known and not self._undecided
         if self.store_fault is not None and unchanged and self._is_durable:
             settle()
         else:
-            self._held_back.append(settle)
+            self._open.results.append(settle)
 
     def _run(self) -> None:
         try:
@@ -459,6 +465,9 @@ class Runtime:
 
     def _handle_batch(self) -> bool:
         """Handle the next piece of work with all that arrived with it; return false at the stop."""
+        if self._journal.is_writing and len(self._journal.filling.records) > MOST_UNWRITTEN:
+            self._collect()
+            return True
         self._inbox.begin()
         work, left, end = self._next(), LARGEST_BATCH, math.inf
         while work is not None:
@@ -474,61 +483,84 @@ class Runtime:
             except queue.Empty:
                 return True
         self._let_out()
+        while self._journal.is_writing:
+            self._collect()
         return False
 
     def _let_out(self) -> None:
-        """Write all changes, then publish their results, and answer some of the notified waiters."""
-        self._publish_durable()
+        """Decide, write all changes, release what is durable, and answer some of the notified waiters."""
+        self._complete()
+        # What is released may lead to further results.
+        while self._open or self._undecided:
+            self._complete()
         self.waiting.serve()
         self.announced.serve()
 
-    def _publish_durable(self) -> None:
-        """Publish durable results; they may cause new commands."""
+    def _complete(self) -> None:
+        """Decide on the current batch of work, and write its results or have them wait for the write under way."""
         if self._undecided:
             self._conclude(time.monotonic())
+        if self._decides:
+            self._open.snapshot, self._open.changes = self.core.snapshot, self.core.take_changes()
+        self._journal.filling.add(self._open)
+        self._open = Batch()
+        self._write()
+
+    def _write(self) -> None:
+        """Write and release what is complete, unless a write is under way.
+
+        It is written here if no work waits, since a switch of threads would take longer than it saves; otherwise beside
+        the work.
+        """
+        journal = self._journal
+        while not journal.is_writing and journal.filling and time.monotonic() >= self._write_again:
+            if journal.filling.records and not self._inbox.is_empty:
+                journal.begin()
+                return
+            try:
+                self._release(journal.take())
+            except JournalError as fault:
+                self._note_fault(fault)
+
+    def _collect(self) -> None:
+        """Release what the write that was begun has made durable, and begin the next one."""
+        if not self._journal.is_writing:
+            return
         try:
-            self._let_out_held_back()
+            written = self._journal.collect()
+        except JournalError as fault:
+            self._note_fault(fault)
+        else:
+            self._release(written)
+            self._write()
+
+    def _commit(self, records: Sequence[Record]) -> None:
+        self._commit_began = time.monotonic()
+        self._store.commit(records, time.time())
+
+    def _note_fault(self, fault: JournalError) -> None:
+        if isinstance(fault, StoreUsageError | LockLostError):
+            raise fault
+        log.error("the journal cannot be written, no requests are admitted: %s", fault)
+        self.store_fault, self._write_again = str(fault), time.monotonic() + WRITE_AGAIN
+        if self._in_doubt_since is None and self.sequence() is not None:
+            self._in_doubt_since = self._commit_began
+
+    def _release(self, batch: Batch) -> None:
+        """Let readers, devices and clients have what is durable now; this may lead to further results."""
+        if batch.records:
+            if self.store_fault is not None:
+                log.warning("the journal is writable again")
+            self.store_fault = self._in_doubt_since = None
+            self._write_again = 0.0
+            self._observers.on_commit(len(batch.records), self._store.last_commit_seconds)
+        self.has_just_written = bool(batch.records)
+        try:
+            self._publish(batch)
+            for result in batch.results:
+                result()
         finally:
             self.has_just_written = False
-
-    def _let_out_held_back(self) -> None:
-        while self._written_now():
-            if self._decides:
-                self._publish()
-            if not self._held_back:
-                return
-            held_back, self._held_back = self._held_back, []
-            for let_out in held_back:
-                let_out()
-
-    def _written_now(self) -> bool:
-        has_something = bool(self._unwritten)
-        is_written = self._written()
-        self.has_just_written = has_something and is_written
-        return is_written
-
-    def _written(self) -> bool:
-        if not self._unwritten:
-            return True
-        if time.monotonic() < self._write_again:
-            return False
-        began = time.monotonic()
-        try:
-            self._store.commit(self._unwritten, time.time())
-        except JournalError as fault:
-            if isinstance(fault, StoreUsageError | LockLostError):
-                raise
-            log.error("the journal cannot be written, no requests are admitted: %s", fault)
-            self.store_fault, self._write_again = str(fault), time.monotonic() + WRITE_AGAIN
-            if self._in_doubt_since is None and self.sequence() is not None:
-                self._in_doubt_since = began
-            return False
-        if self.store_fault is not None:
-            log.warning("the journal is writable again")
-        self.store_fault = self._in_doubt_since = None
-        self._observers.on_commit(len(self._unwritten), self._store.last_commit_seconds)
-        self._unwritten = []
-        return True
 
     def _next(self) -> Callable[[], None] | None:
         left = self._time_left()

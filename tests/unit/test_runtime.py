@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import Future
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +18,7 @@ from blast_controller.core.model.settings import CoreSettings
 from blast_controller.runtime.faults import InternalError
 from blast_controller.runtime.runtime import Runtime
 from blast_controller.runtime.waiting import Wait
+from blast_controller.store.errors import DiskFullError
 from blast_controller.store.memory import MemoryStore
 from tests.support.core import key_of, make_fabric, multicast
 from tests.support.runtime import PATIENCE, running
@@ -162,3 +165,44 @@ def test_an_event_that_cannot_be_handled_is_fatal(monkeypatch):
     runtime.call(lambda turn: turn.handle(RequestSubmitted(WANTED)))
     assert happened.wait(PATIENCE)
     assert str(failures[0]).startswith("RequestSubmitted failed: ZeroDivisionError")
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_work_goes_on_while_changes_are_written_and_nothing_leaves_before(lab, monkeypatch, fails):
+    commit, gate, commits, done = lab.store.commit, threading.Event(), [], []
+    monkeypatch.setattr("blast_controller.runtime.runtime.WRITE_AGAIN", 0.001)
+    # Each piece of work is decided on alone.
+    monkeypatch.setattr("blast_controller.runtime.runtime.LARGEST_BATCH", 1)
+
+    def slow_commit(records, at):
+        commits.append({record.key for record in records if record.kind == "request"})
+        gate.wait(PATIENCE)
+        if fails and len(commits) == 1:
+            raise DiskFullError(Path("journal"))
+        commit(records, at)
+
+    def submit(key):
+        def work(turn):
+            turn.take(RequestSubmitted(multicast(key, "r1h1", ["r1h2"])))
+            done.append(key)
+            return turn.when_decided(lambda: key)
+
+        return work
+
+    def first(turn):
+        # More work waits when this is decided on: its changes are written on the other thread.
+        futures.append(lab.runtime.call(lambda turn: None))
+        return submit("a")(turn)
+
+    futures: list[Future] = []
+    lab.store.commit = slow_commit
+    futures.append(lab.runtime.call(first))
+    eventually(lambda: len(commits) == 1)
+    futures += [lab.runtime.call(submit(key)) for key in ("b", "c")]
+    eventually(lambda: done == ["a", "b", "c"])
+    assert not any(future.done() for future in futures)
+    assert lab.runtime.snapshot.requests.states.get(PartState.PENDING, 0) == 0
+    gate.set()
+    assert [future.result(PATIENCE) for future in futures if future.result(PATIENCE)] == ["a", "b", "c"]
+    written = {"default/b", "default/c"} | ({"default/a"} if fails else set())
+    assert written in commits, "one write for all that came during the first"

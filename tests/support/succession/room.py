@@ -36,6 +36,7 @@ from blast_controller.rpc.clients.gate import Gate
 from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.methods import ROLES
+from blast_controller.runtime import group_commit as group_commit_module
 from blast_controller.runtime import inbox as inbox_module
 from blast_controller.runtime import runtime as runtime_module
 from blast_controller.runtime.runtime import Runtime
@@ -95,6 +96,7 @@ _USES = {
     driver_module: ("time",),
     executor_module: ("time",),
     loop_thread_module: ("asyncio", "threading"),
+    group_commit_module: ("threading", "queue"),
     daemon_module: ("threading", "time"),
     gate_module: ("time",),
 }

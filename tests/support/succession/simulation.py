@@ -153,7 +153,8 @@ class Simulation:
             return False
         runtime = _runtime(self.room.leading[0])
         core = runtime.core
-        is_waiting = runtime._unwritten or runtime._held_back or core.view.is_auditing or core.view.away
+        is_writing = runtime._open or runtime._journal.filling or runtime._journal.is_writing
+        is_waiting = is_writing or core.view.is_auditing or core.view.away
         return not is_waiting and not any(r.busy for r in core.reservations)
 
     def _reservations(self) -> list:
