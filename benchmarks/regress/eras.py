@@ -134,10 +134,13 @@ ROWS = {
     for row in (
         Row("cycles", "grant cycles (request, grant, finish)", "1/s", higher_is_better=True),
         Row("cycle-cpu", "CPU time of the controller per cycle", "ms"),
-        Row("cycle-commands", "commands to the optical switch per cycle", "commands"),
+        Row("cycle-commands", "commands to the optical switch per cycle, warm_reserve = 0", "commands"),
+        Row("cycles-switch", "grant cycles with the paper's switch (14.172 ms)", "1/s", higher_is_better=True),
         Row("grant", "software time of a grant, median", "ms"),
         Row("allocation", "one-shot allocation, 1,000 requests on 1,000 racks (CPU)", "ms", pairs=8),
         Row("event", "one event with 10,000 requests pending (CPU)", "ms"),
+        Row("pass-1000", "scheduling pass, 300 requests on 1,000 racks (CPU)", "ms"),
+        Row("pass-10000", "scheduling pass, 3,000 requests on 10,000 racks (CPU)", "ms"),
         *(
             Row(f"{transport}-{count}", f"{transport} transport, receivers: {count}", "Gbit/s", higher_is_better=True)
             for transport in TRANSPORTS
@@ -154,8 +157,11 @@ CYCLES = Command(
     {
         "cycles": at("rows", "cycles", "cycles_per_second"),
         "cycle-cpu": at("rows", "cycles", "controller_cpu_ms_per_cycle"),
-        "cycle-commands": at("rows", "cycles", "switch_commands_per_cycle"),
     },
+)
+CYCLES_SWITCH = Command(
+    ("{python}", "benchmarks/control_plane.py", "--only", "switch", "--seconds", "4", "--json"),
+    {"cycles-switch": at("rows", "switch", "cycles_per_second")},
 )
 FLOW = Command(
     ("{blast}", "sim", "flow", "fig4", "--backgrounds", "none,light", "--compute", "0", "--processes", "1", "--json"),
@@ -181,6 +187,35 @@ GRANT = Command(
     {"grant": at("grant_ms", "p50")},
     "benchmarks/control_plane.py",
 )
+
+
+def cycle_commands(*options: str) -> Command:
+    """Return the command for commands to the switch; `options` complete the call of `Size`."""
+    lines = (
+        "from control_plane import Rig, Size, load",
+        f"with Rig(Size(100, 50{', '.join(('', *options))})) as rig:",
+        "    cycles = load(rig, 'cycles', racks=100, racks_per_job=5, jobs=20, seconds=4)['cycles']",
+        "    print(json.dumps({'commands': rig.switch.ask()['commands'] / cycles}))",
+    )
+    return Command(functions(*lines), {"cycle-commands": at("commands")}, "benchmarks/control_plane.py")
+
+
+def scheduling_pass(racks: int) -> Command:
+    """Return the command for one scheduling pass over three requests for ten racks, all on one optical switch."""
+    settings = {
+        "network.racks": racks,
+        "network.servers_per_rack": 4,
+        "multicasts.groups": racks * 3 // 10,
+        "light.splitters": racks // 3,
+        "light.switch_ports": 10 * racks,
+    }
+    lines = (
+        "from blast_sim.measuring.decisions import Effort, cells_of, find, load, run_cell",
+        f"cells = cells_of(load(find('fig4'), {settings!r}), (0,), Effort('measured'))",
+        "cell = next(cell for cell in cells if cell.method == 'blast' and cell.background == 'none')",
+        "print(json.dumps({'milliseconds': 1000 * min(run_cell(cell)[0]['compute_seconds'] for _ in range(2))}))",
+    )
+    return Command(functions(*lines), {f"pass-{racks}": at("milliseconds")}, "blast_sim/measuring/decisions.py")
 
 
 def allocation(module: str) -> Command:
@@ -215,6 +250,8 @@ ERA_1 = Era(
     setup=(("scripts/setup", "lab"), SET_UP_BYTECODE, SET_UP_FLOW),
     commands=(
         CYCLES,
+        CYCLES_SWITCH,
+        cycle_commands(),
         GRANT,
         allocation("allocation_speed"),
         event("--model", "blast_controller.core", "--finish", "FinishAsked"),
@@ -223,6 +260,8 @@ ERA_1 = Era(
         Command(("{python}", "{probes}/start_up.py", "4", "{blast}", "--version"), {"start-up": at("milliseconds")}),
     ),
     absent={
+        "pass-1000": "no simulator on the controller's core in this era",
+        "pass-10000": "no simulator on the controller's core in this era",
         "trees-1": "no trees transport in this era",
         "trees-7": "no trees transport in this era",
         "rack-fabric": "no rack-fabric simulator in this era",
@@ -235,7 +274,11 @@ ERA_2 = Era(
     setup=(("scripts/setup", "test"), SET_UP_BYTECODE, SET_UP_FLOW),
     commands=(
         CYCLES,
+        CYCLES_SWITCH,
+        cycle_commands("warm_reserve=0.0"),
         GRANT,
+        scheduling_pass(1000),
+        scheduling_pass(10_000),
         allocation("blast_sim.measuring.allocation_speed"),
         event("--model", "blast_controller.core.model", "--finish", "FinishAsked"),
         *transports({"optical": "optical", "pipeline": "pipeline", "unicast": "unicast"}, needs=ENGINE),

@@ -10,7 +10,7 @@ from benchmarks.regress.command import DONE, INCOMPLETE, WORSE, exit_status
 from benchmarks.regress.comparison import BASE, FAILED, HEAD, MEASURED, Result, coverage, order, table
 from benchmarks.regress.eras import ERA_1, ERA_2, ERAS, ROWS, Era, Output, ReadingError, at, era_of
 
-CYCLES = {"cycles_per_second": 284.0, "controller_cpu_ms_per_cycle": 2.5, "switch_commands_per_cycle": 2.1}
+CYCLES = {"cycles_per_second": 284.0, "controller_cpu_ms_per_cycle": 2.5}
 CONTROL_PLANE = {"rows": {"cycles": CYCLES}}
 
 
@@ -21,7 +21,9 @@ def transport_rows(tool: str) -> dict[str, Any]:
 SAMPLES: list[tuple[Era, str, Any, float]] = [
     (ERA_1, "cycles", CONTROL_PLANE, 284.0),
     (ERA_1, "cycle-cpu", CONTROL_PLANE, 2.5),
-    (ERA_1, "cycle-commands", CONTROL_PLANE, 2.1),
+    (ERA_1, "cycle-commands", {"commands": 2.1}, 2.1),
+    (ERA_2, "cycles-switch", {"rows": {"switch": CYCLES}}, 284.0),
+    (ERA_2, "pass-10000", {"milliseconds": 1757.0}, 1757.0),
     (ERA_1, "grant", {"grant_ms": {"n": 200, "p50": 1.9, "p99": 4.0}}, 1.9),
     (ERA_1, "allocation", [0.5, 0.4, 0.6], 0.5),
     (ERA_1, "event", {"milliseconds": 0.3, "pending": 10_000}, 0.3),
