@@ -6,6 +6,7 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ HERE = Path(__file__).resolve().parent
 FIRST_OPTICAL_PORT = 49
 FAN_OUT = 4
 START_SECONDS = 60.0
-CONTROLLER = (sys.executable, "-c", "from blast_client.command import main; raise SystemExit(main())")
+BLAST = (sys.executable, "-c", "from blast_client.command import main; raise SystemExit(main())")
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,12 @@ def tors_command(openflow: str, count: int, ports: str) -> list[str]:
 class Rig(SetUp):
     """A controller with its devices, each in a separate process that is ended on exit.
 
-    The journal is in the folder `journal_in`, by default a temporary one.
+    The journal is in the folder `journal_in`, by default a temporary one; `blast` is the command of the controller.
     """
 
-    def __init__(self, size: Size, journal_in: Path | None = None) -> None:
+    def __init__(self, size: Size, journal_in: Path | None = None, blast: Sequence[str] = BLAST) -> None:
         self.size = size
+        self._blast = blast
         self._journal_in = journal_in
         self._addresses = dict.fromkeys(("thrift", "openflow"), "127.0.0.1:0")
 
@@ -99,7 +101,7 @@ class Rig(SetUp):
         """Start the controller, at the same addresses as before."""
         config = self.directory / "blast.toml"
         config.write_text(self._config())
-        self.controller = Child("controller", [*CONTROLLER, "controller", "run", "--config", str(config)], self.log)
+        self.controller = Child("controller", [*self._blast, "controller", "run", "--config", str(config)], self.log)
         ready = self.controller.next(START_SECONDS)
         self._addresses = {name: ready[name] for name in self._addresses}
 

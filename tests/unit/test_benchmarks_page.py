@@ -10,7 +10,14 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 BENCHMARKS = ROOT / "benchmarks"
 PAGE = BENCHMARKS / "README.md"
-PARTS = {"regress.py", "control_plane_load.py", "concurrent_jobs_load.py", "emulated_switch.py", "emulated_tors.py"}
+PARTS = {
+    "regress.py",
+    "control_plane_load.py",
+    "concurrent_jobs_load.py",
+    "emulated_switch.py",
+    "emulated_tors.py",
+    "step_clock.py",
+}
 """Scripts that are no claims: the comparison of commits, and processes that other scripts start."""
 
 

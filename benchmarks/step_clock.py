@@ -1,0 +1,117 @@
+"""The controller with a clock on its steps: CPU time, wall time and calls of each, without the steps within it.
+
+    python benchmarks/step_clock.py controller run --config FILE
+
+runs the controller and answers each line on standard input with what it has used so far, as JSON.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import sys
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from child import print_json
+
+from blast_client.command import main as blast
+
+STEPS = {
+    "Thrift: read a call and hand it in": ("rpc.connections.served_connection", "ServedConnection._outcome"),
+    "Thrift: write a reply": ("rpc.connections.served_connection", "ServedConnection._settled"),
+    "OpenFlow: commands and answers": ("openflow.driver", "OpenFlowDriver._process"),
+    "OpenFlow: read messages": ("openflow.server", "Connection.received"),
+    "core: work of a call": ("runtime.runtime", "Runtime._work_into"),
+    "core: take an event": ("core.controller", "Core.take"),
+    "core: decide": ("core.controller", "Core._decide"),
+    "core: records and snapshot": ("core.controller", "Core.conclude"),
+    "core: observers": ("runtime.observing", "Observers._notify"),
+    "core: release results": ("runtime.runtime", "Runtime._release"),
+    "journal: encode": ("store.sqlite", "to_row"),
+    "journal: write rows": ("store.sqlite", "_write"),
+    "journal: commit and sync": ("store.sqlite", "_transact"),
+}
+"""Steps by module of `blast_controller` and function."""
+
+
+class StepClock:
+    """Seconds of CPU and of wall time, and calls, by step; a step that calls another does not count its time."""
+
+    def __init__(self) -> None:
+        self._local = threading.local()
+        self._totals: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0])
+
+    def wrapped(self, step: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function whose calls count as this step."""
+
+        @functools.wraps(function)
+        def timed(*arguments: Any, **options: Any) -> Any:
+            stack: list[list[float]] = self._local.__dict__.setdefault("stack", [])
+            within = [0.0, 0.0]
+            stack.append(within)
+            cpu, wall = time.thread_time(), time.perf_counter()
+            try:
+                return function(*arguments, **options)
+            finally:
+                cpu, wall = time.thread_time() - cpu, time.perf_counter() - wall
+                stack.pop()
+                if stack:
+                    stack[-1][0] += cpu
+                    stack[-1][1] += wall
+                # Each step runs on one thread.
+                total = self._totals[step]
+                total[0] += cpu - within[0]
+                total[1] += wall - within[1]
+                total[2] += 1
+
+        return timed
+
+    def install(self) -> None:
+        """Put the clock on all steps. Raises AttributeError if one does not exist."""
+        for step, (module, name) in STEPS.items():
+            owner: Any = importlib.import_module(f"blast_controller.{module}")
+            *path, last = name.split(".")
+            for part in path:
+                owner = getattr(owner, part)
+            setattr(owner, last, self.wrapped(step, getattr(owner, last)))
+
+    def totals(self) -> dict[str, dict[str, float]]:
+        """Return milliseconds and calls by step."""
+        return {
+            step: {"cpu_ms": 1000 * cpu, "wall_ms": 1000 * wall, "calls": calls}
+            for step, (cpu, wall, calls) in self._totals.items()
+        }
+
+
+def threads() -> Iterator[tuple[str, dict[str, float]]]:
+    """Yield the threads that Python started, each with its CPU time and its context switches (proc(5))."""
+    tick = 1000 / os.sysconf("SC_CLK_TCK")
+    for thread in threading.enumerate():
+        folder = Path(f"/proc/self/task/{thread.native_id}")
+        user, system = (folder / "stat").read_text().rpartition(")")[2].split()[11:13]
+        switches = [int(line.split()[1]) for line in (folder / "status").read_text().splitlines() if "ctxt" in line]
+        yield thread.name, {"user_ms": int(user) * tick, "system_ms": int(system) * tick, "switches": sum(switches)}
+
+
+def main() -> int:
+    """Run `blast` with the given arguments."""
+    clock = StepClock()
+    clock.install()
+
+    def serve() -> None:
+        for _ in sys.stdin:
+            written = Path("/proc/self/io").read_text().split("write_bytes:")[1].split()[0]
+            print_json({"steps": clock.totals(), "threads": dict(threads()), "bytes_written": int(written)})
+
+    threading.Thread(target=serve, name="figures", daemon=True).start()
+    return blast()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,35 @@
+"""The clock on the controller's steps: every step exists, and the time of a step is without the steps within it."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import time
+from functools import reduce
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
+from step_clock import STEPS, StepClock
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_every_step_is_a_function_of_the_controller(step: str) -> None:
+    module, name = STEPS[step]
+    assert callable(reduce(getattr, name.split("."), importlib.import_module(f"blast_controller.{module}")))
+
+
+def test_a_step_does_not_count_the_time_of_those_within_it() -> None:
+    clock = StepClock()
+
+    def work() -> None:
+        end = time.thread_time() + 0.02
+        while time.thread_time() < end:
+            pass
+
+    inner = clock.wrapped("inner", work)
+    clock.wrapped("outer", lambda: (inner(), inner()))()
+    totals = clock.totals()
+    assert totals["inner"]["calls"] == 2 and totals["outer"]["calls"] == 1
+    assert totals["inner"]["cpu_ms"] >= 40 > totals["outer"]["cpu_ms"]
