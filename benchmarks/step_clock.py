@@ -2,7 +2,7 @@
 
     python benchmarks/step_clock.py controller run --config FILE
 
-runs the controller and answers each line on standard input with what it has used so far, as JSON.
+runs the controller and answers each line on standard input with its totals as JSON.
 """
 
 from __future__ import annotations

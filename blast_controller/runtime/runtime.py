@@ -57,7 +57,7 @@ T = TypeVar("T")
 
 LARGEST_BATCH, LONGEST_BATCH = 256, 0.01
 """Pieces of work that are decided on together, and seconds after which none is added: others wait for them."""
-MOST_UNWRITTEN = 256
+MAX_UNWRITTEN = 256
 """Records that wait for a write under way; with more, the core waits, too: they are released in one turn."""
 MAX_OPERATORS = 1024
 """The limit of clients that wait for an audit or a fiber check."""
@@ -190,7 +190,7 @@ class Runtime:
         self._optical: OpticalDriver | None = None
         self._forwarding: ForwardingDriver | None = None
         self._open = Batch()
-        """What the current batch of work has led to so far; its records may still lack those of a decision."""
+        """The results of the current batch of work; those of its decision may be missing."""
         self._journal = GroupCommit(self._commit, lambda: self._inbox.put_first(self._collect))
         self._write_again = self._commit_began = 0.0
         self._in_doubt_since: float | None = None
@@ -227,7 +227,7 @@ class Runtime:
         self._observers.on_published(core.snapshot, EVERYTHING)
 
     def _publish(self, batch: Batch) -> None:
-        """Let readers see what is durable now."""
+        """Publish the durable state for readers."""
         if batch.snapshot is not None:
             self._shown = _Shown(batch.snapshot, self.sequence())
         if batch.changes != NOTHING:
@@ -465,7 +465,7 @@ class Runtime:
 
     def _handle_batch(self) -> bool:
         """Handle the next piece of work with all that arrived with it; return false at the stop."""
-        if self._journal.is_writing and len(self._journal.filling.records) > MOST_UNWRITTEN:
+        if self._journal.is_writing and len(self._journal.filling.records) > MAX_UNWRITTEN:
             self._collect()
             return True
         self._inbox.begin()
@@ -490,7 +490,7 @@ class Runtime:
     def _let_out(self) -> None:
         """Decide, write all changes, release what is durable, and answer some of the notified waiters."""
         self._complete()
-        # What is released may lead to further results.
+        # A release may lead to further results.
         while self._open or self._undecided:
             self._complete()
         self.waiting.serve()
@@ -507,7 +507,7 @@ class Runtime:
         self._write()
 
     def _write(self) -> None:
-        """Write and release what is complete, unless a write is under way.
+        """Write and release complete batches, unless a write is under way.
 
         It is written here if no work waits, since a switch of threads would take longer than it saves; otherwise beside
         the work.
@@ -523,7 +523,7 @@ class Runtime:
                 self._note_fault(fault)
 
     def _collect(self) -> None:
-        """Release what the write that was begun has made durable, and begin the next one."""
+        """Release the batch whose write has ended, and begin the next write."""
         if not self._journal.is_writing:
             return
         try:
@@ -547,7 +547,7 @@ class Runtime:
             self._in_doubt_since = self._commit_began
 
     def _release(self, batch: Batch) -> None:
-        """Let readers, devices and clients have what is durable now; this may lead to further results."""
+        """Publish the durable state, and send results to devices and clients; this may lead to further results."""
         if batch.records:
             if self.store_fault is not None:
                 log.warning("the journal is writable again")

@@ -65,7 +65,7 @@ class LoopThread:
             self.loop.close()
 
     def _call_posted(self) -> None:
-        # Cleared first: what is posted from here on finds a wake-up under way, or makes one.
+        # Cleared first: a callback that is posted from here on needs another wake-up.
         self._wakes = False
         for _ in range(len(self._posted)):
             callback = self._posted.popleft()

@@ -16,7 +16,7 @@ STEPS = st.lists(st.sampled_from(["record", "result", "write", "fail", "begin", 
 
 
 class Disk:
-    """What is written; while it `fails`, a write raises and writes nothing."""
+    """A list of records; while it `fails`, a write raises and writes nothing."""
 
     def __init__(self) -> None:
         self.written: list[Record] = []
@@ -45,9 +45,9 @@ def test_order_and_durability(steps: list[str]) -> None:
         # Records are numbered as they are added: a result may leave once all before it are written.
         return lambda: released.append((number, len(disk.written)))
 
-    def attempt(what) -> None:
+    def attempt(write) -> None:
         try:
-            batch = what()
+            batch = write()
         except JournalError:
             return
         release(batch)

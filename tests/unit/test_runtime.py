@@ -182,17 +182,17 @@ def test_work_goes_on_while_changes_are_written_and_nothing_leaves_before(lab, m
         commit(records, at)
 
     def submit(key):
-        def work(turn):
-            turn.take(RequestSubmitted(multicast(key, "r1h1", ["r1h2"])))
+        def work(context):
+            context.take(RequestSubmitted(multicast(key, "r1h1", ["r1h2"])))
             done.append(key)
-            return turn.when_decided(lambda: key)
+            return context.when_decided(lambda: key)
 
         return work
 
-    def first(turn):
+    def first(context):
         # More work waits when this is decided on: its changes are written on the other thread.
-        futures.append(lab.runtime.call(lambda turn: None))
-        return submit("a")(turn)
+        futures.append(lab.runtime.call(lambda context: None))
+        return submit("a")(context)
 
     futures: list[Future] = []
     lab.store.commit = slow_commit

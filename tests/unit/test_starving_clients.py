@@ -26,7 +26,7 @@ from blast_controller.rpc.clients.rates import Rate
 from blast_controller.rpc.clients.tokens import digest_of
 from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.methods import ROLES
-from blast_controller.runtime.runtime import LARGEST_BATCH, MOST_UNWRITTEN
+from blast_controller.runtime.runtime import LARGEST_BATCH, MAX_UNWRITTEN
 from blast_controller.runtime.waiting import MAX_ANSWERED, Places
 from tests.support.core import key_of, make_fabric
 from tests.support.runtime import PATIENCE, running
@@ -167,7 +167,7 @@ def test_who_leaves_costs_one_decision_whatever_it_waited_for(lab, clock):
             break
     assert lab.look().pending_count == 0
     assert turns.most("ends") <= MAX_AT_ONCE
-    assert turns.most("events") <= MOST_UNWRITTEN + MAX_AT_ONCE
+    assert turns.most("events") <= MAX_UNWRITTEN + MAX_AT_ONCE
     assert turns.most("decisions") <= 2
 
 
@@ -202,7 +202,7 @@ def test_patience_that_ends_in_one_millisecond_ends_in_bounded_turns(lab, clock)
     until_all_done(lab, futures)
     assert all(isinstance(future.exception(PATIENCE), ttypes.Ended) for future in futures)
     assert turns.most("ends") <= MAX_AT_ONCE
-    assert turns.most("events") <= MOST_UNWRITTEN + MAX_AT_ONCE
+    assert turns.most("events") <= MAX_UNWRITTEN + MAX_AT_ONCE
     assert turns.most("decisions") <= 2
     assert turns.total("ends") == MANY
 
