@@ -28,6 +28,7 @@ from blast_transport.base.endpoint import listen_on
 
 LOG = logging.getLogger(__name__)
 BACKLOG = 2048
+READ_BYTES = 65_536
 MAX_UNSENT = 16 * 2**20
 """Bytes that a switch may leave unread."""
 MAX_UNKNOWN_BYTES = 4 * 2**20
@@ -94,7 +95,7 @@ class Connection(Datapath):  # type: ignore[misc]
             self._stream.close()
         return sent
 
-    def received(self, data: bytes) -> None:
+    def received(self, data: memoryview) -> None:
         """Append received bytes and process every complete message."""
         self._unread += data
         while len(self._unread) >= HEADER.size and self.state != DEAD_DISPATCHER:
@@ -138,7 +139,7 @@ class Connection(Datapath):  # type: ignore[misc]
         loop.call_later(self._probe.interval, self._ask, loop)
 
 
-class _Stream(asyncio.Protocol):
+class _Stream(asyncio.BufferedProtocol):
     """Feeds a Connection; ends it when its switch talks nonsense."""
 
     def __init__(self, server: Server) -> None:
@@ -153,9 +154,14 @@ class _Stream(asyncio.Protocol):
             self._server.welcome(self._connection)
             self._connection.begin(self._server.loop, self._server.stalled)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return the buffer that all connections read into; a new one for each read would be 256 KiB of memory."""
+        return self._server.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Process received bytes."""
         assert self._connection
-        self._process += len(data)
+        self._process += nbytes
         if self._process > MAX_UNKNOWN_BYTES and self._server.is_strange(self._connection):
             LOG.warning(
                 "closed the connection from %s: it keeps sending and is not a configured ToR", self._connection.address
@@ -163,7 +169,7 @@ class _Stream(asyncio.Protocol):
             self._connection.hang_up()
             return
         try:
-            self._connection.received(data)
+            self._connection.received(self._server.buffer[:nbytes])
         except Exception as error:  # noqa: BLE001 - what a framework raises for nonsense has no common class
             address = self._connection.address
             LOG.warning("closed the connection from %s: it does not speak OpenFlow 1.3 (%r)", address, error)
@@ -206,6 +212,7 @@ class Server:
         self.loop = self._io.loop
         self.soon = self._io.post
         """Does work on the server's thread; nothing once it has stopped."""
+        self.buffer = memoryview(bytearray(READ_BYTES))
         self._applications: Applications | None = None
         self._accepts = False
 
