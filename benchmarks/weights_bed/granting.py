@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from child import Child
-from control_plane_rig import CONTROLLER, FIRST_OPTICAL_PORT, START_SECONDS, await_devices, tors_command
+from control_plane_rig import BLAST, FIRST_OPTICAL_PORT, START_SECONDS, await_devices, tors_command
 from set_up import SetUp
 from transport_bed.bed import SENDER, Bed
 
@@ -35,7 +35,7 @@ class Granting(SetUp):
         tl1 = self._start(undo, folder, "optical switch", self._switch_command())["tl1"]
         config = folder / "blast.toml"
         config.write_text(self._config(folder, tl1))
-        command = [*CONTROLLER, "controller", "run", "--config", str(config)]
+        command = [*BLAST, "controller", "run", "--config", str(config)]
         ready = self._start(undo, folder, "controller", command)
         self.thrift = ready["thrift"]
         tors = tors_command(ready["openflow"], len(self._bed.plan.hosts), str(FIRST_OPTICAL_PORT))

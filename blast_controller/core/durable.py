@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from graphlib import TopologicalSorter
+
+import msgspec
 
 from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.journal.bodies import (
+    encoded_layout,
     load_event,
     load_request,
     load_reservation,
@@ -13,6 +17,7 @@ from blast_controller.core.journal.bodies import (
     request_key,
     reservation_body,
 )
+from blast_controller.core.light.layout import Layout
 from blast_controller.core.model.errors import FabricError
 from blast_controller.core.model.fabric import Fabric
 from blast_controller.core.model.identifiers import ElementId
@@ -23,6 +28,7 @@ from blast_controller.core.policy.quota import Quota
 from blast_controller.core.policy.warm_trees import WarmTrees
 from blast_controller.core.requests import event_log
 from blast_controller.core.requests.request_table import RequestTable
+from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.rollout.reservation_states import ReservationState
 from blast_controller.core.rollout.reservations import Reservations
 
@@ -39,6 +45,7 @@ class JournalWriter:
         self._reservations = reservations
         self._last_id = 0
         self._holdings: dict[int, frozenset[ElementId]] = {}
+        self._layouts: dict[int, tuple[Layout, msgspec.Raw]] = {}
 
     def unwritten(self) -> Iterator[Record]:
         """Yield records of all changes since the last call.
@@ -59,16 +66,25 @@ class JournalWriter:
             return
         after = {n: frozenset(live[n].elements) if n in live else frozenset() for n in touched}
         for number in _givers_first(after, self._holdings):
-            body = reservation_body(live[number]) if number in live else None
+            if number in live:
+                self._holdings[number] = after[number]
+                body = reservation_body(live[number], self._encoded(live[number]))
+            else:
+                self._holdings.pop(number, None)
+                self._layouts.pop(number, None)
+                body = None
             yield Record("reservation", str(number), body, after[number], touched[number])
-            self._holdings[number] = after[number]
-            if body is None:
-                del self._holdings[number]
         if self._reservations.last_id != self._last_id:
             self._last_id = self._reservations.last_id
             last = {"id": self._last_id, "next_group": self._reservations.addresses.next}
             yield Record("meta", LAST_RESERVATION, last)
         touched.clear()
+
+    def _encoded(self, reservation: Reservation) -> msgspec.Raw:
+        known = self._layouts.get(reservation.id)
+        if known is None or known[0] is not reservation.layout:
+            known = self._layouts[reservation.id] = reservation.layout, encoded_layout(reservation.layout)
+        return known[1]
 
     def note_loaded(self, last_id: int) -> None:
         """Mark all live state as stored; `last_id` is the highest reservation number on disk."""
@@ -78,15 +94,15 @@ class JournalWriter:
 
 def _givers_first(after: Mapping[int, frozenset[ElementId]], before: Mapping[int, frozenset[ElementId]]) -> list[int]:
     """Return the reservations in an order in which each takes only elements that are free at that point."""
-    ordered: list[int] = []
-    left = list(after)
-    while left:
-        still_held = {element: n for n in left for element in before.get(n, ())}
-        ready = [n for n in left if all(still_held.get(e, n) == n for e in after[n])]
-        # Pieces never change hands in a circle; if they did, the store would refuse.
-        ordered += ready or left
-        left = [n for n in left if n not in ordered]
-    return ordered
+    if len(after) == 1:
+        return list(after)
+    holders = {element: number for number in after for element in before.get(number, ())}
+    givers = {
+        number: {holders[element] for element in elements if element in holders} - {number}
+        for number, elements in after.items()
+    }
+    # Pieces never change hands in a circle.
+    return list(TopologicalSorter(givers).static_order())
 
 
 class JournalReader:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from blast_controller.core.model.records import Record
 from blast_controller.store.errors import UnstorableError
@@ -30,7 +33,7 @@ def to_row(record: Record) -> Row:
     if record.elements and (record.kind != RESERVATION or record.body is None):
         raise UnstorableError(record.kind, record.key, "only a live reservation holds elements")
     try:
-        body = None if record.body is None else encode(dict(record.body))
+        body = None if record.body is None else encode(record.body)
         for text in (record.kind, record.key, *record.elements):
             text.encode()
     except (TypeError, ValueError, RecursionError) as error:
@@ -41,8 +44,32 @@ def to_row(record: Record) -> Row:
 
 
 def encode(body: object) -> str:
-    """Encode as JSON. Raises TypeError, ValueError or RecursionError if that is not possible."""
-    return json.dumps(body, allow_nan=False, separators=(",", ":"))
+    """Encode as JSON, dataclasses as objects. Raises TypeError, ValueError or RecursionError if it is not possible."""
+    _check(body)
+    try:
+        return msgspec.json.encode(body).decode()
+    except UnicodeEncodeError:
+        # Half of a surrogate pair, which UTF-8 lacks and JSON can escape.
+        return json.dumps(body, default=_plain, allow_nan=False, separators=(",", ":"))
+
+
+def _plain(value: object) -> Any:
+    return msgspec.json.decode(value) if isinstance(value, msgspec.Raw) else msgspec.to_builtins(value)
+
+
+def _check(body: object) -> None:
+    """Raise an error for values that would be read back as others: infinite numbers as null, sets as lists."""
+    if isinstance(body, float):
+        if not math.isfinite(body):
+            raise ValueError(f"JSON has no number {body}")
+    elif isinstance(body, dict):
+        for value in body.values():
+            _check(value)
+    elif isinstance(body, list):
+        for value in body:
+            _check(value)
+    elif isinstance(body, set | frozenset):
+        raise TypeError("JSON has no sets")
 
 
 def decode(text: str | None) -> Any:

@@ -28,6 +28,7 @@ from blast_controller.core.model.settings import CoreSettings, TenantLimits
 from blast_controller.core.rollout.reservation_states import ReservationState
 from blast_controller.rpc import convert
 from blast_controller.runtime.runtime import Look
+from blast_controller.store.rows import decode, encode
 from tests.support.core import TENANT, key_of, make_fabric, multicast, ready_world, rejected
 from tests.support.core_power import is_lit_well, received, with_optics
 
@@ -198,7 +199,7 @@ def _deep(tree):
 def test_margins_survive_a_restart_and_old_journals_have_none():
     world = world_of([4], {"r3": 2.0})
     part = world.granted(multicast("k", "r1h1", to(2, 3, 4)))
-    body = request_body(world.core.request(key_of("k")))
+    body = decode(encode(request_body(world.core.request(key_of("k")))))
     assert load_request(body, 0.0).parts[0].grant == part.grant and part.grant.margins
     Record("request", "default/k", body)  # JSON-able, as every body
     old = {name: value for name, value in body["parts"][0]["grant"].items() if name != "margins"}

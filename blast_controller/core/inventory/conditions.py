@@ -36,9 +36,12 @@ class Conditions:
 
     def unusable(self, element: ElementId) -> str | None:
         """Return why an element is unusable, or None."""
-        return self._quarantined.get(element) or next(
-            (found[element] for found in self._occupied.values() if element in found), None
-        )
+        if element in self._quarantined:
+            return self._quarantined[element]
+        for found in self._occupied.values():
+            if element in found:
+                return found[element]
+        return None
 
     def usable_outputs(self, splitter: Splitter) -> Splitter:
         """Return a splitter without the outputs that are quarantined."""

@@ -27,8 +27,6 @@ from blast_controller.core.inventory.stock import Stock
 from blast_controller.core.model.fabric import CrossConnect, Fabric, OpticalPort, Splitter, StaticTree, rack_of
 from blast_controller.core.model.identifiers import Device, ElementId, SwitchId, device_name, static_element
 
-_TO_BE_HAD = (Standing.FREE, Standing.KEPT_LIT)
-
 
 class _Counts(NamedTuple):
     """In which stocks a piece counts."""
@@ -39,16 +37,23 @@ class _Counts(NamedTuple):
     dark: bool = False
 
 
+_NOWHERE = _Counts()
+_HELD = _Counts(capacity=True)
+_LIT, _LIT_AWAY = (_Counts(True, present, True, False) for present in (True, False))
+_FREE, _UNAVAILABLE = (_Counts(True, present, True, True) for present in (True, False))
+
+
 class _Account(NamedTuple):
-    """The totals in which a piece counts, its form there, and the form offered to the policy."""
+    """A piece: its usable form, whether its devices are connected, its totals, and the form offered to the policy."""
 
     usable: Piece | None = None
-    counts: _Counts = _Counts()
+    present: bool = False
+    counts: _Counts = _NOWHERE
     offered: Piece | None = None
 
 
 class Changes(NamedTuple):
-    """The elements and kinds of pieces of which anything may have changed, and whether any device has come or gone."""
+    """Elements of which anything may have changed, kinds whose idle or dark total has, and whether devices changed."""
 
     elements: set[ElementId]
     kinds: set[Kind]
@@ -120,7 +125,7 @@ class Inventory:
     def release(self, holder: int, elements: Iterable[ElementId]) -> None:
         """Mark a reservation as leaving: its elements no longer serve its part but are not free yet."""
         self._custody.release(holder)
-        self._recount(elements)
+        self._note_holders(elements)
 
     def forget(self, holder: int) -> None:
         """Forget a released reservation."""
@@ -129,7 +134,7 @@ class Inventory:
     def _change(self, change: Callable[..., None], elements: Iterable[ElementId], *more: int) -> None:
         each = [side for element in elements for side in self._sides.get(element, (element,))]
         change(each, *more)
-        self._recount(each)
+        self._note_holders(each)
 
     def keepers_of(self, elements: Iterable[ElementId]) -> set[int]:
         """Return the reservations that keep some of these lit (or splitters of these outputs)."""
@@ -211,42 +216,58 @@ class Inventory:
         self._changes = self._changes._replace(devices=True)
 
     def _recount(self, elements: Iterable[ElementId]) -> None:
+        """Update elements whose usability or devices may have changed."""
         for name in elements:
             element = self._splitter_of.get(name, name)
             self._changes.elements.add(name)
             if element in self._pieces:
-                before = self._accounts[element]
-                after = self._accounts[element] = self._account(element, before)
-                if after != before:
-                    self._book(element, before, after)
+                usable = self._usable(element)
+                self._update(element, usable, usable is not None and self._present(usable))
 
-    def _account(self, element: ElementId, before: _Account) -> _Account:
-        usable, standing = self._usable(element), self._custody.standing(element)
-        held = standing is Standing.HELD
-        if usable is None:
-            return _Account(None, _Counts(), (before.offered or self._pieces[element]) if held else None)
-        available = standing in _TO_BE_HAD and self._present(usable)
-        idle, dark = not held, not held and standing is not Standing.KEPT_LIT
-        offered = (before.offered or usable) if held else usable if available else None
-        return _Account(usable, _Counts(True, available, idle, dark), offered)
+    def _note_holders(self, elements: Iterable[ElementId]) -> None:
+        """Update elements whose holders may have changed, and nothing else."""
+        for name in elements:
+            element = self._splitter_of.get(name, name)
+            self._changes.elements.add(name)
+            if (account := self._accounts.get(element)) is not None:
+                self._update(element, account.usable, account.present)
+
+    def _update(self, element: ElementId, usable: Piece | None, present: bool) -> None:
+        before, standing = self._accounts[element], self._custody.standing(element)
+        counts = _NOWHERE if usable is None else _counts(standing, present)
+        offered = usable if counts.available else None
+        if standing is Standing.HELD:
+            offered = before.offered or usable or self._pieces[element]
+        after = _Account(usable, present, counts, offered)
+        if after != before:
+            self._accounts[element] = after
+            self._book(element, before, after)
 
     def _book(self, element: ElementId, before: _Account, after: _Account) -> None:
-        old, new = self._named(element, before.usable), self._named(element, after.usable)
-        for stock, had, has in zip(self._stocks, before.counts, after.counts, strict=True):
-            if had and old is not None and not (has and old == new):
-                stock.remove(*old)
-            if has and new is not None and not (had and old == new):
-                stock.add(*new)
-        if old != new or before.counts[2:] != after.counts[2:]:
-            for _, kind in filter(None, (old, new)):
-                self.unsettled[kind.switch].add(kind)
-                self._changes.kinds.add(kind)
+        if before.usable is after.usable:
+            self._move(element, before, after)
+        else:
+            # In another form, perhaps of another kind.
+            self._move(element, before, before._replace(counts=_NOWHERE))
+            self._move(element, after._replace(counts=_NOWHERE), after)
         if before.offered != after.offered:
             old, new = self._named(element, before.offered), self._named(element, after.offered)
             for offer, number, change in ((old, -1, self.offered.remove), (new, 1, self.offered.add)):
                 if offer is not None:
                     change(*offer)
                     self._offers_changed[offer[1]] += number
+
+    def _move(self, element: ElementId, before: _Account, after: _Account) -> None:
+        """Move a piece in the same form from some totals to others."""
+        if (piece := after.usable) is None or before.counts is after.counts:
+            return
+        kind = self._kind(element, piece)
+        for stock, had, has in zip(self._stocks, before.counts, after.counts, strict=True):
+            if had != has:
+                (stock.add if has else stock.remove)(piece, kind)
+        if before.counts[2:] != after.counts[2:]:
+            self.unsettled[kind.switch].add(kind)
+            self._changes.kinds.add(kind)
 
     def _named(self, element: ElementId, piece: Piece | None) -> tuple[Piece, Kind] | None:
         return None if piece is None else (piece, self._kind(element, piece))
@@ -405,3 +426,12 @@ class Inventory:
         changes = {kind: number for kind, number in self._offers_changed.items() if number}
         self._offers_changed.clear()
         return changes
+
+
+def _counts(standing: Standing, present: bool) -> _Counts:
+    """Return the totals in which a usable piece counts."""
+    if standing is Standing.HELD:
+        return _HELD
+    if standing is Standing.KEPT_LIT:
+        return _LIT if present else _LIT_AWAY
+    return _FREE if present and standing is Standing.FREE else _UNAVAILABLE

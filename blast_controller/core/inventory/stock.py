@@ -15,11 +15,10 @@ from blast_controller.core.model.identifiers import SwitchId
 
 @dataclass(slots=True)
 class Stock:
-    """`place` returns the allocation order of a splitter; `gained` counts the pieces added for each switch."""
+    """`place` returns the allocation order of a splitter."""
 
     place: Callable[[Splitter], Place]
     counts: Counter[Kind] = field(default_factory=Counter)
-    gained: Counter[SwitchId] = field(default_factory=Counter)
     _ports: dict[SwitchId, dict[str, int]] = field(default_factory=dict)
     _splitters: dict[SwitchId, dict[int, Shelf]] = field(default_factory=dict)
     _places: dict[str, Place] = field(default_factory=dict)
@@ -27,7 +26,6 @@ class Stock:
     def add(self, piece: Piece, kind: Kind) -> None:
         """Add a piece."""
         self.counts[kind] += 1
-        self.gained[piece.switch] += 1
         if isinstance(piece, OpticalPort):
             ends = self._ports.setdefault(piece.switch, {})
             ends[kind.end] = ends.get(kind.end, 0) + 1

@@ -1,12 +1,14 @@
 """Conversion of requests and reservations to and from JSON data for the journal.
 
+Bodies contain flat dataclasses as they are: the store's encoder writes each as an object of its fields.
+
 Times do not survive a restart, because the steady clock starts with the process: leases, pending timeouts and the
 retention of ended requests restart with their full length.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import msgspec
 
 from blast_controller.core.light.layout import Layout
 from blast_controller.core.light.light_tree import HungSplitter, Leaf, LightTree
@@ -33,14 +35,6 @@ from blast_controller.core.rollout.change import Change, ChangePhase
 from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.rollout.reservation_states import ReservationState
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-
-def _fields_of(thing: DataclassInstance) -> dict[str, object]:
-    """Return the fields of a flat dataclass; `asdict` copies them deeply, which took most of the time of a grant."""
-    return {name: getattr(thing, name) for name in thing.__dataclass_fields__}
-
 
 def request_key(request: RequestKey) -> str:
     """Return the journal's name of a request."""
@@ -53,8 +47,8 @@ def request_key(request: RequestKey) -> str:
 def request_body(request: Request) -> Body:
     """Return a request with its parts; its events have bodies of their own."""
     return {
-        "content": _fields_of(request.content),
-        "current": _fields_of(request.current),
+        "content": request.content,
+        "current": request.current,
         "attached": request.attached,
         "parts": [_part_body(part) for part in request.parts],
         "latest_event": request.latest_event,
@@ -78,7 +72,7 @@ def _load_content(body: Body) -> MulticastRequest:
 def _part_body(part: Part) -> Body:
     return {
         "index": part.index,
-        "receivers": list(part.receivers),
+        "receivers": part.receivers,
         "state": part.state.value,
         "reservation": part.reservation,
         "failures": part.failures,
@@ -88,8 +82,8 @@ def _part_body(part: Part) -> Body:
         "chunk": part.chunk,
         "slot": part.slot,
         "slots": part.slots,
-        "grant": _grant_body(part.grant),
-        "report": None if part.report is None else _fields_of(part.report),
+        "grant": part.grant,
+        "report": part.report,
     }
 
 
@@ -115,13 +109,6 @@ def _load_report(body: Body | None) -> TransferReport | None:
     return None if body is None else TransferReport(**{**body, "failed_receivers": tuple(body["failed_receivers"])})
 
 
-def _grant_body(grant: Grant | None) -> Body | None:
-    if grant is None:
-        return None
-    margins = [_fields_of(margin) for margin in grant.margins]
-    return {**_fields_of(grant), "timings": _fields_of(grant.timings), "margins": margins}
-
-
 def _load_grant(body: Body | None) -> Grant | None:
     if body is None:
         return None
@@ -139,11 +126,11 @@ def _load_grant(body: Body | None) -> Grant | None:
 def event_body(request: RequestKey, event: RequestEvent) -> Body:
     """Return the body of an event."""
     return {
-        "request": list(request),
+        "request": request,
         "sequence": event.sequence,
         "kind": event.kind.value,
         "part": event.part,
-        "grant": _grant_body(event.grant),
+        "grant": event.grant,
         "reason": event.reason,
         "state": event.state.value if event.state else None,
     }
@@ -160,25 +147,28 @@ def load_event(body: Body) -> RequestEvent:
 # -------------------------------------------------------------------------------------------- reservations
 
 
-def reservation_body(reservation: Reservation) -> Body:
-    """Return a reservation with its layouts; which devices have answered is not kept, for they are asked again."""
+def reservation_body(reservation: Reservation, layout: msgspec.Raw | None = None) -> Body:
+    """Return a reservation, whose layout may be encoded already.
+
+    The answers of devices are not kept, for they are asked again.
+    """
     change = reservation.change
     return {
         "id": reservation.id,
-        "request": list(reservation.request),
+        "request": reservation.request,
         "part": reservation.part,
         "group_address": reservation.group_address,
         "state": reservation.state.value,
         "step": reservation.rollout.number,
-        "layout": _layout_body(reservation.layout),
+        "layout": layout or encoded_layout(reservation.layout),
         "handed_over": sorted(reservation.handed_over),
         "left_behind": reservation.left_behind,
         "unlit": reservation.unlit,
         "change": None
         if change is None
         else {
-            "target": _layout_body(change.target),
-            "request": _fields_of(change.request),
+            "target": encoded_layout(change.target),
+            "request": change.request,
             "extra_lease": change.extra_lease,
             "phase": change.phase.value,
             "refusal": change.refusal,
@@ -208,20 +198,26 @@ def load_reservation(body: Body, fabric: Fabric) -> Reservation:
     return reservation
 
 
-def _layout_body(layout: Layout) -> Body:
+def encoded_layout(layout: Layout) -> msgspec.Raw:
+    """Return a layout as JSON: it is the largest part of a reservation, and most changes leave it as it is."""
     tree = layout.tree
-    return {
-        "receivers": list(layout.receivers),
+    body = {
+        "receivers": layout.receivers,
         "tree": None
         if tree is None
         else {
             "static": tree.name if isinstance(tree, StaticLight) else None,
-            "root": _fields_of(tree.root),
-            "splitters": [{**_fields_of(h.splitter), "feed": h.feed} for h in tree.splitters],
-            "leaves": [{**_fields_of(leaf.port), "feed": leaf.feed} for leaf in tree.leaves],
+            "root": tree.root,
+            "splitters": [_with_feed(hung.splitter, hung.feed) for hung in tree.splitters],
+            "leaves": [_with_feed(leaf.port, leaf.feed) for leaf in tree.leaves],
         },
-        "forwards": {str(datapath): [_fields_of(f) for f in found] for datapath, found in layout.forwards.items()},
+        "forwards": layout.forwards,
     }
+    return msgspec.Raw(msgspec.json.encode(body))
+
+
+def _with_feed(piece: Splitter | OpticalPort, feed: int | None) -> Body:
+    return {**{name: getattr(piece, name) for name in piece.__dataclass_fields__}, "feed": feed}
 
 
 def _load_layout(body: Body, fabric: Fabric) -> Layout:

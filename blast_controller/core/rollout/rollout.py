@@ -160,7 +160,8 @@ class Rollout:
         """Record that a device completed its share and saw light at new leaves, if it can measure."""
         target.take(_E.CONFIRMED)
         target.elapsed = elapsed
-        self.dark.connected(circuit.output for circuit in target.share.connect)
+        if self.dark.alarmed:
+            self.dark.connected(circuit.output for circuit in target.share.connect)
 
     def confirmed_dark(self, target: Target, outputs: Set[int]) -> None:
         """Record that a device completed its share but sees no light at these outputs."""
