@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from tl1_driver.alarms import Alarm
 from tl1_driver.circuits import Circuit, CircuitState, Port
@@ -26,10 +26,11 @@ from tl1_driver.errors import (
     SwitchError,
     SwitchTimeoutError,
     SwitchUnreachableError,
+    Tl1Error,
 )
 from tl1_driver.messages import Autonomous, Command, Response
 from tl1_driver.payload import quote
-from tl1_driver.procedure import Pause, Procedure, Step
+from tl1_driver.procedure import Pause, Procedure, Step, confirmed
 from tl1_driver.session import Answered, Event, Failed, Flooded, Notice, Session
 from tl1_driver.transcript import Mask
 from tl1_driver.ways import FloodError, Tcp, Way
@@ -40,6 +41,8 @@ log = logging.getLogger(__name__)
 
 LOGIN_NOT_ACTIVE = "PLNA"
 SENT, RECEIVED = "sent", "received"
+BUFFER_SIZE = 1 << 16
+"""Bytes: more than the list of a 320-port switch."""
 TCP = Tcp()
 
 T = TypeVar("T")
@@ -47,16 +50,21 @@ Outcome = Response | SwitchError
 Transcript = Callable[[str, bytes], None]
 
 
-class _Link(asyncio.Protocol):
-    """One session: the bridge between a `Session` and the event loop."""
+class _Link(asyncio.Protocol, asyncio.BufferedProtocol):
+    """One session: the bridge between a `Session` and the event loop.
+
+    A socket receives into a buffer of the link, because asyncio allocates 256 KiB for each read without one, in pages
+    that the kernel clears. Other transports call `data_received`.
+    """
 
     def __init__(self, session: Session, on_notice: Callable[[Notice], None], transcript: Transcript | None) -> None:
         self._loop = asyncio.get_running_loop()
         self._session = session
         self._on_notice = on_notice
         self._transcript = transcript
+        self._buffer = memoryview(bytearray(BUFFER_SIZE))
         self._masks = {SENT: Mask(b""), RECEIVED: Mask(b"")}
-        self._waiters: dict[str, asyncio.Future[Outcome]] = {}
+        self._waiters: dict[str, Callable[[Outcome], None]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
         self._reason = ""
@@ -68,15 +76,14 @@ class _Link(asyncio.Protocol):
         """Mask `secret` in the transcript, also where the switch echoes it."""
         self._masks = {direction: Mask(secret.encode()) for direction in self._masks}
 
-    def ask(self, command: Command) -> asyncio.Future[Outcome]:
-        """Send `command`; the future is always resolved, never with an exception, and outlives a cancelled caller."""
+    def ask(self, command: Command, on_outcome: Callable[[Outcome], None]) -> None:
+        """Send `command`; `on_outcome` is called once, with its answer or its error. It must not raise."""
         if self._transport is None or self.lost.done():
             raise SessionLostError(self.lost.result() if self.lost.done() else "the session is not established")
         ctag = self._session.send(command, self._loop.time())
-        answer = self._waiters[ctag] = self._loop.create_future()
+        self._waiters[ctag] = on_outcome
         self._write()
         self._set_timer()
-        return answer
 
     def drop(self, reason: str) -> None:
         """End the session at once."""
@@ -95,8 +102,17 @@ class _Link(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Return the buffer for the next bytes."""
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Pass the received bytes on."""
+        self.data_received(bytes(self._buffer[:nbytes]))
+
     def data_received(self, data: bytes) -> None:
         """Pass bytes to the session and its events to the waiting callers."""
+        self.last_activity = self._loop.time()
         self._record(RECEIVED, data)
         self._settle(self._session.receive(data, self._loop.time()))
 
@@ -115,6 +131,7 @@ class _Link(asyncio.Protocol):
         self._dispatch(self._session.lose(reason))
 
     def _on_timer(self) -> None:
+        self._timer = None
         self._settle(self._session.handle_timer(self._loop.time()))
 
     def _settle(self, events: list[Event]) -> None:
@@ -125,9 +142,8 @@ class _Link(asyncio.Protocol):
     def _dispatch(self, events: list[Event]) -> None:
         for event in events:
             if isinstance(event, Answered | Failed):
-                waiter = self._waiters.pop(event.ctag)
-                if not waiter.done():
-                    waiter.set_result(event.response if isinstance(event, Answered) else event.error)
+                on_outcome = self._waiters.pop(event.ctag)
+                on_outcome(event.response if isinstance(event, Answered) else event.error)
         # Last, so that a callback that raises leaves no caller waiting.
         for event in events:
             if isinstance(event, Notice):
@@ -137,16 +153,19 @@ class _Link(asyncio.Protocol):
                 self.drop(event.reason)
 
     def _write(self) -> None:
-        self.last_activity = self._loop.time()
         if (data := self._session.data_to_send()) and self._transport is not None:
+            self.last_activity = self._loop.time()
             self._record(SENT, data)
             self._transport.write(data)
 
     def _set_timer(self) -> None:
+        when = self._session.next_timer()
+        # A timer that is too early finds nothing due and sets the next one: cheaper than one for each command.
+        if when is None or (self._timer is not None and self._timer.when() <= when):
+            return
         if self._timer is not None:
             self._timer.cancel()
-        when = self._session.next_timer()
-        self._timer = self._loop.call_at(when, self._on_timer) if when is not None else None
+        self._timer = self._loop.call_at(when, self._on_timer)
 
     def _record(self, direction: str, data: bytes) -> None:
         if self._transcript and (shown := self._masks[direction].feed(data)):
@@ -249,7 +268,7 @@ class SwitchClient:
         if self._link is None or self._link.lost.done():
             return
         if self._user:
-            self._link.ask(self._dialect.logout(self._user))
+            self._link.ask(self._dialect.logout(self._user), lambda _: None)
         self._link.leave("closed by us")
         await asyncio.wait([self._link.lost], timeout=self._timeout)
         self._link.drop("closed by us")
@@ -394,45 +413,51 @@ class SwitchClient:
 
     async def _log_in(self) -> None:
         if self._user:
-            _confirmed(await self._session_link().ask(self._dialect.login(self._user, self._password)))
+            await _run(self._login(), self._session_link())
 
-    async def _restored_login(self, error: CommandDeniedError) -> bool:
-        """Log in again if the code of `error` is that of an expired login."""
-        if error.code != LOGIN_NOT_ACTIVE or not self._user:
-            return False
-        await self._log_in()
-        return True
+    def _login(self) -> Procedure[Response]:
+        return confirmed(self._dialect.login(self._user, self._password))
+
+    def _needs_login(self, error: CommandDeniedError) -> bool:
+        """Return true if the code of `error` is that of an expired login."""
+        return error.code == LOGIN_NOT_ACTIVE and bool(self._user)
 
     async def _read(self, procedure: Callable[[], Procedure[T]]) -> T:
+        return await _run(self._reading(procedure), self._session_link())
+
+    def _reading(self, procedure: Callable[[], Procedure[T]]) -> Procedure[T]:
         try:
-            return await _run(procedure(), self._session_link())
+            return (yield from procedure())
         except CommandDeniedError as error:
-            if not await self._restored_login(error):
+            if not self._needs_login(error):
                 raise
-        return await _run(procedure(), self._session_link())
+        yield from self._login()
+        return (yield from procedure())
 
     async def _change(self, procedure: Callable[[], Procedure[None]]) -> None:
-        # A separate task: a cancelled caller neither interrupts a change nor lets the next one begin.
-        change = asyncio.create_task(self._change_exclusively(procedure, self._session_link()))
-        change.add_done_callback(_forget)
-        await asyncio.shield(change)
+        link, lock = self._session_link(), self._changes
+        await lock.acquire()
+        await _run(self._changing(procedure, lock), link)
 
-    async def _change_exclusively(self, procedure: Callable[[], Procedure[None]], link: _Link) -> None:
-        async with self._changes:
+    def _changing(self, procedure: Callable[[], Procedure[None]], lock: asyncio.Lock) -> Procedure[None]:
+        """Run `procedure` and release `lock` at its end, whether or not a caller still waits for it."""
+        try:
             if self._unsettled:
                 raise OutcomeUnknownError(
                     f"an earlier change has no known outcome, read the circuits first: {self._unsettled}"
                 )
-            try:
-                await _run(procedure(), link)
-            except (SwitchTimeoutError, MalformedResponseError) as error:
-                self._unsettled = str(error)
-                raise
-            except CommandDeniedError as error:
-                # The change is not repeated, because only the caller knows what else has changed; but the next change
-                # can succeed.
-                await self._restored_login(error)
-                raise
+            yield from procedure()
+        except (SwitchTimeoutError, MalformedResponseError) as error:
+            self._unsettled = str(error)
+            raise
+        except CommandDeniedError as error:
+            # The change is not repeated, because only the caller knows what else has changed; but the next change can
+            # succeed.
+            if self._needs_login(error):
+                yield from self._login()
+            raise
+        finally:
+            lock.release()
 
     def _session_link(self) -> _Link:
         if self._link is None:
@@ -453,37 +478,51 @@ class SwitchClient:
             if idle < self._dialect.keepalive:
                 await asyncio.sleep(self._dialect.keepalive - idle)
                 continue
-            outcome = await link.ask(self._dialect.sign_of_life())
-            if isinstance(outcome, SwitchTimeoutError):
-                link.drop(f"the switch does not answer keepalives: {outcome}")
+            try:
+                await _run(confirmed(self._dialect.sign_of_life()), link)
+            except SwitchTimeoutError as error:
+                link.drop(f"the switch does not answer keepalives: {error}")
+                return
+            except SwitchError as error:
+                log.debug("keepalive of the switch at %s: %s", self._name, error)
 
 
-def _confirmed(outcome: Outcome) -> Response:
-    if isinstance(outcome, SwitchError):
-        raise outcome
-    return outcome
+def _run(procedure: Procedure[T], link: _Link) -> asyncio.Future[T]:
+    """Run `procedure` over `link` to its end, even if the caller is cancelled."""
+    run = _Run(procedure, link)
+    run.advance(partial(next, procedure))
+    return run.ended
 
 
-async def _run(procedure: Procedure[T], link: _Link) -> T:
-    """Run `procedure` over `link`."""
-    move: Callable[[], Step] = partial(next, procedure)
-    while True:
+class _Run(Generic[T]):
+    """A procedure under way. Each outcome continues it at once: a task would take several turns of the event loop."""
+
+    def __init__(self, procedure: Procedure[T], link: _Link) -> None:
+        self._procedure = procedure
+        self._link = link
+        self._loop = asyncio.get_running_loop()
+        self.ended: asyncio.Future[T] = self._loop.create_future()
+
+    def advance(self, resume: Callable[[], Step]) -> None:
+        """Resume the procedure and begin the step that it yields; at its end resolve `ended`."""
         try:
-            step = move()
+            self._begin(resume())
         except StopIteration as end:
-            result: T = end.value
-            return result
+            if not self.ended.done():
+                self.ended.set_result(end.value)
+        except Exception as error:  # noqa: BLE001 - of whatever kind, it is the caller's
+            if not self.ended.done():
+                self.ended.set_exception(error)
+
+    def _begin(self, step: Step) -> None:
         if isinstance(step, Pause):
-            await asyncio.sleep(step.seconds)
-            move = partial(procedure.send, None)
-            continue
-        outcome = await link.ask(step)
-        move = (
-            partial(procedure.throw, outcome) if isinstance(outcome, SwitchError) else partial(procedure.send, outcome)
-        )
+            self._loop.call_later(step.seconds, self.advance, partial(self._procedure.send, None))
+            return
+        try:
+            self._link.ask(step, self._take)
+        except Tl1Error as error:
+            self._begin(self._procedure.throw(error))
 
-
-def _forget(change: asyncio.Task[None]) -> None:
-    """Retrieve the exception that a cancelled caller no longer waits for, so that asyncio does not log it."""
-    if not change.cancelled():
-        change.exception()
+    def _take(self, outcome: Outcome) -> None:
+        resume = self._procedure.throw if isinstance(outcome, SwitchError) else self._procedure.send
+        self.advance(partial(resume, outcome))

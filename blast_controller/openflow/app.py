@@ -13,6 +13,7 @@ from blast_controller.openflow.framework import (
     DEAD_DISPATCHER,
     MAIN_DISPATCHER,
     Application,
+    Datapath,
     EventBase,
     Fatal,
     handles,
@@ -78,10 +79,9 @@ class ForwardingApplication(Application):
         """Handle a reply with the number of rules."""
         self._deliver(RulesCounted(event.msg.datapath, event.msg.xid, event.msg.body.flow_count))
 
-    @handles(ofp_event.EventOFPBarrierReply, [MAIN_DISPATCHER])
-    def barrier_replied(self, event: EventBase) -> None:
+    def barrier_replied(self, connection: Datapath, xid: int) -> None:
         """Handle a barrier reply: all earlier messages are done."""
-        self._deliver(BarrierAnswered(event.msg.datapath, event.msg.xid))
+        self._deliver(BarrierAnswered(connection, xid))
 
     @handles(ofp_event.EventOFPErrorMsg, [MAIN_DISPATCHER])
     def refused(self, event: EventBase) -> None:

@@ -99,8 +99,8 @@ class Dialogue(ABC):
         return ()
 
     def _number(self, messages: Sequence[Message]) -> tuple[Numbered, ...]:
-        numbered = tuple((next(self._numbers), message) for message in messages)
-        self._xids.update(xid for xid, _ in numbered)
+        numbered = tuple([(next(self._numbers), message) for message in messages])
+        self._xids.update([xid for xid, _ in numbered])
         return numbered
 
 
@@ -279,16 +279,12 @@ class Changing(Dialogue):
         return self._fail(list(self._unanswered), reason)
 
     def _fenced(self, now: float) -> Reaction:
-        then: list[tuple[StepKey, Operation]] = []
-        if self._second_part:
-            then = [(step, operation) for step in self._unanswered for operation in self._steps[step].then]
-        waiting = {step for step, _ in then}
+        waiting = [step for step in self._unanswered if self._second_part and self._steps[step].then]
         confirmed = [step for step in self._unanswered if step not in waiting]
-        self._unanswered = [step for step in self._unanswered if step in waiting]
-        self._second_part = False
-        self.done = not then
-        events = [StepConfirmed(self._datapath, *step, elapsed=now - self._asked) for step in confirmed]
-        return Reaction(self._send(then) if then else (), tuple(events))
+        self._unanswered, self._second_part, self.done = waiting, False, not waiting
+        events = tuple([StepConfirmed(self._datapath, *step, elapsed=now - self._asked) for step in confirmed])
+        then = [(step, operation) for step in waiting for operation in self._steps[step].then]
+        return Reaction(self._send(then) if then else (), events)
 
     def _refused(self, xid: int, reason: str) -> Reaction:
         # An error for the barrier itself does not concern the rules: then no step can be confirmed.
@@ -302,7 +298,8 @@ class Changing(Dialogue):
         return tuple(StepFailed(self._datapath, *step, reason=reason) for step in steps)
 
     def _send(self, owned: Sequence[tuple[StepKey, Operation]]) -> tuple[Numbered, ...]:
-        numbered = self._number([*(operation for _, operation in owned), Fence()])
-        *rules, (self._fence, _) = numbered
-        self._step_of.update((xid, step) for (xid, _), (step, _) in zip(rules, owned, strict=True))
+        *rules, fence = numbered = self._number([*[operation for _, operation in owned], Fence()])
+        for (xid, _), (step, _) in zip(rules, owned, strict=True):
+            self._step_of[xid] = step
+        self._fence, _ = fence
         return numbered

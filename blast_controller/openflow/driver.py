@@ -31,6 +31,7 @@ from blast_controller.openflow.vocabulary import (
     Input,
     Lead,
     Lost,
+    Numbered,
     Probe,
     Read,
     RejectCall,
@@ -96,6 +97,8 @@ class OpenFlowDriver:
         self._on_event = on_event
         self._fatal = fatal
         self._inbox: deque[Input] = deque()
+        self._unsent: dict[Any, list[Numbered]] = {}
+        """Messages by session, until the inbox is empty: one write for all commands to a ToR that came together."""
         self._at_work = self._stopped = False
         self._alarm: asyncio.TimerHandle | None = None
         self._server = Server(listen, fatal, probe, tls, strangers + 2 * len(optical_ports), io)
@@ -190,7 +193,7 @@ class OpenFlowDriver:
         self._process(())
 
     def _process(self, effects: Iterable[Effect]) -> None:
-        """Execute effects, then the queued inputs one by one.
+        """Execute effects, then the queued inputs one by one, then send the messages that follow from them.
 
         Effects of an input may cause further inputs, which come later.
         """
@@ -199,13 +202,18 @@ class OpenFlowDriver:
         self._at_work = True
         with ending_the_process(self._fatal):
             self._act(effects)
-            while self._inbox:
-                happened = self._inbox.popleft()
-                self._act(self._steps.receive(happened, time.monotonic()))
-                if isinstance(happened, Connected) and self._steps.serves(happened.session):
-                    self._server.settle(happened.session)
+            while self._inbox or self._unsent:
+                if self._inbox:
+                    self._take(self._inbox.popleft())
+                else:
+                    self._transmit()
             self._set_alarm()
         self._at_work = False
+
+    def _take(self, happened: Input) -> None:
+        self._act(self._steps.receive(happened, time.monotonic()))
+        if isinstance(happened, Connected) and self._steps.serves(happened.session):
+            self._server.settle(happened.session)
 
     def _set_alarm(self) -> None:
         deadline = self._steps.next_deadline()
@@ -222,8 +230,8 @@ class OpenFlowDriver:
     def _act(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
             match effect:
-                case Transmit(session):
-                    self._transmit(session, effect)
+                case Transmit(session, messages):
+                    self._unsent.setdefault(session, []).extend(messages)
                 case HangUp(session, reason):
                     # The core is notified, once for each reason; the ToR may reconnect every second.
                     LOG.debug("closed the connection of a switch: %s", reason)
@@ -234,9 +242,11 @@ class OpenFlowDriver:
                 case event:
                     self._on_event(event)
 
-    def _transmit(self, session: Any, message: Transmit) -> None:
-        if not session.transmit(encode(session, message.messages)):
-            self._inbox.append(Lost(session, "its connection is closing"))
+    def _transmit(self) -> None:
+        unsent, self._unsent = self._unsent, {}
+        for session, messages in unsent.items():
+            if not session.transmit(encode(session, messages)):
+                self._inbox.append(Lost(session, "its connection is closing"))
 
     @staticmethod
     def _close(session: Any) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from ipaddress import IPv4Network
 
 from blast_controller.openflow.rules import CONTROLLER, OWNER_MASK, AddRule, DeleteRule, DeleteStray, Match, Rule
 
@@ -31,6 +32,7 @@ _OUTPUT_ACTION = struct.Struct("!HHIH6x")
 _APPLY = struct.Struct("!HH4x")
 # OXM headers: class, field, mask and length of the value (table 12).
 _IN_PORT, _ETH_TYPE = 0x80000004, 0x80000A02
+_IPV4_TYPE = _TYPE_FIELD.pack(_ETH_TYPE, _IPV4)
 _IPV4_SRC, _IPV4_DST, _IPV4_DST_MASKED = (h.to_bytes(4) for h in (0x80001604, 0x80001804, 0x80001908))
 
 
@@ -60,23 +62,23 @@ def _padded(data: bytes) -> bytes:
 
 
 def _match(match: Match) -> bytes:
-    fields = b"".join(_fields(match))
+    fields = b""
+    if match.in_port is not None:
+        fields += _PORT_FIELD.pack(_IN_PORT, match.in_port)
+    if match.source is not None or match.destination is not None:
+        fields += _IPV4_TYPE
+    elif match.ethertype is not None:
+        fields += _TYPE_FIELD.pack(_ETH_TYPE, match.ethertype)
+    if match.source is not None:
+        fields += _IPV4_SRC + match.source.packed
+    if match.destination is not None:
+        fields += _destination(match.destination)
     return _MATCH.pack(1, _MATCH.size + len(fields)) + fields
 
 
-def _fields(match: Match) -> Iterator[bytes]:
-    if match.in_port is not None:
-        yield _PORT_FIELD.pack(_IN_PORT, match.in_port)
-    if match.source is not None or match.destination is not None:
-        yield _TYPE_FIELD.pack(_ETH_TYPE, _IPV4)
-    elif match.ethertype is not None:
-        yield _TYPE_FIELD.pack(_ETH_TYPE, match.ethertype)
-    if match.source is not None:
-        yield _IPV4_SRC + match.source.packed
-    if match.destination is not None:
-        address, prefix = match.destination.network_address.packed, match.destination.prefixlen
-        mask = b"" if prefix == 32 else match.destination.netmask.packed
-        yield (_IPV4_DST_MASKED if mask else _IPV4_DST) + address + mask
+def _destination(network: IPv4Network) -> bytes:
+    address = network.network_address.packed
+    return _IPV4_DST + address if network.prefixlen == 32 else _IPV4_DST_MASKED + address + network.netmask.packed
 
 
 def _instructions(rule: Rule) -> bytes:

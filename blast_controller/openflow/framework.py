@@ -125,9 +125,15 @@ class Application(_Direct):
         super().__init__()
         self.fatal = fatal
 
+    def barrier_replied(self, connection: Datapath, xid: int) -> None:
+        """Handle a barrier reply of a connection that has finished its handshake."""
+
 
 class _Handshake(_Direct, _OFPHandler):  # type: ignore[misc]
     """The framework's own application for hello, features and echo, without its listening socket."""
+
+    application: Application
+    """The only other application."""
 
 
 class Applications:
@@ -135,8 +141,8 @@ class Applications:
 
     def __init__(self, application: type[Application], *arguments: object) -> None:
         self._manager = _app_manager.AppManager()
-        self._manager.instantiate(_Handshake)
-        self._manager.instantiate(application, *arguments)
+        handshake = self._manager.instantiate(_Handshake)
+        handshake.application = self._manager.instantiate(application, *arguments)
 
     def close(self) -> None:
         """Let others be registered."""
@@ -146,6 +152,9 @@ class Applications:
 def hear(datapath: Datapath, message: bytes) -> None:
     """Give one whole message to its handlers. Whatever it raises is a switch's that does not speak OpenFlow 1.3."""
     version, kind, length, xid = HEADER.unpack_from(message)
+    if kind == ofproto_v1_3.OFPT_BARRIER_REPLY:
+        _hear_barrier_reply(datapath, xid)
+        return
     parsed = _ofproto_parser.msg(datapath, version, kind, length, xid, message)
     if not parsed:
         LOG.warning("ignored an undecodable message of type %d from %s", kind, datapath.address)
@@ -154,6 +163,14 @@ def hear(datapath: Datapath, message: bytes) -> None:
     for handler in list(handshake.get_handlers(event, state)):
         handler(event)
     handshake.send_event_to_observers(event, state)
+
+
+def _hear_barrier_reply(datapath: Datapath, xid: int) -> None:
+    """Skip the framework: a ToR confirms every change by this message, which consists of its header only."""
+    application = datapath.ofp_brick.application
+    if datapath.state == MAIN_DISPATCHER:
+        with ending_the_process(application.fatal):
+            application.barrier_replied(datapath, xid)
 
 
 def handles(event: type[EventBase], states: Sequence[str]) -> Callable[[Handler], Handler]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 
 from blast_controller.openflow.flow_mods import flow_mod
-from blast_controller.openflow.framework import Datapath, MsgBase, OFPPort
+from blast_controller.openflow.framework import HEADER, Datapath, MsgBase, OFPPort
 from blast_controller.openflow.framework import ofproto_v1_3 as ofproto
 from blast_controller.openflow.framework import ofproto_v1_3_parser as parser
 from blast_controller.openflow.probe import probe_frame
@@ -33,9 +34,9 @@ ONF_EXPERIMENTER, ROLE_STATUS = 0x4F4E4600, 1911
 """ONF extension 191 to OpenFlow 1.3: notification of a controller that its role has changed."""
 
 
-def encode(protocol: Datapath, messages: tuple[Numbered, ...]) -> bytes:
+def encode(protocol: Datapath, messages: Iterable[Numbered]) -> bytes:
     """Encode messages. `protocol` is a connection (or a ProtocolDesc) for OpenFlow 1.3."""
-    return b"".join(_encoded(protocol, xid, message) for xid, message in messages)
+    return b"".join([_encoded(protocol, xid, message) for xid, message in messages])
 
 
 def port_state(description: OFPPort) -> PortState:
@@ -72,9 +73,13 @@ def error_name(error: MsgBase) -> str:
 
 
 def _encoded(protocol: Datapath, xid: int, message: Message) -> bytes:
-    if isinstance(message, AddRule | DeleteRule | DeleteStray):
-        return flow_mod(xid, message)
-    return _serialized(_message(protocol, message), xid)
+    match message:
+        case AddRule() | DeleteRule() | DeleteStray():
+            return flow_mod(xid, message)
+        case Fence():
+            return HEADER.pack(ofproto.OFP_VERSION, ofproto.OFPT_BARRIER_REQUEST, HEADER.size, xid)
+        case _:
+            return _serialized(_message(protocol, message), xid)
 
 
 def _serialized(message: MsgBase, xid: int) -> bytes:
@@ -83,10 +88,8 @@ def _serialized(message: MsgBase, xid: int) -> bytes:
     return bytes(message.buf)
 
 
-def _message(protocol: Datapath, message: Message) -> MsgBase:
+def _message(protocol: Datapath, message: Claim | Standby | ReadOurRules | CountRules | SendProbe) -> MsgBase:
     match message:
-        case Fence():
-            return parser.OFPBarrierRequest(protocol)
         case Claim(generation):
             return parser.OFPRoleRequest(protocol, ofproto.OFPCR_ROLE_MASTER, generation)
         case Standby(generation):

@@ -217,8 +217,10 @@ def merged(changes: Iterable[ForwardingChange]) -> dict[tuple[int, int], Forward
     result: dict[tuple[int, int], ForwardingChange] = {}
     for change in changes:
         key = change.reservation, change.step
-        before = result.get(key, ForwardingChange(*key))
-        result[key] = ForwardingChange(*key, before.remove + change.remove, before.add + change.add)
+        before = result.get(key)
+        result[key] = (
+            ForwardingChange(*key, before.remove + change.remove, before.add + change.add) if before else change
+        )
     return result
 
 
@@ -233,20 +235,22 @@ def _address(text: str) -> IPv4Address:
 
 
 @lru_cache(REMEMBERED)
-def _only(address: IPv4Address) -> IPv4Network:
-    return IPv4Network(address)
+def _group(text: str) -> IPv4Network:
+    """Parse and cache a group address. Raises ValueError if it is none."""
+    group = IPv4Address(text)
+    if not group.is_multicast:
+        raise ValueError(f"{group} is not a multicast address")
+    return IPv4Network(group)
 
 
 def _match(forward: Forward) -> Match:
     try:
-        source, group = _address(forward.source), _address(forward.group)
+        source, group = _address(forward.source), _group(forward.group)
     except ValueError as error:
         raise InvalidForwardError(f"{forward}: {error}") from error
-    if not group.is_multicast:
-        raise InvalidForwardError(f"{forward}: {group} is not a multicast address")
     if not 1 <= forward.in_port <= MAX_PORT:
         raise InvalidForwardError(f"{forward}: {forward.in_port} is not a port number")
-    return Match(forward.in_port, source, _only(group))
+    return Match(forward.in_port, source, group)
 
 
 def _outputs(forward: Forward) -> tuple[int, ...]:
@@ -254,7 +258,7 @@ def _outputs(forward: Forward) -> tuple[int, ...]:
         raise InvalidForwardError(f"{forward}: a switch never sends a packet back by the port that it arrived on")
     if len(set(forward.outputs)) < len(forward.outputs):
         raise InvalidForwardError(f"{forward}: an output named twice would send every packet twice")
-    if not all(1 <= port <= MAX_PORT for port in forward.outputs):
+    if forward.outputs and not 1 <= min(forward.outputs) <= max(forward.outputs) <= MAX_PORT:
         raise InvalidForwardError(f"{forward}: outputs must be port numbers")
     return forward.outputs
 

@@ -100,6 +100,8 @@ class Session:
         self._state = _State.STANDING
         self._under_way: list[Dialogue] = []
         self._waiting: deque[Dialogue] = deque()
+        self.deadline: float | None = None
+        """The earliest deadline of a dialogue, or that of an ended one; None if none ends by time."""
         absent = {port: PortState(port, False, "the ToR has no such port") for port in tor.optical_ports}
         present = {state.port: state for state in connected.ports if state.port in absent}
         self._ports = absent | present
@@ -113,10 +115,6 @@ class Session:
     def ended(self) -> bool:
         """Return true if the session is over."""
         return self._state is _State.ENDED
-
-    def deadline(self) -> float | None:
-        """Return the earliest deadline of a dialogue, or None."""
-        return min((d.deadline for d in self._dialogues() if d.deadline is not None), default=None)
 
     # ------------------------------------------------------------------------------------------ what the core wants
 
@@ -162,11 +160,11 @@ class Session:
 
     def answered(self, answer: Answer, now: float) -> list[Effect]:
         """Process an answer; ignore one that is not outstanding."""
-        dialogue = next((d for d in self._under_way if d.concerns(answer.xid)), None)
-        if dialogue is None:
-            # A probe's transaction id is not kept; that it is no longer ours to send still matters.
-            return self.hang_up(FENCED) if isinstance(answer, Refusal) and answer.fenced else []
-        return self._react(dialogue.receive(answer, now)) + self._settle(dialogue, now)
+        for dialogue in self._under_way:
+            if dialogue.concerns(answer.xid):
+                return self._react(dialogue.receive(answer, now)) + self._settle(dialogue, now)
+        # A probe's transaction id is not kept; that it is no longer ours to send still matters.
+        return self.hang_up(FENCED) if isinstance(answer, Refusal) and answer.fenced else []
 
     def hears(self, news: News) -> list[Effect]:
         """Process an unsolicited message."""
@@ -188,7 +186,9 @@ class Session:
         effects: list[Effect] = []
         for dialogue in late:
             effects += self._react(dialogue.expire())
-        return effects + ([] if self.ended else self._refill())
+        effects += [] if self.ended else self._refill()
+        self.deadline = min((d.deadline for d in self._dialogues() if d.deadline is not None), default=None)
+        return effects
 
     # ------------------------------------------------------------------------------------------------------- the end
 
@@ -215,6 +215,8 @@ class Session:
 
     def _ask(self, dialogue: Dialogue) -> list[Effect]:
         self._waiting.append(dialogue)
+        if dialogue.deadline is not None:
+            self.deadline = dialogue.deadline if self.deadline is None else min(self.deadline, dialogue.deadline)
         return self._refill()
 
     def _refill(self) -> list[Effect]:
@@ -229,7 +231,9 @@ class Session:
         effects: list[Effect] = list(reaction.events)
         if reaction.send:
             effects.append(Transmit(self.handle, reaction.send))
-        return effects + (self.hang_up(reaction.over) if reaction.over else [])
+        if reaction.over:
+            effects += self.hang_up(reaction.over)
+        return effects
 
     def _settle(self, dialogue: Dialogue, now: float) -> list[Effect]:
         if self.ended:
@@ -242,6 +246,8 @@ class Session:
 
     def _concluded(self, dialogue: Dialogue, now: float) -> list[Effect]:
         match dialogue:
+            case Changing():
+                return []
             case Claiming():
                 self._state = _State.PREPARING
                 return self.read(mend=True, now=now)

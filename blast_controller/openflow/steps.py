@@ -25,16 +25,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Network
 
-from blast_controller.core.model.events import DeviceDown, DeviceUp, StepFailed
+from blast_controller.core.model.commands import SetForwarding
+from blast_controller.core.model.events import DeviceDown, DeviceUp, StepConfirmed, StepFailed
 from blast_controller.core.model.identifiers import DatapathId
 from blast_controller.openflow.dialogues import transaction_ids
 from blast_controller.openflow.rules import Rule, guards, merged
 from blast_controller.openflow.session import Session, Tor
 from blast_controller.openflow.vocabulary import (
+    BarrierAnswered,
     Command,
     Connected,
     Demoted,
-    DriverInput,
     Effect,
     Follow,
     HandshakeFailed,
@@ -46,8 +47,13 @@ from blast_controller.openflow.vocabulary import (
     Probe,
     ProbeArrived,
     Read,
+    Refusal,
     RejectCall,
+    RoleAnswered,
+    RulesCounted,
+    RulesRead,
     Terms,
+    Transmit,
 )
 
 CHALLENGE = 2.0
@@ -115,6 +121,8 @@ class Steps:
     def receive(self, happened: Input, now: float) -> list[Effect]:
         """Return the effects of one input."""
         match happened:
+            case Command(change, asked):
+                effects = self._command(change, asked)
             case Connected():
                 effects = self._connected(happened, now)
             case HandshakeFailed(_, datapath, names, reason):
@@ -125,8 +133,8 @@ class Steps:
                 self._leader, effects = generation, []
             case Lead(terms):
                 effects = self._lead(terms, now)
-            case Command() | Read() | Probe():
-                effects = self._handle_command(happened, now)
+            case Read() | Probe():
+                effects = self._handle_query(happened, now)
             case _ if session := self._sessions.get(happened.session):
                 effects = self._handle_message(session, happened, now)
             case _:
@@ -145,7 +153,7 @@ class Steps:
                     old, old.hang_up("the switch opened a new connection and does not answer on this one")
                 )
             effects += self._admit(datapath, now)
-        deadlines = [session.deadline() for session in self._sessions.values()]
+        deadlines = [session.deadline for session in self._sessions.values()]
         deadlines += [waiting.until for waiting in self._waiting.values()]
         self._earliest = min((deadline for deadline in deadlines if deadline is not None), default=None)
         return self._without_repetitions(effects)
@@ -203,14 +211,15 @@ class Steps:
                 waiting.session.hears(happened)
         return []
 
-    def _handle_command(self, wanted: DriverInput, now: float) -> list[Effect]:
+    def _command(self, change: SetForwarding, asked: float) -> list[Effect]:
+        session = self._current.get(change.datapath)
+        if session is None or not session.up:
+            reason = f"ToR {change.datapath:016x} is not connected"
+            return [StepFailed(change.datapath, *step, reason=reason) for step in merged(change.changes)]
+        return self._kept(session, session.command(change, asked))
+
+    def _handle_query(self, wanted: Read | Probe, now: float) -> list[Effect]:
         match wanted:
-            case Command(change, asked):
-                session = self._current.get(change.datapath)
-                if session is None or not session.up:
-                    reason = f"ToR {change.datapath:016x} is not connected"
-                    return [StepFailed(change.datapath, *step, reason=reason) for step in merged(change.changes)]
-                return self._kept(session, session.command(change, asked))
             case Read(datapath, mend) if (session := self._current.get(datapath)) and session.up:
                 return self._kept(session, session.read(mend, now))
             case Probe(datapath) if (session := self._current.get(datapath)) and session.up:
@@ -223,12 +232,12 @@ class Steps:
             return self._kept(session, session.end(happened.reason)) + self._admit(session.datapath, now)
         effects = self._answers_the_challenge(session)
         match happened:
+            case BarrierAnswered() | RoleAnswered() | RulesRead() | RulesCounted() | Refusal():
+                return effects + self._kept(session, session.answered(happened, now))
             case Demoted() | MalformedMessage() | PortReported() | ProbeArrived():
                 return effects + self._kept(session, session.hears(happened))
-            case Connected() | HandshakeFailed() | Command() | Read() | Probe() | Follow() | Lead() | Lost():
+            case _:
                 return effects
-            case answer:
-                return effects + self._kept(session, session.answered(answer, now))
 
     def _answers_the_challenge(self, session: Session) -> list[Effect]:
         waiting = self._waiting.pop(session.datapath, None)
@@ -245,8 +254,8 @@ class Steps:
         """Note what has become of a session: when it is next due, or that it is gone."""
         if session.ended:
             del self._sessions[session.handle], self._current[session.datapath]
-        elif (deadline := session.deadline()) is not None:
-            self._earliest = deadline if self._earliest is None else min(self._earliest, deadline)
+        elif session.deadline is not None and (self._earliest is None or session.deadline < self._earliest):
+            self._earliest = session.deadline
         return effects
 
     def _without_repetitions(self, effects: list[Effect]) -> list[Effect]:
@@ -254,6 +263,8 @@ class Steps:
         kept: list[Effect] = []
         for effect in effects:
             match effect:
+                case Transmit() | StepConfirmed():
+                    pass
                 case DeviceUp(device):
                     self._notified.pop(int(device), None)
                 case DeviceDown(device, reason) if self._notified.get(int(device)) == reason:

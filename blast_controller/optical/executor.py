@@ -163,7 +163,8 @@ class _SwitchSession:
         self._settings = settings
         self._on_event, self._may_write, self._on_refused = hands
         self._queue: deque[_Work | None] = deque()
-        self._queued = asyncio.Event()
+        self._wake = asyncio.Event()
+        """Set by new work, and by the end of the session."""
         self._up = False
         self._away = "not connected yet"
         self.task: asyncio.Task[None] | None = None
@@ -189,7 +190,7 @@ class _SwitchSession:
             self._queue[-1] = joined
         else:
             self._queue.append(work)
-        self._queued.set()
+        self._wake.set()
 
     async def run(self) -> None:
         retry = FIRST_RETRY
@@ -249,6 +250,7 @@ class _SwitchSession:
         log.info("optical switch %s is connected, %d cross-connects present", self._settings.name, len(present))
         self._on_event(DeviceUp(self._settings.name, present))
         lost = asyncio.ensure_future(client.wait_closed())
+        lost.add_done_callback(lambda _: self._wake.set())
         try:
             while True:
                 work = await self._next(lost)
@@ -264,13 +266,9 @@ class _SwitchSession:
 
     async def _next(self, lost: asyncio.Future[str]) -> _Work | None:
         """Return the next work (None: a reading). Raises _SessionEndedError."""
-        if not self._queue:
-            self._queued.clear()
-            queued = asyncio.ensure_future(self._queued.wait())
-            try:
-                await asyncio.wait((lost, queued), return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                queued.cancel()
+        while not self._queue and not lost.done():
+            self._wake.clear()
+            await self._wake.wait()
         if lost.done():
             raise _SessionEndedError(await lost)
         return self._queue.popleft()

@@ -8,17 +8,27 @@ import socket
 import ssl
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from blast_controller.core.model.commands import ForwardingChange, SetForwarding
 from blast_controller.core.model.events import StepFailed
 from blast_controller.openflow.__main__ import main
+from blast_controller.openflow.app import ForwardingApplication
 from blast_controller.openflow.driver import OpenFlowDriver
-from blast_controller.openflow.framework import Application, handles, ofp_event
+from blast_controller.openflow.framework import (
+    HANDSHAKE_DISPATCHER,
+    MAIN_DISPATCHER,
+    Application,
+    handles,
+    hear,
+    ofp_event,
+)
 from blast_controller.openflow.rules import RuleSettings
-from blast_controller.openflow.vocabulary import Event
+from blast_controller.openflow.vocabulary import BarrierAnswered, Command, Effect, Event, Fence, Input, Transmit
 from blast_controller.serving.tls import TlsFileError, TlsSettings
 from tests.support.certificates import Authority
 
@@ -96,6 +106,67 @@ def test_a_handler_that_fails_ends_the_process() -> None:
 
     Failing(reached.append).fails("event")
     assert isinstance(reached[0], KeyError)
+
+
+BARRIER_REPLY = bytes.fromhex("04 15 0008 00000007")
+
+
+def _heard(state: str, application: Application) -> None:
+    hear(SimpleNamespace(state=state, ofp_brick=SimpleNamespace(application=application)), BARRIER_REPLY)
+
+
+def test_barrier_reply_is_ignored_before_the_handshake_is_complete() -> None:
+    delivered: list[Input] = []
+    application = ForwardingApplication(delivered.append, print)
+    _heard(HANDSHAKE_DISPATCHER, application)
+    assert delivered == []
+    _heard(MAIN_DISPATCHER, application)
+    assert [answer.xid for answer in delivered if isinstance(answer, BarrierAnswered)] == [7]
+
+
+def test_failure_at_a_barrier_reply_ends_the_process() -> None:
+    fatal: list[BaseException] = []
+
+    def fail(_: Input) -> None:
+        raise KeyError("the driver's fault")
+
+    _heard(MAIN_DISPATCHER, ForwardingApplication(fail, fatal.append))
+    assert isinstance(fatal[0], KeyError)
+
+
+def test_commands_that_come_together_leave_in_one_write_for_each_tor(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = _driver(queue.Queue(), queue.Queue())
+    written: list[tuple[int, bytes]] = []
+    due: list[Callable[[], None]] = []
+
+    class Connection:
+        def __init__(self, datapath: int) -> None:
+            self.datapath = datapath
+
+        def transmit(self, messages: bytes) -> bool:
+            written.append((self.datapath, messages))
+            return True
+
+    connections = {datapath: Connection(datapath) for datapath in (1, 2)}
+
+    class OneBarrierForEachCommand:
+        def receive(self, happened: Input, now: float) -> list[Effect]:
+            assert isinstance(happened, Command)
+            reservation = happened.change.changes[0].reservation
+            return [Transmit(connections[happened.change.datapath], ((reservation, Fence()),))]
+
+        def next_deadline(self) -> None:
+            return None
+
+    monkeypatch.setattr(driver, "_steps", OneBarrierForEachCommand())
+    monkeypatch.setattr(driver._server, "soon", due.append)
+    for reservation, datapath in enumerate((1, 2, 1), start=1):
+        driver.apply(SetForwarding(datapath, (ForwardingChange(reservation, 1),)))
+    for work in due:
+        work()
+    driver.stop()
+    first, second, third = (bytes.fromhex(f"04 14 0008 {reservation:08x}") for reservation in (1, 2, 3))
+    assert written == [(1, first + third), (2, second)]
 
 
 def test_a_port_in_use_is_said_at_once() -> None:

@@ -75,6 +75,13 @@ def test_an_added_rule() -> None:
     assert _encoded(AddRule(RULE)) == expected + BARRIER
 
 
+def test_barrier_request_is_encoded_as_by_the_framework() -> None:
+    request = ofproto_v1_3_parser.OFPBarrierRequest(_Protocol)
+    request.set_xid(0x200)
+    request.serialize()
+    assert encode(_Protocol, [(0x200, Fence())]) == bytes(request.buf) == BARRIER
+
+
 def test_a_dropping_rule_has_no_instruction_and_a_network_a_mask() -> None:
     guard = Rule(0, 0x7530, 0xB1A5 << 48, Match(destination=IPv4Network("239.77.0.0/16")))
     head = "00 00 0000 0000 7530 ffffffff 00000000 00000000 0000 0000"

@@ -15,7 +15,7 @@ import pytest
 from tests.support import tl1
 from tests.support.tl1 import Lab, scripted
 from tl1_driver.circuits import Circuit
-from tl1_driver.client import SwitchClient
+from tl1_driver.client import BUFFER_SIZE, SwitchClient
 from tl1_driver.dialects import Glimmerglass
 from tl1_driver.emulator.agent import Port
 from tl1_driver.errors import (
@@ -170,6 +170,19 @@ async def test_silence_is_a_timeout() -> None:
             await client.connect([Circuit(1, 1)])
 
 
+async def test_silence_after_an_answered_command_is_a_timeout_of_its_own() -> None:
+    async with emulated() as lab:
+        client = await lab.opened(timeout=0.5)
+        loop = asyncio.get_running_loop()
+        await client.circuits()
+        await asyncio.sleep(0.3)
+        lab.switch.faults.silent = True
+        begun = loop.time()
+        with pytest.raises(SwitchTimeoutError):
+            await client.circuits()
+        assert loop.time() - begun == pytest.approx(0.5, abs=0.05)
+
+
 async def test_acknowledgment_then_silence_is_a_timeout_after_the_extension() -> None:
     async with emulated() as lab:
         client = lab.client(timeout=0.2)
@@ -254,6 +267,22 @@ async def test_list_that_cannot_be_read(row: str) -> None:
         await client.open()
         with pytest.raises(MalformedResponseError):
             await client.circuits()
+        await client.close()
+
+
+async def test_list_longer_than_the_receive_buffer() -> None:
+    row = "   " + f'"GGN:IPORTID=10001,OPORTID=20001,CONNSTATE=steady,COMMENT={"x" * 100}"' + "\r\n"
+    count = 2 * BUFFER_SIZE // len(row)
+
+    async def report(reader, writer) -> None:
+        await reader.readuntil(b";")
+        writer.write(f"\r\n\n   sw 26-11-20 10:00:00\r\nM  1 COMPLD\r\n{row * count};".encode())
+        await reader.read()
+
+    async with scripted(report) as port:
+        client = SwitchClient("127.0.0.1", port, GLIMMERGLASS)
+        await client.open()
+        assert len(await client.circuits()) == count
         await client.close()
 
 
