@@ -1,15 +1,15 @@
 """The inbox of one thread: devices first, then accounts in turns, one piece of work each.
 
 However much one account queues, the next piece of another waits for one of its pieces, not for all. Work that is
-committed together is that of one party alone, or one round: an account with a single piece does not wait for the
-effects of many others.
+committed together is that of one account alone, with some events of devices, or one round: an account with a single
+piece does not wait for the effects of many others.
 """
 
 from __future__ import annotations
 
 import queue
 import threading
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
@@ -17,6 +17,8 @@ Work = TypeVar("Work")
 
 MAX_URGENT = 16
 """In a row, while an account waits for its turn: devices may talk without end."""
+MAX_WITH_DEVICES = 64
+"""Pieces of one account that are committed together with events of devices, for which others may wait."""
 
 
 class Inbox(Generic[Work]):
@@ -30,8 +32,8 @@ class Inbox(Generic[Work]):
         self._of: OrderedDict[Hashable, deque[Work]] = OrderedDict()
         self._last: deque[Work] = deque()
         self._in_a_row = 0
-        self._together: set[Hashable] = set()
-        """The accounts whose pieces were returned since `begin`; None: pieces without an account."""
+        self._together: Counter[Hashable] = Counter()
+        """The pieces returned since `begin` by account; None: those without an account."""
 
     def put(self, work: Work) -> None:
         """Add a piece without an account."""
@@ -83,7 +85,11 @@ class Inbox(Generic[Work]):
             return self._next()
 
     def _begins_another_round(self) -> bool:
-        return len(self._together) > 1 and not self._is_urgent() and next(iter(self._of), None) in self._together
+        account = next(iter(self._of), None)
+        if account not in self._together or self._is_urgent():
+            return False
+        others = self._together.keys() - {account, None}
+        return bool(others) or (None in self._together and self._together[account] >= MAX_WITH_DEVICES)
 
     def _is_urgent(self) -> bool:
         return bool(self._urgent) and (self._in_a_row < MAX_URGENT or not self._of)
@@ -91,14 +97,14 @@ class Inbox(Generic[Work]):
     def _next(self) -> Work:
         if self._is_urgent():
             self._in_a_row += 1
-            self._together.add(None)
+            self._together[None] += 1
             return self._urgent.popleft()
         self._in_a_row = 0
         return self._next_of_accounts() if self._of else self._last.popleft()
 
     def _next_of_accounts(self) -> Work:
         account, pieces = self._of.popitem(last=False)
-        self._together.add(account)
+        self._together[account] += 1
         work = pieces.popleft()
         if pieces:
             self._of[account] = pieces
