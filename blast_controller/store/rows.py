@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,9 @@ from blast_controller.store.interface import RESERVATION
 
 EPOCH_KIND, EPOCH_KEY, EPOCH_NOTE = "meta", "epoch", "opened"
 """The entry of an opening of the store in the history (it is no row of the state)."""
+
+_UNCHANGED = frozenset({str, int, bool, type(None), msgspec.Raw})
+"""The types of most values, which JSON returns as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +38,7 @@ def to_row(record: Record) -> Row:
         raise UnstorableError(record.kind, record.key, "only a live reservation holds elements")
     try:
         body = None if record.body is None else encode(record.body)
-        for text in (record.kind, record.key, *record.elements):
-            text.encode()
+        "".join((record.kind, record.key, *record.elements)).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise UnstorableError(record.kind, record.key, str(error)) from error
     # A note is for people: one that no encoding has is no reason to stop writing the journal.
@@ -45,7 +48,7 @@ def to_row(record: Record) -> Row:
 
 def encode(body: object) -> str:
     """Encode as JSON, dataclasses as objects. Raises TypeError, ValueError or RecursionError if it is not possible."""
-    _check(body)
+    _check((body,))
     try:
         return msgspec.json.encode(body).decode()
     except UnicodeEncodeError:
@@ -57,19 +60,20 @@ def _plain(value: object) -> Any:
     return msgspec.json.decode(value) if isinstance(value, msgspec.Raw) else msgspec.to_builtins(value)
 
 
-def _check(body: object) -> None:
+def _check(values: Iterable[object]) -> None:
     """Raise an error for values that would be read back as others: infinite numbers as null, sets as lists."""
-    if isinstance(body, float):
-        if not math.isfinite(body):
-            raise ValueError(f"JSON has no number {body}")
-    elif isinstance(body, dict):
-        for value in body.values():
+    for value in values:
+        kind = type(value)
+        if kind in _UNCHANGED:
+            continue
+        if kind is float and not math.isfinite(value):  # type: ignore[arg-type]
+            raise ValueError(f"JSON has no number {value}")
+        if isinstance(value, dict):
+            _check(value.values())
+        elif isinstance(value, list):
             _check(value)
-    elif isinstance(body, list):
-        for value in body:
-            _check(value)
-    elif isinstance(body, set | frozenset):
-        raise TypeError("JSON has no sets")
+        elif isinstance(value, set | frozenset):
+            raise TypeError("JSON has no sets")
 
 
 def decode(text: str | None) -> Any:
