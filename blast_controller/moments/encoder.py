@@ -15,6 +15,9 @@ Rows = dict[str, str]
 Difference = dict[str, str | None]
 """Added or changed rows, and None for removed ones."""
 
+# With these options json.dumps would create an encoder for each row.
+_encoded = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, check_circular=False).encode
+
 
 def all_rows(snapshot: Snapshot) -> Rows:
     """Return a whole snapshot."""
@@ -96,7 +99,3 @@ def _owners(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
 def _devices(snapshot: Snapshot) -> Iterator[Device]:
     yield from snapshot.fabric.switches
     yield from {rack.datapath for rack in snapshot.fabric.racks.values()}
-
-
-def _encoded(value: rows.Value) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

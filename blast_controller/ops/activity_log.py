@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from blast_controller.core.controller import Core
 from blast_controller.core.model.commands import Command, Publish, SetCircuits
-from blast_controller.core.model.events import CircuitsObserved, DeviceUp, Event, TableObserved
+from blast_controller.core.model.events import CircuitsObserved, DeviceUp, Event, StepConfirmed, TableObserved
 from blast_controller.core.model.identifiers import SwitchId
 from blast_controller.core.observer import Observer
 from blast_controller.ops.activity import DriftWatch, Line, device_line, late_line, request_line, tell
@@ -18,6 +18,9 @@ class ActivityLog(Observer):
 
     def on_event(self, event: Event, core: Core) -> None:
         """Log events of devices and foreign state on them."""
+        # Most events are confirmations, which are routine.
+        if isinstance(event, StepConfirmed):
+            return
         tell(device_line(event))
         tell(self._drifted(event, core))
 

@@ -30,6 +30,8 @@ LONGEST_MESSAGE = 4_000
 LONGEST_TRACEBACK = 20_000
 LINES_OF_TRACEBACK = 50.0
 """Lines of the log budget that a traceback counts as."""
+# With this option json.dumps would create an encoder for each line.
+_encoded = json.JSONEncoder(default=str).encode
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
@@ -39,7 +41,7 @@ def fields(**known: object) -> dict[str, object]:
 
 
 class _Formatter(logging.Formatter, ABC):
-    """`always` stands in every line, `secrets` in none."""
+    """`always` stands in every line, `secrets`, also as escaped in JSON, in none."""
 
     def __init__(self, always: Mapping[str, object], secrets: Collection[str]) -> None:
         super().__init__()
@@ -50,7 +52,7 @@ class _Formatter(logging.Formatter, ABC):
         """Format the line with secrets masked: a device may repeat them in its messages."""
         line = self.line(record)
         for secret in self.secrets:
-            line = line.replace(secret, HIDDEN).replace(json.dumps(secret)[1:-1], HIDDEN)
+            line = line.replace(secret, HIDDEN)
         return line
 
     @abstractmethod
@@ -77,7 +79,7 @@ class JsonFormatter(_Formatter):
         line = {**line, **self.fields_of(record), **line}
         if record.exc_info:
             line["error"] = _shortened(self.formatException(record.exc_info), LONGEST_TRACEBACK)
-        return json.dumps(line, default=str)
+        return _encoded(line)
 
 
 class TextFormatter(_Formatter):
@@ -186,7 +188,8 @@ class LogOutput:
 
     def hide(self, secrets: Iterable[str]) -> None:
         """Mask these secrets in all lines."""
-        self._secrets.update(filter(None, secrets))
+        for secret in filter(None, secrets):
+            self._secrets |= {secret, json.dumps(secret)[1:-1]}
 
 
 def _utc(seconds: float) -> str:

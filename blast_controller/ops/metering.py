@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 
 from blast_controller.core.auditor import AuditReport
 from blast_controller.core.controller import Core
@@ -32,6 +33,10 @@ class Metering(Observer):
 
     def __init__(self, metrics: Metrics, tenants: Iterable[str]) -> None:
         self._metrics = metrics
+        # `labels` validates its arguments and takes a lock at each call, but always returns the same child for them.
+        self._requests = cache(metrics.requests.labels)
+        self._grant_step_seconds = cache(metrics.grant_step_seconds.labels)
+        self._reconfiguration_seconds = cache(metrics.reconfiguration_seconds.labels)
         self._tenants = frozenset(tenants)
         self.drift = Drift()
         self._codes: set[tuple[str, str]] = set()
@@ -48,7 +53,7 @@ class Metering(Observer):
         metrics = self._metrics
         match event:
             case StepConfirmed(device=device, elapsed=elapsed):
-                metrics.reconfiguration_seconds.labels(_label(device)).observe(elapsed)
+                self._reconfiguration_seconds(_label(device)).observe(elapsed)
             case StepFailed(device=device):
                 metrics.failed_steps.labels(_label(device)).inc()
             case FinishAsked(request=(tenant, _), report=TransferReport() as report):
@@ -82,16 +87,16 @@ class Metering(Observer):
     def _happened(self, tenant: str, event: RequestEvent) -> None:
         metrics = self._metrics
         if event.grant is not None and event.kind is EventKind.GRANTED:
-            metrics.requests.labels(tenant, "granted").inc()
+            self._requests(tenant, "granted").inc()
             timings = event.grant.timings
             metrics.grant_seconds.observe(timings.total)
             for step in ("compute", "openflow", "optical"):
                 if (seconds := getattr(timings, step)) is not None:
-                    metrics.grant_step_seconds.labels(step).observe(seconds)
+                    self._grant_step_seconds(step).observe(seconds)
         elif event.kind is EventKind.ENDED and event.state is not None:
-            metrics.requests.labels(tenant, event.state.value).inc()
+            self._requests(tenant, event.state.value).inc()
         elif event.kind in (EventKind.REVOKED, EventKind.PAUSED):
-            metrics.requests.labels(tenant, event.kind.value).inc()
+            self._requests(tenant, event.kind.value).inc()
 
     def _transfer(self, tenant: str, report: TransferReport) -> None:
         metrics = self._metrics

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 from typing import TypeVar
 
 from blast_controller.core.model.errors import RequestError
@@ -50,12 +49,20 @@ def without_frames(error: E) -> E:
     return error
 
 
-@contextmanager
-def telling(action: str) -> Iterator[None]:
+class telling:  # noqa: N801 - a context manager like those of contextlib
     """Add the core's current action to an unexpected error. Raises RequestError unchanged, else EventFailedError."""
-    try:
-        yield
-    except RequestError:
-        raise
-    except Exception as error:
-        raise EventFailedError(f"{action} failed: {type(error).__name__}: {error}") from error
+
+    __slots__ = ("_action",)
+
+    def __init__(self, action: str) -> None:
+        self._action = action
+
+    def __enter__(self) -> None:
+        """Begin the action."""
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        """Convert the error of the action, if any."""
+        if isinstance(error, Exception) and not isinstance(error, RequestError):
+            raise EventFailedError(f"{self._action} failed: {type(error).__name__}: {error}") from error

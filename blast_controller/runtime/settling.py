@@ -32,18 +32,17 @@ def run_into(outer: Future[T], work: Callable[[Argument], T | Future[T]], argume
     except Exception as error:  # noqa: BLE001 - the failure concerns one caller only
         failure = logged(getattr(work, "__qualname__", "a call"), error)
     else:
-        return _result_into(outer, result)
-    return lambda: _settle(outer, lambda: outer.set_exception(failure))
-
-
-def _result_into(outer: Future[T], result: T | Future[T]) -> Callable[[], None]:
-    if isinstance(result, Future):
-        return lambda: _chain(result, outer)
-    return lambda: _settle(outer, lambda: outer.set_result(result))
+        if isinstance(result, Future):
+            return partial(_chain, result, outer)
+        return partial(_settle, outer.set_result, result)
+    return partial(_settle, outer.set_exception, failure)
 
 
 def _chain(inner: Future[T], outer: Future[T]) -> None:
-    inner.add_done_callback(lambda done: _copy(done, outer))
+    if inner.done():
+        _copy(outer, inner)
+        return
+    inner.add_done_callback(partial(_copy, outer))
     # A caller that is gone no longer waits. Weakly: a circle of the two would stay until garbage is collected.
     outer.add_done_callback(partial(_cancel_too, weakref.ref(inner)))
 
@@ -54,20 +53,18 @@ def _cancel_too(inner: weakref.ref[Future[T]], outer: Future[T]) -> None:
         waiting.cancel()
 
 
-def _copy(inner: Future[T], outer: Future[T]) -> None:
+def _copy(outer: Future[T], inner: Future[T]) -> None:
     if inner.cancelled():
         return
     error = inner.exception()
     if error is not None:
-        _settle(outer, lambda: outer.set_exception(error))
+        _settle(outer.set_exception, error)
     else:
-        _settle(outer, lambda: outer.set_result(inner.result()))
+        _settle(outer.set_result, inner.result())
 
 
-def _settle(future: Future[T], settle: Callable[[], None]) -> None:
-    if future.cancelled():
-        return
+def _settle(settle: Callable[[Argument], None], outcome: Argument) -> None:
     try:
-        settle()
+        settle(outcome)
     except InvalidStateError:
         log.debug("the caller disconnected")

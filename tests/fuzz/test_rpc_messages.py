@@ -13,8 +13,9 @@ from collections import Counter
 import pytest
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.protocol.TCompactProtocol import TCompactProtocolAccelerated
+from thrift.protocol.TProtocol import TProtocolException
 from thrift.Thrift import TMessageType
-from thrift.transport.TTransport import TMemoryBuffer
+from thrift.transport.TTransport import TMemoryBuffer, TTransportException
 
 from blast_api import BlastOperator
 from blast_api.ttypes import (
@@ -265,6 +266,33 @@ def test_damaged_calls_with_the_handler_behind_them_are_answered_or_refused(capl
     caplog.set_level(logging.CRITICAL)
     run = fuzz(ANSWERED, ANSWERS)
     assert min(run.outcomes[name] for name in ("answered", "MalformedMessageError")) > run.inputs // 10, run.outcomes
+
+
+def test_binary_headers_are_read_as_thrift_reads_them():
+    chance, bodies, outcomes = random.Random(13), valid_bodies()[: len(CALLS)], Counter[bool]()
+    for _ in range(5000):
+        body = damaged(chance, chance.choice(bodies)[: chance.randrange(1, 40)])
+        if body[:1] == b"\x80":
+            expected = thrift_header(body)
+            assert blast_header(body) == expected, body
+            outcomes[expected is None] += 1
+    assert min(outcomes[True], outcomes[False]) > 500, outcomes
+
+
+def thrift_header(body: bytes) -> tuple[object, ...] | None:
+    buffer = TMemoryBuffer(body)
+    try:
+        return (*TBinaryProtocolAccelerated(buffer).readMessageBegin(), buffer.cstringio_buf.tell())
+    except (TProtocolException, TTransportException, EOFError, ValueError):
+        return None
+
+
+def blast_header(body: bytes) -> tuple[object, ...] | None:
+    try:
+        header = CODEC.read_header(body)
+    except MalformedMessageError:
+        return None
+    return header.name, header.kind, header.sequence, header.length
 
 
 def test_what_a_handler_must_not_return_is_its_own_fault():

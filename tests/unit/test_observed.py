@@ -112,6 +112,24 @@ def test_who_looks_on_stops_nobody_and_sees_commands_when_they_are_durable(caplo
     assert toy.seen.index("SetCircuits") < toy.seen.index("StepConfirmed with 0 waiting") < toy.seen.index("Publish")
 
 
+class Counting:
+    """An observer of commits only."""
+
+    def __init__(self) -> None:
+        self.commits = 0
+
+    def on_commit(self, records, seconds) -> None:
+        self.commits += 1
+
+
+def test_observer_of_one_method_is_notified_of_nothing_else(caplog):
+    counting = Counting()
+    with running(make_fabric(4, [4]), observers=[counting]) as lab:
+        lab.runtime.post(RequestSubmitted(multicast("a", "r1h1", ["r2h1", "r3h1"])))
+        lab.settle()
+    assert counting.commits and "disabled" not in caplog.text
+
+
 def test_the_watchdog_falls_silent_when_the_core_hangs(lab, tmp_path):
     path = str(tmp_path / "notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
