@@ -62,10 +62,11 @@ def request_grant(
             wanted.id,
             timeout,
             Wait(
-                wanted=lambda event: _is_settled(asked, event),
+                wanted=_is_grant,
                 answer=lambda event: _first_grant(wanted.key, event),
                 too_late=lambda: _not_yet(services.later(), asked),
                 seat=seat,
+                or_last=True,
             ),
         )
 
@@ -79,9 +80,10 @@ def _attach(
     name = request.current.id
     if services.attached.begin_watch(name):
         settled = Wait(
-            wanted=lambda event: _is_settled(request, event),
+            wanted=_is_grant,
             answer=lambda event: None,
             too_late=lambda: RequestTimeoutError(""),
+            or_last=True,
         )
         context.wait(name, math.inf, settled).add_done_callback(lambda done: services.attached.settle(name))
     services.attached.add(connection.id, name, account)
@@ -108,7 +110,8 @@ def await_event(
             timeout,
             Wait(
                 # A client that waits for an event that cannot occur receives the end.
-                wanted=lambda event: event.sequence > after or (event.kind is EventKind.ENDED and request.state.final),
+                wanted=lambda event: event.sequence > after,
+                or_last=True,
                 answer=lambda event: _event_or_end(request, event, after),
                 too_late=lambda: _not_yet(services.later(), request),
                 seat=seat,
@@ -217,9 +220,8 @@ def _wanted(services: Services, connection: Connection, request: ttypes.Multicas
     return convert.to_request(request, tenant)
 
 
-def _is_settled(request: Request, event: RequestEvent) -> bool:
-    """Return true if a client that waits for the first grant need not wait any longer."""
-    return event.kind is EventKind.GRANTED or (event.kind is EventKind.ENDED and request.state.final)
+def _is_grant(event: RequestEvent) -> bool:
+    return event.kind is EventKind.GRANTED
 
 
 def _first_grant(key: str, event: RequestEvent) -> ttypes.Grant:

@@ -47,6 +47,7 @@ from blast_controller.runtime.faults import telling
 from blast_controller.runtime.group_commit import Batch, GroupCommit
 from blast_controller.runtime.inbox import Inbox
 from blast_controller.runtime.observing import Observers
+from blast_controller.runtime.parked_future import ParkedFuture
 from blast_controller.runtime.settling import run_into
 from blast_controller.runtime.standing_by import Standby
 from blast_controller.runtime.waiting import Places, Seat, Wait, WaitingRoom
@@ -106,7 +107,7 @@ class CoreContext:
         Raises NotLeaderError if another controller may have a newer one.
         """
         runtime = self._runtime
-        return (runtime.look_at_written() if runtime.has_just_written else runtime.look())._replace(now=self.now)
+        return runtime.look_at_written() if runtime.has_just_written else runtime.look()
 
     @property
     def written(self) -> Look:
@@ -385,7 +386,7 @@ class Runtime:
 
     def when_decided(self, answer: Callable[[], T]) -> Future[T]:
         """Act like `CoreContext.when_decided` (on the runtime's thread only)."""
-        future: Future[T] = Future()
+        future: Future[T] = ParkedFuture()
 
         def settle() -> None:
             run_into(future, lambda _: answer(), CoreContext(self))()

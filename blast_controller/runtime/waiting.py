@@ -43,8 +43,9 @@ class Seat:
 class Wait:
     """A wait for the first event that is `wanted`. The caller gets the result of `answer` for it, or `too_late`.
 
-    If events of a topic are numbered from 1, events up to `after` are ignored without calling `wanted`. Without a seat
-    it takes no place.
+    With `or_last` it ends with the last event of the topic, too. The live state is ahead of the events: `wanted` and
+    `answer` must not read it. If events of a topic are numbered from 1, events up to `after` are ignored without
+    calling `wanted`. Without a seat it takes no place.
     """
 
     wanted: Callable[..., bool]
@@ -52,6 +53,7 @@ class Wait:
     too_late: Callable[[], RequestError]
     seat: Seat | None = None
     after: int = 0
+    or_last: bool = False
 
 
 class _Waiter(ParkedFuture[object]):
@@ -99,7 +101,8 @@ class WaitingRoom:
         """
         audience = self._audiences.get(topic)
         for waiter in audience.reached_by(number) if audience else ():
-            if not waiter.cancelled() and waiter.wait.wanted(event):
+            is_last = waiter.wait.or_last and number == math.inf
+            if not waiter.cancelled() and (is_last or waiter.wait.wanted(event)):
                 self._call(waiter, partial(waiter.wait.answer, event))
 
     def expire(self, now: float) -> None:

@@ -106,3 +106,14 @@ def test_the_last_event_is_for_those_too_who_wait_for_a_later_one():
     room.notify(KEY, ENDED, math.inf)
     room.serve()
     assert waits.result(0) is EventKind.ENDED
+
+
+def test_a_wait_for_the_last_event_does_not_end_with_another_end():
+    room = WaitingRoom()
+    waits = room.park(KEY, 10.0, Wait(lambda event: False, lambda event: event.kind, None, or_last=True))
+    room.notify(KEY, ENDED, ENDED.sequence)
+    room.serve()
+    assert not waits.done(), "another part still waits"
+    room.notify(KEY, ENDED, math.inf)
+    room.serve()
+    assert waits.result(0) is EventKind.ENDED
