@@ -62,7 +62,7 @@ from blast_controller.core.snapshot.publisher import Known, Publisher
 from blast_controller.core.snapshot.snapshot import Snapshot
 from blast_controller.core.view import View
 
-_ANSWERS = StepConfirmed | StepFailed | StepDark | DecisionTimed | OperatorActed
+_ANSWERS = frozenset((StepConfirmed, StepFailed, StepDark, DecisionTimed, OperatorActed))
 """Answers of devices. Most do not affect a decision because other answers are outstanding; the others request one.
 """
 LATEST_ACTION = "latest action"
@@ -134,7 +134,7 @@ class Core:
     def take(self, event: Event, now: float) -> None:
         """Process one event of a batch; `conclude` returns the resulting commands. Raises RequestError."""
         self._handlers[type(event)](event, now)
-        self._decision_due |= not isinstance(event, _ANSWERS)
+        self._decision_due |= type(event) not in _ANSWERS
         self._auditor.note_work()
 
     def restore(self, records: Iterable[Record], now: float) -> list[Command]:

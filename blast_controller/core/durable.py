@@ -64,7 +64,7 @@ class JournalWriter:
         live, touched = self._reservations.live, self._reservations.touched
         if not touched:
             return
-        after = {n: frozenset(live[n].elements) if n in live else frozenset() for n in touched}
+        after = {n: live[n].elements if n in live else frozenset() for n in touched}
         for number in _givers_first(after, self._holdings):
             if number in live:
                 self._holdings[number] = after[number]
@@ -89,18 +89,18 @@ class JournalWriter:
     def note_loaded(self, last_id: int) -> None:
         """Mark all live state as stored; `last_id` is the highest reservation number on disk."""
         self._last_id = last_id
-        self._holdings = {n: frozenset(r.elements) for n, r in self._reservations.live.items()}
+        self._holdings = {n: r.elements for n, r in self._reservations.live.items()}
 
 
 def _givers_first(after: Mapping[int, frozenset[ElementId]], before: Mapping[int, frozenset[ElementId]]) -> list[int]:
     """Return the reservations in an order in which each takes only elements that are free at that point."""
-    if len(after) == 1:
-        return list(after)
     holders = {element: number for number in after for element in before.get(number, ())}
     givers = {
         number: {holders[element] for element in elements if element in holders} - {number}
         for number, elements in after.items()
     }
+    if not any(givers.values()):
+        return list(after)
     # Pieces never change hands in a circle.
     return list(TopologicalSorter(givers).static_order())
 

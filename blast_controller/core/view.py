@@ -165,12 +165,12 @@ class View:
     @property
     def idle(self) -> Mapping[Kind, int]:
         """Return the number of idle pieces of each kind in service."""
-        return MappingProxyType(self._inventory.idle.counts)
+        return MappingProxyType(self._inventory.idle)
 
     @property
     def dark(self) -> Mapping[Kind, int]:
         """Return how many of the idle pieces of each kind are dark or becoming so."""
-        return MappingProxyType(self._inventory.dark.counts)
+        return MappingProxyType(self._inventory.dark)
 
     @property
     def reserves(self) -> tuple[DarkReserve, ...]:

@@ -119,9 +119,9 @@ def reclaim(data: st.DataObject, inventory: Inventory, truth: Truth) -> None:
 
 def release(data: st.DataObject, inventory: Inventory, truth: Truth) -> None:
     number = data.draw(st.sampled_from(RESERVATIONS))
-    if not held_by(truth, number, Standing.KEPT_LIT):
-        truth.leaving.add(number)
-        inventory.release(number, held_by(truth, number, Standing.LEAVING))
+    truth.leaving.add(number)
+    truth.lit -= set(held_by(truth, number, Standing.KEPT_LIT))
+    inventory.release(number, held_by(truth, number, Standing.LEAVING))
 
 
 def forget(data: st.DataObject, inventory: Inventory, truth: Truth) -> None:
@@ -192,9 +192,9 @@ def test_counted_piece_by_piece_or_all_at_once(data, fabric, steps) -> None:
     dark = [piece for piece in idle if truth.standing(piece.element) is not Standing.KEPT_LIT]
     assert +inventory.capacity.counts == Counter(kind_of(piece) for piece in usable.values() if piece)
     assert +inventory.available.counts == Counter(map(kind_of, available))
-    assert +inventory.idle.counts == Counter(map(kind_of, idle))
-    assert +inventory.dark.counts == Counter(map(kind_of, dark))
-    assert +inventory.offered.counts == +told == Counter(map(kind_of, truth.given.values()))
+    assert +inventory.idle == Counter(map(kind_of, idle))
+    assert +inventory.dark == Counter(map(kind_of, dark))
+    assert +inventory.offered == +told == Counter(map(kind_of, truth.given.values()))
     assert {e: inventory.offered_as(e) for e in usable if inventory.offered_as(e)} == truth.given
     check_choices(fabric, inventory, truth, available)
 
@@ -231,9 +231,9 @@ def test_what_is_unsettled_is_told_until_it_is_taken_off(data, fabric) -> None:
     inventory, truth = Inventory(fabric, None), Truth()
     for _ in range(10):
         inventory.unsettled.clear()
-        before = [Counter(+stock.counts) for stock in (inventory.idle, inventory.dark)]
+        before = [+total for total in (inventory.idle, inventory.dark)]
         act(data, fabric, inventory, truth)
-        after = [Counter(+stock.counts) for stock in (inventory.idle, inventory.dark)]
+        after = [+total for total in (inventory.idle, inventory.dark)]
         changed = {k for one, two in zip(before, after, strict=True) for k in {*one, *two} if one[k] != two[k]}
         assert changed <= {kind for kinds in inventory.unsettled.values() for kind in kinds}
 
@@ -258,10 +258,16 @@ def test_a_whole_port_stands_for_both_of_its_sides() -> None:
     assert inventory.holders == {}
 
 
+def test_only_held_elements_are_released() -> None:
+    inventory = Inventory(FABRIC, None)
+    with pytest.raises(ImpossibleTransitionError):
+        inventory.release(1, ["port:r1/50"])
+
+
 def test_what_comes_back_to_who_is_leaving_is_leaving_too() -> None:
     custody = Custody()
     custody.take(["splitter:s1"], 1)
-    custody.release(1)
+    custody.release(1, ["splitter:s1"])
     custody.free(["splitter:s1"])
     custody.take(["splitter:s1"], 1)
     assert custody.standing("splitter:s1") is Standing.LEAVING

@@ -16,6 +16,7 @@ class Conditions:
         self._fabric = fabric
         self._quarantined: dict[ElementId, str] = {}
         self._occupied: dict[SwitchId, dict[ElementId, str]] = {}
+        self._foreign: dict[ElementId, str] = {}
         self._away: dict[Device, str] = dict.fromkeys(fabric.switches, "not connected yet")
         self._away |= {rack.datapath: "not connected yet" for rack in fabric.racks.values()}
 
@@ -36,12 +37,7 @@ class Conditions:
 
     def unusable(self, element: ElementId) -> str | None:
         """Return why an element is unusable, or None."""
-        if element in self._quarantined:
-            return self._quarantined[element]
-        for found in self._occupied.values():
-            if element in found:
-                return found[element]
-        return None
+        return self._quarantined.get(element) or self._foreign.get(element)
 
     def usable_outputs(self, splitter: Splitter) -> Splitter:
         """Return a splitter without the outputs that are quarantined."""
@@ -76,6 +72,7 @@ class Conditions:
         """Remember the foreign cross-connects on `switch`; return the elements that are, or were, occupied by any."""
         before = self._occupied.get(switch, {})
         found = self._occupied[switch] = self._touched(switch, circuits)
+        self._foreign = {element: reason for each in self._occupied.values() for element, reason in each.items()}
         return {*before, *found}
 
     def _touched(self, switch: SwitchId, circuits: Collection[CrossConnect]) -> dict[ElementId, str]:

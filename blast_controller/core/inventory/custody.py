@@ -4,8 +4,8 @@
 |---|---|---|---|---|---|
 | free | held | – | – | – | – |
 | held | – | kept lit | – | leaving | free |
-| kept lit | – | – | held | – | – |
-| leaving | – | – | – | – | free |
+| kept lit | – | – | held | leaving | – |
+| leaving | – | – | – | leaving | free |
 
 A fiber check takes elements and frees them. An element that a reservation takes while it is leaving is leaving at once:
 it returned because its circuits could not be removed.
@@ -46,7 +46,7 @@ class Custody:
 
     def __init__(self) -> None:
         self._holders: dict[ElementId, int] = {}
-        self._kept_lit: set[ElementId] = set()
+        self._standings: dict[ElementId, Standing] = {}
         self._leaving: set[int] = set()
 
     @property
@@ -56,14 +56,7 @@ class Custody:
 
     def standing(self, element: ElementId) -> Standing:
         """Return the state of an element."""
-        holder = self._holders.get(element)
-        if holder is None:
-            return _S.FREE
-        if holder == PROBER:
-            return _S.PROBED
-        if element in self._kept_lit:
-            return _S.KEPT_LIT
-        return _S.LEAVING if holder in self._leaving else _S.HELD
+        return self._standings.get(element, _S.FREE)
 
     def take(self, elements: Iterable[ElementId], holder: int) -> None:
         """Assign elements to `holder`.
@@ -74,29 +67,34 @@ class Custody:
         for element in requested:
             if (other := self._holders.get(element, holder)) != holder:
                 raise DoubleBookingError(f"{element} is held by reservation {other}, wanted by {holder}")
+        standing = _S.PROBED if holder == PROBER else _S.LEAVING if holder in self._leaving else _S.HELD
         self._holders.update(dict.fromkeys(requested, holder))
+        self._standings.update(dict.fromkeys(requested, standing))
 
     def free(self, elements: Iterable[ElementId]) -> None:
         """Free elements."""
         for element in elements:
             self._must_be_able(element, "freed", _S.HELD, _S.LEAVING, _S.PROBED)
-            del self._holders[element]
+            del self._holders[element], self._standings[element]
 
     def keep(self, elements: Iterable[ElementId]) -> None:
         """Keep elements lit for their holder, which releases them on demand."""
         for element in elements:
             self._must_be_able(element, "kept", _S.HELD)
-            self._kept_lit.add(element)
+            self._standings[element] = _S.KEPT_LIT
 
     def reclaim(self, elements: Iterable[ElementId]) -> None:
         """Mark kept elements as held again: their holder uses them, or will release them."""
         for element in elements:
             self._must_be_able(element, "reclaimed", _S.KEPT_LIT)
-            self._kept_lit.remove(element)
+            self._standings[element] = _S.HELD
 
-    def release(self, holder: int) -> None:
+    def release(self, holder: int, elements: Iterable[ElementId]) -> None:
         """Mark a reservation as leaving: its elements no longer serve its part but are not free yet."""
         self._leaving.add(holder)
+        for element in elements:
+            self._must_be_able(element, "released", _S.HELD, _S.KEPT_LIT, _S.LEAVING)
+            self._standings[element] = _S.LEAVING
 
     def forget(self, holder: int) -> None:
         """Forget a released reservation."""

@@ -1,7 +1,8 @@
 """Inventory of ports and splitters: one account for each piece, updated as its state changes.
 
-The account has the piece's holder (`custody`), whether it is usable and which devices it needs (`conditions`). These
-determine the totals in which it counts; totals are updated piece by piece, never recomputed:
+The account has whether the piece is usable and its devices are connected (`conditions`), which a change of holder
+(`custody`) does not look at again. Both determine the totals in which the piece counts; totals are updated piece by
+piece, never recomputed:
 
 capacity   it is usable, whatever its holder, connected or not
 available  it is usable, its devices are connected, and it is free or only kept lit
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from algorithms.b_matching.residual import Residual
@@ -24,12 +26,12 @@ from blast_controller.core.inventory.custody import PROBER, Custody, Standing
 from blast_controller.core.inventory.kinds import Kind, Piece, kind_of
 from blast_controller.core.inventory.shelf import Place
 from blast_controller.core.inventory.stock import Stock
-from blast_controller.core.model.fabric import CrossConnect, Fabric, OpticalPort, Splitter, StaticTree, rack_of
+from blast_controller.core.model.fabric import CrossConnect, Fabric, OpticalPort, Splitter, StaticTree
 from blast_controller.core.model.identifiers import Device, ElementId, SwitchId, device_name, static_element
 
 
 class _Counts(NamedTuple):
-    """In which stocks a piece counts."""
+    """In which totals a piece counts."""
 
     capacity: bool = False
     available: bool = False
@@ -37,19 +39,35 @@ class _Counts(NamedTuple):
     dark: bool = False
 
 
-_NOWHERE = _Counts()
-_HELD = _Counts(capacity=True)
-_LIT, _LIT_AWAY = (_Counts(True, present, True, False) for present in (True, False))
-_FREE, _UNAVAILABLE = (_Counts(True, present, True, True) for present in (True, False))
+_UNUSABLE = _Counts()
+_IN_USE = _Counts(capacity=True)
+_DARK = _Counts(capacity=True, idle=True, dark=True)
+_LIT = _Counts(capacity=True, idle=True)
+_AVAILABLE = _Counts(capacity=True, available=True, idle=True, dark=True)
+_LIT_AVAILABLE = _Counts(capacity=True, available=True, idle=True)
 
 
-class _Account(NamedTuple):
-    """A piece: its usable form, whether its devices are connected, its totals, and the form offered to the policy."""
+class _Form(NamedTuple):
+    """A piece as it counts: a splitter may have lost outputs."""
 
-    usable: Piece | None = None
-    present: bool = False
-    counts: _Counts = _NOWHERE
-    offered: Piece | None = None
+    piece: Piece
+    kind: Kind
+
+
+@dataclass(slots=True)
+class _Account:
+    """A piece as built, as it is usable (None: not at all), and as it is offered to the policy; where it counts."""
+
+    whole: _Form
+    usable: _Form | None = None
+    connected: bool = False
+    counts: _Counts = _UNUSABLE
+    offered: _Form | None = None
+
+    @property
+    def kind(self) -> Kind:
+        """Return the kind of the piece as it is usable, or was built."""
+        return (self.usable or self.whole).kind
 
 
 class Changes(NamedTuple):
@@ -73,28 +91,27 @@ class Inventory:
         self._custody = Custody()
         self._conditions = Conditions(fabric)
         self._ports = [port for rack in fabric.racks.values() for port in rack.optical_ports]
-        self._pieces: dict[ElementId, Piece] = {port.element: port for port in self._ports}
-        self._pieces |= {splitter.element: splitter for splitter in fabric.splitters.values()}
+        pieces: list[Piece] = [*self._ports, *fabric.splitters.values()]
+        self._accounts = {piece.element: _Account(_form(piece)) for piece in pieces}
         self._order = {name: place for place, name in enumerate(fabric.splitters)}
         self._sides: dict[ElementId, list[ElementId]] = {}
+        self._at_end: dict[tuple[str, SwitchId], list[tuple[OpticalPort, _Account]]] = {}
         for port in self._ports:
             self._sides.setdefault(port.whole_element, []).append(port.element)
+            self._at_end.setdefault((port.end, port.switch), []).append((port, self._accounts[port.element]))
         self._splitter_of = {
             s.output_element(output): s.element for s in fabric.splitters.values() for output in s.outputs
         }
         self._needing: defaultdict[Device, list[ElementId]] = defaultdict(list)
-        for element, piece in self._pieces.items():
+        for piece in pieces:
             for device in self._devices_of(piece):
-                self._needing[device].append(element)
-        self._kinds = {element: kind_of(piece) for element, piece in self._pieces.items()}
-        self.capacity, self.idle, self.dark, self.offered = (Stock(self._in_order) for _ in range(4))
-        self.available = Stock(self._last_if_lit)
-        self._stocks = self.capacity, self.available, self.idle, self.dark
-        self._accounts: dict[ElementId, _Account] = dict.fromkeys(self._pieces, _Account())
+                self._needing[device].append(piece.element)
+        self.capacity, self.available = Stock(self._in_order), Stock(self._last_if_lit)
+        self.idle, self.dark, self.offered = Counter[Kind](), Counter[Kind](), Counter[Kind]()
         self._offers_changed: Counter[Kind] = Counter()
         self.unsettled: defaultdict[SwitchId, set[Kind]] = defaultdict(set)
         self._changes = Changes(set(), set(), devices=True)
-        self._recount(self._pieces)
+        self._reassess(self._accounts)
 
     # ------------------------------------------------------------------------------------------- holding
 
@@ -122,10 +139,10 @@ class Inventory:
         """Mark kept elements as held again: their holder uses them, or will release them."""
         self._change(self._custody.reclaim, elements)
 
-    def release(self, holder: int, elements: Iterable[ElementId]) -> None:
+    def release(self, holder: int, elements: Collection[ElementId]) -> None:
         """Mark a reservation as leaving: its elements no longer serve its part but are not free yet."""
-        self._custody.release(holder)
-        self._note_holders(elements)
+        self._custody.release(holder, elements)
+        self._recount(elements)
 
     def forget(self, holder: int) -> None:
         """Forget a released reservation."""
@@ -134,7 +151,7 @@ class Inventory:
     def _change(self, change: Callable[..., None], elements: Iterable[ElementId], *more: int) -> None:
         each = [side for element in elements for side in self._sides.get(element, (element,))]
         change(each, *more)
-        self._note_holders(each)
+        self._recount(each)
 
     def keepers_of(self, elements: Iterable[ElementId]) -> set[int]:
         """Return the reservations that keep some of these lit (or splitters of these outputs)."""
@@ -169,29 +186,29 @@ class Inventory:
     def quarantine(self, element: ElementId, reason: str) -> None:
         """Quarantine an element."""
         self._conditions.quarantine(element, reason)
-        self._recount([element])
+        self._reassess([element])
 
     def lift_quarantine(self, element: ElementId) -> bool:
         """Let an element be used again; return true if it was quarantined."""
         lifted = self._conditions.lift_quarantine(element)
-        self._recount([element])
+        self._reassess([element])
         return lifted
 
     def note_away(self, device: Device, reason: str) -> None:
         """Note that a device disconnected: elements that need it are unavailable until it returns."""
         self._conditions.note_away(device, reason)
         self._note_device()
-        self._recount(self._needing[device])
+        self._reassess(self._needing[device])
 
     def note_back(self, device: Device) -> None:
         """Note that a device connected."""
         self._conditions.note_back(device)
         self._note_device()
-        self._recount(self._needing[device])
+        self._reassess(self._needing[device])
 
     def note_foreign(self, switch: SwitchId, circuits: Collection[CrossConnect]) -> None:
         """Record the foreign cross-connects on `switch`: elements that they touch are unusable."""
-        self._recount(self._conditions.note_foreign(switch, circuits))
+        self._reassess(self._conditions.note_foreign(switch, circuits))
 
     def hindrance(self, element: ElementId) -> str | None:
         """Return why an element is unavailable (unusable, held, or its device disconnected), or None."""
@@ -201,7 +218,7 @@ class Inventory:
             return reason
         if (holder := self.holders.get(element)) is not None:
             return "being probed" if holder == PROBER else f"held by reservation {holder}"
-        needed = self._devices_of(self._pieces[element]) if element in self._pieces else ()
+        needed = self._devices_of(self._accounts[element].whole.piece) if element in self._accounts else ()
         away = next((device for device in needed if device in self.away), None)
         return None if away is None else f"{away if isinstance(away, str) else device_name(away)} is disconnected"
 
@@ -215,79 +232,72 @@ class Inventory:
     def _note_device(self) -> None:
         self._changes = self._changes._replace(devices=True)
 
-    def _recount(self, elements: Iterable[ElementId]) -> None:
-        """Update elements whose usability or devices may have changed."""
+    def _reassess(self, elements: Iterable[ElementId]) -> None:
+        """Count pieces that may have become usable or unusable, or whose devices may have come or gone."""
         for name in elements:
-            element = self._splitter_of.get(name, name)
             self._changes.elements.add(name)
-            if element in self._pieces:
-                usable = self._usable(element)
-                self._update(element, usable, usable is not None and self._present(usable))
+            account = self._accounts.get(element := self._splitter_of.get(name, name))
+            if account is not None:
+                usable = self._usable(account.whole)
+                if usable != account.usable:
+                    self._count(account, _UNUSABLE)
+                    account.usable = usable
+                account.connected = self.away.keys().isdisjoint(self._devices_of(account.whole.piece))
+                self._settle(element, account)
 
-    def _note_holders(self, elements: Iterable[ElementId]) -> None:
-        """Update elements whose holders may have changed, and nothing else."""
-        for name in elements:
-            element = self._splitter_of.get(name, name)
-            self._changes.elements.add(name)
+    def _recount(self, elements: Collection[ElementId]) -> None:
+        """Count pieces whose holder may have changed."""
+        self._changes.elements.update(elements)
+        for element in elements:
             if (account := self._accounts.get(element)) is not None:
-                self._update(element, account.usable, account.present)
+                self._settle(element, account)
 
-    def _update(self, element: ElementId, usable: Piece | None, present: bool) -> None:
-        before, standing = self._accounts[element], self._custody.standing(element)
-        counts = _NOWHERE if usable is None else _counts(standing, present)
-        offered = usable if counts.available else None
+    def _settle(self, element: ElementId, account: _Account) -> None:
+        standing = self._custody.standing(element)
+        counts = _counts(account, standing)
+        offered = account.usable if counts.available else None
         if standing is Standing.HELD:
-            offered = before.offered or usable or self._pieces[element]
-        after = _Account(usable, present, counts, offered)
-        if after != before:
-            self._accounts[element] = after
-            self._book(element, before, after)
+            offered = account.offered or account.usable or account.whole
+        if counts is not account.counts:
+            self._count(account, counts)
+        if offered is not account.offered:
+            self._offer(account, offered)
 
-    def _book(self, element: ElementId, before: _Account, after: _Account) -> None:
-        if before.usable is after.usable:
-            self._move(element, before, after)
-        else:
-            # In another form, perhaps of another kind.
-            self._move(element, before, before._replace(counts=_NOWHERE))
-            self._move(element, after._replace(counts=_NOWHERE), after)
-        if before.offered != after.offered:
-            old, new = self._named(element, before.offered), self._named(element, after.offered)
-            for offer, number, change in ((old, -1, self.offered.remove), (new, 1, self.offered.add)):
-                if offer is not None:
-                    change(*offer)
-                    self._offers_changed[offer[1]] += number
-
-    def _move(self, element: ElementId, before: _Account, after: _Account) -> None:
-        """Move a piece in the same form from some totals to others."""
-        if (piece := after.usable) is None or before.counts is after.counts:
+    def _count(self, account: _Account, counts: _Counts) -> None:
+        before, account.counts = account.counts, counts
+        if (form := account.usable) is None:
             return
-        kind = self._kind(element, piece)
-        for stock, had, has in zip(self._stocks, before.counts, after.counts, strict=True):
-            if had != has:
-                (stock.add if has else stock.remove)(piece, kind)
-        if before.counts[2:] != after.counts[2:]:
+        if before.capacity != counts.capacity:
+            (self.capacity.add if counts.capacity else self.capacity.remove)(*form)
+        if before.available != counts.available:
+            (self.available.add if counts.available else self.available.remove)(*form)
+        if (idle := counts.idle - before.idle) | (dark := counts.dark - before.dark):
+            kind = form.kind
+            self.idle[kind] += idle
+            self.dark[kind] += dark
             self.unsettled[kind.switch].add(kind)
             self._changes.kinds.add(kind)
 
-    def _named(self, element: ElementId, piece: Piece | None) -> tuple[Piece, Kind] | None:
-        return None if piece is None else (piece, self._kind(element, piece))
+    def _offer(self, account: _Account, form: _Form | None) -> None:
+        before, account.offered = account.offered, form
+        if before is not None:
+            self.offered[before.kind] -= 1
+            self._offers_changed[before.kind] -= 1
+        if form is not None:
+            self.offered[form.kind] += 1
+            self._offers_changed[form.kind] += 1
 
-    def _kind(self, element: ElementId, piece: Piece) -> Kind:
-        """Return the kind of a piece; that of a whole piece is cached."""
-        return self._kinds[element] if piece is self._pieces[element] else kind_of(piece)
-
-    def _usable(self, element: ElementId) -> Piece | None:
+    def _usable(self, whole: _Form) -> _Form | None:
         """Return a port, or a splitter with the outputs that can be used; None if it cannot be used."""
-        piece = self._pieces[element]
-        if self.unusable(element) is not None:
+        piece = whole.piece
+        if self.unusable(piece.element) is not None:
             return None
         if isinstance(piece, OpticalPort):
-            return piece
+            return whole
         left = self._conditions.usable_outputs(piece)
-        return left if left.fan_out > 1 else None
-
-    def _present(self, piece: Piece) -> bool:
-        return self.away.keys().isdisjoint(self._devices_of(piece))
+        if left.fan_out < 2:
+            return None
+        return whole if left == piece else _form(left)
 
     def _devices_of(self, piece: Piece) -> tuple[Device, ...]:
         if isinstance(piece, OpticalPort):
@@ -343,17 +353,17 @@ class Inventory:
 
     def available_ports(self, end: str, switch: SwitchId) -> list[OpticalPort]:
         """Return the available ports for an end of a tree; warm ones only if all are warm."""
-        found = [port for port in self.ports_for(end, switch) if self.is_available(port.element)]
-        dark = [port for port in found if not self.is_kept_lit(port.element)]
-        return dark or found
+        ports = self._at_end.get((end, switch), ())
+        found = [(port, account.counts) for port, account in ports if account.counts.available]
+        return [port for port, counts in found if counts.dark] or [port for port, _ in found]
 
     def usable_ports(self, end: str, switch: SwitchId) -> list[OpticalPort]:
         """Return the usable ports for an end of a tree, whatever their holder."""
-        return [port for port in self.ports_for(end, switch) if self.is_usable(port.element)]
+        return [port for port, account in self._at_end.get((end, switch), ()) if account.usable is not None]
 
     def is_available(self, element: ElementId) -> bool:
         """Return true if a port or splitter is available."""
-        return bool(self._accounts[element].counts.available)
+        return self._accounts[element].counts.available
 
     def is_usable(self, element: ElementId) -> bool:
         """Return true if a port or splitter is usable, whatever its holder."""
@@ -365,8 +375,7 @@ class Inventory:
 
     def ports_for(self, end: str, switch: SwitchId) -> list[OpticalPort]:
         """Return the ports of a switch that can be this end of a tree, usable or not."""
-        ports = self.fabric.racks[rack_of(end)].optical_ports
-        return [port for port in ports if (port.end, port.switch) == (end, switch)]
+        return [port for port, _ in self._at_end.get((end, switch), ())]
 
     def untouched(self, switch: SwitchId) -> list[Piece]:
         """Return the usable ports and splitters on `switch` without a holder, warm or not.
@@ -377,7 +386,9 @@ class Inventory:
             (element, self._accounts[element]) for element in self._needing[switch] if element not in self.holders
         )
         free = {
-            element: found.usable for element, found in accounts if found.usable is not None and found.counts.available
+            element: account.usable.piece
+            for element, account in accounts
+            if account.usable is not None and account.counts.available
         }
         whole = (p for p in self.fabric.whole_ports_on(switch) if free.keys() >= set(self._sides[p.element]))
         return [*whole, *(piece for piece in free.values() if not isinstance(piece, OpticalPort))]
@@ -395,19 +406,24 @@ class Inventory:
 
     def kinds_of(self, elements: Iterable[ElementId]) -> frozenset[Kind]:
         """Return the kinds of these ports and splitters."""
-        return frozenset(self._kind(e, self._accounts[e].usable or self._pieces[e]) for e in elements)
+        return frozenset([self._accounts[element].kind for element in elements])
 
     def kinds_used_up(self, elements: Iterable[ElementId]) -> set[Kind]:
         """Return the kinds of which no dark piece remains if these elements are taken now; holders keep theirs."""
-        standings = {element: self._custody.standing(element) for element in elements if element in self._pieces}
-        taken = [element for element, standing in standings.items() if standing is not Standing.HELD]
-        left = Counter(kind for element in taken for kind in self.kinds_of([element]))
-        lit = self.kinds_of(element for element in taken if standings[element] is Standing.KEPT_LIT)
-        return {kind for kind, number in left.items() if kind in lit or self.dark.counts[kind] <= number}
+        taken: Counter[Kind] = Counter()
+        lit: set[Kind] = set()
+        for element in elements:
+            standing = self._custody.standing(element)
+            if element in self._accounts and standing is not Standing.HELD:
+                kind = self._accounts[element].kind
+                taken[kind] += 1
+                if standing is Standing.KEPT_LIT:
+                    lit.add(kind)
+        return {kind for kind, number in taken.items() if kind in lit or self.dark[kind] <= number}
 
     def unsettle(self) -> None:
         """Count every kind as changed."""
-        for kind in self.idle.counts:
+        for kind in self.idle:
             self.unsettled[kind.switch].add(kind)
 
     # ------------------------------------------------------------------------------------------- offered
@@ -415,11 +431,11 @@ class Inventory:
     def offered_as(self, element: ElementId) -> Piece | None:
         """Return the form in which the policy may count on an element, or None."""
         account = self._accounts.get(element)
-        return account.offered if account is not None else None
+        return account.offered.piece if account is not None and account.offered is not None else None
 
     def reset_offer(self) -> None:
         """Reset the offer changes for a new reader: everything counts as a change."""
-        self._offers_changed = Counter(self.offered.counts)
+        self._offers_changed = self.offered.copy()
 
     def take_offer_changes(self) -> dict[Kind, int]:
         """Return the changes of the offer by kind (negative: less) since the last call."""
@@ -428,10 +444,16 @@ class Inventory:
         return changes
 
 
-def _counts(standing: Standing, present: bool) -> _Counts:
-    """Return the totals in which a usable piece counts."""
+def _form(piece: Piece) -> _Form:
+    return _Form(piece, kind_of(piece))
+
+
+def _counts(account: _Account, standing: Standing) -> _Counts:
+    """Return in which totals a piece counts that is held like this."""
+    if account.usable is None:
+        return _UNUSABLE
     if standing is Standing.HELD:
-        return _HELD
+        return _IN_USE
     if standing is Standing.KEPT_LIT:
-        return _LIT if present else _LIT_AWAY
-    return _FREE if present and standing is Standing.FREE else _UNAVAILABLE
+        return _LIT_AVAILABLE if account.connected else _LIT
+    return _AVAILABLE if standing is Standing.FREE and account.connected else _DARK

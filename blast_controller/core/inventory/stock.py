@@ -15,7 +15,7 @@ from blast_controller.core.model.identifiers import SwitchId
 
 @dataclass(slots=True)
 class Stock:
-    """`place` returns the allocation order of a splitter."""
+    """Pieces to choose from; `place` returns the allocation order of a splitter."""
 
     place: Callable[[Splitter], Place]
     counts: Counter[Kind] = field(default_factory=Counter)

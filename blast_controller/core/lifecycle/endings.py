@@ -53,8 +53,11 @@ class Endings:
 
     def _forget_surplus(self) -> None:
         """Forget ended requests beyond the limit, unless they still hold hardware."""
+        surplus = len(self._table.ended) - self._orders.settings.max_ended
+        if surplus <= 0:
+            return
         with_hardware = {reservation.request for reservation in self._reservations.live.values()}
-        for _ in range(min(len(self._table.ended) - self._orders.settings.max_ended, MAX_FORGOTTEN)):
+        for _ in range(min(surplus, MAX_FORGOTTEN)):
             oldest = (key for key in self._table.ended.oldest_of_fullest() if key not in with_hardware)
             if (key := next(oldest, None)) is None:
                 return

@@ -92,13 +92,12 @@ def _on(datapath: DatapathId, forwards: Forwards) -> Forwards:
 
 def step_between(before: Holding, after: Holding) -> Step:
     """Return the step from the device state `before` to `after`."""
-    datapaths = {**before.forwards, **after.forwards}
-    pairs = {d: (before.forwards.get(d, ()), after.forwards.get(d, ())) for d in datapaths}
+    old, new = before.forwards, after.forwards
     return Step(
         disconnect=_without(before.circuits, after.circuits),
         connect=_without(after.circuits, before.circuits),
-        remove=_nonempty({d: _keys_lost(old, new) for d, (old, new) in pairs.items()}),
-        add=_nonempty({d: tuple(f for f in new if f not in old) for d, (old, new) in pairs.items()}),
+        remove={d: lost for d, found in old.items() if (lost := _keys_lost(found, new.get(d, ())))},
+        add={d: more for d, found in new.items() if (more := tuple(f for f in found if f not in old.get(d, ())))},
     )
 
 
@@ -137,8 +136,4 @@ def _merged(old: tuple[Forward, ...], new: tuple[Forward, ...]) -> tuple[Forward
 
 def _keys_lost(old: tuple[Forward, ...], new: tuple[Forward, ...]) -> tuple[Forward, ...]:
     kept = {f.key for f in new}
-    return tuple(f for f in old if f.key not in kept)
-
-
-def _nonempty(forwards: Forwards) -> Forwards:
-    return {datapath: found for datapath, found in forwards.items() if found}
+    return tuple(f for f in old if f.key not in kept) if kept else old

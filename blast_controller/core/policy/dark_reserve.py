@@ -29,7 +29,7 @@ class DarkReserve:
 def dark_reserves(inventory: Inventory, share: float) -> list[DarkReserve]:
     """Return all reserves for display; the ports of all racks are summed."""
     sums: defaultdict[tuple[SwitchId, int], list[int]] = defaultdict(lambda: [0, 0, 0])
-    for kind, idle in (+inventory.idle.counts).items():
-        found, dark = sums[kind.switch, kind.fan_out], inventory.dark.counts[kind]
+    for kind, idle in (+inventory.idle).items():
+        found, dark = sums[kind.switch, kind.fan_out], inventory.dark[kind]
         found[:] = (found[0] + dark, found[1] + idle - dark, found[2] + reserve_of(idle, share))
     return [DarkReserve(switch, fan_out, *found) for (switch, fan_out), found in sorted(sums.items())]

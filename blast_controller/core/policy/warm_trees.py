@@ -98,10 +98,11 @@ class WarmTrees:
             return False
         if tree is None or isinstance(tree, StaticLight):
             return False
-        group = _group(request, reservation.layout.receivers)
-        away = self._groups.go(group, self._inventory.kinds_of(reservation.elements), now)
+        group, kinds = _group(request, reservation.layout.receivers), self._inventory.kinds_of(reservation.elements)
+        away = self._groups.go(group, kinds, now)
         self._reservations.keep(reservation)
-        self._remember(reservation, group, None if away is None else now + PATIENCE * away, now)
+        self._remember(reservation.id, group, now)
+        self._order.add(reservation.id, kinds, None if away is None else now + PATIENCE * away)
         return True
 
     def keep_idle(self, reservation: Reservation, request: MulticastRequest, now: float) -> None:
@@ -120,16 +121,16 @@ class WarmTrees:
 
     def _expect(self, reservation: Reservation, request: MulticastRequest, now: float) -> None:
         """Keep a tree for a group whose return time is unknown."""
-        group = _group(request, reservation.layout.receivers)
-        self._remember(reservation, group, now + self._orders.settings.keep_warm, now)
+        until = self._remember(reservation.id, _group(request, reservation.layout.receivers), now)
+        self._order.add(reservation.id, self._inventory.kinds_of(reservation.elements), until)
 
-    def _remember(self, reservation: Reservation, group: Group, due: float | None, now: float) -> None:
-        until = now + self._orders.settings.keep_warm
-        self._kept[group].append(reservation.id)
-        self._group_of[reservation.id] = group
-        self._until[reservation.id] = until
-        self._order.add(reservation.id, self._inventory.kinds_of(reservation.elements), due)
-        self._timers.add(until, Cool(reservation.id, until))
+    def _remember(self, number: int, group: Group, now: float) -> float:
+        """Keep a tree until the time that is returned, unless its pieces are needed before."""
+        until = self._until[number] = now + self._orders.settings.keep_warm
+        self._kept[group].append(number)
+        self._group_of[number] = group
+        self._timers.add(until, Cool(number, until))
+        return until
 
     # ------------------------------------------------------------------------------------------- serving
 
@@ -185,10 +186,12 @@ class WarmTrees:
 
     def _surplus(self, kind: Kind, alone: bool, now: float) -> int | None:
         """Return the tree to evict for pieces of this kind; None if enough are dark or no tree may be evicted."""
-        share, dark = self._orders.settings.warm_reserve, self._inventory.dark.counts[kind]
-        reserve = reserve_of(self._inventory.idle.counts[kind], share)
+        share, dark = self._orders.settings.warm_reserve, self._inventory.dark[kind]
+        reserve = reserve_of(self._inventory.idle[kind], share)
+        if dark >= max(1, reserve):
+            return None
         newcomer = self._order.newcomer(kind)
-        if newcomer is not None and share and dark < max(1, reserve):
+        if newcomer is not None and share:
             return newcomer
         return self._order.trusted(kind, now) if dark < reserve and not alone else None
 

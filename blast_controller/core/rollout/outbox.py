@@ -61,8 +61,8 @@ class Outbox:
         step: Step,
         leaves: Container[int] = (),
         after: frozenset[int] = frozenset(),
-    ) -> set[Device]:
-        """Give a reservation's step to its devices; return the devices that will answer.
+    ) -> None:
+        """Give a reservation's step to its devices.
 
         `leaves` are the switch outputs that lead to ToRs: where they are connected, light is looked for. `after` are
         reservations of this decision that have to be off the switch first.
@@ -83,7 +83,6 @@ class Outbox:
                 self._forwarding[device].add(
                     ForwardingChange(reservation, number, step.remove.get(device, ()), step.add.get(device, ()))
                 )
-        return step.devices
 
     def record(self, record: Record) -> None:
         """Queue a record, to be stored before any device receives commands."""

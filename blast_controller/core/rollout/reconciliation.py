@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from blast_controller.core.light.forwarding import Forwards
-from blast_controller.core.light.layout import Holding, Step, everything, step_between
+from blast_controller.core.light.layout import Holding, Step, step_between
 from blast_controller.core.model.commands import Forward
 from blast_controller.core.model.fabric import CrossConnect
 from blast_controller.core.model.identifiers import Device, SwitchId
@@ -79,7 +79,7 @@ class Reconciliation:
         for reservation in self._reservations.live.values():
             if reservation.id not in rules and _has_nothing_on(reservation, seen.device):
                 continue
-            ours = everything(x.holding for x in reservation.layouts).on(seen.device).circuits
+            ours = reservation.provisioned.on(seen.device).circuits
             still = seen.circuits - self._reservations.taken_from(reservation)
             present = Holding(tuple(c for c in ours if c in still), rules.pop(reservation.id, {}))
             step = step_between(present, reservation.wanted.on(seen.device))
@@ -145,7 +145,7 @@ class Reconciliation:
         """
         if reservation.state is not ReservationState.RELEASING or not isinstance(device, str):
             return Step((), (), {}, {})
-        circuits = everything(x.holding for x in reservation.layouts).on(device).circuits
+        circuits = reservation.provisioned.on(device).circuits
         taken = self._reservations.taken_from(reservation)
         return Step(tuple(c for c in circuits if c not in taken), (), {}, {})
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from blast_controller.core.light.layout import NOTHING, Holding, Layout, both
+from blast_controller.core.light.layout import NOTHING, Holding, Layout, both, everything
 from blast_controller.core.model.identifiers import ElementId, is_splitter
 from blast_controller.core.model.requests import RequestKey
 from blast_controller.core.rollout import reservation_states
@@ -42,6 +42,13 @@ class Reservation:
     def layouts(self) -> list[Layout]:
         """Return every layout that devices may hold something of."""
         return [self.layout, *([self.change.target] if self.change else [])]
+
+    @property
+    def provisioned(self) -> Holding:
+        """Return everything that devices may hold of it."""
+        if self.change is None:
+            return self.layout.holding
+        return everything([self.layout.holding, self.change.target.holding])
 
     @property
     def in_force(self) -> Layout:
@@ -99,9 +106,12 @@ class Reservation:
         return self.state is not ReservationState.LIT or self.at_work
 
     @property
-    def elements(self) -> set[ElementId]:
+    def elements(self) -> frozenset[ElementId]:
         """Return every element that the reservation holds."""
-        return {element for layout in self.layouts for element in layout.elements} - self.handed_over
+        held = self.layout.elements
+        if self.change is not None:
+            held |= self.change.target.elements
+        return held - self.handed_over if self.handed_over else held
 
     @property
     def splitters(self) -> int:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from blast_controller.core.inventory.addresses import GroupAddresses
 from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.inventory.links import Links
-from blast_controller.core.light.layout import NOTHING, Holding, Layout, Step, both, everything, step_between
+from blast_controller.core.light.layout import NOTHING, Holding, Layout, Step, both, step_between
 from blast_controller.core.light.light_tree import Leaf
 from blast_controller.core.model.events import StepConfirmed, StepDark, StepFailed
 from blast_controller.core.model.fabric import CrossConnect
@@ -112,12 +112,10 @@ class Reservations:
 
     def release(self, reservation: Reservation, event: ReservationEvent = _E.PART_ENDED) -> None:
         """Start to undo a reservation, whatever it is doing."""
-        if reservation.state is _S.IDLE:
-            self._inventory.reclaim(reservation.elements)
-            reservation.left_behind = True
+        reservation.left_behind |= reservation.state is _S.IDLE
         reservation.take(event)
         self._inventory.release(reservation.id, reservation.elements)
-        self._begin(reservation, everything(x.holding for x in reservation.layouts), "releasing")
+        self._begin(reservation, reservation.provisioned, "releasing")
 
     def retry(self, reservation: Reservation) -> list[Outcome]:
         """Give the failed shares of an undoing step to their devices again, as far as they are there."""
@@ -188,7 +186,7 @@ class Reservations:
                 self._inventory.keep_lit(reservation.elements)
             case _S.RELEASING:
                 self._inventory.release(reservation.id, reservation.elements)
-                self._begin(reservation, everything(x.holding for x in reservation.layouts), "releasing")
+                self._begin(reservation, reservation.provisioned, "releasing")
             case _S.CHANGING if reservation.change is not None:
                 if reservation.change.phase is ChangePhase.ADDING:
                     reservation.change.missed("the controller restarted during the change")
@@ -240,7 +238,7 @@ class Reservations:
 
     def _links_awaited(self, reservation: Reservation, step: Step) -> set[LinkId]:
         """Return leaves of the step whose ports have no link yet; restored leaves may be dark."""
-        if not reservation.adding:
+        if not (reservation.adding and self._links.down_since):
             return set()
         coming = {c.output for c in step.connect}
         leaves = [leaf for leaf in _all_leaves(reservation) if leaf.port.output in coming]
@@ -362,7 +360,7 @@ class Reservations:
         self._give_back(surplus)
         self.touched[reservation.id] = "lit"
 
-    def _give_back(self, elements: set[ElementId]) -> None:
+    def _give_back(self, elements: frozenset[ElementId]) -> None:
         """Free elements, or return them to a reservation that handed them over and still has circuits on them."""
         self._inventory.free(elements)
         for lender in self.live.values():

@@ -184,7 +184,7 @@ class Rollout:
     @property
     def over(self) -> bool:
         """Return true if no answer and no link is awaited."""
-        return not self.links and all(target.state is not _S.ASKED for target in self.targets.values())
+        return not (self.links or self.waiting)
 
     @property
     def at_work(self) -> bool:

@@ -100,7 +100,8 @@ class Publisher:
             if (unit := units.get(element)) is None:
                 continue
             known = before.get(unit, _ALL_FREE)
-            standing = Standing(holders.get(element), unusable(element))
+            holder, reason = holders.get(element), unusable(element)
+            standing = FREE if holder is None and reason is None else Standing(holder, reason)
             if standing == known.get(element, FREE):
                 continue
             found = changed[unit] if unit in changed else changed.setdefault(unit, dict(known))

@@ -39,16 +39,13 @@ class RequestIndex(NamedTuple):
         for name, new in changed.items():
             old = by_name.get(name)
             renew(by_name, name, new)
-            if old is not None:
-                _set_arrival(arrivals, old.arrival, None)
-            if new is not None:
-                _set_arrival(arrivals, new.arrival, name)
-            more = (new.waiting if new else 0) - (old.waiting if old else 0)
-            renew(waiting, name[0], waiting.get(name[0], 0) + more or None)
-            if old is not None:
-                renew(states, old.state, states[old.state] - 1 or None)
-            if new is not None:
-                renew(states, new.state, states.get(new.state, 0) + 1)
+            if old is None or new is None or old.arrival != new.arrival:
+                _set_arrival(arrivals, old, None)
+                _set_arrival(arrivals, new, name)
+            if more := (new.waiting if new else 0) - (old.waiting if old else 0):
+                renew(waiting, name[0], waiting.get(name[0], 0) + more or None)
+            _count_state(states, old, -1)
+            _count_state(states, new, 1)
         return RequestIndex(by_name.finish(), arrivals.finish(), waiting.finish(), states.finish())
 
     def after(self, arrival: int) -> Iterator[RequestFacts]:
@@ -58,10 +55,19 @@ class RequestIndex(NamedTuple):
             yield from (self.by_name[names[number]] for number in sorted(names) if number > arrival)
 
 
-def _set_arrival(arrivals: MapMutation[int, Map[int, RequestKey]], number: int, name: RequestKey | None) -> None:
-    bunch = arrivals.get(number // BUNCH, Map())
-    after = bunch.set(number, name) if name is not None else bunch.delete(number)
-    renew(arrivals, number // BUNCH, after or None)
+def _set_arrival(
+    arrivals: MapMutation[int, Map[int, RequestKey]], request: RequestFacts | None, name: RequestKey | None
+) -> None:
+    if request is not None:
+        number = request.arrival
+        bunch = arrivals.get(number // BUNCH, Map())
+        after = bunch.set(number, name) if name is not None else bunch.delete(number)
+        renew(arrivals, number // BUNCH, after or None)
+
+
+def _count_state(states: MapMutation[PartState, int], request: RequestFacts | None, more: int) -> None:
+    if request is not None:
+        renew(states, request.state, states.get(request.state, 0) + more or None)
 
 
 def renew(things: MapMutation[K, V], key: K, value: V | None) -> None:

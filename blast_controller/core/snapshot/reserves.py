@@ -31,7 +31,7 @@ class Reserves:
         """Update the sums for changed kinds and the share to keep dark."""
         if share != self._share:
             self._share, changed = share, {*changed, *self._of}
-        idle_of, dark_of = self._inventory.idle.counts, self._inventory.dark.counts
+        idle_of, dark_of = self._inventory.idle, self._inventory.dark
         places = set()
         for kind in changed:
             idle, dark = idle_of[kind], dark_of[kind]
