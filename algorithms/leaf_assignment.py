@@ -13,8 +13,9 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
-from algorithms.level_program import Level, LevelProgram, Levels
+from algorithms.level_program import DEEPEST, Level, LevelProgram, Levels
 from algorithms.power_budget import (
     Amplifier,
     Certificate,
@@ -33,6 +34,9 @@ MAX_KINDS = 4
 """Above this number of kinds of splitters (each may have been measured), splitters of one size are merged, at their
 worst values.
 """
+
+REMEMBERED = 1024
+"""Results of the exact search to cache: ports of few kinds, and parts that are tried again, repeat the same queries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +150,32 @@ def fit_tree(ends: Ends, pieces: Sequence[Piece], switch: Passive, first: Shape 
     >>> [piece.name for piece in tree.pieces], tree.weakest.margin
     (['s1'], 8.5)
     """
+    return deal_tree(ends, pieces, switch, first) or _cheapest(ends, pieces, switch)
+
+
+def deal_tree(ends: Ends, pieces: Sequence[Piece], switch: Passive, shape: Shape | None) -> FittedTree | None:
+    """Return the tree of one shape, or a two-way circuit where that suffices, in which every margin holds.
+
+    Parameters
+    ----------
+    ends : Ends
+        Sender and receivers, powers in dBm.
+    pieces : sequence of Piece
+        The free splitters, first ones preferred; each has a name of its own.
+    switch : Passive
+        One pass through the optical switch, losses in dB.
+    shape : Shape or None
+        The arrangement of splitters; None: only a two-way circuit is tried.
+
+    Returns
+    -------
+    FittedTree or None
+        None if a receiver falls short, or there are too few pieces. O(receivers squared).
+    """
     if len(ends.receivers) == 1 and ends.loop_leaf and (circuit := _two_way(ends, switch)):
         return circuit
-    if first is not None and (named := _named(first, pieces)) and (fitted := _dealt(ends, named, first, switch)):
-        return fitted
-    return _cheapest(ends, pieces, switch)
+    named = None if shape is None else _named(shape, pieces)
+    return None if shape is None or named is None else _dealt(ends, named, shape, switch)
 
 
 def _two_way(ends: Ends, switch: Passive) -> FittedTree | None:
@@ -221,27 +246,43 @@ def _certified(ends: Ends, pieces: tuple[Piece, ...], shape: Shape, switch: Pass
 
 
 def _cheapest(ends: Ends, pieces: Sequence[Piece], switch: Passive) -> FittedTree | Refusal:
-    kinds = _kinds(pieces)
-    fan_out = choose_splitters(len(ends.leaves), Counter(piece.fan_out for piece in pieces))
-    if fan_out is None:
+    kinds, leaves = _kinds(pieces), len(ends.leaves)
+    # No tree has more splitters of a kind. With this bound the same search recurs although the supply changes.
+    supply = tuple((kind, min(len(alike), DEEPEST * leaves)) for kind, alike in kinds.items())
+    demands = tuple(sorted(Counter(receiver.needed for receiver in ends.leaves).items()))
+    found = _searched(ends.sender.entering, switch, supply, demands)
+    if found is None:
         return _too_few_outputs(ends)
-    program = LevelProgram(
-        ends.sender.entering,
-        switch,
-        {kind: len(alike) for kind, alike in kinds.items()},
-        Counter(receiver.needed for receiver in ends.leaves),
-        min(receiver.needed.least for receiver in ends.leaves) - _shortfall_of(fan_out, ends, kinds, switch),
-    )
-    levels = program.solve()
-    if levels is not None:
-        return _built(ends, levels, kinds, switch)
+    levels, shortfall = found
+    tree = _built(ends, levels, kinds, switch)
+    if not shortfall:
+        return tree
+    return Refusal(f"no tree reaches all receivers: {tree.weakest.sentence}", tree.weakest)
+
+
+@lru_cache(REMEMBERED)
+def _searched(
+    root: Light, switch: Passive, supply: tuple[tuple[Piece, int], ...], demands: tuple[tuple[Window, int], ...]
+) -> tuple[Levels, float] | None:
+    """Return the cheapest tree that serves all receivers or, with its shortfall in dB, the one that lacks least.
+
+    None if there are too few outputs.
+    """
+    kinds, windows = dict(supply), dict(demands)
+    pool = Counter[int]()
+    for kind, count in supply:
+        pool[kind.fan_out] += count
+    fan_out = choose_splitters(sum(windows.values()), pool)
+    if fan_out is None:
+        return None
+    darkest = min(window.least for window in windows) - _shortfall_of(fan_out, root, kinds, windows, switch)
+    program = LevelProgram(root, switch, kinds, windows, darkest)
+    if (levels := program.solve()) is not None:
+        return levels, 0.0
     shortfalls = program.shortfalls()
     place = bisect_left(range(len(shortfalls)), True, key=lambda n: program.solve(shortfalls[n]) is not None)
     min_bad = program.solve(shortfalls[place]) if place < len(shortfalls) else None
-    if min_bad is None:
-        return _too_few_outputs(ends)
-    binding = _built(ends, min_bad, kinds, switch).weakest
-    return Refusal(f"no tree reaches all receivers: {binding.sentence}", binding)
+    return None if min_bad is None else (min_bad, shortfalls[place])
 
 
 def _too_few_outputs(ends: Ends) -> Refusal:
@@ -249,15 +290,16 @@ def _too_few_outputs(ends: Ends) -> Refusal:
     return Refusal(f"a tree of this group needs {needed} outputs, more than the splitters that can be used provide")
 
 
-def _shortfall_of(fan_out: Sequence[int], ends: Ends, kinds: Iterable[Piece], switch: Passive) -> float:
+def _shortfall_of(
+    fan_out: Sequence[int], root: Light, kinds: Iterable[Piece], windows: Mapping[Window, int], switch: Passive
+) -> float:
     """Return the largest shortfall in dB of an easily built tree, an upper bound for the best tree."""
-    shape = shallowest(len(ends.leaves), fan_out)
+    shape = shallowest(sum(windows.values()), fan_out)
     worst = {size: max((k for k in kinds if k.fan_out == size), key=lambda kind: kind.loss.worst) for size in fan_out}
-    slots = _slots(ends.sender.entering, [worst[size] for size in shape.fan_out], shape.feeds, switch)
+    slots = _slots(root, [worst[size] for size in shape.fan_out], shape.feeds, switch)
     if slots is None:
         return math.inf
     lights = {switch.after(slots[output]) for output in shape.leaves}
-    windows = {receiver.needed for receiver in ends.leaves}
     return max(0.0, *(-window.margin(light) for window in windows for light in lights))
 
 
@@ -301,7 +343,7 @@ def worst_of(pieces: Sequence[Piece]) -> Piece:
 
 def _built(ends: Ends, levels: Levels, kinds: Mapping[Piece, list[Piece]], switch: Passive) -> FittedTree:
     """Turn levels into named splitters and outputs, parents first."""
-    left = {kind: list(alike) for kind, alike in kinds.items()}
+    left = {kind: iter(alike) for kind, alike in kinds.items()}
     slots: defaultdict[Level, list[Output | None]] = defaultdict(list)
     slots[0, ends.sender.entering.rounded].append(None)
     pieces: list[Piece] = []
@@ -312,7 +354,7 @@ def _built(ends: Ends, levels: Levels, kinds: Mapping[Piece, list[Piece]], switc
         for _ in range(count):
             feeds.append(slots[level].pop())
             slots[level[0] + 1, below] += [(len(pieces), output) for output in range(kind.fan_out)]
-            pieces.append(left[kind].pop(0))
+            pieces.append(next(left[kind]))
     served: defaultdict[Window, list[Output | None]] = defaultdict(list)
     for (level, window), count in levels.served.items():
         served[window] += [slots[level].pop() for _ in range(count)]

@@ -273,19 +273,18 @@ class Piece:
     amplifier: Amplifier | None = None
     price: float = 0.0
     elements: tuple[Element, ...] = field(init=False, repr=False, compare=False)
+    kind: Piece = field(init=False, repr=False, compare=False)
+    """The piece without its name: pieces of one kind are interchangeable."""
 
     def __post_init__(self) -> None:
         if self.fan_out < 2:
             raise InvalidOpticsError(f"the splitter {self.name} has {self.fan_out} outputs, but needs at least 2")
-        # Cached, because every slot of every tree reads it.
+        # Both are computed once, because every slot of every tree reads them.
         splitter = Passive(self.name, self.loss)
         object.__setattr__(self, "elements", (self.amplifier, splitter) if self.amplifier else (splitter,))
-
-    @property
-    def kind(self) -> Piece:
-        """The piece without its name: pieces of one kind are interchangeable."""
         amplifier = replace(self.amplifier, name="") if self.amplifier else None
-        return replace(self, name="", amplifier=amplifier)
+        kind = replace(self, name="", amplifier=amplifier) if self.name or amplifier != self.amplifier else self
+        object.__setattr__(self, "kind", kind)
 
     def hung(self, slot: Light, switch: Passive) -> Light | None:
         """Return the power at its outputs if a switch input feeds it.

@@ -72,6 +72,11 @@ class Feasibility:
         self.pool = defaultdict(int, pool)
         self.full = self._left.empty
 
+    @property
+    def open(self) -> int:
+        """Vertices with a free port, as bits."""
+        return self._left.open
+
     def copy(self) -> Feasibility:
         """Return an independent copy.
 

@@ -27,6 +27,11 @@ class PortCounts:
         self._planes = [_plane(whole, k) for k in range(max(whole, default=0).bit_length())]
         self.empty = _plane([count == 0 for count in whole], 0)
 
+    @property
+    def open(self) -> int:
+        """Vertices with a positive count, as bits."""
+        return self._everyone ^ self.empty
+
     def copy(self) -> PortCounts:
         """Return an independent copy."""
         other = PortCounts.__new__(PortCounts)

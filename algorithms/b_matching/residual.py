@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sized
 from dataclasses import dataclass
 
 from algorithms.splitter_tree import choose_splitters
@@ -50,14 +50,14 @@ class Choice:
 
 
 class Residual:
-    """Free optical ports and splitters. A tree lies on one optical switch.
+    """A view of free optical ports and splitters. A tree lies on one optical switch.
 
     Parameters
     ----------
     ports : mapping of str to mapping of str to int
-        Switch to rack to the number of free ports.
-    splitters : mapping of str to mapping of int to int
-        Switch to fan-out to the number of free splitters.
+        Switch to rack to the number of free ports, without racks that have none.
+    splitters : mapping of str to mapping of int to sized
+        Switch to fan-out to the free splitters.
     max_splitters_per_tree : int, optional
         The paper's k; None: no limit.
     allowance : mapping of str to int, optional
@@ -67,14 +67,13 @@ class Residual:
     def __init__(
         self,
         ports: Mapping[str, Mapping[str, int]],
-        splitters: Mapping[str, Mapping[int, int]],
+        splitters: Mapping[str, Mapping[int, Sized]],
         max_splitters_per_tree: int | None = None,
         allowance: Mapping[str, int] | None = None,
     ) -> None:
-        self._ports = {switch: dict(racks) for switch, racks in ports.items()}
-        self._splitters = {switch: dict(sizes) for switch, sizes in splitters.items()}
+        self._ports, self._splitters = ports, splitters
         self._max_splitters_of = max_splitters_per_tree
-        self._allowance = dict(allowance or {})
+        self._allowance = allowance or {}
 
     def fit(self, group: Group) -> Choice | None:
         """Return the first switch that can serve a group now, with the splitters to take.
@@ -93,8 +92,9 @@ class Residual:
         if limit is not None and limit < 0:
             return None
         for switch, free in self._ports.items():
-            if all(free.get(rack, 0) > 0 for rack in group.racks):
-                fan_out = choose_splitters(group.leaves, self._splitters.get(switch, {}), limit)
+            if free.keys() >= group.racks:
+                sizes = {fan_out: len(found) for fan_out, found in self._splitters[switch].items()}
+                fan_out = choose_splitters(group.leaves, sizes, limit)
                 if fan_out is not None:
                     return Choice(switch, fan_out)
         return None
@@ -102,21 +102,3 @@ class Residual:
     def _max_splitters(self, tenant: str) -> int | None:
         limits = [n for n in (self._max_splitters_of, self._allowance.get(tenant)) if n is not None]
         return min(limits, default=None)
-
-    def take(self, group: Group, choice: Choice) -> None:
-        """Reserve the resources of a group.
-
-        Parameters
-        ----------
-        group : Group
-            The group to serve.
-        choice : Choice
-            Its resources, as returned by `fit`.
-        """
-        ports, splitters = self._ports[choice.switch], self._splitters.get(choice.switch, {})
-        for rack in group.racks:
-            ports[rack] -= 1
-        for fan_out in choice.fan_out:
-            splitters[fan_out] -= 1
-        if group.tenant in self._allowance:
-            self._allowance[group.tenant] -= len(choice.fan_out)

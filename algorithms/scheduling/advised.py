@@ -69,7 +69,7 @@ class AdvisedScheduler(Scheduler):
         """
         freed, self._gathered = self._gathered or [], []
         self._kept_on += self._serve_urgent([*freed, NEW], now)
-        able = self._able()
+        able = self._able(now)
         for place in able:
             self._queues.move(place, [NEW])
         self._gathered.append(NEW)
@@ -126,18 +126,15 @@ class AdvisedScheduler(Scheduler):
             self._queues.put(place, self._rank(self._waiting[place].job, now), [NEW])
         self._queues.start([NEW])
         decided = super().decide(now)
-        unserved, self._preferred = [name for name in self._preferred if self.waits(name)], {}
-        for name in unserved:
-            place = self._places[name]
-            self._queues.re_rank(place, self._rank(self._waiting[place].job, now))
+        self._preferred = {}
         return decided
 
     # ------------------------------------------------------------------------------------------- contention
 
-    def _able(self) -> dict[int, list[Offer]]:
+    def _able(self, now: float) -> dict[int, list[Offer]]:
         """Return the parts that could start now, best rank first, with their offers (none: try the part)."""
         able: dict[int, list[Offer]] = {}
-        while len(able) < MAX_CONTENDERS and (place := self._queues.next(self._is_open)) is not None:
+        while len(able) < MAX_CONTENDERS and (place := self._next(now)) is not None:
             waiting = self._waiting[place]
             offers = self._offers(waiting)
             if offers or waiting.light is not None:
@@ -151,7 +148,7 @@ class AdvisedScheduler(Scheduler):
             same = self._offer(waiting)
             return [same] if isinstance(same, Offer) else []
         hold = self._hold_against(waiting.job)
-        found = (offer(waiting.job, waiting.fewest, switch, hold) for switch in self._switches.values())
+        found = (offer(waiting.job, waiting.fewest, switch, hold) for switch in self._wired_for(waiting.job))
         fitting = [o for o in found if isinstance(o, Offer) and self._within_limit(o.job, o.pieces)]
         return [o for o in fitting if self._may_do(waiting, o, hold)]
 

@@ -18,6 +18,8 @@ class EarliestDeadline(Policy):
     first: serving it earlier would only delay others as well.
     """
 
+    keys_fall = False
+
     def key(self, job: Job, now: float, state: State) -> float:
         """Return the latest time at which the job can start."""
         to_go = state.to_go(job)

@@ -11,6 +11,8 @@ from algorithms.scheduling.policy import Policy, State
 class AttainedService(Policy):
     """Least attained time x sqrt(racks) first; sizes are ignored."""
 
+    keys_fall = False
+
     def key(self, job: Job, now: float, state: State) -> float:
         """Return attained time x sqrt(racks) ÷ weight; a waiting job adds the set-up of a change."""
         set_up = 0.0 if job.continues else state.set_up

@@ -9,6 +9,8 @@ from algorithms.scheduling.policy import Dedicated, State
 class Paper(Dedicated):
     """Largest volume ÷ racks first; a small transfer may wait for ever."""
 
+    keys_fall = False
+
     def key(self, job: Job, now: float, state: State) -> float:
         """Return the paper's score with its sign changed."""
         return -job.group.weight / job.group.racks

@@ -57,14 +57,23 @@ class State:
 
 
 class Policy(ABC):
-    """A rule over time. The defaults of every method but `key` suit a preemptive rule that starves no request."""
+    """A rule over time. The defaults of every method but `key` suit a preemptive rule that starves no request.
+
+    Attributes
+    ----------
+    keys_fall : bool
+        Whether the key of a waiting job may become smaller. If it cannot, jobs are always served in the exact order of
+        their keys, and no time is spent on those that are not tried.
+    """
+
+    keys_fall: bool = True
 
     @abstractmethod
     def key(self, job: Job, now: float, state: State) -> float:
         """Return the key of a job: a lower key goes first, among jobs of the same priority of which none is overdue.
 
-        The order of two waiting jobs should change rarely: a key is computed when a job is tried, and again at most
-        about once a second.
+        If keys may fall (`keys_fall`), the order of two waiting jobs should change rarely: a key is computed when a job
+        is tried, and again at most about once a second.
 
         Parameters
         ----------

@@ -78,10 +78,11 @@ class Queues:
         for token in tokens:
             self._raise_head(token)
 
-    def next(self, is_open: Callable[[Token], bool]) -> int | None:
+    def next(self, is_open: Callable[[Token], bool], rank: Callable[[int], Rank]) -> int | None:
         """Return the place of the best job whose resource is still open, or None at the end of the walk.
 
-        The caller then moves the job or drops it.
+        `rank` returns the present rank of the job at a place. A rank that has risen since its registration is renewed
+        only when the job comes up. The caller then moves the job or drops it.
         """
         while self._heads:
             entry, token = heapq.heappop(self._heads)
@@ -89,6 +90,9 @@ class Queues:
                 self._raise_head(token)
             elif not is_open(token):
                 heapq.heappush(self._queues.setdefault(token, []), entry)
+            elif (present := rank(entry[1])) > entry[0]:
+                self.re_rank(entry[1], present)
+                self._raise_head(token)
             else:
                 self._raise_head(token)
                 self._registrations[entry[1]].tokens.discard(token)

@@ -62,8 +62,14 @@ FEWER = "fewer"
 LIGHT = "light"
 """Kind of token that opens when a switch's count of gains changes: its free resources had no feasible tree."""
 
+WIRED = "wired"
+"""Kind of token that opens when the sender has its first port on more switches than that."""
+
 RE_RANK_SECONDS = 1.0
-"""Interval at which the ranks of waiting jobs are recomputed, in rotation, because keys may change with time."""
+"""Interval at which the ranks of waiting jobs are recomputed, in rotation, if keys may fall with time."""
+
+MAX_RE_RANKED = 32
+"""Maximum number of ranks recomputed in one decision: its work does not depend on the number of waiting jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +124,10 @@ class Scheduler:
         self.policy = policy
         self.state = state or State()
         self._switches = {name: Switch(name, free, free.copy()) for name, free in switches.items()}
+        self._wired: dict[int, list[Switch]] = {}
+        for switch in self._switches.values():
+            for vertex in members(switch.free.open):
+                self._wired.setdefault(vertex, []).append(switch)
         self._limits = dict(limits or {})
         self.tried = 0
         self._placing: Placing = placing or ByNumber()
@@ -291,6 +301,7 @@ class Scheduler:
         if job.name not in self._running:
             self._waiting_job(job.name)
             self._wait(job, now)
+            self._overdue.look_again()
             return Selection(self._serve([], now))
         start, freed = self._stop(job.name)
         changed = replace(start, job=replace(job, continues=True), pieces=start.pieces if pieces is None else pieces)
@@ -358,11 +369,13 @@ class Scheduler:
         Selection
             Parts that start.
         """
-        back = _hardware(ports)
-        self._switches[switch].capacity.give_back(back, pieces)
-        freed = self._switches[switch].free.give_back(back, pieces)
+        back, here = _hardware(ports), self._switches[switch]
+        here.capacity.give_back(back, pieces)
+        freed = self._freed(switch, here.free.give_back(back, pieces), pieces)
+        for vertex in members(ports):
+            freed += self._wire(vertex, here)
         self._overdue.look_again()
-        return Selection(self._serve(self._freed(switch, freed, pieces), now))
+        return Selection(self._serve(freed, now))
 
     def gather(self) -> None:
         """Defer the decisions of the next events to one call of `decide`."""
@@ -500,6 +513,8 @@ class Scheduler:
             raise PartStateError(f"the part {name} has no light")
         group = start.job.group
         self._held_pieces[group.tenant] -= len(start.pieces)
+        if start.pieces and group.tenant in self._limits:
+            self._overdue.look_again()
         freed = self._switches[start.switch].free.give_back(group, start.pieces)
         return start, [*self._freed(start.switch, freed, start.pieces), *self._freed_of(group.tenant)]
 
@@ -529,11 +544,15 @@ class Scheduler:
             self._gathered += freed
             return ()
         starts = self._serve_urgent(freed, now)
-        while (place := self._queues.next(self._is_open)) is not None:
+        while (place := self._next(now)) is not None:
             start = self._try(place, now)
             if start is not None:
                 starts.append(start)
         return tuple(starts)
+
+    def _next(self, now: float) -> int | None:
+        """Return the place of the next job of the walk, by its rank at `now`."""
+        return self._queues.next(self._is_open, lambda place: self._rank(self._waiting[place].job, now))
 
     def _serve_urgent(self, freed: Iterable[Token], now: float) -> list[Start]:
         """Serve overdue parts, and begin a walk over jobs that wait for freed resources."""
@@ -545,12 +564,12 @@ class Scheduler:
         return starts
 
     def _re_rank(self, now: float) -> None:
-        due = len(self._waiting) * min(1.0, (now - self._ranked_at) / RE_RANK_SECONDS)
+        """Recompute the ranks of the jobs whose turn it is, if keys may fall; a risen one is found when it comes up."""
+        due = len(self._waiting) * min(1.0, (now - self._ranked_at) / RE_RANK_SECONDS) if self.policy.keys_fall else 0.0
         if due < 1.0:
             return
         self._ranked_at = now
-        self._overdue.look_again()
-        for place in list(islice(self._waiting, int(due))):
+        for place in list(islice(self._waiting, min(int(due), MAX_RE_RANKED))):
             self._waiting.move_to_end(place)
             self._queues.re_rank(place, self._rank(self._waiting[place].job, now))
 
@@ -571,15 +590,27 @@ class Scheduler:
             (pieces := switch.capacity.fit(job.group)) is not None
             and len(pieces) <= left
             and not ((refused := waiting.refused.get(switch.name)) and refused.tenant_stops and refused.left == left)
-            for switch in self._switches.values()
+            for switch in self._wired_for(job)
         )
+
+    def _wire(self, vertex: int, switch: Switch) -> list[Token]:
+        """Note that a vertex has a port on a switch; return the token of jobs that wait for its first one there."""
+        before = self._wired.get(vertex, [])
+        if switch in before:
+            return []
+        self._wired[vertex] = [one for one in self._switches.values() if one is switch or one in before]
+        return [(WIRED, vertex, len(before))]
+
+    def _wired_for(self, job: Job) -> list[Switch]:
+        """Return the switches on which the sender has ever had a port."""
+        return self._wired.get(job.sender.bit_length() - 1, [])
 
     def _set_hold(self, place: int | None) -> None:
         before = self._hold
         self._hold = None
         if place is not None:
             waiting = self._waiting[place]
-            could = (s.name for s in self._switches.values() if s.capacity.fit(waiting.job.group) is not None)
+            could = (s.name for s in self._wired_for(waiting.job) if s.capacity.fit(waiting.job.group) is not None)
             self._hold = Hold(waiting.job, frozenset(could), frozenset(waiting.refused))
         if before is not None and not self._is_held_for(before.job.name):
             self._queues.start([before.token])
@@ -605,6 +636,8 @@ class Scheduler:
             switch, tenant = cast(tuple[str, str], owner)
             pieces = pieces_for(self._switches[switch].free, number)
             return pieces is not None and self._left(tenant) >= len(pieces)
+        if kind == WIRED:
+            return len(self._wired[cast(int, owner)]) > number
         return kind == "new" or self._left(str(owner)) >= number
 
     def _left(self, tenant: str) -> float:
@@ -640,7 +673,8 @@ class Scheduler:
             goes_on = self._within_limit(job, light.pieces) and self._placing.has_kept(job.name)
             return same if same is not None and goes_on else []
         blockers: list[Token] = []
-        for switch in self._switches.values():
+        wired = self._wired_for(job)
+        for switch in wired:
             found = self._on(waiting, offer(job, waiting.fewest, switch, hold), hold)
             if isinstance(found, Offer):
                 return found
@@ -648,6 +682,8 @@ class Scheduler:
         for kind, owner, count in blockers:
             if kind != "port":
                 self._counts[kind, owner].add(count)
+        if len(wired) < len(self._switches):
+            blockers.append((WIRED, job.sender.bit_length() - 1, len(wired)))
         return blockers
 
     def _on(self, waiting: Waiting, found: Offer | list[Token], hold: Hold | None) -> Offer | list[Token]:

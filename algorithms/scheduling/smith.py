@@ -15,6 +15,8 @@ class Smith(Dedicated):
     sqrt(r) is the exponent with the sqrt(#racks) guarantee in weighted set packing.
     """
 
+    keys_fall = False
+
     def key(self, job: Job, now: float, state: State) -> float:
         """Return service time x sqrt(racks) ÷ weight."""
         return state.to_go(job) * math.sqrt(job.group.racks) / job.weight

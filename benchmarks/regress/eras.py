@@ -211,6 +211,8 @@ def scheduling_pass(racks: int) -> Command:
     }
     lines = (
         "from blast_sim.measuring.decisions import Effort, cells_of, find, load, run_cell",
+        "from blast_controller.garbage import GarbageCollection",
+        "GarbageCollection().start()",
         f"cells = cells_of(load(find('fig4'), {settings!r}), (0,), Effort('measured'))",
         "cell = next(cell for cell in cells if cell.method == 'blast' and cell.background == 'none')",
         "print(json.dumps({'milliseconds': 1000 * min(run_cell(cell)[0]['compute_seconds'] for _ in range(2))}))",

@@ -70,7 +70,7 @@ class Assembly:
         planner = TreePlanner(fabric, inventory, orders, budget)
         self.layouts = LayoutPlanner(fabric, inventory, orders, planner)
         kept = KeptLight(table, self.warm, links, planner, self.layouts)
-        plan = LightPlan(inventory, planner, budget, kept.tree_for)
+        plan = LightPlan(inventory, planner, kept.tree_for)
         self.dispatcher = Dispatcher(fabric, inventory, orders, self.optimizing, Light(budget, plan))
         # Lifecycle of parts.
         self.appointments = appointments = Appointments(timers, orders, self.late)
@@ -89,7 +89,7 @@ class Assembly:
         self.views = PartViews(self.agenda, table, reservations)
         self.leases = LeasesOver(self.agenda, table, self.dispatcher, grants, endings)
         self.aside = ServingAside(self.layouts, self.dispatcher, lighting)
-        finder = TreeFinder(plan, kept, self.layouts, lighting)
+        finder = TreeFinder(plan, kept, self.layouts, self.limits, lighting)
         self.placements = Placements(table, self.dispatcher, finder, grants, self.agenda)
         self.refusals = Refusals(plan, table, self.layouts, endings, orders)
         # Requests of applications and deadlines.

@@ -283,7 +283,7 @@ class Core:
         parts.leases.end_again(leases, decision.again)
         parts.leases.pause(decision.paused, now)
         for start in decision.starts:
-            parts.placements.start(start, parts.limits.left(now), now)
+            parts.placements.start(start, now)
         # An ended request triggers at most one more scheduling pass.
         self._decision_due = parts.refusals.tell(now)
 

@@ -10,12 +10,14 @@ refuses a load above 0.5; --busy overrides that, and the file records the load.
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import blast_sim.controller
+from blast_controller.garbage import GarbageCollection
 from blast_sim.base.report import Row
 from blast_sim.experiments.cell import Effort, cells_of
 from blast_sim.experiments.run import run_cell
@@ -77,7 +79,13 @@ def main() -> int:
     if arguments.record and reason and not arguments.busy:
         sys.stderr.write(f"decisions: {reason}, or use --busy\n")
         return 1
+    # The controller sets its collector up so that long-lived objects are not scanned repeatedly, as by default.
+    gc.disable()
+    # As in the controller: otherwise Python's collections of all objects take longer than the decisions.
+    garbage = GarbageCollection()
+    garbage.start()
     rows = [decision_row(racks, requests) for racks, requests in DECISIONS]
+    garbage.stop()
     text = recorded(rows, taken_on)
     print(text, end="")
     if arguments.record:

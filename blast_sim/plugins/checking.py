@@ -20,6 +20,7 @@ class CheckedPolicy(Policy):
     def __init__(self, name: str, inner: Policy) -> None:
         self._name = name
         self._inner = inner
+        self.keys_fall = inner.keys_fall
 
     def key(self, job: Job, now: float, state: State) -> float:
         """Return the checked key of a job.

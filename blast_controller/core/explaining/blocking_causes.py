@@ -98,7 +98,7 @@ class BlockingCauses:
         return BlockingCause(f"for a free optical port of {listed(racks)}", tuple(lines))
 
     def _splitters(self, prospect: Prospect, offer: Offer) -> BlockingCause:
-        splitters = [s for s in self._fabric.splitters.values() if s.switch == offer.switch]
+        splitters = self._fabric.splitters_on(offer.switch)
         lines = self._lines((s.element, f"{s.element} (1:{s.fan_out})") for s in splitters)
         text = f"for free splitters that make {prospect.leaves(len(prospect.others))} leaves on {offer.switch}"
         return BlockingCause(text, tuple(lines) or (f"{offer.switch} has too few splitters",))

@@ -156,7 +156,7 @@ class Prospect:
     def _offer(self, switch: SwitchId) -> Offer:
         ends = {self.root: self._fabric.root_end(self.root)} | {r: self._fabric.leaf_end(r) for r in self.others}
         moments = {rack: self._port_moment(end, switch) for rack, end in ends.items()}
-        found = [self.availability.usable_part(s) for s in self._fabric.splitters.values() if s.switch == switch]
+        found = [self.availability.usable_part(s) for s in self._fabric.splitters_on(switch)]
         return Offer(switch, moments, tuple((self.availability.splitter(s), s.fan_out) for s in found if s.fan_out > 1))
 
     def _port_moment(self, end: str, switch: SwitchId) -> float:

@@ -81,10 +81,9 @@ class Conditions:
         found: dict[ElementId, CrossConnect | None] = {}
         for port in self._fabric.ports_on(switch):
             found[port.element] = inputs.get(port.input) or outputs.get(port.output)
-        for splitter in self._fabric.splitters.values():
-            if splitter.switch == switch:
-                fed = next((inputs[output] for output in splitter.outputs if output in inputs), None)
-                found[splitter.element] = outputs.get(splitter.input) or fed
+        for splitter in self._fabric.splitters_on(switch):
+            fed = next((inputs[output] for output in splitter.outputs if output in inputs), None)
+            found[splitter.element] = outputs.get(splitter.input) or fed
         return {
             element: f"occupied by the cross-connect {circuit.input} to {circuit.output} on {switch}, which Blast "
             "did not create"

@@ -69,8 +69,8 @@ class Stock:
         max_splitters_per_tree: int | None,
         allowance: Mapping[str, int] | None = None,
     ) -> Residual:
-        """Return the pieces as input of the matching; `allowance` limits the splitters of some tenants."""
+        """Return a view of the pieces for the matching; `allowance` limits the splitters of some tenants."""
         names = tuple(switches)
         ports: dict[str, Mapping[str, int]] = {switch: self._ports.get(switch, {}) for switch in names}
-        sizes: dict[str, Mapping[int, int]] = {switch: self.sizes(switch) for switch in names}
-        return Residual(ports, sizes, max_splitters_per_tree, allowance)
+        splitters: dict[str, Mapping[int, Shelf]] = {switch: self._splitters.get(switch, {}) for switch in names}
+        return Residual(ports, splitters, max_splitters_per_tree, allowance)

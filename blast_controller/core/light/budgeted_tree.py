@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from algorithms.cascade import MAX_LEAVES, Budget, Catalog
-from algorithms.leaf_assignment import Ends, FittedTree, Refusal, fit_tree, worst_of
+from algorithms.leaf_assignment import Ends, FittedTree, Refusal, deal_tree, fit_tree, worst_of
 from algorithms.power_budget import Amplifier, Certificate, Element, Piece, certify
 from algorithms.splitter_tree import Output, Shape
 from blast_controller.core.light.light_tree import HungSplitter, Leaf, LightTree
@@ -43,18 +43,32 @@ def fit(
     Pass the splitters of the matching with the catalog's tree or `shallowest(…)` as `first`; after a refusal pass all
     free splitters, because weak racks may need another size. Only for switches that are `budgeted`.
     """
-    by_name: dict[str, Splitter] = {splitter.element: splitter for splitter in splitters}
-    sender, *receivers = (optics.ports[port.element] for port in (ends.root, *ends.receivers))
     pieces = [piece_of(optics, splitter) for splitter in splitters]
-    fitted = fit_tree(Ends(sender, tuple(receivers), ends.loop_leaf), pieces, optics.passes[ends.root.switch], first)
-    if isinstance(fitted, Refusal):
-        return fitted
+    fitted = fit_tree(_ends(optics, ends), pieces, optics.passes[ends.root.switch], first)
+    return fitted if isinstance(fitted, Refusal) else _budgeted(fitted, ends, splitters)
+
+
+def deal(optics: Optics, ends: TreeEnds, splitters: Sequence[Splitter], shape: Shape | None) -> BudgetedTree | None:
+    """Return the tree of the given shape with positive margins at every receiver; None if a receiver falls short."""
+    pieces = [piece_of(optics, splitter) for splitter in splitters]
+    fitted = deal_tree(_ends(optics, ends), pieces, optics.passes[ends.root.switch], shape)
+    return None if fitted is None else _budgeted(fitted, ends, splitters)
+
+
+def _ends(optics: Optics, ends: TreeEnds) -> Ends:
+    receivers = tuple(optics.ports[port.element] for port in ends.receivers)
+    return Ends(optics.ports[ends.root.element], receivers, ends.loop_leaf)
+
+
+def _budgeted(fitted: FittedTree, ends: TreeEnds, splitters: Sequence[Splitter]) -> BudgetedTree:
+    by_name: dict[str, Splitter] = {splitter.element: splitter for splitter in splitters}
     return BudgetedTree(_hung(fitted, ends, by_name), fitted.certificates)
 
 
 def piece_of(optics: Optics, splitter: Splitter) -> Piece:
     """Return a splitter with the outputs that it has now; the loss stays that of the whole one."""
-    return replace(optics.splitters[splitter.element], fan_out=splitter.fan_out)
+    whole = optics.splitters[splitter.element]
+    return whole if whole.fan_out == splitter.fan_out else replace(whole, fan_out=splitter.fan_out)
 
 
 def _hung(fitted: FittedTree, ends: TreeEnds, by_name: Mapping[str, Splitter]) -> LightTree:

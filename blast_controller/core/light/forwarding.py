@@ -30,8 +30,9 @@ def forwards_for(
         local = ports.pop(sender.rack, [])
         uplink = [tree.root.port] if tree else []
         result[fabric.racks[sender.rack].datapath].append(_forward(sender.port, sender, group, uplink + local))
+    leaves = {leaf.port.rack: leaf for leaf in tree.leaves} if tree else {}
     for rack, members in ports.items():
-        leaf = tree.leaf_of(rack) if tree else None
+        leaf = leaves.get(rack)
         if leaf is None:
             raise ValueError(f"rack {rack} has receivers but no leaf")
         result[fabric.racks[rack].datapath].append(_forward(leaf.port.port, sender, group, members))

@@ -16,7 +16,15 @@ from algorithms.cascade import Catalog
 from algorithms.leaf_assignment import Refusal
 from algorithms.power_budget import Amplifier, Certificate, Light, Passive, Piece, Transceiver, exactly
 from algorithms.splitter_tree import Shape, shallowest
-from blast_controller.core.light.budgeted_tree import BudgetedTree, TreeEnds, catalog, certify_tree, fit, piece_of
+from blast_controller.core.light.budgeted_tree import (
+    BudgetedTree,
+    TreeEnds,
+    catalog,
+    certify_tree,
+    deal,
+    fit,
+    piece_of,
+)
 from blast_controller.core.light.light_tree import LightTree
 from blast_controller.core.model.fabric import Fabric, OpticalPort, Splitter
 from blast_controller.core.model.identifiers import SwitchId
@@ -24,7 +32,7 @@ from blast_controller.core.model.optics import Optics
 from blast_controller.core.model.requests import LeafMargin
 
 REMEMBERED = 1024
-"""Results of the exact search to cache: admission and each pending part repeat the same queries."""
+"""Choices of splitters for very wide trees to cache: each pending part repeats the same queries."""
 
 NO_OVERLOAD = 1000.0
 """dBm that nothing sends."""
@@ -36,12 +44,11 @@ class LightBudget:
     def __init__(self, fabric: Fabric) -> None:
         self._optics = fabric.optics
         self._ports = {s: fabric.ports_on(s) for s in fabric.switches if self._optics.budgeted(s)}
-        self._whole = {s: [piece for piece in fabric.splitters.values() if piece.switch == s] for s in self._ports}
+        self._whole = {switch: fabric.splitters_on(switch) for switch in self._ports}
         self._sizes: dict[SwitchId, Counter[int]] = {}
         self._catalogs: dict[SwitchId, tuple[Catalog, ...]] = {}
         for switch in self._ports:
             self._compute(switch, self._whole[switch])
-        self._fit = lru_cache(REMEMBERED)(self._find_fit)
         self._solved = lru_cache(REMEMBERED)(_solve)
         self._warm_up()
 
@@ -50,7 +57,7 @@ class LightBudget:
         for ports in self._ports.values():
             others = [port for port in ports if port.rack != ports[0].rack]
             if others:
-                self._fit(TreeEnds(ports[0], (others[0],), loop_leaf=False), (), None)
+                fit(self._optics, TreeEnds(ports[0], (others[0],), loop_leaf=False), ())
                 return
 
     def covers(self, switch: SwitchId) -> bool:
@@ -104,16 +111,13 @@ class LightBudget:
 
         The tree has at most `most` splitters. A refusal names the binding receiver and element.
         """
-        first = self._shape(ends, [splitter.fan_out for splitter in matched])
-        found = self._fit(ends, tuple(splitters), first)
+        shape = self._shape(ends, [splitter.fan_out for splitter in matched])
+        found = deal(self._optics, ends, matched, shape) or fit(self._optics, ends, splitters)
         if isinstance(found, BudgetedTree) and most is not None and len(found.tree.splitters) > most:
             return Refusal(
                 f"a tree within the power budget needs {len(found.tree.splitters)} splitters, but the limit is {most}"
             )
         return found
-
-    def _find_fit(self, ends: TreeEnds, splitters: tuple[Splitter, ...], first: Shape | None) -> BudgetedTree | Refusal:
-        return fit(self._optics, ends, splitters, first)
 
     def _shape(self, ends: TreeEnds, fan_out: Sequence[int]) -> Shape | None:
         """Return the arrangement of splitters of these sizes that suffices between ordinary ports."""

@@ -38,7 +38,7 @@ class Host:
     access_rate: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OpticalPort:
     """A ToR's optical port: one transmit fiber into `switch` input `input`, one receive fiber from output `output`.
 
@@ -52,17 +52,17 @@ class OpticalPort:
     input: int
     output: int
 
-    @property
+    @cached_property
     def element(self) -> ElementId:
         """Return the name of this port as a piece of hardware that can be quarantined."""
         return port_element(self.rack, self.port, self._side)
 
-    @property
+    @cached_property
     def whole_element(self) -> ElementId:
         """Return the name of the whole port, where this may be a side of it."""
         return port_element(self.rack, self.port)
 
-    @property
+    @cached_property
     def end(self) -> str:
         """Return the end of a tree that the port can serve.
 
@@ -94,7 +94,7 @@ class Rack:
     uplink_rate: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Splitter:
     """A 1:N passive splitter on an optical switch.
 
@@ -106,12 +106,12 @@ class Splitter:
     input: int
     outputs: tuple[int, ...]
 
-    @property
+    @cached_property
     def fan_out(self) -> int:
         """Return N, the number of outputs."""
         return len(self.outputs)
 
-    @property
+    @cached_property
     def element(self) -> ElementId:
         """Return the name of this splitter as a piece of hardware that can be quarantined."""
         return splitter_element(self.name)
@@ -219,7 +219,26 @@ class Fabric:
 
     def ports_on(self, switch: SwitchId) -> list[OpticalPort]:
         """Return every ToR optical port attached to `switch`."""
-        return [p for rack in self.racks.values() for p in rack.optical_ports if p.switch == switch]
+        return self._ports_by_switch.get(switch, [])
+
+    @cached_property
+    def _ports_by_switch(self) -> Mapping[SwitchId, list[OpticalPort]]:
+        found: defaultdict[SwitchId, list[OpticalPort]] = defaultdict(list)
+        for rack in self.racks.values():
+            for port in rack.optical_ports:
+                found[port.switch].append(port)
+        return found
+
+    def splitters_on(self, switch: SwitchId) -> list[Splitter]:
+        """Return every splitter attached to `switch`."""
+        return self._splitters_by_switch.get(switch, [])
+
+    @cached_property
+    def _splitters_by_switch(self) -> Mapping[SwitchId, list[Splitter]]:
+        found: defaultdict[SwitchId, list[Splitter]] = defaultdict(list)
+        for splitter in self.splitters.values():
+            found[splitter.switch].append(splitter)
+        return found
 
 
 def rack_of(end: str) -> str:

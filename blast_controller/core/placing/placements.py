@@ -32,7 +32,7 @@ class Placements:
         self._table, self._dispatcher, self._finder = table, dispatcher, finder
         self._grants, self._agenda = grants, agenda
 
-    def start(self, start: Start, allowance: Mapping[str, int], now: float) -> None:
+    def start(self, start: Start, now: float) -> None:
         """Serve a part as the policy chose; if resources are missing, the part stays for the next decision."""
         request, part = self._table.named(start.job.name)
         if part.state is PartState.ACTIVE:
@@ -45,7 +45,7 @@ class Placements:
         if start.rest is not None:
             kept = self._dispatcher.receivers_of(start, request.current, part)
             self._table.split(request, part, kept, start.job.parts)
-        if not self._finder.light(request, part, start, allowance, now):
+        if not self._finder.light(request, part, start, now):
             self._agenda.look_again([request.current.id])
         if part.state is PartState.PENDING:
             part.chunk = before

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from algorithms.b_matching.residual import Choice
 from algorithms.scheduling.job import PartName
 from algorithms.scheduling.selection import Start
@@ -13,6 +11,7 @@ from blast_controller.core.model.requests import MulticastRequest, Part, Request
 from blast_controller.core.placing.lighting import Lighting
 from blast_controller.core.policy.layout_planner import LayoutPlanner
 from blast_controller.core.policy.light_plan import LightPlan, Planned
+from blast_controller.core.policy.splitter_limits import SplitterLimits
 from blast_controller.core.policy.tree_planner import TreePlanner
 from blast_controller.core.policy.warm_trees import WarmTrees
 from blast_controller.core.requests.request_table import RequestTable
@@ -34,37 +33,38 @@ class KeptLight:
             request, part = self._table.named(name)
         except KeyError:
             return None
-        kept = self.find(request.current, part, {})
+        kept = self.find(request.current, part)
         return kept.layout.tree if kept is not None else None
 
-    def find(self, request: MulticastRequest, part: Part, allowance: Mapping[str, int]) -> Reservation | None:
-        """Return the reservation whose tree may serve this part, with no more splitters than the tenant is allowed."""
+    def find(self, request: MulticastRequest, part: Part) -> Reservation | None:
+        """Return the reservation whose tree may serve this part."""
         reservation = self._warm.find(request, part)
         tree = reservation.layout.tree if reservation is not None else None
         if tree is None or self._layouts.absent_datapaths(request, part.receivers):
             return None
-        if not (self._planner.still_serves(tree) and self._links.are_up(leaf.port for leaf in tree.leaves)):
-            return None
-        most = allowance.get(request.tenant)
-        return reservation if most is None or len(tree.splitters) <= most else None
+        serves = self._planner.still_serves(tree) and self._links.are_up(leaf.port for leaf in tree.leaves)
+        return reservation if serves else None
 
 
 class TreeFinder:
     """Looks for the tree that the policy has in mind, and has it lit."""
 
-    def __init__(self, plan: LightPlan, kept: KeptLight, layouts: LayoutPlanner, lighting: Lighting) -> None:
-        self._plan, self._kept, self._layouts, self._lighting = plan, kept, layouts, lighting
+    def __init__(
+        self, plan: LightPlan, kept: KeptLight, layouts: LayoutPlanner, limits: SplitterLimits, lighting: Lighting
+    ) -> None:
+        self._plan, self._kept, self._layouts = plan, kept, layouts
+        self._limits, self._lighting = limits, lighting
 
-    def light(self, request: Request, part: Part, start: Start, allowance: Mapping[str, int], now: float) -> bool:
+    def light(self, request: Request, part: Part, start: Start, now: float) -> bool:
         """Give a part what the policy chose for it; return true if that was available."""
         planned = self._plan.take((request.current.id, part.slot))
         if planned is not None:
             return self._as_planned(request, part, planned, now)
-        return self._again(request, part, start, allowance, now) or self._search(request, part, start, now)
+        return self._again(request, part, start, now) or self._search(request, part, start, now)
 
     def _as_planned(self, request: Request, part: Part, planned: Planned, now: float) -> bool:
         if planned.kept:
-            kept = self._kept.find(request.current, part, {})
+            kept = self._kept.find(request.current, part)
             if kept is None or kept.layout.tree is not planned.tree:
                 return False
             return self._lighting.light_again(request, part, kept, now)
@@ -74,10 +74,12 @@ class TreeFinder:
         tree = self._layouts.tree_of(request.current, part.receivers, Choice(start.switch, start.pieces))
         return tree is not None and self._lighting.light(request, part, tree, now)
 
-    def _again(self, request: Request, part: Part, start: Start, allowance: Mapping[str, int], now: float) -> bool:
+    def _again(self, request: Request, part: Part, start: Start, now: float) -> bool:
         """Use the tree that an earlier transfer has left lit, if it is what the policy has in mind."""
-        reservation = self._kept.find(request.current, part, allowance)
+        reservation = self._kept.find(request.current, part)
         if reservation is None or _pieces(reservation) != (start.switch, tuple(sorted(start.pieces))):
+            return False
+        if not self._limits.allow(request.current.tenant, len(start.pieces), now):
             return False
         return self._lighting.light_again(request, part, reservation, now)
 

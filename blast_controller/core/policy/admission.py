@@ -85,6 +85,8 @@ def group_of(request: MulticastRequest, receivers: Sequence[str], fabric: Fabric
 
 def served_statically(request: MulticastRequest, fabric: Fabric, inventory: Inventory) -> bool:
     """Return true if a static tree, in use or not, leads from this sender to these receivers."""
+    if not fabric.static_trees:
+        return False
     sender, receivers = fabric.hosts[request.sender], [fabric.hosts[name] for name in request.receivers]
     return any(covers(tree, sender, receivers) for tree in inventory.usable_static())
 

@@ -24,7 +24,7 @@ from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.inventory.kinds import Kind
 from blast_controller.core.light.light_budget import LightBudget
 from blast_controller.core.model.fabric import Fabric, OpticalPort, rack_of
-from blast_controller.core.model.hyper_edge import hyper_edge, other_racks
+from blast_controller.core.model.hyper_edge import hyper_edge
 from blast_controller.core.model.identifiers import SwitchId
 from blast_controller.core.model.lease_terms import service_of
 from blast_controller.core.model.part_states import PartState
@@ -133,7 +133,9 @@ class Dispatcher:
     # ------------------------------------------------------------------------------ what the policy asks back
 
     def place(self, job: Job, terms: Terms) -> Placement | Unplaced:
-        """Plan the tree of a job whose counts of ports and splitters fit."""
+        """Plan the tree of a job whose counts of ports and splitters fit; without a power budget the counts suffice."""
+        if not self._light.budget.covers(SwitchId(terms.switch)):
+            return Placement(terms.pieces)
         count = len(self._racks)
         (root,) = (self._racks[number] for number in racks_of(job.sender, count))
         racks = (self._racks[number] for number in racks_of(job.receivers, count))
@@ -271,7 +273,9 @@ class Dispatcher:
 
     def competes(self, request: MulticastRequest, part: Part) -> bool:
         """Return true if a part needs an optical switch at all."""
-        return bool(other_racks(self._fabric.hosts[request.sender].rack, part.receivers, self._fabric))
+        hosts = self._fabric.hosts
+        sender = hosts[request.sender].rack
+        return any(hosts[receiver].rack != sender for receiver in part.receivers)
 
     def receivers_of(self, start: Start, request: MulticastRequest, part: Part) -> tuple[str, ...]:
         """Return the receivers of a part that a start serves: those in its racks, and those in the sender's own."""

@@ -16,7 +16,6 @@ from algorithms.leaf_assignment import Refusal
 from algorithms.scheduling.job import PartName
 from algorithms.scheduling.placing import Placement, Terms, Unplaced
 from blast_controller.core.inventory.inventory import Inventory
-from blast_controller.core.light.light_budget import LightBudget
 from blast_controller.core.light.light_tree import LightTree
 from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.fabric import OpticalPort, Splitter
@@ -45,13 +44,11 @@ class LightPlan:
         self,
         inventory: Inventory,
         planner: TreePlanner,
-        budget: LightBudget,
         find_kept: Callable[[PartName], LightTree | None],
     ) -> None:
         self.refused: dict[PartName, Refusal] = {}
         self._inventory = inventory
         self._planner = planner
-        self._budget = budget
         self._find_kept = find_kept
         self._planned: dict[PartName, Planned] = {}
         self._taken: set[ElementId] = set()
@@ -77,9 +74,7 @@ class LightPlan:
     # ----------------------------------------------------------------------------------------- what is asked
 
     def place(self, name: PartName, ends: Ends, terms: Terms) -> Placement | Unplaced:
-        """Plan a tree, with the terms of the policy."""
-        if not self._budget.covers(SwitchId(terms.switch)):
-            return Placement(terms.pieces)
+        """Plan a tree on a switch with a power budget, with the terms of the policy."""
         planned = self._kept(name, ends, terms) or self._build(name, ends, terms)
         if planned is None:
             return Unplaced(self._tenant_stops(ends, terms))

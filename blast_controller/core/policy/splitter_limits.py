@@ -41,6 +41,11 @@ class SplitterLimits:
         """Return how many more splitters each tenant may hold."""
         return self._without(self._held(), now) if self._orders.settings.tenants else {}
 
+    def allow(self, tenant: str, splitters: int, now: float) -> bool:
+        """Return true if a tenant may hold this many more splitters."""
+        left = self.left(now).get(tenant)
+        return left is None or splitters <= left
+
     def most(self, tenant: str) -> int | None:
         """Return the tenant's total limit, or None."""
         return self._orders.limits(tenant).max_splitters

@@ -151,5 +151,7 @@ class Reconciliation:
 
 
 def _has_nothing_on(reservation: Reservation, device: Device) -> bool:
-    """Return true if the reservation has nothing on this ToR: the usual case when a machine room starts."""
-    return isinstance(device, int) and all(device not in layout.forwards for layout in reservation.layouts)
+    """Return true if the reservation has nothing on this device: the usual case when a machine room starts."""
+    if isinstance(device, int):
+        return all(device not in layout.forwards for layout in reservation.layouts)
+    return all(layout.tree is None or layout.tree.switch != device for layout in reservation.layouts)

@@ -49,6 +49,7 @@ class Reservations:
         self._outbox = outbox
         self.last_id = 0
         self.live: dict[int, Reservation] = {}
+        self._lenders: dict[int, Reservation] = {}
         self._lighting: defaultdict[SwitchId, set[int]] = defaultdict(set)
         self.touched: dict[int, str] = {}
 
@@ -108,6 +109,7 @@ class Reservations:
         wanted = reservation.elements.intersection(elements)
         self.release(reservation, _E.NEEDED)
         reservation.handed_over |= wanted
+        self._lenders[reservation.id] = reservation
         self._inventory.free(wanted)
 
     def release(self, reservation: Reservation, event: ReservationEvent = _E.PART_ENDED) -> None:
@@ -178,6 +180,8 @@ class Reservations:
         self._inventory.take(reservation.elements, reservation.id)
         self.addresses.adopt(reservation.group_address)
         self.live[reservation.id] = reservation
+        if reservation.handed_over:
+            self._lenders[reservation.id] = reservation
         self.last_id = max(self.last_id, reservation.id)
         match reservation.state:
             case _S.CONFIGURING:
@@ -312,6 +316,7 @@ class Reservations:
             return Stuck(reservation)
         reservation.take(_E.CONFIRMED)
         del self.live[reservation.id]
+        self._lenders.pop(reservation.id, None)
         self._give_back(reservation.elements)
         self._inventory.forget(reservation.id)
         self.addresses.free(reservation.group_address)
@@ -363,7 +368,7 @@ class Reservations:
     def _give_back(self, elements: frozenset[ElementId]) -> None:
         """Free elements, or return them to a reservation that handed them over and still has circuits on them."""
         self._inventory.free(elements)
-        for lender in self.live.values():
+        for lender in self._lenders.values():
             if back := lender.handed_over & elements:
                 lender.handed_over -= back
                 self._inventory.take(back, lender.id)
