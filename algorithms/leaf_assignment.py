@@ -171,6 +171,14 @@ def deal_tree(ends: Ends, pieces: Sequence[Piece], switch: Passive, shape: Shape
     -------
     FittedTree or None
         None if a receiver falls short, or there are too few pieces. O(receivers squared).
+
+    Examples
+    --------
+    >>> from algorithms.power_budget import Light, exactly
+    >>> ports = [Transceiver(f"r{n}", Light(-1.0, 0.0, 1.0), -20.0, 0.5) for n in range(4)]
+    >>> ends, pieces = Ends(ports[0], tuple(ports[1:])), [Piece("s1", 4, exactly(7.0))]
+    >>> print(deal_tree(ends, pieces, Passive("ocs", exactly(1.0)), None))
+    None
     """
     if len(ends.receivers) == 1 and ends.loop_leaf and (circuit := _two_way(ends, switch)):
         return circuit

@@ -194,7 +194,7 @@ def summary(times: list[float]) -> tuple[float, float, float, int]:
 
 
 def peak_megabytes() -> float:
-    """Return the largest resident memory of the process so far."""
+    """Return the largest resident memory of the process until now."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

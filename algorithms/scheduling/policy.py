@@ -63,7 +63,7 @@ class Policy(ABC):
     ----------
     keys_fall : bool
         Whether the key of a waiting job may become smaller. If it cannot, jobs are always served in the exact order of
-        their keys, and no time is spent on those that are not tried.
+        their keys, and no time is spent on jobs that are not tried.
     """
 
     keys_fall: bool = True

@@ -153,7 +153,7 @@ def hear(datapath: Datapath, message: bytes) -> None:
     """Give one whole message to its handlers. Whatever it raises is a switch's that does not speak OpenFlow 1.3."""
     version, kind, length, xid = HEADER.unpack_from(message)
     if kind == ofproto_v1_3.OFPT_BARRIER_REPLY:
-        _hear_barrier_reply(datapath, xid)
+        _process_barrier_reply(datapath, xid)
         return
     parsed = _ofproto_parser.msg(datapath, version, kind, length, xid, message)
     if not parsed:
@@ -165,7 +165,7 @@ def hear(datapath: Datapath, message: bytes) -> None:
     handshake.send_event_to_observers(event, state)
 
 
-def _hear_barrier_reply(datapath: Datapath, xid: int) -> None:
+def _process_barrier_reply(datapath: Datapath, xid: int) -> None:
     """Skip the framework: a ToR confirms every change by this message, which consists of its header only."""
     application = datapath.ofp_brick.application
     if datapath.state == MAIN_DISPATCHER:

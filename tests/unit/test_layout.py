@@ -142,6 +142,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "blast_sim": {
         "algorithms",
         "blast_controller.core",
+        # Times of decisions are taken as in the daemon.
+        "blast_controller.garbage",
         # Scenarios are files with a schema, as the configuration is.
         "blast_controller.configuration.schema",
         "blast_controller.configuration.section",
