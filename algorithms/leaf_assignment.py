@@ -176,9 +176,10 @@ def deal_tree(ends: Ends, pieces: Sequence[Piece], switch: Passive, shape: Shape
     --------
     >>> from algorithms.power_budget import Light, exactly
     >>> ports = [Transceiver(f"r{n}", Light(-1.0, 0.0, 1.0), -20.0, 0.5) for n in range(4)]
-    >>> ends, pieces = Ends(ports[0], tuple(ports[1:])), [Piece("s1", 4, exactly(7.0))]
-    >>> print(deal_tree(ends, pieces, Passive("ocs", exactly(1.0)), None))
-    None
+    >>> ends, pieces = Ends(ports[0], tuple(ports[1:])), [Piece("s1", 4, exactly(7.0)), Piece("s2", 4, exactly(7.0))]
+    >>> tree = deal_tree(ends, pieces, Passive("ocs", exactly(1.0)), shallowest(3, [4]))
+    >>> [piece.name for piece in tree.pieces]
+    ['s1']
     """
     if len(ends.receivers) == 1 and ends.loop_leaf and (circuit := _two_way(ends, switch)):
         return circuit

@@ -10,7 +10,6 @@ refuses a load above 0.5; --busy overrides that, and the file records the load.
 from __future__ import annotations
 
 import argparse
-import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -79,8 +78,6 @@ def main() -> int:
     if arguments.record and reason and not arguments.busy:
         sys.stderr.write(f"decisions: {reason}, or use --busy\n")
         return 1
-    # The controller sets its collector up so that long-lived objects are not scanned repeatedly, as by default.
-    gc.disable()
     # As in the controller: otherwise Python's collections of all objects take longer than the decisions.
     garbage = GarbageCollection()
     garbage.start()
