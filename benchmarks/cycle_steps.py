@@ -53,8 +53,8 @@ def busy(seconds: float) -> Figures:
         "cycles_per_second": cycles["cycles_per_second"],
         "steps": steps,
         "threads": by_cycle(after["threads"], before["threads"], count),
-        "commits": steps["journal: commit and sync"]["calls"],
-        "records": steps["journal: encode"]["calls"],
+        "commits": steps["commit-and-sync"]["calls"],
+        "records": steps["encode-records"]["calls"],
         "switch_commands": commands / count,
         "bytes_written": (after["bytes_written"] - before["bytes_written"]) / count,
     }

@@ -23,19 +23,19 @@ from child import print_json
 from blast_client.command import main as blast
 
 STEPS = {
-    "Thrift: read a call and hand it in": ("rpc.connections.served_connection", "ServedConnection._outcome"),
-    "Thrift: write a reply": ("rpc.connections.served_connection", "ServedConnection._settled"),
-    "OpenFlow: commands and answers": ("openflow.driver", "OpenFlowDriver._process"),
-    "OpenFlow: read messages": ("openflow.server", "Connection.received"),
-    "core: work of a call": ("runtime.runtime", "Runtime._work_into"),
-    "core: take an event": ("core.controller", "Core.take"),
-    "core: decide": ("core.controller", "Core._decide"),
-    "core: records and snapshot": ("core.controller", "Core.conclude"),
-    "core: observers": ("runtime.observing", "Observers._notify"),
-    "core: release results": ("runtime.runtime", "Runtime._release"),
-    "journal: encode": ("store.sqlite", "to_row"),
-    "journal: write rows": ("store.sqlite", "_write"),
-    "journal: commit and sync": ("store.sqlite", "_transact"),
+    "read-a-call": ("rpc.connections.served_connection", "ServedConnection._outcome"),
+    "write-a-reply": ("rpc.connections.served_connection", "ServedConnection._settled"),
+    "change-rules": ("openflow.driver", "OpenFlowDriver._process"),
+    "read-openflow-messages": ("openflow.server", "Connection.received"),
+    "handle-a-call": ("runtime.runtime", "Runtime._work_into"),
+    "take-an-event": ("core.controller", "Core.take"),
+    "decide": ("core.controller", "Core._decide"),
+    "conclude": ("core.controller", "Core.conclude"),
+    "observe": ("runtime.observing", "Observers._notify"),
+    "release-results": ("runtime.runtime", "Runtime._release"),
+    "encode-records": ("store.sqlite", "to_row"),
+    "write-rows": ("store.sqlite", "_write"),
+    "commit-and-sync": ("store.sqlite", "_transact"),
 }
 """Steps by module of `blast_controller` and function."""
 
