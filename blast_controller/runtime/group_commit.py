@@ -17,6 +17,8 @@ from blast_controller.core.model.records import Record
 from blast_controller.core.snapshot.changes import NOTHING, Changes
 from blast_controller.core.snapshot.snapshot import Snapshot
 
+SECONDS_TO_CLOSE = 5.0
+
 
 @dataclass(slots=True)
 class Batch:
@@ -39,7 +41,7 @@ class Batch:
         self.records += later.records
         self.results += later.results
         self.snapshot = later.snapshot or self.snapshot
-        self.changes = later.changes if self.changes is NOTHING else self.changes | later.changes
+        self.changes |= later.changes
 
 
 class GroupCommit:
@@ -93,10 +95,11 @@ class GroupCommit:
         return written
 
     def close(self) -> None:
-        """End the thread."""
+        """End the thread, which may still be writing."""
         if self._thread.is_alive():
             self._orders.put(None)
-            self._thread.join()
+            # A write to a store that does not answer must not delay the end of the process.
+            self._thread.join(SECONDS_TO_CLOSE)
 
     def _run(self) -> None:
         while (records := self._orders.get()) is not None:
