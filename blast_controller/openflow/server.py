@@ -145,7 +145,7 @@ class _Stream(asyncio.BufferedProtocol):
     def __init__(self, server: Server) -> None:
         self._server = server
         self._connection: Connection | None = None
-        self._process = 0
+        self._received_bytes = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -161,8 +161,8 @@ class _Stream(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """Process received bytes."""
         assert self._connection
-        self._process += nbytes
-        if self._process > MAX_UNKNOWN_BYTES and self._server.is_strange(self._connection):
+        self._received_bytes += nbytes
+        if self._received_bytes > MAX_UNKNOWN_BYTES and self._server.is_strange(self._connection):
             LOG.warning(
                 "closed the connection from %s: it keeps sending and is not a configured ToR", self._connection.address
             )

@@ -489,7 +489,7 @@ class Runtime:
         return False
 
     def _let_out(self) -> None:
-        """Decide, write all changes, release what is durable, and answer some of the notified waiters."""
+        """Decide, write all changes, release durable results, and answer some of the notified waiters."""
         self._complete()
         # A release may lead to further results.
         while self._open or self._undecided:

@@ -51,8 +51,8 @@ def to_row(record: Record) -> Row:
 def encode(body: object) -> str:
     """Encode as JSON, dataclasses as objects. Raises TypeError, ValueError or RecursionError if it is not possible.
 
-    The text is exactly that of `json`: digests in etcd are of what is decoded and encoded again, maybe by another
-    release.
+    The text is exactly that of `json`: a reader of the journal in etcd, perhaps of another release, decodes and encodes
+    a body before it computes the digest.
     """
     if _is_common((body,)):
         with suppress(UnicodeEncodeError):

@@ -180,11 +180,11 @@ def note_what_is_given(fabric, truth: Truth) -> None:
 @given(st.data(), st.sampled_from(FABRICS), st.integers(0, 30))
 def test_counted_piece_by_piece_or_all_at_once(data, fabric, steps) -> None:
     inventory, truth = Inventory(fabric, None), Truth()
-    told: Counter[Kind] = Counter()
+    reported: Counter[Kind] = Counter()
     for _ in range(steps):
         act(data, fabric, inventory, truth)
         for kind, number in inventory.take_offer_changes().items():
-            told[kind] += number
+            reported[kind] += number
     pieces = pieces_of(fabric)
     usable = {piece.element: truth.usable(piece) for piece in pieces}
     available = [usable[p.element] for p in pieces if truth.is_available(fabric, p)]
@@ -194,7 +194,7 @@ def test_counted_piece_by_piece_or_all_at_once(data, fabric, steps) -> None:
     assert +inventory.available.counts == Counter(map(kind_of, available))
     assert +inventory.idle == Counter(map(kind_of, idle))
     assert +inventory.dark == Counter(map(kind_of, dark))
-    assert +inventory.offered == +told == Counter(map(kind_of, truth.given.values()))
+    assert +inventory.offered == +reported == Counter(map(kind_of, truth.given.values()))
     assert {e: inventory.offered_as(e) for e in usable if inventory.offered_as(e)} == truth.given
     check_choices(fabric, inventory, truth, available)
 

@@ -1,8 +1,8 @@
 """Inventory of ports and splitters: one account for each piece, updated as its state changes.
 
-The account has whether the piece is usable and its devices are connected (`conditions`), which a change of holder
-(`custody`) does not look at again. Both determine the totals in which the piece counts; totals are updated piece by
-piece, never recomputed:
+The account records whether the piece is usable and its devices are connected (`conditions`); a change of holder
+(`custody`) leaves both as they are. All three determine the totals in which the piece counts; totals are updated piece
+by piece, never recomputed:
 
 capacity   it is usable, whatever its holder, connected or not
 available  it is usable, its devices are connected, and it is free or only kept lit
