@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import random
 import statistics
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -21,6 +22,13 @@ from blast_sim.traces.workload import MEGABYTE, Multicast, Shuffle, Workload
 Rule = Literal["job-broadcast", "one-to-many"]
 RULES: tuple[Rule, ...] = ("job-broadcast", "one-to-many")
 Measure = Literal["maximum", "median"]
+
+
+def whole_bytes(megabytes: float) -> int:
+    """Return a size in bytes, rounded up; a product of floats may exceed a whole number by its rounding error."""
+    size = megabytes * MEGABYTE
+    nearest = round(size)
+    return nearest if math.isclose(size, nearest, rel_tol=4 * sys.float_info.epsilon) else math.ceil(size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +47,7 @@ class Volume:
                 megabytes = statistics.median(sizes)
             case None:
                 megabytes = self.megabytes
-        # 1.1 million is a little more than that in binary: a byte begins at its first thousandth.
-        return max(1, math.ceil(round(megabytes * MEGABYTE, 3)))
+        return max(1, whole_bytes(megabytes))
 
     def __str__(self) -> str:
         return self.measure or f"{self.megabytes:g} MB"
@@ -105,6 +112,6 @@ def _multicast(coflow: Coflow, sender: int, racks: set[int], volume: Volume) -> 
 
 
 def _shuffle(coflow: Coflow, multicast: Multicast | None) -> Shuffle:
-    sizes = tuple(math.ceil(size * MEGABYTE) for size in coflow.megabytes)
+    sizes = tuple(map(whole_bytes, coflow.megabytes))
     after = None if multicast is None else multicast.name
     return Shuffle(coflow.name, coflow.arrival_ms / 1000, coflow.mappers, coflow.reducers, sizes, after)

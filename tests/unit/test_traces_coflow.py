@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 import blast_sim.traces
 from blast_sim.base.wrong_input import InputError
 from blast_sim.traces.coflow_file import Coflow, CoflowTrace, parse_coflows, read_coflows, written
-from blast_sim.traces.deriving import Volume, derived, first, repeated
+from blast_sim.traces.deriving import Volume, derived, first, repeated, whole_bytes
 from blast_sim.traces.loading import Derivation, load_workload
 from blast_sim.traces.synthetic import CONTENDED, SAMPLE_FILE, sample, synthetic
-from blast_sim.traces.workload import Multicast, Shuffle
+from blast_sim.traces.workload import MEGABYTE, Multicast, Shuffle
 
 PUBLISHED = Path(__file__).parents[2].parent / "shared" / "data" / "FB2010-1Hr-150-0.txt"
 SMALL = "4 3\n1 0 2 0 1 2 1:8.0 2:2\n2 1500 1 3 3 0:1.0 1:5.5 3:9\n7 1500 1 2 1 2:4.0\n"
@@ -172,3 +172,12 @@ def test_the_published_trace_has_the_counts_of_its_authors() -> None:
     assert len(derived(published, "job-broadcast", Volume(), 0).multicasts) == 523
     assert sum(len(coflow.mappers) == 1 for coflow in coflows) == 175
     assert len(derived(published, "one-to-many", Volume(), 0).multicasts) == 52
+
+
+@given(st.integers(1, 10**15))
+def test_whole_bytes_survive_their_notation_in_megabytes(size: int) -> None:
+    assert whole_bytes(float(str(size / MEGABYTE))) == size
+
+
+def test_a_part_of_a_byte_counts_as_a_byte() -> None:
+    assert [whole_bytes(size) for size in (1.1, 1.0000004, 1e-7)] == [1_100_000, 1_000_001, 1]
