@@ -128,8 +128,8 @@ return Holding(tuple(c for c in self.layout.circuits if c in kept), self.layout.
                 "reservation.take(event)": """\
 failed = {target.device for target in reservation.rollout.failures if event is _E.FAILURE}
 reservation.take(event)""",
-                'self._begin(reservation, everything(x.holding for x in reservation.layouts), "releasing")': """\
-held = everything(x.holding for x in reservation.layouts)
+                'self._begin(reservation, reservation.provisioned, "releasing")': """\
+held = reservation.provisioned
 circuits = tuple(c for c in held.circuits if c.switch not in failed)
 forwards = {datapath: some for datapath, some in held.forwards.items() if datapath not in failed}
 self._begin(reservation, Holding(circuits, forwards), "releasing")""",
@@ -223,7 +223,7 @@ self.addresses._used.discard(reservation.group_address)"""
     ),
     "link_not_awaited": SeededBug(
         "A grant leaves although a leaf's port has no link.",
-        {f"{RESERVATIONS}._links_awaited": {"if not reservation.adding:": "if True:"}},
+        {f"{RESERVATIONS}._links_awaited": {"if not (reservation.adding and self._links.down_since):": "if True:"}},
     ),
     "probes_not_journalled": SeededBug(
         "The circuits of a fiber check are made without a record.",
@@ -247,13 +247,13 @@ self.addresses._used.discard(reservation.group_address)"""
         "Trees are built by the number of outputs alone, where the matching has found splitters.",
         {
             "blast_controller.core.light.light_budget:LightBudget.tree": {
-                "first = self._shape": """\
+                "shape = self._shape": """\
 from blast_controller.core.light.light_tree import build
 try:
     return BudgetedTree(build(ends.root, ends.receivers, matched, ends.loop_leaf), ())
 except ValueError:
     pass
-first = self._shape"""
+shape = self._shape"""
             }
         },
     ),
@@ -271,11 +271,10 @@ first = self._shape"""
         {
             f"{INVENTORY}.release": {
                 "self._recount(elements)": """\
-gone = list(elements)
-self._recount(gone)
-for element in (one for one in gone if one.startswith("splitter:")):
+self._recount(elements)
+for element in (one for one in elements if one.startswith("splitter:")):
     account = self._accounts[element]
-    self._accounts[element] = account._replace(counts=account.counts._replace(idle=False, dark=False))"""
+    account.counts = account.counts._replace(idle=False, dark=False)"""
             }
         },
     ),
@@ -292,6 +291,12 @@ def failures(first: int) -> Iterator[Exception]:
 
 def found_on_devices(error: Exception) -> bool:
     return any(frame.name in LOOKS_AT_DEVICES for frame in traceback.extract_tb(error.__traceback__))
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_bug_can_be_planted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A change of the product that a bug has to follow shows here, before the long search for the bugs."""
+    BUGS[name].plant(monkeypatch)
 
 
 @pytest.mark.test_all
