@@ -58,6 +58,8 @@ _MAX_UNANSWERED = 3
 """Maximum consecutive invitations that a receiver may answer by closing the connection."""
 
 _HINT_SECONDS = 0.1
+_STOPPED_SECONDS = 2.0
+"""A heartbeat is due every second: a longer time between two ticks means that this host did not run."""
 """Seconds for which the optical transport waits before the sender reports its position, and interval of later reports.
 """
 
@@ -470,6 +472,8 @@ class SenderCore:
 
     def tick(self, now: float) -> None:
         """Do what is due at `now`."""
+        if now >= self._ticked + _STOPPED_SECONDS:
+            self._excuse(now - self._ticked)
         self._ticked, timeouts = now, self._timeouts()
         for name, peer in self.peers.items():
             limit = timeouts.limit(peer)
@@ -482,6 +486,13 @@ class SenderCore:
         if now >= self._heartbeat_at:
             self._heartbeat_at = now + self._timings.heartbeat
             self.report_sent()
+
+    def _excuse(self, seconds: float) -> None:
+        """Extend all deadlines: this host was stopped or busy, and answers wait to be read, or to be sent."""
+        self._served += seconds
+        for peer in self.peers.values():
+            peer.progressed += seconds
+            peer.awaited += seconds
 
     def _send_phase(self, name: str, peer: Peer, now: float) -> None:
         phase = self._phase_of(name)

@@ -95,6 +95,13 @@ def repairs(core: SenderCore, name: str, now: float = 1.0) -> list[tuple[int, li
     return list(taken.items())
 
 
+def wait_until(core: SenderCore, end: float) -> None:
+    """Tick when the core asks for it, and at the end."""
+    while (due := core.deadline()) is not None and due < end:
+        core.tick(due)
+    core.tick(end)
+
+
 def fin(reason: str = "", digest: bytes = DIGEST) -> Fin:
     return Fin(7, digest, reason, 1.0)
 
@@ -107,14 +114,30 @@ def test_data_waits_a_moment_for_every_answer_and_for_no_latecomer() -> None:
     assert core.settling
     core.tick(0.4)
     assert not core.settling and not core.peers["b"].over
-    core.tick(2.9)
+    wait_until(core, 2.9)
     assert not core.peers["b"].over
-    core.tick(3.0)
+    wait_until(core, 3.0)
     assert "invitation" in core.peers["b"].reason
     core = phase_ready("a", "b")
     core.disconnected("b", "lost", 0.4)
     core.connected("b", 0.5)
     assert not core.settling and core.sending
+
+
+def test_a_stop_of_the_senders_host_is_no_silence_of_its_receivers() -> None:
+    core = invited("a", "b")
+    core.receive("a", Ready(7), 0.1)
+    core.tick(30.0)
+    assert not core.peers["b"].over
+    wait_until(core, 32.8)
+    assert not core.peers["b"].over
+    wait_until(core, 33.0)
+    assert core.peers["b"].over
+    core = at_end("a")
+    core.disconnected("a", "lost", 1.5, timeout=3.0)
+    core.tick(30.0)
+    core.connected("a", 30.1)
+    assert not core.peers["a"].over
 
 
 def test_data_waits_a_moment_for_who_lost_the_way_here_and_is_dialled_anew() -> None:
@@ -324,10 +347,10 @@ def test_who_takes_nothing_is_given_up_when_the_last_that_it_is_owed_waits_for_i
     core = at_end("a", "b")
     core.receive("a", Nack(7, ((4, 1),)), 1.1)
     assert core.take_repair("a", 1.2) == [(4, 1)]
-    core.tick(6.0)
+    wait_until(core, 6.0)
     assert core.peers["a"].state is PeerState.READY
     assert core.deadline() is not None
-    core.tick(6.2)
+    wait_until(core, 6.2)
     assert core.peers["a"].state is PeerState.FAILED
     assert core.peers["a"].reason == "did not confirm: no progress for 5 s after the end of data"
 
@@ -376,12 +399,12 @@ def test_a_receiver_that_takes_nothing_fails_when_the_others_are_served() -> Non
     repairs(core, "a")
     repairs(core, "b")
     core.receive("b", Credit(7, 5, 5, 5), 5.5)
-    core.tick(6.0)
+    wait_until(core, 6.0)
     assert not core.peers["a"].over, "the link is b's, perhaps"
     core.receive("b", fin(), 6.1)
-    core.tick(10.4)
+    wait_until(core, 10.4)
     assert core.peers["b"].state is PeerState.COMPLETE and not core.peers["a"].over
-    core.tick(10.5)
+    wait_until(core, 10.5)
     assert "did not confirm" in core.peers["a"].reason and core.over
 
 
@@ -391,9 +414,9 @@ def test_nobody_is_waited_for_longer_than_patience_however_the_others_do() -> No
     repairs(core, "b")
     for number in range(1, 13):
         core.receive("b", Credit(7, number, number, number), 5.0 * number)
-        core.tick(5.0 * number)
+        wait_until(core, 5.0 * number)
         assert not core.peers["a"].over
-    core.tick(61.0)
+    wait_until(core, 61.0)
     assert "did not confirm" in core.peers["a"].reason and not core.peers["b"].over
 
 
@@ -489,14 +512,14 @@ def test_who_does_not_follow_to_a_phase_is_left_behind_and_may_still_come() -> N
     core.begin_phase(phase, lambda _: phase, 1.0)
     core.receive("a", PhaseReady(7, 2), 1.1)
     assert not core.sending
-    core.tick(1.9)
+    wait_until(core, 1.9)
     assert not core.sending
-    core.tick(2.0)
+    wait_until(core, 2.0)
     assert core.sending and core.peers["b"].demoted
     core.receive("b", PhaseReady(7, 2), 2.5)
     assert core.peers["b"].state is PeerState.READY
     core.begin_phase(phase, lambda _: phase, 3.0)
-    core.tick(10.0)
+    wait_until(core, 10.0)
     assert core.peers["b"].state is PeerState.FAILED
 
 
