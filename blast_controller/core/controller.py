@@ -82,6 +82,8 @@ class Core:
         self._publisher = Publisher(fabric, known)
         self._publisher.publish((), (), settings)
         self._decision_due = True
+        self._touched: tuple[int, ...] = ()
+        """Reservations that the latest batch has changed."""
         checks: Handlers = {
             AuditDue: self._on_audit_due,
             QuotaLook: self._parts.appointments.on_quota_look,
@@ -176,6 +178,7 @@ class Core:
         touched = tuple(self._table.touched), tuple(self._reservations.touched)
         for record in self._writer.unwritten():
             self._outbox.record(record)
+        self._touched = touched[1]
         self._publisher.publish(*touched, self.settings)
         return self._outbox.drain()
 
@@ -388,8 +391,11 @@ class Core:
         self._lifecycle.act_on(self._parts.watch.on_alarm(event, now), now)
 
     def _on_timed(self, event: DecisionTimed, now: float) -> None:
-        for reservation in self._reservations.live.values():
-            if reservation.state is ReservationState.CONFIGURING and reservation.rollout.compute is None:
+        for number in self._touched:
+            reservation = self._reservations.live.get(number)
+            if reservation is None or reservation.state is not ReservationState.CONFIGURING:
+                continue
+            if reservation.rollout.compute is None:
                 reservation.rollout.compute = event.elapsed
 
     def _on_tick(self, event: Tick, now: float) -> None:

@@ -128,7 +128,9 @@ return Holding(tuple(c for c in self.layout.circuits if c in kept), self.layout.
                 "reservation.take(event)": """\
 failed = {target.device for target in reservation.rollout.failures if event is _E.FAILURE}
 reservation.take(event)""",
-                'self._begin(reservation, reservation.provisioned, "releasing")': """\
+                "self._begin_release(reservation)": """\
+self.releasing[reservation.id] = reservation
+self._inventory.release(reservation.id, reservation.elements)
 held = reservation.provisioned
 circuits = tuple(c for c in held.circuits if c.switch not in failed)
 forwards = {datapath: some for datapath, some in held.forwards.items() if datapath not in failed}

@@ -103,6 +103,7 @@ class Invariants:
         self.readings_are_whole()
         self.i10_fenced()
         self.i11_leaves_get_their_light()
+        self.indexes_are_whole()
         self.i12_the_reserve_is_dark()
         self.i13_devices_are_as_it_says()
         self.i3_converges()
@@ -167,6 +168,20 @@ class Invariants:
             assert shown == published_anew(self.core), "something has changed that readers are not told of"
             self.encoder.encode(Moment(shown, self.world.now, self.world.now, self._changes()))
             assert self.encoder.rows == all_rows(shown), "something has changed that is not named as changed"
+
+    def indexes_are_whole(self) -> None:
+        """Check that no reservation is missing where it is looked for by device or by request."""
+        if not self.world.running:
+            return
+        known = self.core._reservations
+        for reservation in self.core.reservations:
+            leaves = (leaf for x in reservation.layouts if x.tree is not None for leaf in x.tree.leaves)
+            devices = {*reservation.provisioned.devices, *reservation.rollout.targets}
+            devices |= {self.world.fabric.racks[leaf.port.rack].datapath for leaf in leaves}
+            assert all(reservation in known.on(device) for device in devices)
+        assert {r.request for r in self.core.reservations} == {r for r in self.core.requests if known.has_hardware(r)}
+        released = (r.id for r in self.core.reservations if r.state is ReservationState.RELEASING)
+        assert known.releasing.keys() == set(released)
 
     def _changes(self) -> Changes:
         changes = self.core.take_changes()

@@ -56,9 +56,9 @@ class Endings:
         surplus = len(self._table.ended) - self._orders.settings.max_ended
         if surplus <= 0:
             return
-        with_hardware = {reservation.request for reservation in self._reservations.live.values()}
         for _ in range(min(surplus, MAX_FORGOTTEN)):
-            oldest = (key for key in self._table.ended.oldest_of_fullest() if key not in with_hardware)
+            has_hardware = self._reservations.has_hardware
+            oldest = (key for key in self._table.ended.oldest_of_fullest() if not has_hardware(key))
             if (key := next(oldest, None)) is None:
                 return
             self._table.forget(key)

@@ -10,7 +10,7 @@ from blast_controller.core.lifecycle.missing_light import MissingLight
 from blast_controller.core.light.light_tree import Leaf
 from blast_controller.core.light.static_tree import StaticLight
 from blast_controller.core.model.events import LightAlarm, PortChanged
-from blast_controller.core.model.identifiers import LinkId
+from blast_controller.core.model.identifiers import Device, LinkId
 from blast_controller.core.model.timers import LeafDown
 from blast_controller.core.policy.layout_planner import LayoutPlanner
 from blast_controller.core.requests.request_table import RequestTable
@@ -108,7 +108,7 @@ class LightWatch:
 
     def on_alarm(self, event: LightAlarm, now: float) -> list[Outcome]:
         """Handle an alarm of an optical switch. Leaves that are being moved are dark for a moment anyway."""
-        for reservation, leaf in self._leaves():
+        for reservation, leaf in self._leaves(event.switch):
             if (leaf.port.switch, leaf.port.output) == (event.switch, event.output):
                 if reservation.state is ReservationState.IDLE:
                     return self._spoil(reservation, leaf)
@@ -122,15 +122,15 @@ class LightWatch:
         reservation.rollout.dark.alarmed.add(leaf.port.output)
         return self._reservations.completed(reservation)
 
-    def _leaves(self) -> Iterator[tuple[Reservation, Leaf]]:
-        """Yield the leaves of all trees that are not on their way out."""
-        for reservation in self._reservations.live.values():
+    def _leaves(self, device: Device) -> Iterator[tuple[Reservation, Leaf]]:
+        """Yield the leaves of all trees over this device that are not on their way out."""
+        for reservation in self._reservations.on(device):
             tree = reservation.layout.tree
             if tree is not None and reservation.state is not ReservationState.RELEASING:
                 yield from ((reservation, leaf) for leaf in tree.leaves)
 
     def _leaf_at(self, link: LinkId) -> tuple[Reservation, Leaf] | None:
-        return next((found for found in self._leaves() if self._links.of(found[1].port) == link), None)
+        return next((found for found in self._leaves(link.datapath) if self._links.of(found[1].port) == link), None)
 
     def _branch_lost(self, reservation: Reservation, leaf: Leaf, now: float) -> list[Outcome]:
         tree = reservation.layout.tree

@@ -11,7 +11,6 @@ from blast_controller.core.model.identifiers import ElementId, is_splitter
 from blast_controller.core.model.settings import StandingOrders
 from blast_controller.core.policy.quota import Quota
 from blast_controller.core.rollout.reservation import Reservation
-from blast_controller.core.rollout.reservation_states import ReservationState
 from blast_controller.core.rollout.reservations import Reservations
 
 NO_LIGHT = -1
@@ -30,11 +29,9 @@ class SplitterLimits:
         """Return the total limit of each tenant as the policy counts; it does not count splitters being released."""
         if not self._orders.settings.tenants:
             return {}
-        live = self._reservations.live.values()
         leaving = Counter[str]()
-        for reservation in live:
-            if reservation.state is ReservationState.RELEASING:
-                leaving[reservation.request[0]] += reservation.splitters
+        for reservation in self._reservations.releasing.values():
+            leaving[reservation.request[0]] += reservation.splitters
         return self._without(leaving, now)
 
     def left(self, now: float) -> dict[str, int]:

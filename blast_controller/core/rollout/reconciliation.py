@@ -76,7 +76,10 @@ class Reconciliation:
     def _differing(self, seen: Seen) -> list[tuple[int, Step]]:
         rules = seen.by_reservation()
         found = []
-        for reservation in self._reservations.live.values():
+        concerned = {r.id: r for r in self._reservations.on(seen.device)}
+        # A rule may name a reservation that has nothing to do with this ToR.
+        concerned |= {number: live for number in rules if (live := self._reservations.live.get(number))}
+        for reservation in concerned.values():
             if reservation.id not in rules and _has_nothing_on(reservation, seen.device):
                 continue
             ours = reservation.provisioned.on(seen.device).circuits
@@ -105,7 +108,7 @@ class Reconciliation:
         A session that ends answers all outstanding commands, so this concerns commands that were sent between the start
         of the new session and its event; they were based on the earlier state.
         """
-        for reservation in self._reservations.live.values():
+        for reservation in self._reservations.on(device):
             target = reservation.rollout.targets.get(device)
             if target is not None and target.state is TargetState.ASKED:
                 reservation.rollout.failed(target, "its state was not read when it was queried")
@@ -120,7 +123,7 @@ class Reconciliation:
             else:
                 self._outbox.step(number, UNTRACKED, step)
         numbers = {number for number, _ in different}
-        failed = [r for r in self._reservations.live.values() if r.rollout.has_failed(seen.device)]
+        failed = [r for r in self._reservations.on(seen.device) if r.rollout.has_failed(seen.device)]
         for reservation in [r for r in failed if r.id not in numbers]:
             if reservation.adding and isinstance(seen.device, str):
                 # No light check followed the setup, so the step counts as failed.
@@ -134,7 +137,7 @@ class Reconciliation:
 
     def circuits(self, switch: SwitchId) -> set[CrossConnect]:
         """Return every cross-connect of Blast on `switch`, intended or being removed."""
-        layouts = [layout for reservation in self._reservations.live.values() for layout in reservation.layouts]
+        layouts = [layout for reservation in self._reservations.on(switch) for layout in reservation.layouts]
         return {c for layout in layouts for c in layout.circuits if c.switch == switch}
 
     def _removal(self, reservation: Reservation, device: Device) -> Step:

@@ -34,6 +34,7 @@ from blast_controller.core.rollout.outcomes import (
     Stuck,
 )
 from blast_controller.core.rollout.reservation import Reservation
+from blast_controller.core.rollout.reservation_index import ReservationIndex
 from blast_controller.core.rollout.reservation_states import ReservationEvent, ReservationState
 
 _S, _E = ReservationState, ReservationEvent
@@ -49,6 +50,8 @@ class Reservations:
         self._outbox = outbox
         self.last_id = 0
         self.live: dict[int, Reservation] = {}
+        self._index = ReservationIndex()
+        self.releasing: dict[int, Reservation] = {}
         self._lenders: dict[int, Reservation] = {}
         self._lighting: defaultdict[SwitchId, set[int]] = defaultdict(set)
         self.touched: dict[int, str] = {}
@@ -69,6 +72,7 @@ class Reservations:
         self.last_id = number
         reservation = Reservation(number, request, part, group_address, layout)
         self.live[number] = reservation
+        self._index.note_request(request)
         self._begin(reservation, NOTHING, "configuring", lenders)
         return reservation
 
@@ -90,6 +94,8 @@ class Reservations:
         """Let an idle reservation serve another part, for which devices have nothing to do."""
         reservation.take(_E.ASKED_AGAIN)
         self._inventory.reclaim(reservation.elements)
+        self._index.forget_request(reservation.request)
+        self._index.note_request(request)
         reservation.request, reservation.part = request, part
         reservation.rollout.reuse_circuits()
         self.touched[reservation.id] = "lit"
@@ -116,8 +122,20 @@ class Reservations:
         """Start to undo a reservation, whatever it is doing."""
         reservation.left_behind |= reservation.state is _S.IDLE
         reservation.take(event)
+        self._begin_release(reservation)
+
+    def _begin_release(self, reservation: Reservation) -> None:
+        self.releasing[reservation.id] = reservation
         self._inventory.release(reservation.id, reservation.elements)
         self._begin(reservation, reservation.provisioned, "releasing")
+
+    def on(self, device: Device) -> list[Reservation]:
+        """Return the reservations that a device may hold something of, in order."""
+        return [self.live[number] for number in self._index.on(device)]
+
+    def has_hardware(self, request: RequestKey) -> bool:
+        """Return true if a request has a reservation, or one of it is still being released."""
+        return self._index.has_hardware(request)
 
     def retry(self, reservation: Reservation) -> list[Outcome]:
         """Give the failed shares of an undoing step to their devices again, as far as they are there."""
@@ -141,6 +159,7 @@ class Reservations:
         """Let devices that hold `present` go to what is wanted now."""
         step = step_between(present, reservation.wanted)
         number = reservation.rollout.begin(step)
+        self._index.note_devices(reservation.id, reservation.rollout.targets)
         self._outbox.step(reservation.id, number, step, _leaves(reservation), lenders)
         reservation.rollout.links = self._links_awaited(reservation, step)
         self._note_lighting(reservation)
@@ -150,6 +169,7 @@ class Reservations:
         """Send a device its share of a step, whatever commands it received before."""
         mine = step.only(device)
         number = reservation.rollout.give(device, mine)
+        self._index.note_devices(reservation.id, (device,))
         self._outbox.step(reservation.id, number, mine, _leaves(reservation))
         self._note_lighting(reservation)
 
@@ -180,6 +200,9 @@ class Reservations:
         self._inventory.take(reservation.elements, reservation.id)
         self.addresses.adopt(reservation.group_address)
         self.live[reservation.id] = reservation
+        self._index.note_request(reservation.request)
+        for layout in reservation.layouts:
+            self._index.note_devices(reservation.id, layout.holding.devices)
         if reservation.handed_over:
             self._lenders[reservation.id] = reservation
         self.last_id = max(self.last_id, reservation.id)
@@ -189,8 +212,7 @@ class Reservations:
             case _S.IDLE:
                 self._inventory.keep_lit(reservation.elements)
             case _S.RELEASING:
-                self._inventory.release(reservation.id, reservation.elements)
-                self._begin(reservation, reservation.provisioned, "releasing")
+                self._begin_release(reservation)
             case _S.CHANGING if reservation.change is not None:
                 if reservation.change.phase is ChangePhase.ADDING:
                     reservation.change.missed("the controller restarted during the change")
@@ -217,14 +239,14 @@ class Reservations:
     def link_up(self, link: LinkId) -> list[Outcome]:
         """Handle a link that came up: steps that waited for it continue."""
         outcomes: list[Outcome] = []
-        for reservation in [r for r in self.live.values() if link in r.rollout.links]:
+        for reservation in [r for r in self.on(link.datapath) if link in r.rollout.links]:
             reservation.rollout.links.remove(link)
             outcomes += self.completed(reservation)
         return outcomes
 
     def link_down(self, link: LinkId) -> list[Reservation]:
         """Handle a lost link: reservations being set up over it wait for it again."""
-        found = [r for r in self.live.values() if link in map(self._link_of, _coming(r))]
+        found = [r for r in self.on(link.datapath) if link in map(self._link_of, _coming(r))]
         for reservation in found:
             reservation.rollout.links.add(link)
         return found
@@ -315,7 +337,9 @@ class Reservations:
         if reservation.rollout.failures:
             return Stuck(reservation)
         reservation.take(_E.CONFIRMED)
-        del self.live[reservation.id]
+        del self.live[reservation.id], self.releasing[reservation.id]
+        self._index.forget_devices(reservation.id)
+        self._index.forget_request(reservation.request)
         self._lenders.pop(reservation.id, None)
         self._give_back(reservation.elements)
         self._inventory.forget(reservation.id)
