@@ -161,7 +161,7 @@ def flooded(address: str, name: str) -> Iterator[None]:
 def grants(rig: Rig, seconds: float, seed: int) -> list[float]:
     """Submit one request after another; return the seconds from each to its grant."""
     found = []
-    groups = Groups(range(1, RACKS + 1), seed)
+    groups = Groups(range(1, rig.size.racks + 1), seed)
     with Client(rig.thrift, token=TOKENS["user"]) as client:
         end = time.monotonic() + seconds
         while (began := time.monotonic()) < end:
