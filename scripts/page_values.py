@@ -15,6 +15,7 @@ fails if they differ.
 from __future__ import annotations
 
 import csv
+import hashlib
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -64,7 +65,8 @@ class Value:
 class Output:
     """A command that prints JSON, and its values by name; names may have parameters.
 
-    `simulated` results are the same on every machine; others are measured, and change from run to run.
+    `simulated` results are the same on every machine; others are measured, and change from run to run. `reads` are
+    files of measurements that the command reads: with other contents its values are out of date.
     """
 
     name: str
@@ -72,6 +74,11 @@ class Output:
     simulated: bool
     minutes: float
     values: Mapping[str, Value]
+    reads: tuple[str, ...] = ()
+
+    def digests(self) -> dict[str, str]:
+        """Return the SHA-256 digests of the files that it reads. Raises OSError."""
+        return {name: hashlib.sha256((ROOT / name).read_bytes()).hexdigest() for name in self.reads}
 
     def value(self, name: str) -> Value:
         """Return what defines the value of this name. Raises DefinitionError where nothing does."""
@@ -93,6 +100,7 @@ def outputs(path: Path = DEFINITIONS) -> dict[str, Output]:
                 table["simulated"],
                 table["minutes"],
                 {key: Value(**value) for key, value in table["values"].items()},
+                tuple(table.get("reads", ())),
             )
             for name, table in tomllib.loads(path.read_text(encoding="utf-8")).items()
         }

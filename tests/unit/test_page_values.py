@@ -39,6 +39,18 @@ def test_what_was_found_is_of_these_commands():
     }
 
 
+def test_what_was_found_is_of_the_present_measurements():
+    """Simulations that count the recorded computation of decisions are run again when it is measured again."""
+    stated = {output.name: output.digests() for output in DEFINITIONS.values() if output.reads}
+    assert {name: FOUND[name].get("reads") for name in stated} == stated, "run scripts/refresh-figures for these"
+
+
+def test_commands_with_recorded_computation_name_its_file():
+    recorded = {output.name for output in DEFINITIONS.values() if "--compute recorded" in output.command}
+    file = "blast_sim/controller/recorded_compute.toml"
+    assert recorded <= {output.name for output in DEFINITIONS.values() if file in output.reads}
+
+
 TABLE = """<!-- values balanced.sites -->
 | root | tree | fpfr random |
 |---|---|---|
