@@ -24,7 +24,7 @@ from control_plane_rig import host
 
 from blast_api.ttypes import MulticastRequest
 from blast_client import TimedOut
-from blast_client.aio import AsyncClient
+from blast_client.api.aio import AsyncClient
 
 LIGHT_BYTES_PER_SECOND = 1.25e9
 SPREAD = 0.1

@@ -25,7 +25,7 @@ from control_plane_rig import host
 
 from blast_api.ttypes import MulticastRequest
 from blast_client import Client
-from blast_client.aio import AsyncClient
+from blast_client.api.aio import AsyncClient
 from blast_sim.base.percentiles import percentile
 
 SMALLEST_GROUP, LARGEST_GROUP = 3, 5

@@ -20,7 +20,7 @@ HERE = Path(__file__).resolve().parent
 FIRST_OPTICAL_PORT = 49
 FAN_OUT = 4
 START_SECONDS = 60.0
-BLAST = (sys.executable, "-c", "from blast_client.command import main; raise SystemExit(main())")
+BLAST = (sys.executable, "-c", "from blast_client.cli.command import main; raise SystemExit(main())")
 
 
 @dataclass(frozen=True)

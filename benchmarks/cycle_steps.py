@@ -28,7 +28,7 @@ from control_plane import commits, load
 from control_plane_rig import FIRST_OPTICAL_PORT, HERE, Rig, Size, tors_command
 from emulated_tors import BARRIER_REPLY, BARRIER_REQUEST, HEADER, HELLO, message
 
-from blast_client.aio import AsyncClient
+from blast_client.api.aio import AsyncClient
 from tl1_driver.circuits import Circuit
 from tl1_driver.client import SwitchClient
 from tl1_driver.dialects import DIALECTS

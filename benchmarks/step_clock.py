@@ -20,7 +20,7 @@ from typing import Any
 
 from child import print_json
 
-from blast_client.command import main as blast
+from blast_client.cli.command import main as blast
 
 STEPS = {
     "read-a-call": ("rpc.connections.served_connection", "ServedConnection._outcome"),

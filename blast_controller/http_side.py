@@ -10,7 +10,7 @@ from pathlib import Path
 
 from starlette.routing import Route
 
-from blast_client.fabric_layout import lay_out
+from blast_client.fabric.layout import lay_out
 from blast_controller.core.model.fabric import Fabric
 from blast_controller.core.observer import Observer
 from blast_controller.core.snapshot.snapshot import Snapshot

@@ -14,8 +14,8 @@ from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 
-from blast_client.failures import DONE, FAILED, WRONG_USE
-from blast_client.options import checked
+from blast_client.cli.failures import DONE, FAILED, WRONG_USE
+from blast_client.cli.options import checked
 from blast_controller.recording.differences import Differences
 from blast_controller.recording.errors import NothingRecordedError, RecordingError
 from blast_controller.recording.past import Past, Span

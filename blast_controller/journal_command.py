@@ -13,8 +13,8 @@ from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 
-from blast_client.failures import DONE, FAILED, WRONG_USE, report_failures
-from blast_client.options import add_command, checked, connect
+from blast_client.cli.failures import DONE, FAILED, WRONG_USE, report_failures
+from blast_client.cli.options import add_command, checked, connect
 from blast_controller import journal_at_command, journal_copy_command
 from blast_controller.configuration.journal import DEFAULT_JOURNAL
 from blast_controller.etcd_options import EtcdOptionsError, add_etcd_options, connected, endpoints

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from blast_client.failures import DONE, FAILED, WRONG_USE
-from blast_client.options import checked
+from blast_client.cli.failures import DONE, FAILED, WRONG_USE
+from blast_client.cli.options import checked
 from blast_controller.etcd_options import EtcdOptionsError, add_etcd_options, connected, copier_name, endpoints
 from blast_controller.store.contents import Contents, Thing, Written, from_lines, to_lines
 from blast_controller.store.errors import JournalError, NotAccessibleError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from blast_client.nearest import did_you_mean
-from blast_client.units import parse_seconds
+from blast_client.api.nearest import did_you_mean
+from blast_client.cli.units import parse_seconds
 from mininet_topos.controller_namespace import Side
 from mininet_topos.errors import PlanError
 from mininet_topos.plan import OPTICAL_SWITCH, LabPlan

@@ -10,9 +10,9 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from blast_client.terminal import table_width
-from blast_client.text_table import text_table
-from blast_client.units import format_ms
+from blast_client.cli.terminal import table_width
+from blast_client.cli.text_table import text_table
+from blast_client.cli.units import format_ms
 from mininet_topos import registry
 from mininet_topos.cleanup import found_labs
 from mininet_topos.netdev import require_root

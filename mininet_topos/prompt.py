@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from blast_client.nearest import did_you_mean
+from blast_client.api.nearest import did_you_mean
 from mininet_topos._mininet import CLI
 from mininet_topos.agents import Agents
 from mininet_topos.controller_namespace import Side

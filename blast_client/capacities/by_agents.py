@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from blast_client.base_error import BlastError, InvalidArgumentError
+from blast_client.api.base_error import BlastError, InvalidArgumentError
 from blast_client.capacities.capacities import MAX_RATE, Capacities
 from blast_client.capacities.rounds import Pair, link_rounds
-from blast_client.receivers import Receiver
+from blast_client.send.receivers import Receiver
 from blast_transport.links.dialling import Dialer
 from blast_transport.measuring.flows import HERE, Flow, FlowsMeasured, Size, measure_flows
 from blast_transport.wire.measuring import MAX_STREAMS

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from blast_api.ttypes import FabricStatus, RackStatus
-from blast_client.base_error import InvalidArgumentError
+from blast_client.api.base_error import InvalidArgumentError
 from blast_client.capacities.capacities import Capacities
 
 

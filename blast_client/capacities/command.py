@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from blast_client.failures import report_failures
-from blast_client.options import add_command, checked
-from blast_client.receivers import Receiver, parse_receivers
-from blast_client.send_command import add_agents
-from blast_client.units import parse_bytes, parse_seconds
+from blast_client.cli.failures import report_failures
+from blast_client.cli.options import add_command, checked
+from blast_client.cli.units import parse_bytes, parse_seconds
+from blast_client.send.command import add_agents
+from blast_client.send.receivers import Receiver, parse_receivers
 
 _DESCRIPTION = """\
 Measure the capacity of each link between hosts, and of each access link, for `blast trees`.

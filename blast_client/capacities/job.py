@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from blast_client.base_error import InvalidArgumentError
+from blast_client.api.base_error import InvalidArgumentError
 from blast_client.capacities.by_agents import AgentCapacities, Findings, Step
 from blast_client.capacities.by_controller import ControllerCapacities
 from blast_client.capacities.by_file import FileCapacities
@@ -21,11 +21,11 @@ from blast_client.capacities.by_monitor import MonitorCapacities
 from blast_client.capacities.capacities import Capacities
 from blast_client.capacities.rounds import Pair
 from blast_client.capacities.table import capacities_table
-from blast_client.failures import DONE, FAILED, PARTLY
-from blast_client.interrupts import ended_by_signals
-from blast_client.options import connect
-from blast_client.send_job import agent_credentials
-from blast_client.send_stopped import INTERRUPTED
+from blast_client.cli.failures import DONE, FAILED, PARTLY
+from blast_client.cli.interrupts import ended_by_signals
+from blast_client.cli.options import connect
+from blast_client.send.job import agent_credentials
+from blast_client.send.stopped import INTERRUPTED
 from blast_transport.credentials.admission import dialer
 from blast_transport.measuring.flows import Size
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from blast_client.capacities.capacities import Capacities
-from blast_client.text_table import text_table
-from blast_client.units import format_rate
+from blast_client.cli.text_table import text_table
+from blast_client.cli.units import format_rate
 
 _DEAD, _UNKNOWN, _ITSELF = "dead", "no limit", "-"
 

@@ -18,7 +18,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from blast_client.base_error import InvalidArgumentError
+from blast_client.api.base_error import InvalidArgumentError
 from blast_client.objects.arrays import array_pieces
 from blast_client.objects.folders import folder_pieces
 from blast_client.objects.suffixes import ARRAY, BYTES, FOLDER, TENSORS

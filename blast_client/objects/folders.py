@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from blast_client.base_error import InvalidArgumentError
+from blast_client.api.base_error import InvalidArgumentError
 from blast_client.objects.not_readable import UnreadableObjectError
 from blast_transport.base.errors import UnsafeNameError
 from blast_transport.store.file_names import PARTIAL_PREFIX, checked_parts

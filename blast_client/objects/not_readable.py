@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from blast_client.base_error import BlastError
+from blast_client.api.base_error import BlastError
 
 
 class UnreadableObjectError(BlastError):

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from blast_client.base_error import BlastError, InvalidArgumentError
+from blast_client.api.base_error import BlastError, InvalidArgumentError
 from blast_client.objects.arrays import mapped_array
 from blast_client.objects.folders import unpacked_folder
 from blast_client.objects.not_readable import UnreadableObjectError

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from blast_client.base_error import InvalidArgumentError
+from blast_client.api.base_error import InvalidArgumentError
 from blast_client.objects.arrays import bytes_of
 from blast_client.objects.not_readable import UnreadableObjectError
 from blast_transport.base.extras import NotInstalledError, require

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from blast_client.round import RoundSettings
+from blast_client.send.round import RoundSettings
 from blast_client.spark.asking import Place
 from blast_client.spark.cluster import driver_address, executor_hosts, is_stopped
 from blast_client.spark.copies import Copies

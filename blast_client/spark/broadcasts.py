@@ -12,7 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from blast_client.broadcasting import Outcome, settings_of_environment
+from blast_client.send.broadcasting import Outcome, settings_of_environment
 from blast_client.spark.application import Registered, application_of
 from blast_client.spark.cluster import check_context, executor_hosts, is_stopped, obstacle
 from blast_client.spark.copies import Brought

@@ -14,10 +14,10 @@ from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from blast_client.base_error import BlastError
-from blast_client.broadcasting import Outcome, async_broadcast
-from blast_client.receivers import Receiver
-from blast_client.round import Round, RoundSettings
+from blast_client.api.base_error import BlastError
+from blast_client.send.broadcasting import Outcome, async_broadcast
+from blast_client.send.receivers import Receiver
+from blast_client.send.round import Round, RoundSettings
 from blast_client.spark.parcel import Parcel
 from blast_client.spark.reasons import Reason
 from blast_client.spark.settings import SparkSettings

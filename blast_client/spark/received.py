@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from blast_client.base_error import BlastError, InvalidArgumentError
+from blast_client.api.base_error import BlastError, InvalidArgumentError
 from blast_client.objects.not_readable import UnreadableObjectError
 from blast_client.objects.receiving import DEFAULT_FOLDER, FOLDER_VARIABLE, receive
 from blast_client.spark.asking import Answer, CopyKind, DriverUnreachableError, Place, ask, fetch

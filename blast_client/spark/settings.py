@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from blast_client.base_error import InvalidArgumentError
-from blast_client.receivers import Receiver, parse_receiver
-from blast_client.round import RoundSettings
+from blast_client.api.base_error import InvalidArgumentError
+from blast_client.send.receivers import Receiver, parse_receiver
+from blast_client.send.round import RoundSettings
 
 Agents = Mapping[str, str] | Callable[[str], str | None]
 

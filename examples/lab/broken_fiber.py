@@ -18,7 +18,7 @@ from pathlib import Path
 
 from blast_api.ttypes import LightTreeStatus
 from blast_client import Client
-from blast_client.units import parse_bytes
+from blast_client.cli.units import parse_bytes
 from mininet_topos.equipped import equipped, shell_of
 from mininet_topos.lab import Lab
 from mininet_topos.plan import LabPlan

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from thrift.Thrift import TException
 
-from blast_client.calls import ControllerUnreachableError
-from blast_client.failures import explain_failure
+from blast_client.api.calls import ControllerUnreachableError
+from blast_client.cli.failures import explain_failure
 from blast_transport.base.errors import TransportError
 from mininet_topos.demo.groups import max_groups
 from mininet_topos.demo.settings import MIN_FILE, demo_plan

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from blast_api.ttypes import Event, EventKind, MulticastRequest
 from blast_client import AsyncClient
-from blast_client.part_sending import PartSent
-from blast_client.sending import send
+from blast_client.send.part_sending import PartSent
+from blast_client.send.sending import send
 from blast_transport.base.report import TransferResult
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender

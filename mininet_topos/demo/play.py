@@ -8,7 +8,7 @@ import tarfile
 from pathlib import Path
 
 from blast_client import Client
-from blast_client.fabric_svg import fabric_svg
+from blast_client.fabric.svg import fabric_svg
 from mininet_topos.cleanup import bridges_of, links_of, marked_processes
 from mininet_topos.demo import changes, contention, iperf, iterations, latency, one_way
 from mininet_topos.demo.receivers import Receivers

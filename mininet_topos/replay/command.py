@@ -13,7 +13,7 @@ from thrift.Thrift import TException
 from tqdm import tqdm
 
 from blast_client import Client, ControllerUnreachableError
-from blast_client.failures import explain_failure
+from blast_client.cli.failures import explain_failure
 from blast_sim.base.provenance import Origin, Recording, with_provenance
 from blast_sim.base.report import Row, as_table
 from blast_sim.replay.command import COLUMNS, draw

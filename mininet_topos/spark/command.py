@@ -10,7 +10,7 @@ from thrift.Thrift import TException
 from tqdm import tqdm
 
 from blast_client import ControllerUnreachableError
-from blast_client.failures import explain_failure
+from blast_client.cli.failures import explain_failure
 from blast_sim.base.options import require_drawing
 from mininet_topos.ending import end_in_order
 from mininet_topos.errors import LabError, PlanError, ProcessError

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_client.command import main
+from blast_client.cli.command import main
 from blast_sim.base.wrong_input import InputError
 from blast_sim.rerun.result_file import read_result
 from tests.unit.test_flow_scenarios import SMALL

@@ -28,9 +28,9 @@ from blast_client import (
     async_broadcast,
     broadcast,
     receive,
-    submitted,
 )
-from blast_client.base_error import BlastError
+from blast_client.api.base_error import BlastError
+from blast_client.send import submitted
 from blast_transport.base.report import Progress
 from blast_transport.credentials.material import SharedSecret
 from blast_transport.transports.choices import Chain
@@ -268,7 +268,7 @@ def test_a_chain_is_in_the_order_of_the_racks_where_they_are_known(
     agents: list[Agent], controller: RoundSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chains: list[Chain] = []
-    whole = sys.modules["blast_client.round"]
+    whole = sys.modules["blast_client.send.round"]
     deliver = whole.deliver
 
     async def spying(client: Any, request: Any, carry: Any, chain: Chain) -> Any:

@@ -22,7 +22,7 @@ from tests.unit.test_fabric_command import SMALL
 
 
 def blast(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "blast_client.command", "sim", *words]
+    command = [sys.executable, "-m", "blast_client.cli.command", "sim", *words]
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 

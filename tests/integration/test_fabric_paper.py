@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from blast_client.command import main
+from blast_client.cli.command import main
 from blast_sim.base.sweep import Kept, Workers
 from blast_sim.fabric.paper.claims import (
     CLAIMS,

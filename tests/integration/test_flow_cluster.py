@@ -75,7 +75,7 @@ def workers_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def sim(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "blast_client.command", "sim", *arguments, "--json"]
+    command = [sys.executable, "-m", "blast_client.cli.command", "sim", *arguments, "--json"]
     return subprocess.run(
         command, capture_output=True, text=True, env=ENVIRONMENT, timeout=PATIENCE, check=False, cwd=cwd
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from blast_client.command import main
+from blast_client.cli.command import main
 from blast_transport.base.endpoint import Endpoint
 from blast_transport.session.route import Route
 from blast_transport.transports.choices import Chain, TransportChoice, Unicast

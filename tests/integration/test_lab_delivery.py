@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 from blast_api.ttypes import MulticastRequest
-from blast_client import Client, RoundSettings, broadcast, delivery, receive
-from blast_client import round as whole_round
-from blast_client.aio import AsyncClient
-from blast_client.delivery import deliver
+from blast_client import Client, RoundSettings, broadcast, receive
+from blast_client.api.aio import AsyncClient
+from blast_client.send import delivery
+from blast_client.send import round as whole_round
+from blast_client.send.delivery import deliver
 from blast_transport.base.report import TransferResult
 from blast_transport.session.route import Order, Route
 from blast_transport.session.sender import Sender

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from blast_client.capacities.capacities import read_capacities
-from blast_client.command import main
+from blast_client.cli.command import main
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import SharedSecret, read_secret
 from blast_transport.measuring.flows import HERE, SHORT, measure_flows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from blast_client.round import _timings
+from blast_client.send.round import _timings
 from blast_transport.base.errors import WrongInputError
 from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.transports.choices import Chain as Way

@@ -23,8 +23,8 @@ from blast_client import (
     PartState,
     TlsSettings,
 )
-from blast_client.calls import TlsError
-from blast_client.command import main
+from blast_client.api.calls import TlsError
+from blast_client.cli.command import main
 from blast_controller.rpc.clients.access import AccessPolicy, CertificateRule
 from blast_controller.rpc.clients.gate import Gate
 from blast_controller.rpc.clients.identity import Identity, Role

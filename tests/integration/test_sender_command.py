@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 import blast_client
-from blast_client.sender_job import MAX_SENDS
+from blast_client.send.sender_job import MAX_SENDS
 from tests.support.memory_controller import MemoryController, serving
 from tests.support.transport_hosts import LOOPBACK, Agent, agent
 from tests.support.waiting import eventually
 
 HOSTS = ("h21", "h31")
-CODE = "import sys; from blast_client.command import main; sys.exit(main())"
+CODE = "import sys; from blast_client.cli.command import main; sys.exit(main())"
 
 
 class Asking:

@@ -26,7 +26,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from blast_client import InvalidArgumentError, PartState, RoundSettings, submitted
+from blast_client import InvalidArgumentError, PartState, RoundSettings
+from blast_client.send import submitted
 from blast_client.spark import (
     BlastBroadcast,
     DestroyedError,

@@ -49,7 +49,7 @@ assert sealer.open(7, sealer.seal(7, b"light")) == b"light"
     "spark": "python -c 'import pyspark, blast_client.spark.broadcasts, blast_client.spark.received'",
     "ssh": """python -c '
 import blast_transport.remote.shell
-from blast_client.node_sets import expanded
+from blast_client.send.node_sets import expanded
 assert expanded("node[1-3]") == ["node1", "node2", "node3"]
 '""",
     "ssh-switches": f"{CHECK} && python -c 'import tl1_driver.ssh, tl1_driver.ssh_bridge'",

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from blast_api.ttypes import Grant
-from blast_client.part_plan import STOP_BEFORE, Darken, Finish, InvalidGrantError, PartPlan, ReportProgress, Shine
+from blast_client.send.part_plan import STOP_BEFORE, Darken, Finish, InvalidGrantError, PartPlan, ReportProgress, Shine
 from blast_controller.core.model.errors import RejectedError, RequestEndedError
 from blast_controller.core.model.events import FinishAsked, ProgressReported, Tick
 from blast_controller.core.model.part_states import PartState

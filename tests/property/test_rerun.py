@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from blast_client.command import main
+from blast_client.cli.command import main
 from blast_sim.fabric.simulator import VARIABLE
 from blast_sim.traces.coflow_file import written
 from blast_sim.traces.synthetic import synthetic

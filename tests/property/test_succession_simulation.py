@@ -70,7 +70,7 @@ BUGS = {
     ),
     "older_answers_taken": SuccessionBug(
         "A client takes whatever a standby says.",
-        {"blast_client.freshness:Freshness.of": {"if sequence is None:": "if True:"}},
+        {"blast_client.api.freshness:Freshness.of": {"if sequence is None:": "if True:"}},
     ),
     "late_parts_written": SuccessionBug(
         "A part of a large commit may be written at any time while its controller leads.",

@@ -6,7 +6,7 @@ import tomllib
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
-from blast_client.command import GROUP
+from blast_client.cli.command import GROUP
 
 _PROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from blast_client.command import main
+from blast_client.cli.command import main
 from blast_controller.core.controller import Core
 from blast_controller.core.model.events import Event, RequestSubmitted
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from blast_client.command import main
+from blast_client.cli.command import main
 
 
 def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from blast_client.base_error import InvalidArgumentError
+from blast_client.api.base_error import InvalidArgumentError
 from blast_client.objects.encoding import opened
 from tests.support.objects import there
 

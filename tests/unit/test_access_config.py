@@ -8,7 +8,7 @@ from textwrap import dedent
 
 import pytest
 
-from blast_client.command import main
+from blast_client.cli.command import main
 from blast_controller.configuration.access_files import (
     check_access_files,
     read_policy,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from blast_client.command import main
+from blast_client.cli.command import main
 from blast_transport.agent.bundle import build_bundle
 from blast_transport.agent.host_check import check_host
 from blast_transport.agent.settings import parse

@@ -13,9 +13,9 @@ from thrift.Thrift import TType
 
 import blast_controller.rpc
 from blast_api import Blast, BlastOperator, ttypes
-from blast_client.aio import AsyncClient
-from blast_client.client import Client
-from blast_client.methods import SAFE_TO_REPEAT
+from blast_client.api.aio import AsyncClient
+from blast_client.api.client import Client
+from blast_client.api.methods import SAFE_TO_REPEAT
 from blast_controller.rpc.clients.access import OPEN_POLICY
 from blast_controller.rpc.clients.gate import Gate
 from blast_controller.rpc.clients.identity import Role

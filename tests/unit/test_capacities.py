@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from blast_api.ttypes import FabricStatus, RackStatus
-from blast_client.base_error import InvalidArgumentError
+from blast_client.api.base_error import InvalidArgumentError
 from blast_client.capacities import by_file
 from blast_client.capacities.by_agents import AgentCapacities, MeasurementError, Step
 from blast_client.capacities.by_controller import ControllerCapacities, UnknownRateError

@@ -26,7 +26,7 @@ from blast_client import (
     TimedOut,
     UnknownRequest,
 )
-from blast_client.async_io import Connection
+from blast_client.api.async_io import Connection
 from blast_controller.rpc.connections.framed_server import FramedServer
 from tests.support.memory_controller import MemoryController, serving
 from tests.support.waiting import eventually_async

@@ -27,14 +27,14 @@ from blast_api.ttypes import (
     TimedOut,
     TransferReport,
 )
-from blast_client import delivery, in_thread, part_sending
-from blast_client import sending as sending_module
-from blast_client.address import parse_address
-from blast_client.calls import ControllerUnreachableError
-from blast_client.delivery import GRANT_SECONDS, SWITCH_SECONDS, Delivered, deliver, light_is_earlier
-from blast_client.part_plan import InvalidGrantError
-from blast_client.part_sending import PartSent
-from blast_client.sending import send
+from blast_client.api.address import parse_address
+from blast_client.api.calls import ControllerUnreachableError
+from blast_client.send import delivery, in_thread, part_sending
+from blast_client.send import sending as sending_module
+from blast_client.send.delivery import GRANT_SECONDS, SWITCH_SECONDS, Delivered, deliver, light_is_earlier
+from blast_client.send.part_plan import InvalidGrantError
+from blast_client.send.part_sending import PartSent
+from blast_client.send.sending import send
 from blast_transport.base.errors import LightPathError
 from blast_transport.base.report import ReceiverOutcome, TransferResult
 from blast_transport.session.route import GiveUp, Order, Route

@@ -23,14 +23,14 @@ from blast_client import (
     TimedOut,
     TransferReport,
 )
-from blast_client.address import AddressError
-from blast_client.command import main
-from blast_client.errors import as_answer
-from blast_client.failures import report_failures
-from blast_client.in_thread import in_thread
-from blast_client.json_form import plain, to_json
-from blast_client.states import with_states
-from blast_client.tls import CredentialsError
+from blast_client.api.address import AddressError
+from blast_client.api.errors import as_answer
+from blast_client.api.states import with_states
+from blast_client.api.tls import CredentialsError
+from blast_client.cli.command import main
+from blast_client.cli.failures import report_failures
+from blast_client.cli.json_form import plain, to_json
+from blast_client.send.in_thread import in_thread
 from blast_transport.base.errors import (
     EngineError,
     LocalProtocolError,

@@ -11,16 +11,9 @@ from dataclasses import dataclass, field
 import pytest
 
 from blast_api import BlastOperator, ttypes
-from blast_client import (
-    AsyncClient,
-    Client,
-    ControllerUnreachableError,
-    MulticastRequest,
-    NotLeader,
-    TimedOut,
-    failover,
-)
-from blast_client.failover import Controllers, parse_addresses
+from blast_client import AsyncClient, Client, ControllerUnreachableError, MulticastRequest, NotLeader, TimedOut
+from blast_client.api import failover
+from blast_client.api.failover import Controllers, parse_addresses
 from tests.support.memory_controller import MemoryController, serving
 from tests.support.waiting import eventually, eventually_async
 

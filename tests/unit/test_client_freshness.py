@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from blast_client.address import Address
-from blast_client.failover import PAUSE, Controllers, Search
-from blast_client.freshness import BELIEVED_AFTER, Freshness, StaleAnswerError
+from blast_client.api.address import Address
+from blast_client.api.failover import PAUSE, Controllers, Search
+from blast_client.api.freshness import BELIEVED_AFTER, Freshness, StaleAnswerError
 
 ONE, OTHER = Address("ctl1", 9090), Address("ctl2", 9090)
 

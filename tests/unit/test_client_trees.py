@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from blast_client.base_error import InvalidArgumentError
-from blast_client.round import RoundSettings
+from blast_client.api.base_error import InvalidArgumentError
+from blast_client.send.round import RoundSettings
 from blast_client.trees import planner as planners
 from blast_client.trees.given import given_trees
 from blast_client.trees.guide import SETTLED_SECONDS, TreeGuide

@@ -43,4 +43,4 @@ def test_an_interrupt_while_it_loads(tmp_path, what, module):
 
 def test_that_is_where_the_command_starts():
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
-    assert project["project"]["scripts"] == {"blast": "blast_client.start:main"}
+    assert project["project"]["scripts"] == {"blast": "blast_client.cli.start:main"}

@@ -13,9 +13,9 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from blast_api.ttypes import Rejected
-from blast_client import command, request_commands
-from blast_client.command import main
-from blast_client.terminal import width
+from blast_client.cli import command, request_commands
+from blast_client.cli.command import main
+from blast_client.cli.terminal import width
 from blast_transport.base.extras import how_to_install
 
 
@@ -33,8 +33,8 @@ def blast_of(modules, monkeypatch, capsys):
 
 @pytest.fixture
 def blast(monkeypatch, capsys):
-    modules = dict.fromkeys(("request", "status"), "blast_client.request_commands")
-    modules |= {"fabric": "blast_client.fabric_commands", "lab": "no_such_package.command"}
+    modules = dict.fromkeys(("request", "status"), "blast_client.cli.request_commands")
+    modules |= {"fabric": "blast_client.fabric.commands", "lab": "no_such_package.command"}
     return blast_of(modules, monkeypatch, capsys)
 
 
@@ -75,8 +75,8 @@ def test_a_command_that_is_not_installed_says_how_to_get_it(blast):
 def test_only_what_is_asked_for_is_loaded(monkeypatch, words, loaded):
     """Loading everything takes longer than most commands do."""
     seen, load = set(), EntryPoint.load
-    status = EntryPoint("status", "blast_client.request_commands:register", command.GROUP)
-    drain = EntryPoint("drain", "blast_client.operator_commands:register", command.GROUP)
+    status = EntryPoint("status", "blast_client.cli.request_commands:register", command.GROUP)
+    drain = EntryPoint("drain", "blast_client.cli.operator_commands:register", command.GROUP)
     monkeypatch.setattr(command, "entry_points", lambda group: [status, drain])
     monkeypatch.setattr(EntryPoint, "load", lambda self: (seen.add(self.name), load(self))[1])
     assert main(words) == 0
@@ -85,7 +85,7 @@ def test_only_what_is_asked_for_is_loaded(monkeypatch, words, loaded):
 
 def test_the_installed_command_finds_ours_by_their_entry_points(controller):
     run = subprocess.run(
-        [sys.executable, "-m", "blast_client.command", "status", "--json"],
+        [sys.executable, "-m", "blast_client.cli.command", "status", "--json"],
         capture_output=True, text=True, check=False, env=os.environ,
     )  # fmt: skip
     assert (run.returncode, run.stdout, run.stderr) == (0, "[]\n", "")
@@ -95,7 +95,7 @@ def test_a_reader_that_has_left_is_no_traceback(controller):
     read_end, write_end = os.pipe()
     os.close(read_end)
     try:
-        command_line = [sys.executable, "-m", "blast_client.command", "fabric", "show"]
+        command_line = [sys.executable, "-m", "blast_client.cli.command", "fabric", "show"]
         run = subprocess.run(
             command_line, stdout=write_end, stderr=subprocess.PIPE, text=True, check=False, env=os.environ
         )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from blast_client.version import VERSION
+from blast_client.cli.version import VERSION
 from blast_transport.wire import codec
 
 ROOT = Path(__file__).resolve().parents[2]

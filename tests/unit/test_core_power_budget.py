@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from blast_api import ttypes
-from blast_client.request_views import describe_grant, describe_request
+from blast_client.cli.request_views import describe_grant, describe_request
 from blast_controller.core.journal.bodies import load_request, request_body
 from blast_controller.core.light.light_budget import LightBudget
 from blast_controller.core.model.errors import RejectedError

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_client.address import AddressError, parse_address
-from blast_client.receivers import parse_receiver, written
+from blast_client.api.address import AddressError, parse_address
+from blast_client.send.receivers import parse_receiver, written
 from blast_controller.configuration.section import is_loopback
 from blast_transport.base.endpoint import MAX_PORT, Endpoint, parse_endpoint, parse_listening
 

@@ -10,9 +10,9 @@ from types import ModuleType
 
 import pytest
 
-from blast_client.command import main
-from blast_client.failures import InvalidArgumentError
-from blast_client.round import RoundSettings
+from blast_client.cli.command import main
+from blast_client.cli.failures import InvalidArgumentError
+from blast_client.send.round import RoundSettings
 from blast_transport.agent.settings import parse
 from blast_transport.base import engines
 from blast_transport.base.engines import AUTO, COMPILED, PYTHON, check_engine, compiled, engines_here, examined

@@ -43,7 +43,7 @@ sys.meta_path.insert(0, Nowhere())
 import importlib.util
 found = importlib.util.find_spec
 importlib.util.find_spec = lambda name, *rest: None if name == "matplotlib" else found(name, *rest)
-from blast_client.command import main
+from blast_client.cli.command import main
 raise SystemExit(main(sys.argv[1:]))
 """
 

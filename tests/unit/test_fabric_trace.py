@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_client.command import main
+from blast_client.cli.command import main
 from blast_sim.base.wrong_input import InputError
 from blast_sim.fabric.trace import HEADER, MAGIC, NONE, OVER_PAYLOAD_LINE, RECORD, Kind, Reason, read_trace
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from blast_client.command import main
+from blast_client.cli.command import main
 from blast_sim.base import sweep
 from blast_sim.base.report import from_csv
 from blast_sim.base.scenario_file import Source

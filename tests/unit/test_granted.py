@@ -21,8 +21,8 @@ from blast_client import (
     PartState,
     Rejected,
     TimedOut,
-    withdrawal,
 )
+from blast_client.api import withdrawal
 from tests.support.memory_controller import MemoryController, serving
 from tests.support.waiting import eventually, eventually_async
 from tests.unit.test_client_calls import request

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blast_client import hosts_file
-from blast_client.hosts_file import MAX_BYTES, HostListError, HostLists, read_hosts
-from blast_client.receivers import Receiver, parse_receiver
+from blast_client.send import hosts_file
+from blast_client.send.hosts_file import MAX_BYTES, HostListError, HostLists, read_hosts
+from blast_client.send.receivers import Receiver, parse_receiver
 from blast_transport.base.errors import WrongInputError
 
 HOSTS = [parse_receiver(text) for text in ("h2", "h3:7000", "h4=10.0.0.4:9", "node10", "node2")]

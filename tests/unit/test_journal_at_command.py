@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from blast_client.command import main
+from blast_client.cli.command import main
 from blast_controller.core.model.events import DeviceDown, ElementQuarantined, ElementReleased, FinishAsked
 from blast_controller.core.model.identifiers import ElementId, SwitchId
 from blast_controller.core.snapshot.changes import EVERYTHING

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_client import command
-from blast_client.command import main
-from blast_client.json_errors import ErrorLines, run_with_json_errors
+from blast_client.cli import command
+from blast_client.cli.command import main
+from blast_client.cli.json_errors import ErrorLines, run_with_json_errors
 from tests.support.declared_commands import declared_commands
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from algorithms.splitter_tree import choose_splitters
 from blast_api.ttypes import Rejected
-from blast_client.address import Address
-from blast_client.calls import ControllerUnreachableError
+from blast_client.api.address import Address
+from blast_client.api.calls import ControllerUnreachableError
 from blast_controller.core.model.records import Record
 from blast_controller.store.interface import Entry
 from blast_controller.store.reader import JournalReader

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blast_api.ttypes import PartState
-from blast_client.command import main
-from blast_client.part_sending import PartSent
+from blast_client.cli.command import main
+from blast_client.send.part_sending import PartSent
 from blast_sim.base.wrong_input import InputError
 from blast_sim.replay.result import policy_row
 from blast_sim.traces.coflow_file import parse_coflows, written

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_client.command import main
+from blast_client.cli.command import main
 from mininet_topos.errors import HostError, ProcessError
 from mininet_topos.spark import installation
 from mininet_topos.spark.cluster import Run, Uplinks

@@ -96,7 +96,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "blast_controller.serving",
     },
     # The page draws the same layout as `blast fabric svg`.
-    "blast_controller.ops.page": {"blast_client.fabric_geometry", "blast_client.fabric_layout"},
+    "blast_controller.ops.page": {"blast_client.fabric.geometry", "blast_client.fabric.layout"},
     "blast_controller.ops.live": {
         "blast_api",
         "blast_controller.core",
@@ -168,7 +168,6 @@ FILES_IN_CIRCLES: list[set[str]] = [
     {"mininet_topos.sites.command", "mininet_topos.sites.options"},
 ]
 FOLDERS_IN_CIRCLES: list[set[str]] = [
-    {"blast_client", "blast_client.objects"},
     {"mininet_topos", *(f"mininet_topos.{folder}" for folder in ("demo", "replay", "sites", "spark"))},
     {"tl1_driver", "tl1_driver.dialects"},
 ]
@@ -310,7 +309,7 @@ def test_circles_of_files_and_folders_are_found() -> None:
         ("blast_controller.core.assembly", "algorithms.scheduling.paper", False),
         ("blast_controller.daemon", "blast_controller.rpc.server", False),
         ("blast_controller.openflow.framework", "ryu.base.app_manager", False),
-        ("blast_client.client", "thrift.Thrift", False),
+        ("blast_client.api.client", "thrift.Thrift", False),
     ],
 )
 def test_wrong_directions_are_found(module: str, target: str, is_wrong: bool) -> None:

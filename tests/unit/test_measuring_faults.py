@@ -14,7 +14,7 @@ import pytest
 
 from blast_client.capacities import by_agents
 from blast_client.capacities.by_agents import AgentCapacities
-from blast_client.round import Round, RoundSettings
+from blast_client.send.round import Round, RoundSettings
 from blast_transport.links.dialling import Address, Dialling, dial
 from blast_transport.measuring import flows as flows_module
 from blast_transport.measuring import sink as sink_module

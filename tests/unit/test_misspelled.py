@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_client import command, fabric_commands
-from blast_client.command import main
-from blast_client.nearest import nearest
-from blast_client.unknown_hosts import meant
+from blast_client.api.nearest import nearest
+from blast_client.api.unknown_hosts import meant
+from blast_client.cli import command
+from blast_client.cli.command import main
+from blast_client.fabric import commands as fabric_commands
 from tests.support.declared_commands import declared_commands
 
 

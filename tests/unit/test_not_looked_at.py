@@ -8,8 +8,8 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from blast_client import command
-from blast_client.command import main
+from blast_client.cli import command
+from blast_client.cli.command import main
 from blast_controller.core.model.events import (
     CircuitsObserved,
     DeviceDown,

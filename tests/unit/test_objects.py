@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from blast_client.base_error import InvalidArgumentError
+from blast_client.api.base_error import InvalidArgumentError
 from blast_client.objects.encoding import opened
 from blast_client.objects.not_readable import UnreadableObjectError
 from blast_client.objects.receiving import receive

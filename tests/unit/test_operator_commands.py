@@ -69,7 +69,7 @@ def controller(monkeypatch):
 
 @pytest.fixture
 def blast(monkeypatch, capsys):
-    modules = {"operator": "blast_client.operator_commands", "fabric": "blast_client.fabric_commands"}
+    modules = {"operator": "blast_client.cli.operator_commands", "fabric": "blast_client.fabric.commands"}
     return blast_of(modules, monkeypatch, capsys)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from blast_client.command import build_parser
+from blast_client.cli.command import build_parser
 from blast_controller.configuration.reload import AT_ONCE
 from blast_controller.core.model.requests import EventKind, RequestEvent
 from blast_controller.ops.activity import request_line

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from blast_client.command import build_parser
+from blast_client.cli.command import build_parser
 from tests.support.declared_commands import declared_commands
 from tests.support.named_tests import missing_tests
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from blast_client.command import main
+from blast_client.cli.command import main
 from blast_sim.base.parquet import as_parquet_rows, read_parquet, write_parquet
 from blast_sim.base.provenance import Origin, Recording
 from blast_sim.base.wrong_input import InputError

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from algorithms.scheduling import POLICIES
-from blast_client.command import main
+from blast_client.cli.command import main
 from blast_sim.base.report import Row
 from blast_sim.base.scenario_file import Source
 from blast_sim.base.wrong_input import InputError, PluginFailedError

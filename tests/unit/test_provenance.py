@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from blast_client.command import main
+from blast_client.cli.command import main
 from blast_sim.base.provenance import Origin, Recording, of_comment_lines
 from blast_sim.base.report import as_csv, from_csv
 from blast_sim.base.software import checkout, code_version

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from blast_client.address import DEFAULT_ADDRESS
+from blast_client.api.address import DEFAULT_ADDRESS
 from blast_controller.core.model.part_states import PartState
 from tests.support.core import make_fabric
 from tests.support.memory_controller import serving

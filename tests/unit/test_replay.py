@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from blast_client.command import main
+from blast_client.cli.command import main
 from blast_controller.core.model.requests import RequestKey
 from blast_sim.methods.optical import Blast
 from blast_sim.replay.player import FALLBACKS, Player

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from algorithms.scheduling import POLICIES
-from blast_client.command import main
+from blast_client.cli.command import main
 from blast_sim.plugins.loading import PluginChangedError
 from blast_sim.replay.tables import CDF, COMPLETIONS, tables
 from blast_sim.rerun.comparing import Part, compared

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from blast_client.send_stopped import SoFar, cancelled_by_sigterm, unless_stopped
+from blast_client.send.stopped import SoFar, cancelled_by_sigterm, unless_stopped
 from blast_transport.store.source import AtEnd
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from blast_api.ttypes import PartState
-from blast_client import round as whole_round
-from blast_client.command import main
-from blast_client.part_sending import PartSent
-from blast_client.send_progress import bar
+from blast_client.cli.command import main
+from blast_client.send import round as whole_round
+from blast_client.send.part_sending import PartSent
+from blast_client.send.progress import bar
 from blast_transport.base.report import Progress, ReceiverOutcome, TransferResult
 
 MB = 10**6

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from blast_client.command import main
-from blast_client.send_command import register
-from blast_client.send_failures import sentences
-from blast_client.send_progress import bar
-from blast_client.send_target import Target, names_stream, target_of
+from blast_client.cli.command import main
+from blast_client.send.command import register
+from blast_client.send.failures import sentences
+from blast_client.send.progress import bar
+from blast_client.send.target import Target, names_stream, target_of
 from blast_transport.base.errors import WrongInputError
 from blast_transport.session.settings import Destination
 

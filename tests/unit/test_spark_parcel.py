@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from blast_client import InvalidArgumentError, receive
-from blast_client.receivers import AGENT_PORT
+from blast_client.send.receivers import AGENT_PORT
 from blast_client.spark import SparkSettings
 from blast_client.spark.parcel import Kind, packed, shown
 
@@ -109,5 +109,5 @@ def test_executors_load_nothing_of_the_driver() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert "blast_client.spark.parcel" in loaded
-    driver_modules = {"blast_client.broadcasting", "blast_client.spark.copy_server"}
+    driver_modules = {"blast_client.send.broadcasting", "blast_client.spark.copy_server"}
     assert loaded.isdisjoint({"thrift", "numpy", "pyspark"} | driver_modules)

@@ -13,7 +13,7 @@ import asyncssh
 import pytest
 
 import blast_controller
-from blast_client.command import main
+from blast_client.cli.command import main
 from blast_controller.configuration.config import Config, ConfigError, OpticalSwitchSection
 from blast_controller.configuration.reading import parse
 from blast_controller.configuration.reload import plan_reload

@@ -5,7 +5,7 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from blast_client.command import GROUP, build_parser
+from blast_client.cli.command import GROUP, build_parser
 from blast_controller.core.model.records import Record
 from blast_controller.store.contents import (
     Contents,

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from blast_client.command import main
+from blast_client.cli.command import main
 from blast_controller.core.model.records import Record
 from blast_controller.store.contents import NotAnExportError, from_lines, to_lines
 from blast_controller.store.errors import DamagedJournalError, JournalError

@@ -11,7 +11,7 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from blast_api import BlastOperator, ttypes
-from blast_client.command import GROUP, build_parser, main
+from blast_client.cli.command import GROUP, build_parser, main
 from blast_controller import journal_command
 from blast_controller.core.model.records import Record
 from blast_controller.rpc.connections.framed_server import FramedServer, ServerLimits
@@ -190,7 +190,7 @@ def test_numbers_are_checked(arguments, capsys):
 
 def test_followed_it_goes_on_with_what_comes(store):
     code = (
-        "import sys\nfrom importlib.metadata import EntryPoint\nfrom blast_client.command import build_parser\n"
+        "import sys\nfrom importlib.metadata import EntryPoint\nfrom blast_client.cli.command import build_parser\n"
         f"p = build_parser([EntryPoint('journal', {COMMAND.value!r}, {GROUP!r})]).parse_args(sys.argv[1:])\n"
         "sys.exit(p.run(p))"
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import blast_transport.agent
-from blast_client.command import main
+from blast_client.cli.command import main
 from blast_transport.agent.settings import load
 from tests.support.systemd import UNITS, analyze, unit_of
 

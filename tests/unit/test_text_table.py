@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_client import terminal
-from blast_client.terminal import columns, fitted, fitted_in_the_middle, printable, width
-from blast_client.text_table import text_table
+from blast_client.cli import terminal
+from blast_client.cli.terminal import columns, fitted, fitted_in_the_middle, printable, width
+from blast_client.cli.text_table import text_table
 
 CELLS = st.text(max_size=60)
 TABLES = st.integers(1, 6).flatmap(lambda n: st.lists(st.lists(CELLS, min_size=n, max_size=n), min_size=1, max_size=5))

@@ -17,10 +17,10 @@ from thrift.Thrift import TApplicationException, TMessageType, TType
 
 from blast_api import BlastOperator, ttypes
 from blast_api.ttypes import Denied as RawDenied
-from blast_client.base_error import InvalidArgumentError
-from blast_client.client import Client
-from blast_client.errors import Denied
-from blast_client.methods import SAFE_TO_REPEAT
+from blast_client.api.base_error import InvalidArgumentError
+from blast_client.api.client import Client
+from blast_client.api.errors import Denied
+from blast_client.api.methods import SAFE_TO_REPEAT
 from blast_controller.rpc.clients.access import AccessPolicy
 from blast_controller.rpc.clients.gate import Gate
 from blast_controller.rpc.clients.identity import Identity, Role

@@ -163,7 +163,7 @@ SOLVING = """
 import sqlite3, sys
 from pathlib import Path
 import pulp
-from blast_client.command import main
+from blast_client.cli.command import main
 
 def solve(self, program):
     Path(sys.argv[1]).touch()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from blast_client.fabric_geometry import Box, Fiber, Point
-from blast_client.fabric_layout import Layout
+from blast_client.fabric.geometry import Box, Fiber, Point
+from blast_client.fabric.layout import Layout
 
 Value = dict[str, object]
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from blast_client.fabric_svg import fabric_svg
+from blast_client.fabric.svg import fabric_svg
 from blast_controller import http_side
 from blast_controller.core.model.events import (
     DeviceDown,

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from blast_api import ttypes
-from blast_client.address import Address
-from blast_client.freshness import Freshness, StaleAnswerError
+from blast_client.api.address import Address
+from blast_client.api.freshness import Freshness, StaleAnswerError
 from blast_controller.core.model.errors import NotLeaderError as CoreNotLeader
 from tests.support.linearizability import Operation
 from tests.support.modeled_etcd import UnansweredError
