@@ -49,7 +49,7 @@ from blast_controller.core.model.identifiers import DatapathId, Device
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import Extension, MulticastRequest, RequestKey
 from blast_controller.core.model.settings import CoreSettings
-from blast_controller.garbage import GarbageCollection
+from blast_controller.process.garbage import GarbageCollection
 from tests.support.core import World, make_fabric
 from tests.support.core_power import with_optics
 

@@ -13,7 +13,6 @@ from dataclasses import asdict, replace
 from mininet_topos.cleanup import Removed, down, found_labs
 from mininet_topos.controller_config import PATIENT_LEASE_MS
 from mininet_topos.demo.command import register as register_demo
-from mininet_topos.ending import end_in_order, ending_by_fault, hearing_signals
 from mininet_topos.errors import LabError, PlanError
 from mininet_topos.listing import list_labs, register_list
 from mininet_topos.netdev import require_root
@@ -22,6 +21,7 @@ from mininet_topos.registry import labs_built_by
 from mininet_topos.replay.options import register as register_replay
 from mininet_topos.sites.options import register as register_sites
 from mininet_topos.spark.options import register as register_spark
+from mininet_topos.termination import end_in_order, ending_by_fault, hearing_signals
 
 DONE, FAILED, WRONG_INPUT, PARTLY = 0, 1, 2, 3
 MAX_CONTROLLERS = 7

@@ -12,7 +12,7 @@ from mininet_topos._mininet import CLI
 from mininet_topos.agents import Agents
 from mininet_topos.controller_namespace import Side
 from mininet_topos.errors import LabError, PlanError
-from mininet_topos.fault_words import (
+from mininet_topos.fault_commands import (
     CONTROLLER,
     is_partition,
     read_decibels,

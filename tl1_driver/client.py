@@ -33,7 +33,7 @@ from tl1_driver.payload import quote
 from tl1_driver.procedure import Pause, Procedure, Step, confirmed
 from tl1_driver.session import Answered, Event, Failed, Flooded, Notice, Session
 from tl1_driver.transcript import Mask
-from tl1_driver.ways import FloodError, Tcp, Way
+from tl1_driver.transport import FloodError, Tcp, Way
 
 __all__ = ["Alarm", "Circuit", "CircuitState", "Port", "SwitchClient"]
 

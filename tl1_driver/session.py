@@ -42,7 +42,7 @@ from tl1_driver.messages import (
     Response,
     Unparsed,
 )
-from tl1_driver.unasked import ACKNOWLEDGMENT, PRICE, UnaskedBudget
+from tl1_driver.unsolicited import ACKNOWLEDGMENT, PRICE, UnaskedBudget
 
 log = logging.getLogger(__name__)
 

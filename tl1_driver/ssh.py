@@ -15,7 +15,7 @@ import asyncssh
 
 from tl1_driver.errors import HostKeyRefusedError, InvalidSettingError, LoginRefusedError, SwitchUnreachableError
 from tl1_driver.ssh_bridge import FLOOD, Bridge, printable
-from tl1_driver.ways import not_reachable
+from tl1_driver.transport import not_reachable
 
 KEEPALIVE_SECONDS = 15.0
 """Interval of keepalive requests while the switch sends nothing."""

@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 import asyncssh
 
-from tl1_driver.unasked import UnaskedBudget
-from tl1_driver.ways import FloodError
+from tl1_driver.transport import FloodError
+from tl1_driver.unsolicited import UnaskedBudget
 
 FLOOD = "the switch sends far more than it is asked for"
 PRICE = 4

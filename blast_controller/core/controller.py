@@ -12,7 +12,7 @@ from blast_controller.core.assembly import Assembly
 from blast_controller.core.deadlines import Deadlines, Handlers
 from blast_controller.core.explanation import Explanation
 from blast_controller.core.fibers import probe_circuits
-from blast_controller.core.inventory.custody import PROBER
+from blast_controller.core.inventory.holders import PROBER
 from blast_controller.core.model.commands import Command
 from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.events import (

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from blast_controller.core.inventory.custody import PROBER
+from blast_controller.core.inventory.holders import PROBER
 from blast_controller.core.model.identifiers import ElementId
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.snapshot.facts import WarmFacts

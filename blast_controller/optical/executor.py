@@ -37,7 +37,7 @@ from tl1_driver.client import SwitchClient
 from tl1_driver.dialects.base import Dialect
 from tl1_driver.errors import CommandDeniedError, Tl1Error
 from tl1_driver.messages import Autonomous
-from tl1_driver.ways import Tcp, Way
+from tl1_driver.transport import Tcp, Way
 
 log = logging.getLogger(__name__)
 

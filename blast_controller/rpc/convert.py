@@ -10,7 +10,7 @@ from blast_api import ttypes
 from blast_controller.core.auditor import AuditReport
 from blast_controller.core.explanation import Explanation
 from blast_controller.core.fiber_check import FiberReport
-from blast_controller.core.inventory.custody import PROBER
+from blast_controller.core.inventory.holders import PROBER
 from blast_controller.core.model import errors
 from blast_controller.core.model.identifiers import device_name
 from blast_controller.core.model.part_states import PartState

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from blast_controller.rpc.call_context import About, History, Services
 from blast_controller.rpc.clients.gate import Gate
 from blast_controller.rpc.condition import Condition, Healthy
 from blast_controller.rpc.connections.connection import Connection
-from blast_controller.rpc.desk import About, History, Services
 from blast_controller.rpc.methods import METHODS, Cost, Method
 from blast_controller.runtime.runtime import Runtime
 

@@ -13,9 +13,9 @@ from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.events import Event
 from blast_controller.core.model.requests import RequestKey
 from blast_controller.rpc import acting
+from blast_controller.rpc.call_context import Services
 from blast_controller.rpc.clients.identity import Identity
 from blast_controller.rpc.connections.connection import Connection
-from blast_controller.rpc.desk import Services
 from blast_controller.rpc.naming import named, status_of
 from blast_controller.runtime.runtime import CoreContext
 from blast_controller.runtime.waiting import Seat, Wait

@@ -15,10 +15,10 @@ from blast_api.BlastOperator import Iface
 from blast_controller.core.model.errors import RequestError
 from blast_controller.rpc import request_calls as requests
 from blast_controller.rpc import server_calls as server
+from blast_controller.rpc.call_context import Services
 from blast_controller.rpc.clients.identity import Role
 from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.convert import to_thrift_error
-from blast_controller.rpc.desk import Services
 from blast_controller.rpc.kinds import awaits, changes, looks, sends_event
 
 T = TypeVar("T")

@@ -17,9 +17,9 @@ from blast_controller.core.model.events import (
 )
 from blast_controller.core.model.requests import EventKind, MulticastRequest, Request, RequestEvent, RequestKey
 from blast_controller.rpc import acting, convert, pages
+from blast_controller.rpc.call_context import Services
 from blast_controller.rpc.clients.identity import Identity
 from blast_controller.rpc.connections.connection import Connection
-from blast_controller.rpc.desk import Services
 from blast_controller.rpc.naming import changed_status, found, named, status_of
 from blast_controller.runtime.runtime import CoreContext
 from blast_controller.runtime.waiting import Seat, Wait

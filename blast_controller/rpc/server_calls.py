@@ -13,8 +13,8 @@ from blast_controller.core.model.events import AuditAsked, DrainAsked, ElementQu
 from blast_controller.core.model.identifiers import ElementId
 from blast_controller.core.model.wording import listed
 from blast_controller.rpc import acting, convert, pages
+from blast_controller.rpc.call_context import Services
 from blast_controller.rpc.connections.connection import Connection
-from blast_controller.rpc.desk import Services
 from blast_controller.rpc.fabric_reading import Freshness
 from blast_controller.rpc.kinds import Announcement
 from blast_controller.runtime.runtime import CoreContext

@@ -49,7 +49,7 @@ from blast_controller.runtime.inbox import Inbox
 from blast_controller.runtime.observing import Observers
 from blast_controller.runtime.parked_future import ParkedFuture
 from blast_controller.runtime.settling import run_into
-from blast_controller.runtime.standing_by import Standby
+from blast_controller.runtime.standby import Standby
 from blast_controller.runtime.waiting import Places, Seat, Wait, WaitingRoom
 from blast_controller.store.errors import JournalError, LockLostError, StoreUsageError
 from blast_controller.store.interface import Loaded, Store

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import blast_sim.controller
-from blast_controller.garbage import GarbageCollection
+from blast_controller.process.garbage import GarbageCollection
 from blast_sim.base.report import Row
 from blast_sim.experiments.cell import Effort, cells_of
 from blast_sim.experiments.run import run_cell

@@ -39,8 +39,8 @@ from blast_transport.base.errors import (
 from blast_transport.base.threads import start_thread
 from blast_transport.credentials.admission import Admission, Connection
 from blast_transport.credentials.roles import SENDER
+from blast_transport.links.connection_limits import ConnectionLimiter
 from blast_transport.links.dialling import Dialer, dial
-from blast_transport.links.door import ConnectionLimiter
 from blast_transport.links.first_message import read_first
 from blast_transport.links.leader import Leader
 from blast_transport.measuring.limits import MeasuringLimits

@@ -26,7 +26,7 @@ from blast_transport.base.endpoint import DEFAULT_ENDPOINT, Endpoint, parse_list
 from blast_transport.base.engines import AUTO, check_engine
 from blast_transport.base.errors import SettingsError, WrongInputError
 from blast_transport.credentials.roles import NEIGHBOR, SENDER
-from blast_transport.links.door import MAX_CONNECTIONS, MAX_UNAUTHENTICATED, MAX_UNAUTHENTICATED_PER_HOST
+from blast_transport.links.connection_limits import MAX_CONNECTIONS, MAX_UNAUTHENTICATED, MAX_UNAUTHENTICATED_PER_HOST
 from blast_transport.measuring.limits import MeasuringLimits
 from blast_transport.wire.measuring import MAX_BYTES, MAX_SECONDS
 from blast_transport.wire.messages import MIN_RATE

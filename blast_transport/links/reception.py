@@ -12,7 +12,7 @@ from blast_transport.base.endpoint import Endpoint
 from blast_transport.base.errors import NoThreadError, TransportError
 from blast_transport.base.threads import start_thread
 from blast_transport.links.chain_source import SourceAdmission
-from blast_transport.links.door import ConnectionLimiter
+from blast_transport.links.connection_limits import ConnectionLimiter
 from blast_transport.links.first_message import read_first
 from blast_transport.wire.joining import Join
 from blast_transport.wire.messages import Phase

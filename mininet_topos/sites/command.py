@@ -18,7 +18,6 @@ from blast_sim.base.wrong_input import InputError
 from blast_sim.trees.network_file import read_network
 from mininet_topos import registry
 from mininet_topos.agents import BLAST, PORT, Agents
-from mininet_topos.ending import end_in_order
 from mininet_topos.errors import LabError, PlanError
 from mininet_topos.netdev import require_root
 from mininet_topos.sites import presets
@@ -26,6 +25,7 @@ from mininet_topos.sites.agents import FOLDER, agents_on
 from mininet_topos.sites.options import UNITS
 from mininet_topos.sites.plan import SitesPlan, as_network_file, from_network
 from mininet_topos.sites.sites import Sites
+from mininet_topos.termination import end_in_order
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from tqdm import tqdm
 from blast_client import ControllerUnreachableError
 from blast_client.cli.failures import explain_failure
 from blast_sim.base.options import require_drawing
-from mininet_topos.ending import end_in_order
 from mininet_topos.errors import LabError, PlanError, ProcessError
 from mininet_topos.netdev import require_root
 from mininet_topos.plan import LabPlan
@@ -21,6 +20,7 @@ from mininet_topos.spark.installation import ENVIRONMENT, find_plugin, find_spar
 from mininet_topos.spark.plan import spark_plan
 from mininet_topos.spark.report import as_json, as_text
 from mininet_topos.spark.trials import Trial, Trials
+from mininet_topos.termination import end_in_order
 
 DONE, FAILED, WRONG_INPUT, SOME, ENDED = 0, 1, 2, 3, 143
 _PICTURES = (".svg", ".png")

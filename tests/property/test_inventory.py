@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.core.inventory.custody import PROBER, Custody, DoubleBookingError, Standing
+from blast_controller.core.inventory.holders import PROBER, Custody, DoubleBookingError, Standing
 from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.inventory.kinds import Kind, Piece, kind_of
 from blast_controller.core.model.errors import ImpossibleTransitionError

@@ -6,7 +6,7 @@ from collections import Counter
 
 from blast_controller.core.controller import Core
 from blast_controller.core.model.commands import Command
-from blast_controller.moments.encoder import Rows, all_rows
+from blast_controller.history.encoder import Rows, all_rows
 from tests.soak.core import episode
 from tests.support.core_machine import CoreMachine
 

@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blast_controller.moments.encoder import Difference, Rows
-from blast_controller.recording import blocks, images, writer
-from blast_controller.recording.blocks import Block, BlockText, Stamp
-from blast_controller.recording.compression import DecompressionError, packed, packed_for_speed, unpacked
-from blast_controller.recording.errors import RecordingError
-from blast_controller.recording.images import apply_image, image_texts
-from blast_controller.recording.lines import from_lines, to_lines
-from blast_controller.recording.reader import Reader
-from blast_controller.recording.retention import Keep
-from blast_controller.recording.writer import RunFacts, Writer
+from blast_controller.history import blocks, images, writer
+from blast_controller.history.blocks import Block, BlockText, Stamp
+from blast_controller.history.compression import DecompressionError, packed, packed_for_speed, unpacked
+from blast_controller.history.encoder import Difference, Rows
+from blast_controller.history.errors import RecordingError
+from blast_controller.history.images import apply_image, image_texts
+from blast_controller.history.lines import from_lines, to_lines
+from blast_controller.history.reader import Reader
+from blast_controller.history.retention import Keep
+from blast_controller.history.writer import RunFacts, Writer
 
 KEEP = Keep()
 TEXT = "".join(f"one text or another, {number}. " for number in range(30))

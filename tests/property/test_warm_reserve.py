@@ -13,8 +13,8 @@ from blast_controller.core.model.commands import SetCircuits
 from blast_controller.core.model.events import FinishAsked, Tick
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.settings import CoreSettings
-from blast_controller.core.policy.giving_way import GivingWay
 from blast_controller.core.policy.returning_groups import MAX_TRUST, ReturningGroups
+from blast_controller.core.policy.warm_eviction import GivingWay
 from tests.support.core import World, key_of, make_fabric, multicast, ready_world
 from tests.support.core_checks import check_reserve, has_fabric_to_itself, recounted
 

@@ -14,7 +14,7 @@ from itertools import product
 from algorithms.power_budget import Passive, Transceiver
 from blast_controller.core.auditor import AuditReport
 from blast_controller.core.controller import Core
-from blast_controller.core.inventory.custody import PROBER
+from blast_controller.core.inventory.holders import PROBER
 from blast_controller.core.light.layout import everything
 from blast_controller.core.model.commands import Command, Optimize
 from blast_controller.core.model.events import AuditAsked

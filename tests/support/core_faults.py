@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from blast_controller.core.fiber_check import CheckStage, FiberReport
-from blast_controller.core.inventory.custody import PROBER
+from blast_controller.core.inventory.holders import PROBER
 from blast_controller.core.journal.bodies import request_key
 from blast_controller.core.model.commands import CircuitChange, ReadDevice
 from blast_controller.core.model.events import LightAlarm, Tick, VerifyAsked

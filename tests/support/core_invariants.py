@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from blast_controller.core.controller import Core
-from blast_controller.core.inventory.custody import PROBER
+from blast_controller.core.inventory.holders import PROBER
 from blast_controller.core.journal.bodies import event_body, request_body, request_key, reservation_body
 from blast_controller.core.light.static_tree import StaticLight
 from blast_controller.core.model.commands import CircuitChange, Forward, ForwardingChange, SetCircuits, SetForwarding
@@ -24,8 +24,8 @@ from blast_controller.core.model.requests import MulticastRequest, Part, Request
 from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.rollout.reservation_states import ReservationState
 from blast_controller.core.snapshot.changes import EVERYTHING, Changes
-from blast_controller.moments.encoder import Encoder, all_rows
-from blast_controller.moments.moment import Moment
+from blast_controller.history.encoder import Encoder, all_rows
+from blast_controller.history.moment import Moment
 from blast_controller.rpc.fabric_reading import FabricReading
 from blast_controller.store.rows import encode
 from tests.support.core import World, reached_by

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from blast_controller.core.fiber_check import FiberReport
 from blast_controller.core.fibers.fiber_judge import FiberFault, judge
 from blast_controller.core.fibers.fiber_survey import Pair, Round, survey
-from blast_controller.core.inventory.custody import PROBER
+from blast_controller.core.inventory.holders import PROBER
 from blast_controller.core.model.commands import CircuitChange, ForwardingChange, SendProbe, SetCircuits, SetForwarding
 from blast_controller.core.model.events import (
     DeviceEvent,

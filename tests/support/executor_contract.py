@@ -21,7 +21,7 @@ from tl1_driver.dialects import DIALECTS
 from tl1_driver.emulator.agent import EmulatedSwitch
 from tl1_driver.emulator.connection import Connection
 from tl1_driver.emulator.requests import Request
-from tl1_driver.ways import Tcp, Way
+from tl1_driver.transport import Tcp, Way
 
 PATIENCE = 30.0
 TCP = Tcp()

@@ -17,10 +17,10 @@ from blast_controller.core.model.requests import MulticastRequest
 from blast_controller.core.model.settings import CoreSettings
 from blast_controller.core.snapshot.changes import Changes
 from blast_controller.core.snapshot.snapshot import Snapshot
-from blast_controller.http_side import HttpSide, MetricSources, Watchers
-from blast_controller.moments.moment import Moment
-from blast_controller.recording.recorder import Recorder
-from blast_controller.recording.retention import Keep
+from blast_controller.history.moment import Moment
+from blast_controller.history.recorder import Recorder
+from blast_controller.history.retention import Keep
+from blast_controller.process.http_services import HttpSide, MetricSources, Watchers
 from blast_controller.rpc.clients.access import OPEN_POLICY, AccessPolicy
 from blast_controller.rpc.clients.gate import Gate
 from blast_controller.rpc.methods import ROLES

@@ -35,8 +35,8 @@ from blast_transport.base.report import Failed, Progress, Received, ReceiverEven
 from blast_transport.credentials.admission import Admission, dialer
 from blast_transport.credentials.material import Credentials
 from blast_transport.links.chain_source import node_dialer
+from blast_transport.links.connection_limits import MAX_CONNECTIONS
 from blast_transport.links.dialling import Dialer
-from blast_transport.links.door import MAX_CONNECTIONS
 from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.receiver_core import ReceiverTimings
 from blast_transport.session.receiver_session import Surroundings

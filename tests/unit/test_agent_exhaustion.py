@@ -33,8 +33,8 @@ from blast_transport.base.errors import AuthenticationError
 from blast_transport.credentials.admission import Admission, dialer
 from blast_transport.credentials.material import Credentials, SharedSecret
 from blast_transport.credentials.tls import TlsFiles
+from blast_transport.links.connection_limits import ConnectionLimiter
 from blast_transport.links.dialling import MAX_DIALS, Dialling
-from blast_transport.links.door import ConnectionLimiter
 from blast_transport.session.receiver_session import Surroundings
 from blast_transport.store.file_target import FileRules
 from blast_transport.transports.pipeline.protocol.messages import encode as encode_join

@@ -16,7 +16,7 @@ from blast_transport.agent.notify import READY, STOPPING, Notifier
 from blast_transport.agent.process import _report
 from blast_transport.agent.reporting import JsonFormatter, RefusalReason, Refusals, Reporter, TextFormatter
 from blast_transport.base.report import Received
-from blast_transport.links.door import ConnectionLimiter
+from blast_transport.links.connection_limits import ConnectionLimiter
 
 
 def record(message: str, **fields: object) -> logging.LogRecord:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from blast_controller.core.inventory.custody import PROBER
+from blast_controller.core.inventory.holders import PROBER
 from blast_controller.core.model.commands import Publish, SetForwarding
 from blast_controller.core.model.errors import ImpossibleTransitionError, RejectedError
 from blast_controller.core.model.events import DecisionTimed, ElementQuarantined, VerifyAsked

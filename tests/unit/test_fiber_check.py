@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from blast_controller.core.inventory.custody import PROBER
+from blast_controller.core.inventory.holders import PROBER
 from blast_controller.core.model.commands import SetCircuits
 from blast_controller.core.model.events import ElementQuarantined, ProbeSeen
 from blast_controller.core.model.fabric import CrossConnect, StaticTree

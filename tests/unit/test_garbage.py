@@ -7,7 +7,7 @@ import sys
 
 PROGRAM = """
 import gc, weakref
-from blast_controller.garbage import COLLECT_AFTER, GarbageCollection, look_through_everything
+from blast_controller.process.garbage import COLLECT_AFTER, GarbageCollection, look_through_everything
 
 class Knot:
     def __init__(self):

@@ -15,7 +15,7 @@ from blast_controller.core.fiber_check import FiberReport
 from blast_controller.core.fibers.fiber_judge import FiberFault
 from blast_controller.core.model.events import DeviceDown, DeviceUp, ElementQuarantined, SettingsChanged
 from blast_controller.core.model.settings import CoreSettings
-from blast_controller.first_check import check_fibers, report_lines
+from blast_controller.process.first_fiber_check import check_fibers, report_lines
 from blast_controller.rpc import convert
 from blast_controller.rpc.clients.access import OPEN_POLICY
 from blast_controller.rpc.clients.gate import Gate

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(
 
 HEAPS = """
 import ctypes, sys, threading
-from blast_controller.heap import keep_compact
+from blast_controller.process.heap import keep_compact
 
 if sys.argv[1] == "compact":
     keep_compact()
@@ -37,7 +37,7 @@ barrier.wait(30)
 
 HOLES = """
 from pathlib import Path
-from blast_controller.heap import give_back, keep_compact
+from blast_controller.process.heap import give_back, keep_compact
 
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096

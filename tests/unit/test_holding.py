@@ -13,7 +13,7 @@ from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.events import DeviceDown, DeviceUp, RequestSubmitted, Tick
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.settings import CoreSettings
-from blast_controller.holding import WITHIN, End, EndRecord, reason_to_hold
+from blast_controller.process.safe_mode import WITHIN, End, EndRecord, reason_to_hold
 from blast_controller.runtime.runtime import Runtime
 from blast_controller.store.memory import MemoryStore
 from tests.support.core import key_of, make_fabric, multicast

@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from blast_client.cli.command import main
+from blast_controller.cli.journal_at import OLDEST, moment
 from blast_controller.core.model.events import DeviceDown, ElementQuarantined, ElementReleased, FinishAsked
 from blast_controller.core.model.identifiers import ElementId, SwitchId
 from blast_controller.core.snapshot.changes import EVERYTHING
-from blast_controller.journal_at_command import OLDEST, moment
-from blast_controller.moments.encoder import Encoder, all_rows
-from blast_controller.moments.moment import Moment
-from blast_controller.recording.blocks import stamp_of
-from blast_controller.recording.differences import differences
-from blast_controller.recording.retention import Keep
-from blast_controller.recording.writer import RunFacts, Writer
+from blast_controller.history.blocks import stamp_of
+from blast_controller.history.differences import differences
+from blast_controller.history.encoder import Encoder, all_rows
+from blast_controller.history.moment import Moment
+from blast_controller.history.retention import Keep
+from blast_controller.history.writer import RunFacts, Writer
 from tests.support.core import World, key_of, make_fabric, multicast, ready_world
 
 BEGIN = datetime(2026, 3, 14, 15, 9, 26).timestamp()

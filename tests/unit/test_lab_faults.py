@@ -8,7 +8,7 @@ import pytest
 
 from mininet_topos.controller_namespace import Side
 from mininet_topos.errors import PlanError
-from mininet_topos.fault_words import (
+from mininet_topos.fault_commands import (
     Denied,
     is_partition,
     read_decibels,

@@ -39,9 +39,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "blast_transport": set(),
     "blast_api": set(),
     # The command line and the process: they know everybody, and nobody knows them.
-    "blast_controller": {"blast_controller", "blast_client"},
+    "blast_controller.cli": {"blast_controller", "blast_client"},
+    "blast_controller.process": {"blast_controller", "blast_client"},
     # What puts the shells together: it builds what the configuration describes.
-    "blast_controller.daemon": {"blast_controller", "blast_api", "tl1_driver"},
+    "blast_controller.process.daemon": {"blast_controller", "blast_api", "tl1_driver"},
     # The names of policies, dialects and roles are checked where they are read.
     "blast_controller.configuration": {
         "blast_controller.core",
@@ -77,10 +78,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "blast_controller.core": {"algorithms"},
     "blast_controller.openflow": {"blast_controller.core", "blast_controller.serving"},
     "blast_controller.optical": {"blast_controller.core", "blast_controller.serving", "tl1_driver"},
-    "blast_controller.moments": {"blast_controller.core"},
-    "blast_controller.recording": {
+    "blast_controller.history": {
         "blast_controller.core",
-        "blast_controller.moments",
         # One owner of a file among processes, as of the journal.
         "blast_controller.store.errors",
         "blast_controller.store.lock",
@@ -100,9 +99,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "blast_controller.ops.live": {
         "blast_api",
         "blast_controller.core",
-        "blast_controller.moments",
+        "blast_controller.history",
         "blast_controller.ops",
-        "blast_controller.recording",
         "blast_controller.rpc.clients",
     },
     "blast_controller.runtime": {
@@ -143,7 +141,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "algorithms",
         "blast_controller.core",
         # Times of decisions are taken as in the daemon.
-        "blast_controller.garbage",
+        "blast_controller.process.garbage",
         # Scenarios are files with a schema, as the configuration is.
         "blast_controller.configuration.schema",
         "blast_controller.configuration.section",
@@ -304,10 +302,10 @@ def test_circles_of_files_and_folders_are_found() -> None:
     [
         ("algorithms.scheduling", "blast_controller.core.assembly", True),
         ("blast_controller.core.assembly", "blast_controller", True),
-        ("blast_controller.core.inventory.stock", "blast_controller.core.rollout.reservation", True),
+        ("blast_controller.core.inventory.totals", "blast_controller.core.rollout.reservation", True),
         ("blast_controller.openflow.application", "os_ken.lib.hub", True),
         ("blast_controller.core.assembly", "algorithms.scheduling.paper", False),
-        ("blast_controller.daemon", "blast_controller.rpc.server", False),
+        ("blast_controller.process.daemon", "blast_controller.rpc.server", False),
         ("blast_controller.openflow.framework", "ryu.base.app_manager", False),
         ("blast_client.api.client", "thrift.Thrift", False),
     ],

@@ -18,7 +18,7 @@ from blast_controller.core.model.identifiers import SwitchId
 from blast_controller.core.model.requests import MulticastRequest
 from blast_controller.ops.http.access import HttpAccess
 from blast_controller.ops.live import broadcast
-from blast_controller.ops.live.looking_back import LookingBack
+from blast_controller.ops.live.timeline import LookingBack
 from blast_controller.ops.page.files import page_files
 from blast_controller.rpc.clients.access import OPEN_POLICY, AccessPolicy
 from blast_controller.rpc.clients.identity import Identity, Role

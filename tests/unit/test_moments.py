@@ -8,9 +8,9 @@ import pytest
 
 from blast_controller.core.model.events import ProgressReported
 from blast_controller.core.snapshot.changes import EVERYTHING, MAX_NAMED, NOTHING, Changes, ChangesNoted
-from blast_controller.moments.encoder import Encoder, all_rows
-from blast_controller.moments.mailbox import Mailbox
-from blast_controller.moments.moment import Moment
+from blast_controller.history.encoder import Encoder, all_rows
+from blast_controller.history.mailbox import Mailbox
+from blast_controller.history.moment import Moment
 from tests.support.core import TENANT, World, key_of, make_fabric, multicast, ready_world
 
 REQUEST = f"request/{TENANT}/k"

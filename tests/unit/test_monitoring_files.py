@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from blast_controller.core.model.settings import CoreSettings
-from blast_controller.http_side import MetricSources
+from blast_controller.process.http_services import MetricSources
 from blast_controller.rpc.clients.gate import GateCounters
 from blast_controller.rpc.connections.server_state import ServerCounters
 from tests.support import live_server

@@ -12,11 +12,11 @@ import pytest
 from blast_controller.core.model.events import DeviceDown, FinishAsked
 from blast_controller.core.model.identifiers import SwitchId
 from blast_controller.core.snapshot.changes import EVERYTHING
-from blast_controller.moments.encoder import all_rows
-from blast_controller.recording import recorder as recording
-from blast_controller.recording import writer as writing
-from blast_controller.recording.blocks import Stamp
-from blast_controller.recording.errors import (
+from blast_controller.history import recorder as recording
+from blast_controller.history import writer as writing
+from blast_controller.history.blocks import Stamp
+from blast_controller.history.encoder import all_rows
+from blast_controller.history.errors import (
     DamagedRecordingError,
     MissingRecordingError,
     NothingRecordedError,
@@ -24,12 +24,12 @@ from blast_controller.recording.errors import (
     RecordingInUseError,
     RecordingStorageError,
 )
-from blast_controller.recording.files import FORMAT
-from blast_controller.recording.past import Bucket
-from blast_controller.recording.reader import Reader
-from blast_controller.recording.recorder import Recorder
-from blast_controller.recording.retention import MICROSECONDS_PER_DAY, Keep
-from blast_controller.recording.writer import RunFacts, Writer
+from blast_controller.history.files import FORMAT
+from blast_controller.history.past import Bucket
+from blast_controller.history.reader import Reader
+from blast_controller.history.recorder import Recorder
+from blast_controller.history.retention import MICROSECONDS_PER_DAY, Keep
+from blast_controller.history.writer import RunFacts, Writer
 from tests.support.core import World, key_of, make_fabric, multicast, ready_world
 from tests.support.waiting import eventually
 

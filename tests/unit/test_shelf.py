@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.core.inventory.shelf import Place, Shelf
+from blast_controller.core.inventory.splitter_order import Place, Shelf
 from blast_controller.core.model.fabric import Splitter
 from blast_controller.core.model.identifiers import SwitchId
 

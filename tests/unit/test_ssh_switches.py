@@ -24,7 +24,7 @@ from tests.support.tl1 import scripted
 from tests.unit.test_access_config import RACK
 from tl1_driver.errors import SwitchUnreachableError
 from tl1_driver.ssh import Ssh
-from tl1_driver.ways import Tcp
+from tl1_driver.transport import Tcp
 
 SWITCH = dedent("""
     [[optical_switch]]

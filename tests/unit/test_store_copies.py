@@ -30,7 +30,7 @@ from blast_transport.base.extras import how_to_install
 from tests.support.etcd_server import Mortal
 
 pytestmark = pytest.mark.etcd
-COMMAND = EntryPoint("journal", "blast_controller.journal_command:register", GROUP)
+COMMAND = EntryPoint("journal", "blast_controller.cli.journal:register", GROUP)
 
 
 def live(store):

@@ -12,7 +12,7 @@ import pytest
 
 from blast_api import BlastOperator, ttypes
 from blast_client.cli.command import GROUP, build_parser, main
-from blast_controller import journal_command
+from blast_controller.cli import journal as journal_command
 from blast_controller.core.model.records import Record
 from blast_controller.rpc.connections.framed_server import FramedServer, ServerLimits
 from blast_controller.rpc.convert import REFUSALS
@@ -20,7 +20,7 @@ from blast_controller.store.details import InvalidEntryError, read_page
 from blast_controller.store.interface import Entry
 from blast_controller.store.sqlite import SqliteStore
 
-COMMAND = EntryPoint("journal", "blast_controller.journal_command:register", GROUP)
+COMMAND = EntryPoint("journal", "blast_controller.cli.journal:register", GROUP)
 
 
 @pytest.fixture

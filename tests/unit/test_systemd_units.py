@@ -77,7 +77,7 @@ def test_the_agent_has_time_to_stop_and_the_folder_of_its_example():
 @pytest.mark.parametrize(
     ("unit", "run", "config"),
     [
-        (CONTROLLER, "blast_controller.command._run", "/etc/blast/blast.toml"),
+        (CONTROLLER, "blast_controller.cli.command._run", "/etc/blast/blast.toml"),
         (AGENT, "blast_transport.agent.command._run", "/etc/blast/agent.toml"),
     ],
 )

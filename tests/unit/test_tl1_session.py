@@ -30,7 +30,7 @@ from tl1_driver.session import (
     Wire,
 )
 from tl1_driver.transcript import LONGEST_WRAPPING, MASK, Mask
-from tl1_driver.unasked import BURST, PER_SECOND, UnaskedBudget
+from tl1_driver.unsolicited import BURST, PER_SECOND, UnaskedBudget
 
 HDR = Command("RTRV-HDR")
 DEADLINES = Deadlines(answer=2.0, acknowledged=10.0, longest=30.0, first_pause=0.25, repeats=2)

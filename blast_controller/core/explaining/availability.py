@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from blast_controller.core.explaining.holdings import Holdings
-from blast_controller.core.inventory.custody import PROBER
+from blast_controller.core.inventory.holders import PROBER
 from blast_controller.core.model.fabric import OpticalPort, Splitter, StaticTree
 from blast_controller.core.model.identifiers import ElementId, static_element
 from blast_controller.core.model.lease_terms import lease_of

@@ -12,7 +12,7 @@ from itertools import groupby
 from blast_controller.core.explaining.availability import NEVER
 from blast_controller.core.explaining.holdings import Holdings
 from blast_controller.core.explaining.prospect import Offer, Prospect
-from blast_controller.core.inventory.custody import PROBER
+from blast_controller.core.inventory.holders import PROBER
 from blast_controller.core.model.identifiers import Device, ElementId, SwitchId, device_name, static_element
 from blast_controller.core.model.requests import RequestKey
 from blast_controller.core.model.settings import StandingOrders

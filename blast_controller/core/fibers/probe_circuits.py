@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from blast_controller.core.inventory.custody import PROBER
+from blast_controller.core.inventory.holders import PROBER
 from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.light.layout import Step
 from blast_controller.core.model.events import StepConfirmed, StepDark, StepFailed

@@ -22,10 +22,10 @@ from typing import NamedTuple
 
 from algorithms.b_matching.residual import Residual
 from blast_controller.core.inventory.conditions import Conditions
-from blast_controller.core.inventory.custody import PROBER, Custody, Standing
+from blast_controller.core.inventory.holders import PROBER, Custody, Standing
 from blast_controller.core.inventory.kinds import Kind, Piece, kind_of
-from blast_controller.core.inventory.shelf import Place
-from blast_controller.core.inventory.stock import Stock
+from blast_controller.core.inventory.splitter_order import Place
+from blast_controller.core.inventory.totals import Stock
 from blast_controller.core.model.fabric import CrossConnect, Fabric, OpticalPort, Splitter, StaticTree
 from blast_controller.core.model.identifiers import Device, ElementId, SwitchId, device_name, static_element
 

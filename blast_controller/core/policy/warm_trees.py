@@ -22,8 +22,8 @@ from blast_controller.core.model.requests import MulticastRequest, Part
 from blast_controller.core.model.settings import StandingOrders
 from blast_controller.core.model.timers import Cool, Timers
 from blast_controller.core.policy.dark_reserve import DarkReserve, dark_reserves, reserve_of
-from blast_controller.core.policy.giving_way import GivingWay
 from blast_controller.core.policy.returning_groups import Group, ReturningGroups
+from blast_controller.core.policy.warm_eviction import GivingWay
 from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.rollout.reservation_states import ReservationEvent
 from blast_controller.core.rollout.reservations import Reservations

@@ -12,8 +12,8 @@ from starlette.requests import Request
 from blast_api import ttypes
 from blast_controller.core.model.wording import listed
 from blast_controller.core.snapshot.snapshot import Snapshot
-from blast_controller.ops import foretelling
-from blast_controller.ops.foretelling import Foretold
+from blast_controller.ops import action_preview as foretelling
+from blast_controller.ops.action_preview import Foretold
 from blast_controller.ops.http.access import Visitor
 from blast_controller.ops.http.answers import text
 from blast_controller.ops.live.calling import Call, called

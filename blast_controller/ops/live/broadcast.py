@@ -12,8 +12,8 @@ from threading import Lock
 from blast_controller.core.observer import Observer
 from blast_controller.core.snapshot.changes import EVERYTHING, NOTHING, Changes
 from blast_controller.core.snapshot.snapshot import Snapshot
-from blast_controller.moments.encoder import Difference, Encoder
-from blast_controller.moments.moment import Moment
+from blast_controller.history.encoder import Difference, Encoder
+from blast_controller.history.moment import Moment
 
 GATHERED = 0.05
 """Seconds for which changes come together."""

@@ -18,18 +18,18 @@ from typing import Any
 import pytest
 from greenlet import GreenletExit
 
-from blast_controller import daemon as daemon_module
 from blast_controller.core.controller import Core
 from blast_controller.core.model.fabric import Fabric
 from blast_controller.core.model.settings import CoreSettings
-from blast_controller.daemon import Daemon
-from blast_controller.holding import EndRecord
 from blast_controller.openflow import driver as driver_module
 from blast_controller.openflow.driver import OpenFlowDriver
 from blast_controller.openflow.rules import RuleSettings
 from blast_controller.ops.activity_log import ActivityLog
 from blast_controller.optical import executor as executor_module
 from blast_controller.optical.executor import OpticalExecutor, SwitchSettings
+from blast_controller.process.daemon import Daemon
+from blast_controller.process.safe_mode import EndRecord
+from blast_controller.process.unix_process import daemon as daemon_module
 from blast_controller.rpc.clients import gate as gate_module
 from blast_controller.rpc.clients.access import OPEN_POLICY
 from blast_controller.rpc.clients.gate import Gate

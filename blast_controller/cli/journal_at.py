@@ -16,11 +16,11 @@ from pathlib import Path
 
 from blast_client.cli.failures import DONE, FAILED, WRONG_USE
 from blast_client.cli.options import checked
-from blast_controller.recording.differences import Differences
-from blast_controller.recording.errors import NothingRecordedError, RecordingError
-from blast_controller.recording.past import Past, Span
-from blast_controller.recording.reader import Reader
-from blast_controller.recording.view import for_terminal, parsed, past_lines, span_line, when
+from blast_controller.history.differences import Differences
+from blast_controller.history.errors import NothingRecordedError, RecordingError
+from blast_controller.history.past import Past, Span
+from blast_controller.history.reader import Reader
+from blast_controller.history.view import for_terminal, parsed, past_lines, span_line, when
 
 MOST = 200
 EXAMPLES = """\

@@ -10,16 +10,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from blast_controller.moments.encoder import Rows
-from blast_controller.recording.activity import spread
-from blast_controller.recording.blocks import Block, Stamp
-from blast_controller.recording.compression import DecompressionError, unpacked
-from blast_controller.recording.differences import MOST, Differences, differences
-from blast_controller.recording.errors import DamagedRecordingError, NothingRecordedError, RecordingStorageError
-from blast_controller.recording.files import ALL, MOMENTS, NET, open_to_read, typed_faults
-from blast_controller.recording.images import apply_image
-from blast_controller.recording.look import BaseRow, BlockRow, Look, only
-from blast_controller.recording.past import Bucket, Gap, Instant, Past, Run, Span
+from blast_controller.history.activity import spread
+from blast_controller.history.blocks import Block, Stamp
+from blast_controller.history.compression import DecompressionError, unpacked
+from blast_controller.history.differences import MOST, Differences, differences
+from blast_controller.history.encoder import Rows
+from blast_controller.history.errors import DamagedRecordingError, NothingRecordedError, RecordingStorageError
+from blast_controller.history.files import ALL, MOMENTS, NET, open_to_read, typed_faults
+from blast_controller.history.images import apply_image
+from blast_controller.history.look import BaseRow, BlockRow, Look, only
+from blast_controller.history.past import Bucket, Gap, Instant, Past, Run, Span
 
 SOON = 30.0
 """Seconds. It is noted more often that a controller is still there."""

@@ -15,9 +15,10 @@ from pathlib import Path
 
 from blast_client.cli.failures import DONE, FAILED, WRONG_USE, report_failures
 from blast_client.cli.options import add_command, checked, connect
-from blast_controller import journal_at_command, journal_copy_command
+from blast_controller.cli import journal_at as journal_at_command
+from blast_controller.cli import journal_copy as journal_copy_command
+from blast_controller.cli.etcd_options import EtcdOptionsError, add_etcd_options, connected, endpoints
 from blast_controller.configuration.journal import DEFAULT_JOURNAL
-from blast_controller.etcd_options import EtcdOptionsError, add_etcd_options, connected, endpoints
 from blast_controller.store.details import InvalidEntryError, from_details
 from blast_controller.store.errors import JournalError
 from blast_controller.store.interface import Entry

@@ -7,12 +7,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, TypeVar, get_type_hints
 
-from blast_controller.recording.activity import Piece
-from blast_controller.recording.blocks import Block, Stamp
-from blast_controller.recording.compression import DecompressionError, unpacked
-from blast_controller.recording.errors import DamagedRecordingError
-from blast_controller.recording.files import MOMENTS
-from blast_controller.recording.past import Run
+from blast_controller.history.activity import Piece
+from blast_controller.history.blocks import Block, Stamp
+from blast_controller.history.compression import DecompressionError, unpacked
+from blast_controller.history.errors import DamagedRecordingError
+from blast_controller.history.files import MOMENTS
+from blast_controller.history.past import Run
 from blast_controller.store.checksums import body_digest, digest_of
 
 T = TypeVar("T")

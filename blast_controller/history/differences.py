@@ -10,8 +10,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from blast_controller.moments import rows
-from blast_controller.moments.encoder import Rows
+from blast_controller.history import rows
+from blast_controller.history.encoder import Rows
 
 Row = Mapping[str, Any] | None
 _NONE: Mapping[str, Any] = {}

@@ -13,10 +13,10 @@ from pathlib import Path
 
 from blast_controller.configuration.config import Config
 from blast_controller.configuration.reload import Reloader, ReloadReport, ReloadResult
-from blast_controller.daemon import Daemon
-from blast_controller.heap import keep_compact
 from blast_controller.ops.logging import LogOutput, fields
 from blast_controller.ops.notify import READY, STOPPING, Notifier, Watchdog
+from blast_controller.process.daemon import Daemon
+from blast_controller.process.heap import keep_compact
 
 log = logging.getLogger(__name__)
 

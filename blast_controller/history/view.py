@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from blast_controller.moments import rows
-from blast_controller.recording.differences import fabric_summary
-from blast_controller.recording.past import Gap, Past, Span
+from blast_controller.history import rows
+from blast_controller.history.differences import fabric_summary
+from blast_controller.history.past import Gap, Past, Span
 
 LIVE = ("active", "configuring", "pending")
 """States of requests that are shown one by one, in this order."""

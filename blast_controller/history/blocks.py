@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from blast_controller.moments.encoder import Difference, Rows
-from blast_controller.recording.compression import DecompressionError
-from blast_controller.recording.deltas import changed, delta
-from blast_controller.recording.lines import from_lines, to_lines
+from blast_controller.history.compression import DecompressionError
+from blast_controller.history.deltas import changed, delta
+from blast_controller.history.encoder import Difference, Rows
+from blast_controller.history.lines import from_lines, to_lines
 
 LATEST = 1 << 62
 """Microseconds."""

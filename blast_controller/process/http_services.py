@@ -34,7 +34,7 @@ from blast_controller.rpc.clients.identity import DEFAULT_TENANT
 from blast_controller.rpc.fabric_reading import FabricReading
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.runtime.runtime import Runtime
-from blast_controller.runtime.standing_by import said_of
+from blast_controller.runtime.standby import said_of
 from blast_controller.serving.tls import TlsSettings
 
 RELEASE = version("blast-controller")

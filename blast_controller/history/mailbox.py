@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from threading import Lock
 
-from blast_controller.moments.moment import Moment
+from blast_controller.history.moment import Moment
 
 
 class Mailbox:

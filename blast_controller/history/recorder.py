@@ -14,13 +14,13 @@ from pathlib import Path
 from blast_controller.core.observer import Observer
 from blast_controller.core.snapshot.changes import EVERYTHING, Changes
 from blast_controller.core.snapshot.snapshot import Snapshot
-from blast_controller.moments.encoder import Encoder
-from blast_controller.moments.mailbox import Mailbox
-from blast_controller.moments.moment import Moment
-from blast_controller.recording.blocks import stamp_of
-from blast_controller.recording.errors import RecordingError
-from blast_controller.recording.retention import Keep
-from blast_controller.recording.writer import RunFacts, Writer
+from blast_controller.history.blocks import stamp_of
+from blast_controller.history.encoder import Encoder
+from blast_controller.history.errors import RecordingError
+from blast_controller.history.mailbox import Mailbox
+from blast_controller.history.moment import Moment
+from blast_controller.history.retention import Keep
+from blast_controller.history.writer import RunFacts, Writer
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from algorithms.b_matching.residual import Residual
 from blast_controller.core.inventory.kinds import Kind, Piece
-from blast_controller.core.inventory.shelf import Place, Shelf
+from blast_controller.core.inventory.splitter_order import Place, Shelf
 from blast_controller.core.model.fabric import OpticalPort, Splitter
 from blast_controller.core.model.identifiers import SwitchId
 

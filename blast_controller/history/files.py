@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from blast_controller.recording.errors import (
+from blast_controller.history.errors import (
     DamagedRecordingError,
     MissingRecordingError,
     RecordingFormatError,

@@ -11,7 +11,7 @@ import gc
 import threading
 import time
 
-from blast_controller.heap import give_back
+from blast_controller.process.heap import give_back
 
 COLLECT_AFTER = 2_000
 """Objects created, beyond those freed, between two collections of young objects: some milliseconds each.

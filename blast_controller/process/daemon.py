@@ -30,10 +30,8 @@ from blast_controller.core.model import events
 from blast_controller.core.model.errors import FabricError, RejectedError
 from blast_controller.core.model.identifiers import SwitchId
 from blast_controller.core.observer import Observer
-from blast_controller.first_check import check_fibers
-from blast_controller.garbage import GarbageCollection
-from blast_controller.holding import End, EndRecord, reason_to_hold
-from blast_controller.http_side import HttpSide, MetricSources, Watchers
+from blast_controller.history.recorder import Recorder
+from blast_controller.history.retention import Keep
 from blast_controller.openflow.driver import STRANGERS, OpenFlowDriver
 from blast_controller.openflow.framework import FRAMEWORK
 from blast_controller.openflow.server import EchoProbe
@@ -43,8 +41,10 @@ from blast_controller.ops.logging import fields
 from blast_controller.optical.executor import OpticalExecutor, SwitchSettings
 from blast_controller.optical.light_check import LightCheck
 from blast_controller.optimizer.process import OptimizerProcess
-from blast_controller.recording.recorder import Recorder
-from blast_controller.recording.retention import Keep
+from blast_controller.process.first_fiber_check import check_fibers
+from blast_controller.process.garbage import GarbageCollection
+from blast_controller.process.http_services import HttpSide, MetricSources, Watchers
+from blast_controller.process.safe_mode import End, EndRecord, reason_to_hold
 from blast_controller.rpc.clients.gate import Gate
 from blast_controller.rpc.clients.rates import Rate
 from blast_controller.rpc.condition import no_standby, not_in_safe_mode
@@ -54,7 +54,7 @@ from blast_controller.rpc.convert import REFUSALS
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.methods import ROLES
 from blast_controller.runtime.runtime import Runtime
-from blast_controller.runtime.standing_by import said_of
+from blast_controller.runtime.standby import said_of
 from blast_controller.runtime.waiting import Places
 from blast_controller.serving.listener import HANDSHAKES
 from blast_controller.serving.loop_thread import LoopThread

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from blast_controller.core.model.identifiers import Device
 from blast_controller.core.snapshot.snapshot import Snapshot
-from blast_controller.moments import rows
-from blast_controller.moments.moment import Moment
+from blast_controller.history import rows
+from blast_controller.history.moment import Moment
 
 Rows = dict[str, str]
 """JSON by name."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from blast_controller.recording.past import Bucket
+from blast_controller.history.past import Bucket
 
 
 class Piece(NamedTuple):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from blast_client.cli.failures import DONE, FAILED, WRONG_USE
 from blast_client.cli.options import checked
-from blast_controller.etcd_options import EtcdOptionsError, add_etcd_options, connected, copier_name, endpoints
+from blast_controller.cli.etcd_options import EtcdOptionsError, add_etcd_options, connected, copier_name, endpoints
 from blast_controller.store.contents import Contents, Thing, Written, from_lines, to_lines
 from blast_controller.store.errors import JournalError, NotAccessibleError
 from blast_controller.store.sqlite import SqliteStore

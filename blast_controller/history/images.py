@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from blast_controller.moments.encoder import Difference, Rows
-from blast_controller.recording.compression import DecompressionError
-from blast_controller.recording.lines import from_lines, to_lines
+from blast_controller.history.compression import DecompressionError
+from blast_controller.history.encoder import Difference, Rows
+from blast_controller.history.lines import from_lines, to_lines
 
 TEXT_BYTES = 8 << 20
 

@@ -5,7 +5,7 @@ Most changes affect only a state or a number; storing the row completely would r
 
 from __future__ import annotations
 
-from blast_controller.recording.compression import DecompressionError
+from blast_controller.history.compression import DecompressionError
 
 GONE = ""
 _OWN_NAME = "\x01"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from blast_controller.moments.encoder import Rows
+from blast_controller.history.encoder import Rows
 
 
 class Instant(NamedTuple):

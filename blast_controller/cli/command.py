@@ -11,15 +11,15 @@ from collections import Counter
 from importlib.resources import files
 from pathlib import Path
 
-from blast_controller import token_command
+from blast_controller.cli import hash_token as token_command
 from blast_controller.configuration.access_files import check_access_files
 from blast_controller.configuration.config import Config, ConfigError, OpticalSwitchSection
 from blast_controller.configuration.journal import IN_MEMORY
 from blast_controller.configuration.reading import load
 from blast_controller.configuration.switch_access import check_switch_files
-from blast_controller.daemon import ListenError, UnusableJournalError
 from blast_controller.ops.logging import FORMATS, LEVELS
-from blast_controller.process import ControllerProcess
+from blast_controller.process.daemon import ListenError, UnusableJournalError
+from blast_controller.process.unix_process import ControllerProcess
 
 log = logging.getLogger(__name__)
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blast_controller.core.model.age_clock import AgeClock
-from blast_controller.moments.encoder import Difference, Rows
-from blast_controller.recording.blocks import BlockText, Stamp
-from blast_controller.recording.compression import packed, packed_for_speed, packed_soon
-from blast_controller.recording.errors import MissingRecordingError, RecordingInUseError
-from blast_controller.recording.files import ALL, MOMENTS, NET, open_to_write, typed_faults
-from blast_controller.recording.images import TEXT_BYTES, image_texts
-from blast_controller.recording.retention import MICROSECONDS_PER_DAY, Group, Keep
+from blast_controller.history.blocks import BlockText, Stamp
+from blast_controller.history.compression import packed, packed_for_speed, packed_soon
+from blast_controller.history.encoder import Difference, Rows
+from blast_controller.history.errors import MissingRecordingError, RecordingInUseError
+from blast_controller.history.files import ALL, MOMENTS, NET, open_to_write, typed_faults
+from blast_controller.history.images import TEXT_BYTES, image_texts
+from blast_controller.history.retention import MICROSECONDS_PER_DAY, Group, Keep
 from blast_controller.store.checksums import body_digest, digest_of
 from blast_controller.store.errors import JournalLockedError, NotAccessibleError
 from blast_controller.store.lock import FileLock

@@ -12,11 +12,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from blast_controller.history.differences import differences
+from blast_controller.history.errors import NothingRecordedError, RecordingError
+from blast_controller.history.reader import Reader
 from blast_controller.ops.http.access import HttpAccess
 from blast_controller.ops.live.broadcast import joined_rows
-from blast_controller.recording.differences import differences
-from blast_controller.recording.errors import NothingRecordedError, RecordingError
-from blast_controller.recording.reader import Reader
 
 T = TypeVar("T")
 Answer = dict[str, object]
