@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 
-from mininet_topos.agents import BLAST
+from mininet_topos.lab.agents import BLAST
 
 BAR = 3.0
 BARE = "bare interpreter"

@@ -32,7 +32,7 @@ from transport_bed import modeled, script
 
 from blast_sim.base.options import counts
 from blast_sim.base.report import as_table
-from mininet_topos.agents import BLAST
+from mininet_topos.lab.agents import BLAST
 
 PARTS = ("trace", "pipelines")
 MAX_DIFFERENCE = 0.15

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mininet_topos.demo.groups import cold_groups
-from mininet_topos.plan import preset
+from mininet_topos.topology.plan import preset
 
 Group = tuple[str, list[str]]
 """A sender and its receivers."""

@@ -20,8 +20,8 @@ from mininet_topos.demo import iterations
 from mininet_topos.demo.receivers import Receivers
 from mininet_topos.demo.results import Results
 from mininet_topos.demo.stage import Stage
-from mininet_topos.lab import Lab
-from mininet_topos.plan import preset
+from mininet_topos.lab.lab import Lab
+from mininet_topos.topology.plan import preset
 
 
 def main() -> None:

@@ -45,7 +45,7 @@ from transport_bed.tools.blast import BlastPipeline
 
 from blast_sim.base.confidence import half_width
 from blast_sim.base.options import positive
-from mininet_topos.termination import end_in_order
+from mininet_topos.kernel.termination import end_in_order
 
 NODES, QUICK_NODES, MIN_NODES = 100, 30, 10
 MEGABYTES, QUICK_MEGABYTES = 80, 20

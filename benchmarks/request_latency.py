@@ -33,7 +33,7 @@ from blast_controller.configuration.config import ControllerSection
 from mininet_topos.demo.latency import KEEP_WARM_MS, Endpoints, endpoints_of, one
 from mininet_topos.demo.results import Latencies, Results
 from mininet_topos.demo.stage import Stage
-from mininet_topos.lab import Lab
+from mininet_topos.lab.lab import Lab
 
 BAR_MS = 18.0
 QUICK_REQUESTS = 20

@@ -27,8 +27,8 @@ from soak_bed.report import SEND, Reached, figures, lines, to_json
 from soak_bed.run import run
 from soak_bed.scenario import ATTACKS, CLIENT_ATTACKS, Slice, roster, slices
 
-from mininet_topos.errors import LabError
-from mininet_topos.termination import end_in_order
+from mininet_topos.kernel.errors import LabError
+from mininet_topos.kernel.termination import end_in_order
 
 DONE, FAILED, WRONG_USE, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
 

@@ -37,7 +37,7 @@ from transport_bed.comparison import Cell, Effort, Row, claims, compare, table, 
 from transport_bed.shape import shape
 from transport_bed.tools import TOOLS
 
-from mininet_topos.errors import LabError
+from mininet_topos.kernel.errors import LabError
 
 CELLS, QUICK_CELLS = "unshaped:3,7,15 400:3,7,15 1000:3", "unshaped:3"
 MEGABYTES, QUICK_MEGABYTES = 1000, 64

@@ -10,18 +10,18 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 
-from mininet_topos.cleanup import Removed, down, found_labs
-from mininet_topos.controller_config import PATIENT_LEASE_MS
 from mininet_topos.demo.command import register as register_demo
-from mininet_topos.errors import LabError, PlanError
-from mininet_topos.listing import list_labs, register_list
-from mininet_topos.netdev import require_root
-from mininet_topos.plan import PRESETS, LabPlan, parse_splitters, preset
-from mininet_topos.registry import labs_built_by
+from mininet_topos.kernel.errors import LabError, PlanError
+from mininet_topos.kernel.netdev import require_root
+from mininet_topos.kernel.termination import end_in_order, ending_by_fault, hearing_signals
+from mininet_topos.lab.cleanup import Removed, down, found_labs
+from mininet_topos.lab.controller_config import PATIENT_LEASE_MS
+from mininet_topos.lab.listing import list_labs, register_list
+from mininet_topos.lab.registry import labs_built_by
 from mininet_topos.replay.options import register as register_replay
 from mininet_topos.sites.options import register as register_sites
 from mininet_topos.spark.options import register as register_spark
-from mininet_topos.termination import end_in_order, ending_by_fault, hearing_signals
+from mininet_topos.topology.plan import PRESETS, LabPlan, parse_splitters, preset
 
 DONE, FAILED, WRONG_INPUT, PARTLY = 0, 1, 2, 3
 MAX_CONTROLLERS = 7
@@ -166,10 +166,10 @@ def _up(options: argparse.Namespace) -> int:
     plan = plan_from(options)
     require_root()
     # Mininet is a Debian package: every other command must work without it.
-    from mininet_topos._mininet import setLogLevel
-    from mininet_topos.equipped import equipped, name_hosts
-    from mininet_topos.lab import Lab, blast_controller
-    from mininet_topos.prompt import LabPrompt
+    from mininet_topos.kernel.mininet_import import setLogLevel
+    from mininet_topos.lab.host_environment import equipped, name_hosts
+    from mininet_topos.lab.lab import Lab, blast_controller
+    from mininet_topos.lab.prompt import LabPrompt
 
     end_in_order(DONE)
     controller = None if options.no_controller else blast_controller

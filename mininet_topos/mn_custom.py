@@ -38,13 +38,13 @@ vars(__main__)["cleanup"] = cleanup
 # Mininet gives the file no __file__.
 sys.path.insert(0, str(Path(sys._getframe().f_code.co_filename).resolve().parents[1]))
 
-from mininet_topos import registry  # noqa: E402
-from mininet_topos._mininet import info  # noqa: E402
-from mininet_topos.addresses import free_address  # noqa: E402
-from mininet_topos.cleanup import down  # noqa: E402
-from mininet_topos.controller_config import PATIENT_LEASE_MS, Endpoints, Service, render  # noqa: E402
-from mininet_topos.plan import parse_splitters, preset  # noqa: E402
-from mininet_topos.topology import BlastTopo, Build  # noqa: E402
+from mininet_topos.kernel.addresses import free_address  # noqa: E402
+from mininet_topos.kernel.mininet_import import info  # noqa: E402
+from mininet_topos.lab.cleanup import down  # noqa: E402
+from mininet_topos.lab.controller_config import PATIENT_LEASE_MS, Endpoints, Service, render  # noqa: E402
+from mininet_topos.lab.lab import registry  # noqa: E402
+from mininet_topos.topology.build import BlastTopo, Build  # noqa: E402
+from mininet_topos.topology.plan import parse_splitters, preset  # noqa: E402
 
 OPENFLOW, THRIFT = "127.0.0.1:6653", "127.0.0.1:9090"
 

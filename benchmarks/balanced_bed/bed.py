@@ -20,7 +20,7 @@ from transport_bed.measured import BUSY, ProcessorTimes
 from transport_bed.program import Program
 
 from balanced_bed.planning import Planned
-from mininet_topos.agents import BLAST, PORT, Agents
+from mininet_topos.lab.agents import BLAST, PORT, Agents
 from mininet_topos.sites.agents import FOLDER, agents_on
 from mininet_topos.sites.plan import SitesPlan
 from mininet_topos.sites.sites import Sites

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
 
-from mininet_topos.netdev import query
-from mininet_topos.plan import LabPlan
+from mininet_topos.kernel.netdev import query
+from mininet_topos.topology.plan import LabPlan
 from tl1_driver.client import SwitchClient
 from tl1_driver.dialects import DIALECTS
 

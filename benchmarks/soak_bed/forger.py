@@ -20,7 +20,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 
 from blast_transport.wire.datagram import HEADER
-from mininet_topos.namespace import open_socket
+from mininet_topos.kernel.namespace import open_socket
 from soak_bed.comparison import GROUPS
 
 _PORT = 5001

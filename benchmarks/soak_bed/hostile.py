@@ -28,7 +28,7 @@ from thrift.Thrift import TException
 
 from blast_api.ttypes import Extension, MulticastRequest
 from blast_client import AsyncClient, ControllerUnreachableError
-from mininet_topos.namespace import open_socket
+from mininet_topos.kernel.namespace import open_socket
 from soak_bed.forger import Forger
 from soak_bed.honest import client_of, first_page, parser
 from soak_bed.scenario import EVIL, EVIL_VIEWER, HOSTILE, PLAN, hosts_of

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from blast_client import Client, TlsSettings
 from blast_controller.rpc.clients.tokens import new_token, token_line
-from mininet_topos import registry
-from mininet_topos.agents import AgentPlaces, Agents, write_new_secret
-from mininet_topos.cleanup import bridges_of, links_of, marked_processes
-from mininet_topos.controller_config import Endpoints, Service, render
-from mininet_topos.lab import Lab, blast_controller
+from mininet_topos.lab import registry
+from mininet_topos.lab.agents import AgentPlaces, Agents, write_new_secret
+from mininet_topos.lab.cleanup import bridges_of, links_of, marked_processes
+from mininet_topos.lab.controller_config import Endpoints, Service, render
+from mininet_topos.lab.lab import Lab, blast_controller
 from soak_bed.scenario import EVIL_TENANT, HONEST_TENANTS, IDENTITIES, PLAN, SETTINGS
 
 NICENESS = -10

@@ -19,10 +19,10 @@ from thrift.Thrift import TException
 
 from blast_api.ttypes import Ended, MulticastRequest, PartState
 from blast_client import ControllerUnreachableError
-from mininet_topos.agents import PORT, Agents
-from mininet_topos.errors import LabError
-from mininet_topos.names import MARK
-from mininet_topos.relay import relay
+from mininet_topos.kernel.errors import LabError
+from mininet_topos.kernel.names import MARK
+from mininet_topos.lab.agents import PORT, Agents
+from mininet_topos.lab.relay import relay
 from soak_bed.comparison import Readings, dark, differences, read
 from soak_bed.report import Call, Held, Reached, Window
 from soak_bed.room import Room, left_by

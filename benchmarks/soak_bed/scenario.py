@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import cycle, islice
 
 from blast_controller.rpc.clients.identity import Identity, Role
-from mininet_topos.plan import LabPlan
+from mininet_topos.topology.plan import LabPlan
 
 PLAN = LabPlan(
     racks=10, hosts_per_rack=2, optical_ports_per_rack=2, splitters={4: 6}, light_rate_mbps=40.0, access_rate_mbps=40.0

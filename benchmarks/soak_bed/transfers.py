@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mininet_topos.agents import BLAST, PORT, Agents
-from mininet_topos.relay import ADDRESS
+from mininet_topos.lab.agents import BLAST, PORT, Agents
+from mininet_topos.lab.relay import ADDRESS
 from soak_bed.report import SEND, Call
 from soak_bed.room import Room
 from soak_bed.scenario import HONEST_TENANTS

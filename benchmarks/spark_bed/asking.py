@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from mininet_topos.errors import ProcessError
+from mininet_topos.kernel.errors import ProcessError
 from mininet_topos.spark.room import SparkRoom
 
 JOB = Path(__file__).parent / "broadcast_job.py"

@@ -19,13 +19,13 @@ from pathlib import Path
 
 from set_up import SetUp
 
-from mininet_topos import cleanup, registry
-from mininet_topos.errors import PlanError
-from mininet_topos.names import MARK
-from mininet_topos.namespace import run_in_network_of
-from mininet_topos.netdev import batch, query, require_commands, require_root, silence_ipv6, veth_pair
-from mininet_topos.optical_fabric import OpticalFabric, Splitter
+from mininet_topos.kernel.errors import PlanError
+from mininet_topos.kernel.names import MARK
+from mininet_topos.kernel.namespace import run_in_network_of
+from mininet_topos.kernel.netdev import batch, query, require_commands, require_root, silence_ipv6, veth_pair
+from mininet_topos.lab import cleanup, registry
 from mininet_topos.sites.holder import held_namespace
+from mininet_topos.topology.optical_fabric import OpticalFabric, Splitter
 from transport_bed.failures import PrerequisiteError
 from transport_bed.programs import HERE
 from transport_bed.shape import MTU, UNSHAPED, Shape

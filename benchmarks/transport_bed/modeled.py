@@ -25,7 +25,7 @@ from blast_sim.flow.engine import Simulation
 from blast_sim.flow.sites import Sites
 from blast_sim.methods.method import Multicast, Phased, World
 from blast_sim.methods.pipeline import pipeline
-from mininet_topos.netdev import batch
+from mininet_topos.kernel.netdev import batch
 from transport_bed import script
 from transport_bed.bed import PACKETS, Bed, Plan
 from transport_bed.run import transfer

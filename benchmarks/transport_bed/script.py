@@ -13,8 +13,8 @@ import machine
 from tqdm import tqdm
 
 from blast_sim.base.options import whole_number
-from mininet_topos.errors import LabError
-from mininet_topos.termination import end_in_order
+from mininet_topos.kernel.errors import LabError
+from mininet_topos.kernel.termination import end_in_order
 from transport_bed import contents
 from transport_bed.bed import Bed, Plan
 from transport_bed.failures import PrerequisiteError

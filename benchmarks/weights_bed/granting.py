@@ -19,7 +19,7 @@ from set_up import SetUp
 from transport_bed.bed import SENDER, Bed
 
 from blast_client import Client
-from mininet_topos.namespace import run_in_network_of
+from mininet_topos.kernel.namespace import run_in_network_of
 
 
 class Granting(SetUp):
@@ -49,7 +49,7 @@ class Granting(SetUp):
 
     def _switch_command(self) -> list[str]:
         switch = self._bed.switch
-        command = [sys.executable, "-m", "mininet_topos.optical_switch", "--lab", self._bed.lab]
+        command = [sys.executable, "-m", "mininet_topos.topology.optical_switch", "--lab", self._bed.lab]
         command += ["--namespace-of", str(switch.namespace), "--ports", str(switch.ports)]
         return [*command, "--splitter", switch.splitter.wiring]
 

@@ -19,9 +19,9 @@ from pathlib import Path
 from blast_api.ttypes import LightTreeStatus
 from blast_client import Client
 from blast_client.cli.units import parse_bytes
-from mininet_topos.equipped import equipped, shell_of
-from mininet_topos.lab import Lab
-from mininet_topos.plan import LabPlan
+from mininet_topos.lab.host_environment import equipped, shell_of
+from mininet_topos.lab.lab import Lab
+from mininet_topos.topology.plan import LabPlan
 
 PLAN = LabPlan(racks=4, hosts_per_rack=1, splitters={4: 2})
 RECEIVERS = ("r2h1", "r3h1", "r4h1")

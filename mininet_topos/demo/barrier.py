@@ -8,7 +8,7 @@ import struct
 import time
 from pathlib import Path
 
-from mininet_topos.errors import DemoError
+from mininet_topos.kernel.errors import DemoError
 
 VERSION = 4
 """OpenFlow 1.3."""

@@ -12,7 +12,7 @@ from types import TracebackType
 
 from blast_api.ttypes import Grant
 from mininet_topos.demo.stage import Stage
-from mininet_topos.errors import DemoError
+from mininet_topos.kernel.errors import DemoError
 
 ETH_P_IP = 0x0800
 QUIET_SECONDS = 0.25

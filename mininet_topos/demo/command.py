@@ -13,9 +13,9 @@ from blast_client.cli.failures import explain_failure
 from blast_transport.base.errors import TransportError
 from mininet_topos.demo.groups import max_groups
 from mininet_topos.demo.settings import MIN_FILE, demo_plan
-from mininet_topos.errors import LabError
-from mininet_topos.netdev import require_root
-from mininet_topos.termination import end_in_order
+from mininet_topos.kernel.errors import LabError
+from mininet_topos.kernel.netdev import require_root
+from mininet_topos.kernel.termination import end_in_order
 
 EXIT_DONE, EXIT_FAILED, EXIT_WRONG_INPUT, EXIT_ENDED = 0, 1, 2, 143
 MIN_RACKS, MAX_RACKS = 6, 32

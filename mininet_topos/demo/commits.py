@@ -22,7 +22,7 @@ from blast_controller.store.interface import RESERVATION, Entry
 from blast_controller.store.reader import LARGEST, JournalReader
 from blast_controller.store.sqlite import SqliteStore
 from mininet_topos.demo.stage import Stage
-from mininet_topos.errors import DemoError
+from mininet_topos.kernel.errors import DemoError
 
 GRANTED = "granted"
 _ROOM_BYTES = 2_000_000

@@ -11,7 +11,7 @@ from mininet_topos.demo.receivers import Receivers
 from mininet_topos.demo.results import Transfer
 from mininet_topos.demo.stage import GRANT_SECONDS, Stage
 from mininet_topos.demo.transfers import Job, check_optical
-from mininet_topos.errors import DemoError
+from mininet_topos.kernel.errors import DemoError
 
 SPLITTERS = 2
 

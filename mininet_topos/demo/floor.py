@@ -14,7 +14,7 @@ from mininet_topos.demo.barrier import BarrierProbe
 from mininet_topos.demo.commits import Commit, JournalBeside, renamed
 from mininet_topos.demo.stage import Stage
 from mininet_topos.demo.tl1_probe import Tl1Probe
-from mininet_topos.optical_switch import CONNECT_SECONDS
+from mininet_topos.topology.optical_switch import CONNECT_SECONDS
 
 MIRRORS_MS = CONNECT_SECONDS * 1000
 """Time in which the emulated switch turns its mirrors; deliberately as slow as the paper's switch."""

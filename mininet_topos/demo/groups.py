@@ -6,7 +6,7 @@ import random
 from math import comb
 
 from algorithms.splitter_tree import max_leaves
-from mininet_topos.plan import LabPlan
+from mininet_topos.topology.plan import LabPlan
 
 MIN_RECEIVERS = 2
 """A group with one receiver would use no splitter."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from blast_api.ttypes import Grant
 from mininet_topos.demo.results import Quantity
 from mininet_topos.demo.stage import Stage
-from mininet_topos.errors import DemoError
+from mininet_topos.kernel.errors import DemoError
 
 SHARE_OF_LIGHT = 0.95
 SECONDS = 2

@@ -16,7 +16,7 @@ from mininet_topos.demo.groups import cold_groups
 from mininet_topos.demo.latency_table import PAPER_SUM_MS, latency_table
 from mininet_topos.demo.results import Quantity
 from mininet_topos.demo.stage import GRANT_SECONDS, Stage
-from mininet_topos.errors import DemoError
+from mininet_topos.kernel.errors import DemoError
 
 _AGAIN_SECONDS, _TIMEOUT_SECONDS = 1.0, 60.0
 """Seconds after which a missing datagram is sent again, and after which the wait fails."""

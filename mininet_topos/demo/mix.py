@@ -24,8 +24,8 @@ from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from mininet_topos.demo.receivers import Receivers
 from mininet_topos.demo.stage import Stage
-from mininet_topos.namespace import run_in_network_of
-from mininet_topos.plan import LabPlan
+from mininet_topos.kernel.namespace import run_in_network_of
+from mininet_topos.topology.plan import LabPlan
 
 SHAPE = 1.1
 """Shape of the Pareto distribution; below 2 its variance is dominated by the largest sample."""

@@ -8,7 +8,7 @@ import struct
 from blast_api.ttypes import FabricStatus, Grant
 from mininet_topos.demo.capture import Captures
 from mininet_topos.demo.stage import Stage
-from mininet_topos.namespace import open_socket
+from mininet_topos.kernel.namespace import open_socket
 
 PACKETS = 20
 _GROUP_MAC_PREFIX = b"\x01\x00\x5e"

@@ -9,15 +9,15 @@ from pathlib import Path
 
 from blast_client import Client
 from blast_client.fabric.svg import fabric_svg
-from mininet_topos.cleanup import bridges_of, links_of, marked_processes
 from mininet_topos.demo import changes, contention, iperf, iterations, latency, one_way
 from mininet_topos.demo.receivers import Receivers
 from mininet_topos.demo.report import table, write_json
 from mininet_topos.demo.results import Results
 from mininet_topos.demo.settings import demo_plan
 from mininet_topos.demo.stage import Stage
-from mininet_topos.lab import Lab
-from mininet_topos.registry import known_labs
+from mininet_topos.lab.cleanup import bridges_of, links_of, marked_processes
+from mininet_topos.lab.lab import Lab
+from mininet_topos.lab.registry import known_labs
 
 __all__ = ["play", "write_json"]
 

@@ -16,7 +16,7 @@ from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import SharedSecret
 from blast_transport.session.settings import SenderSettings
 from mininet_topos.demo.stage import Stage
-from mininet_topos.errors import ProcessError
+from mininet_topos.kernel.errors import ProcessError
 
 CONTROL_PORT = 7000
 _SECRET_BYTES = 32

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mininet_topos.plan import LabPlan, preset
+from mininet_topos.topology.plan import LabPlan, preset
 
 MIN_FILE = 8_000_000
 """Bytes: two thirds of a second at the optical rate. Start and end effects hide the rate of a shorter transfer."""

@@ -14,10 +14,10 @@ from tqdm import tqdm
 from blast_api.ttypes import FabricStatus, Grant, MulticastRequest
 from blast_client import Client
 from mininet_topos.demo.results import Check, Measured, Quantity, Results
-from mininet_topos.errors import DemoError
+from mininet_topos.kernel.errors import DemoError
 
 if TYPE_CHECKING:
-    from mininet_topos.lab import Lab
+    from mininet_topos.lab.lab import Lab
 
 GRANT_SECONDS = _SETTLE_SECONDS = 60.0
 """Upper bound of waits, in seconds."""

@@ -6,7 +6,7 @@ import socket
 import time
 
 from blast_transport.base.endpoint import parse_endpoint
-from mininet_topos.errors import DemoError
+from mininet_topos.kernel.errors import DemoError
 from tl1_driver.dialects import DIALECTS
 from tl1_driver.session import Answered, Failed, Session
 

@@ -19,7 +19,7 @@ from blast_transport.wire.datagram import segment_size_for
 from mininet_topos.demo.receivers import Receivers
 from mininet_topos.demo.results import Quantity, Transfer
 from mininet_topos.demo.stage import GRANT_SECONDS, Stage
-from mininet_topos.namespace import run_in_network_of
+from mininet_topos.kernel.namespace import run_in_network_of
 
 T = TypeVar("T")
 

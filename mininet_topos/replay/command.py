@@ -27,11 +27,11 @@ from mininet_topos.demo.latency import KEEP_WARM_MS
 from mininet_topos.demo.mix import Asked, Served, serve
 from mininet_topos.demo.results import Results
 from mininet_topos.demo.stage import Stage
-from mininet_topos.errors import LabError, PlanError
-from mininet_topos.netdev import require_root
-from mininet_topos.plan import LabPlan, parse_splitters
+from mininet_topos.kernel.errors import LabError, PlanError
+from mininet_topos.kernel.netdev import require_root
+from mininet_topos.kernel.termination import end_in_order
 from mininet_topos.replay.translating import failure_of, outcome_of, payload_gbps, requests_of
-from mininet_topos.termination import end_in_order
+from mininet_topos.topology.plan import LabPlan, parse_splitters
 
 DONE, FAILED, WRONG_INPUT, SOME, ENDED = 0, 1, 2, 3, 143
 MADE_BY = "lab"
@@ -79,7 +79,7 @@ def _played(plan: LabPlan, requests: Sequence[Asked], policies: Sequence[str]) -
     """
     require_root()
     # Mininet is a Debian package: scaling works without it.
-    from mininet_topos.lab import Lab
+    from mininet_topos.lab.lab import Lab
 
     end_in_order(ENDED)
     served = {}

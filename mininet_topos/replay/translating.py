@@ -12,7 +12,7 @@ from blast_sim.traces.workload import Multicast, Workload
 from blast_transport.transports.optical.pacing import SHARE
 from blast_transport.wire.datagram import segment_size_for, wire_bytes
 from mininet_topos.demo.mix import Asked, Served
-from mininet_topos.plan import LabPlan
+from mininet_topos.topology.plan import LabPlan
 
 
 def requests_of(workload: Workload, plan: LabPlan, may_pause: bool, may_split: bool) -> list[Asked]:

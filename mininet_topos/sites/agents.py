@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mininet_topos import registry
-from mininet_topos.agents import AgentPlaces, Agents, write_new_secret
+from mininet_topos.lab import registry
+from mininet_topos.lab.agents import AgentPlaces, Agents, write_new_secret
 from mininet_topos.sites.sites import Sites
 
 FOLDER = "incoming"

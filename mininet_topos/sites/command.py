@@ -16,16 +16,15 @@ from typing import TypedDict
 from blast_sim.base.options import DONE, FAILED
 from blast_sim.base.wrong_input import InputError
 from blast_sim.trees.network_file import read_network
-from mininet_topos import registry
-from mininet_topos.agents import BLAST, PORT, Agents
-from mininet_topos.errors import LabError, PlanError
-from mininet_topos.netdev import require_root
+from mininet_topos.kernel.errors import LabError, PlanError
+from mininet_topos.kernel.netdev import require_root
+from mininet_topos.kernel.termination import end_in_order
+from mininet_topos.lab import registry
+from mininet_topos.lab.agents import BLAST, PORT, Agents
 from mininet_topos.sites import presets
 from mininet_topos.sites.agents import FOLDER, agents_on
-from mininet_topos.sites.options import UNITS
 from mininet_topos.sites.plan import SitesPlan, as_network_file, from_network
 from mininet_topos.sites.sites import Sites
-from mininet_topos.termination import end_in_order
 
 
 @dataclass(frozen=True)
@@ -56,10 +55,13 @@ class _Described(TypedDict):
     send: str | None
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """Build, print, and wait for the end; return the exit status. Raises InputError, OSError."""
+def run(arguments: argparse.Namespace, unit: float) -> int:
+    """Build, print, and wait for the end; return the exit status. `unit` is that of the file's rates, in bit/s.
+
+    Raises InputError, OSError.
+    """
     try:
-        asked = asked_for(arguments)
+        asked = asked_for(arguments, unit)
     except PlanError as error:
         raise InputError(str(error)) from None
     if arguments.show:
@@ -74,13 +76,13 @@ def run(arguments: argparse.Namespace) -> int:
         return FAILED
 
 
-def asked_for(arguments: argparse.Namespace) -> Asked:
+def asked_for(arguments: argparse.Namespace, unit: float) -> Asked:
     """Return the sites that the options describe. Raises InputError, PlanError, OSError."""
     if (arguments.file is None) == (arguments.preset is None):
         raise InputError("give either a network file or --preset, as in `blast lab sites --preset gridlab`")
     if arguments.file is not None:
         network = read_network(arguments.file)
-        plan, root = from_network(network, UNITS[arguments.unit]), network.hosts[network.root]
+        plan, root = from_network(network, unit), network.hosts[network.root]
         described = as_network_file(plan, root, [network.hosts[place] for place in network.receivers])
     else:
         plan = _preset(arguments)

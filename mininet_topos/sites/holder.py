@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from mininet_topos.errors import HostError
+from mininet_topos.kernel.errors import HostError
 
 
 @contextmanager

@@ -67,4 +67,4 @@ def register(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 def _sites(arguments: argparse.Namespace) -> int:
     from mininet_topos.sites.command import run
 
-    return run(arguments)
+    return run(arguments, UNITS[arguments.unit])

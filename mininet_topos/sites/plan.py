@@ -18,7 +18,7 @@ from itertools import permutations
 
 from algorithms.balanced.named_network import NamedNetwork
 from algorithms.balanced.network import Network
-from mininet_topos.errors import PlanError
+from mininet_topos.kernel.errors import PlanError
 
 MAX_HOSTS = 64
 MIN_BPS, MAX_BPS = 100e3, 1e9

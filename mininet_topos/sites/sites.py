@@ -24,12 +24,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from mininet_topos import cleanup, registry
-from mininet_topos.errors import PlanError
-from mininet_topos.names import MARK
-from mininet_topos.namespace import run_in_network_of
-from mininet_topos.netdev import batch, require_commands, require_root, run, silence_ipv6, veth_pair
-from mininet_topos.process import LabProcess
+from mininet_topos.kernel.errors import PlanError
+from mininet_topos.kernel.names import MARK
+from mininet_topos.kernel.namespace import run_in_network_of
+from mininet_topos.kernel.netdev import batch, require_commands, require_root, run, silence_ipv6, veth_pair
+from mininet_topos.kernel.process import LabProcess
+from mininet_topos.lab import cleanup, registry
 from mininet_topos.sites.holder import held_namespace
 from mininet_topos.sites.plan import Pair, SitesPlan, check_rate
 from mininet_topos.sites.shaping import MTU, Peer, access_link, changed, shared_link

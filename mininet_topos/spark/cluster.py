@@ -21,16 +21,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
-from mininet_topos import registry
-from mininet_topos.agents import Agents
-from mininet_topos.counters import Traffic
-from mininet_topos.errors import ProcessError
-from mininet_topos.lab import Lab
-from mininet_topos.namespace import run_in_network_of
+from mininet_topos.kernel.errors import ProcessError
+from mininet_topos.kernel.namespace import run_in_network_of
+from mininet_topos.lab import registry
+from mininet_topos.lab.agents import Agents
+from mininet_topos.lab.lab import Lab
 from mininet_topos.spark.event_log import EventLog, read_event_log
 from mininet_topos.spark.host_process import HostProcess, Words
 from mininet_topos.spark.installation import SparkInstallation
 from mininet_topos.spark.remote_reads import RemoteReads, read_remote_reads
+from mininet_topos.topology.counters import Traffic
 
 MASTER_PORT, _PAGE_PORT = 7077, 8080
 WORKER_MEMORY = "16g"

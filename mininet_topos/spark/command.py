@@ -12,15 +12,15 @@ from tqdm import tqdm
 from blast_client import ControllerUnreachableError
 from blast_client.cli.failures import explain_failure
 from blast_sim.base.options import require_drawing
-from mininet_topos.errors import LabError, PlanError, ProcessError
-from mininet_topos.netdev import require_root
-from mininet_topos.plan import LabPlan
+from mininet_topos.kernel.errors import LabError, PlanError, ProcessError
+from mininet_topos.kernel.netdev import require_root
+from mininet_topos.kernel.termination import end_in_order
 from mininet_topos.spark.examples import Size, examples_of
 from mininet_topos.spark.installation import ENVIRONMENT, find_plugin, find_spark
 from mininet_topos.spark.plan import spark_plan
 from mininet_topos.spark.report import as_json, as_text
 from mininet_topos.spark.trials import Trial, Trials
-from mininet_topos.termination import end_in_order
+from mininet_topos.topology.plan import LabPlan
 
 DONE, FAILED, WRONG_INPUT, SOME, ENDED = 0, 1, 2, 3, 143
 _PICTURES = (".svg", ".png")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mininet_topos.errors import ProcessError
+from mininet_topos.kernel.errors import ProcessError
 
 _DRIVER = "driver"
 _PIECE = re.compile(r"broadcast_(\d+)_piece(\d+)")

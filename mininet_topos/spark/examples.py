@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from pathlib import Path
 
-from mininet_topos.errors import PlanError
+from mininet_topos.kernel.errors import PlanError
 from mininet_topos.spark import data
 from mininet_topos.spark.installation import SparkInstallation
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from mininet_topos.errors import ProcessError
+from mininet_topos.kernel.errors import ProcessError
 
 _STOP_SECONDS = 20.0
 _TAIL_BYTES = 4096

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mininet_topos.plan import LabPlan
+from mininet_topos.topology.plan import LabPlan
 
 
 def spark_plan(racks: int, rate_mbps: float) -> LabPlan:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from blast_sim.base.text import table
-from mininet_topos.plan import LabPlan
 from mininet_topos.spark.printed import distance
 from mininet_topos.spark.trials import ALONE, Trial
+from mininet_topos.topology.plan import LabPlan
 
 _HEADER = (
     "EXAMPLE", "WAY", "RUNS", "ITERATIONS", "S EACH", "MB EACH", "S IN ALL", "UPLINK COPIES", "FETCHED",

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from blast_client import Client
-from mininet_topos import registry
-from mininet_topos.agents import BLAST, AgentPlaces, Agents, write_new_secret
 from mininet_topos.demo.latency import KEEP_WARM_MS
 from mininet_topos.demo.results import Results
 from mininet_topos.demo.stage import Stage
-from mininet_topos.lab import Lab
-from mininet_topos.plan import LabPlan
-from mininet_topos.relay import ADDRESS, relay
+from mininet_topos.lab import registry
+from mininet_topos.lab.agents import BLAST, AgentPlaces, Agents, write_new_secret
+from mininet_topos.lab.lab import Lab
+from mininet_topos.lab.relay import ADDRESS, relay
 from mininet_topos.spark.cluster import SparkCluster
 from mininet_topos.spark.installation import SparkInstallation
+from mininet_topos.topology.plan import LabPlan
 
 AGENT_FOLDER = "spark"
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mininet_topos.errors import ProcessError
+from mininet_topos.kernel.errors import ProcessError
 from mininet_topos.spark.cluster import Run
 from mininet_topos.spark.event_log import Iteration, iterations
 from mininet_topos.spark.examples import Example, Size

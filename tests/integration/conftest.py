@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mininet_topos.cleanup import down
-from mininet_topos.counters import Traffic, interface_traffic
-from mininet_topos.netdev import batch, query
-from mininet_topos.optical_fabric import OpticalFabric
-from mininet_topos.plan import LabPlan
+from mininet_topos.kernel.netdev import batch, query
+from mininet_topos.lab.cleanup import down
+from mininet_topos.topology.counters import Traffic, interface_traffic
+from mininet_topos.topology.optical_fabric import OpticalFabric
+from mininet_topos.topology.plan import LabPlan
 from tests.support.waiting import at_rest, eventually
 from tests.unit.conftest import benchmarks_on_path  # noqa: F401 - the fixture
 
 if TYPE_CHECKING:
-    from mininet_topos.lab import Lab
+    from mininet_topos.lab.lab import Lab
 
 MakeLab = Callable[..., "Lab"]
 BLAST_PRIORITY = 40000
@@ -29,7 +29,7 @@ BLAST_PRIORITY = 40000
 @pytest.fixture
 def make_lab() -> Iterator[MakeLab]:
     """Yield a function that starts labs, by default without controller and TL1 agent; stop them after the test."""
-    from mininet_topos.lab import Lab
+    from mininet_topos.lab.lab import Lab
 
     labs: list[Lab] = []
 

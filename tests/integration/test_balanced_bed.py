@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from mininet_topos import cleanup
+from mininet_topos.lab import cleanup
 from mininet_topos.sites import presets
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("benchmarks_on_path")]

@@ -12,7 +12,7 @@ import pytest
 
 from blast_api.ttypes import FabricStatus
 from blast_client import Client
-from mininet_topos.plan import LabPlan
+from mininet_topos.topology.plan import LabPlan
 from tests.support.waiting import HANGING, eventually
 
 BLAST = [str(Path(sys.executable).with_name("blast"))]
@@ -28,7 +28,7 @@ def blast(*arguments: str) -> subprocess.CompletedProcess[str]:
 def controller() -> Iterator[str]:
     """Yield the address of a lab's controller, once every device is connected."""
     # Mininet is not everywhere where tests are collected.
-    from mininet_topos.lab import Lab
+    from mininet_topos.lab.lab import Lab
 
     with Lab(LabPlan(racks=8, hosts_per_rack=1, splitters={4: 1})) as lab:
         with Client(lab.thrift) as client:

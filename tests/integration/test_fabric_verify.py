@@ -20,7 +20,7 @@ from blast_client import Client, ControllerUnreachableError
 if "BLAST_RUN_EVERY_TEST" not in os.environ:
     pytest.importorskip("mininet")
 
-from mininet_topos.lab import Lab
+from mininet_topos.lab.lab import Lab
 from tests.support.fabric_truth import held_circuits
 from tests.support.fault_bench import EIGHT_RACKS, LEASE_MS, FaultBench
 from tests.support.waiting import at_rest, eventually

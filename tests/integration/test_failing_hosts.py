@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from mininet_topos import cleanup
-from mininet_topos.netdev import query
+from mininet_topos.kernel.netdev import query
+from mininet_topos.lab import cleanup
 from tests.support.waiting import eventually
 
 pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("benchmarks_on_path")]

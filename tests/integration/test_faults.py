@@ -25,10 +25,10 @@ from blast_controller.store.reader import JournalReader
 if "BLAST_RUN_EVERY_TEST" not in os.environ:
     pytest.importorskip("mininet")
 
-from mininet_topos.addresses import ReservedAddresses
-from mininet_topos.lab import blast_controller
-from mininet_topos.process import LabProcess
-from mininet_topos.topology import tor_name
+from mininet_topos.kernel.addresses import ReservedAddresses
+from mininet_topos.kernel.process import LabProcess
+from mininet_topos.lab.lab import blast_controller
+from mininet_topos.topology.build import tor_name
 from tests.support.fabric_truth import (
     assert_converged,
     dump_flows,

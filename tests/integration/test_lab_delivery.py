@@ -28,8 +28,8 @@ from blast_transport.transports.choices import Chain, Light
 from mininet_topos.demo.receivers import Receivers
 from mininet_topos.demo.results import Results
 from mininet_topos.demo.stage import Stage
-from mininet_topos.namespace import run_in_network_of
-from mininet_topos.plan import LabPlan
+from mininet_topos.kernel.namespace import run_in_network_of
+from mininet_topos.topology.plan import LabPlan
 from tests.support.waiting import HANGING, eventually_async
 
 pytestmark = [pytest.mark.lab, pytest.mark.component]
@@ -95,7 +95,7 @@ class Bench:
 @pytest.fixture(scope="module")
 def bench() -> Iterator[Bench]:
     # Mininet is not everywhere where tests are collected.
-    from mininet_topos.lab import Lab
+    from mininet_topos.lab.lab import Lab
 
     with Lab(PLAN) as lab, Client(lab.thrift) as client:
         stage = Stage(lab, client, Results(PLAN.summary))

@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from mininet_topos import registry
-from mininet_topos.cleanup import bridges_of, down, links_of, marked_processes
+from mininet_topos.lab import registry
+from mininet_topos.lab.cleanup import bridges_of, down, links_of, marked_processes
 
 pytestmark = pytest.mark.lab
 

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from blast_client import Client
-from mininet_topos.agents import Agents
-from mininet_topos.cleanup import marked_processes
-from mininet_topos.plan import LabPlan
+from mininet_topos.lab.agents import Agents
+from mininet_topos.lab.cleanup import marked_processes
+from mininet_topos.topology.plan import LabPlan
 from tests.support.folder_trees import seen, varied
 from tests.support.waiting import HANGING, eventually
 
 if TYPE_CHECKING:
-    from mininet_topos.lab import Lab
-    from mininet_topos.prompt import LabPrompt
+    from mininet_topos.lab.lab import Lab
+    from mininet_topos.lab.prompt import LabPrompt
 
 pytestmark = pytest.mark.lab
 
@@ -33,8 +33,8 @@ EXAMPLE = ROOT / "examples" / "lab" / "broken_fiber.py"
 @pytest.fixture(scope="module")
 def room() -> Iterator[tuple[Lab, Agents]]:
     # Mininet is not everywhere where tests are collected.
-    from mininet_topos.equipped import equipped
-    from mininet_topos.lab import Lab
+    from mininet_topos.lab.host_environment import equipped
+    from mininet_topos.lab.lab import Lab
 
     with Lab(PLAN, min_lease_ms=60_000) as lab, equipped(lab) as agents:
         yield lab, agents
@@ -43,7 +43,7 @@ def room() -> Iterator[tuple[Lab, Agents]]:
 @pytest.fixture
 def prompt(room: tuple[Lab, Agents], tmp_path: Path) -> LabPrompt:
     """Nobody types at it: its commands are called."""
-    from mininet_topos.prompt import LabPrompt
+    from mininet_topos.lab.prompt import LabPrompt
 
     lab, agents = room
     (tmp_path / "nothing").touch()

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from mininet_topos import optical_switch, registry
-from mininet_topos.cleanup import bridges_of, down, found_labs, links_of, marked_processes
-from mininet_topos.errors import PlanError, ProcessError
-from mininet_topos.plan import LabPlan, preset
+from mininet_topos.kernel.errors import PlanError, ProcessError
+from mininet_topos.lab import registry
+from mininet_topos.lab.cleanup import bridges_of, down, found_labs, links_of, marked_processes
+from mininet_topos.topology import optical_switch
+from mininet_topos.topology.plan import LabPlan, preset
 from tests.support.waiting import HANGING, at_rest, eventually
 
 pytestmark = pytest.mark.lab
@@ -25,8 +26,8 @@ SMALL = LabPlan(racks=2, hosts_per_rack=1, splitters={2: 1})
 DATAPATH = "datapath_type=netdev"
 LAB_IN_A_PROCESS = """
 import time
-from mininet_topos.lab import Lab
-from mininet_topos.plan import LabPlan
+from mininet_topos.lab.lab import Lab
+from mininet_topos.topology.plan import LabPlan
 lab = Lab(LabPlan(racks=4, hosts_per_rack=2), controller=None)
 lab.start()
 lab.host("r1h1").cmd("sleep 1000 &")
@@ -53,7 +54,7 @@ def namespaces():
 @pytest.fixture(scope="module")
 def lab():
     """Yield a lab that stays up while other labs start and stop."""
-    from mininet_topos.lab import Lab
+    from mininet_topos.lab.lab import Lab
 
     with Lab(SMALL, controller=None, agent="127.0.0.1:0") as lab:
         yield lab
@@ -134,7 +135,7 @@ def test_the_optical_switch_goes_before_what_runs_on_hosts(lab):
 
 
 def test_a_start_that_fails_leaves_nothing():
-    from mininet_topos.lab import Lab
+    from mininet_topos.lab.lab import Lab
 
     lab = Lab(SMALL, agent=None, controller=lambda config: ["sh", "-c", f"test -s {config} && echo no >&2; exit 7"])
     with pytest.raises(ProcessError, match="status 7: no"):
@@ -179,7 +180,7 @@ def test_the_tl1_agent_moves_light_and_starts_dark(lab):
 
 
 def test_a_taken_tl1_address_is_told():
-    from mininet_topos.lab import Lab
+    from mininet_topos.lab.lab import Lab
 
     with socket.create_server(("127.0.0.1", 0)) as taken:
         lab = Lab(SMALL, agent=f"127.0.0.1:{taken.getsockname()[1]}", controller=None)
@@ -214,7 +215,7 @@ def test_a_dead_controller_is_told_and_ends_the_lab():
 
 
 def test_links_refuse_what_needs_netem(lab):
-    from mininet_topos.network import BlastLink
+    from mininet_topos.topology.nodes import BlastLink
 
     for option in ("loss", "delay", "jitter", "max_queue_size"):
         with pytest.raises(PlanError, match=option):

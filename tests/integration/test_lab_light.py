@@ -5,10 +5,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from mininet_topos.errors import FabricChangeError, FabricConflictError, RateTooHighError
-from mininet_topos.netdev import batch
-from mininet_topos.plan import LabPlan
-from mininet_topos.rate_check import LightPath, check_rate
+from mininet_topos.kernel.errors import FabricChangeError, FabricConflictError, RateTooHighError
+from mininet_topos.kernel.netdev import batch
+from mininet_topos.lab.rate_check import LightPath, check_rate
+from mininet_topos.topology.plan import LabPlan
 from tests.integration.conftest import LightBench
 from tests.support.waiting import HANGING, at_rest, eventually
 
@@ -19,7 +19,7 @@ GROUP = "239.77.0.1"
 
 @pytest.fixture(scope="module")
 def lab_bench() -> Iterator[LightBench]:
-    from mininet_topos.lab import Lab
+    from mininet_topos.lab.lab import Lab
 
     plan = LabPlan(racks=8, hosts_per_rack=1, splitters={4: 2, 64: 1}, light_rate_mbps=20)
     with Lab(plan, controller=None, agent=None) as lab:

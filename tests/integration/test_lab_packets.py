@@ -5,9 +5,9 @@ from contextlib import suppress
 
 import pytest
 
-from mininet_topos.namespace import open_socket, run_in_network_of
-from mininet_topos.netdev import query
-from mininet_topos.plan import LabPlan, preset
+from mininet_topos.kernel.namespace import open_socket, run_in_network_of
+from mininet_topos.kernel.netdev import query
+from mininet_topos.topology.plan import LabPlan, preset
 from tests.support.waiting import at_rest, look_until
 
 pytestmark = pytest.mark.lab
@@ -23,7 +23,7 @@ FLOODS = {
 
 @pytest.fixture(scope="module")
 def lab():
-    from mininet_topos.lab import Lab
+    from mininet_topos.lab.lab import Lab
 
     with Lab(LabPlan(racks=3, hosts_per_rack=2, optical_ports_per_rack=2), controller=None, agent=None) as lab:
         yield lab

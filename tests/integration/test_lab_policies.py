@@ -10,7 +10,7 @@ from mininet_topos.demo.latency import KEEP_WARM_MS
 from mininet_topos.demo.mix import Asked, Outcome, serve
 from mininet_topos.demo.results import Results
 from mininet_topos.demo.stage import Stage
-from mininet_topos.plan import LabPlan
+from mininet_topos.topology.plan import LabPlan
 
 pytestmark = pytest.mark.lab
 
@@ -29,7 +29,7 @@ MIX = (LONG, SHORT, OTHER, WIDE)
 def played(policy: str | None) -> Outcome:
     """Run the mix under a policy; rack 1 must send each byte optically once, and again only as a shared repair."""
     # Mininet is not everywhere where tests are collected.
-    from mininet_topos.lab import Lab
+    from mininet_topos.lab.lab import Lab
 
     with Lab(PLAN, policy=policy, keep_warm_ms=KEEP_WARM_MS) as lab, Client(lab.thrift) as client:
         stage = Stage(lab, client, Results(PLAN.summary))

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from mininet_topos import registry
-from mininet_topos.cleanup import bridges_of, down, links_of, marked_processes
+from mininet_topos.lab import registry
+from mininet_topos.lab.cleanup import bridges_of, down, links_of, marked_processes
 from tests.support.waiting import HANGING
 
 pytestmark = pytest.mark.lab
@@ -103,7 +103,7 @@ def test_a_dead_optical_switch_is_told_at_the_prompt_and_ends_the_lab(terminal: 
     terminal.read_to(PROMPT)
     (lab,) = registry.labs_built_by(terminal.process.pid)
     command_lines = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in marked_processes(lab)}
-    (agent,) = (pid for pid, words in command_lines.items() if b"mininet_topos.optical_switch" in words)
+    (agent,) = (pid for pid, words in command_lines.items() if b"mininet_topos.topology.optical_switch" in words)
     os.kill(agent, signal.SIGKILL)
     assert "blast lab: the TL1 agent ended with status -9" in terminal.read_to(b"\n")
     assert terminal.process.wait(HANGING) == 1

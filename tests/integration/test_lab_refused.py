@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from mininet_topos import registry
-from mininet_topos.cleanup import down
+from mininet_topos.lab import registry
+from mininet_topos.lab.cleanup import down
 
 pytestmark = pytest.mark.lab
 
@@ -96,5 +96,5 @@ def test_an_open_vswitch_that_is_down_or_silent_is_one_sentence(tmp_path: Path, 
 
 
 def test_receive_buffers_that_a_namespace_cannot_widen_stay_as_they_are() -> None:
-    widen = "from mininet_topos.socket_buffers import raise_receive_default; raise_receive_default()"
+    widen = "from mininet_topos.kernel.socket_buffers import raise_receive_default; raise_receive_default()"
     subprocess.run(["unshare", "--net", sys.executable, "-c", widen], check=True)

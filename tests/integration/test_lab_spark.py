@@ -15,9 +15,9 @@ import pytest
 
 from blast_api.ttypes import PartState
 from blast_client import Client
-from mininet_topos import registry
-from mininet_topos.cleanup import down, marked_processes
-from mininet_topos.errors import ProcessError
+from mininet_topos.kernel.errors import ProcessError
+from mininet_topos.lab import registry
+from mininet_topos.lab.cleanup import down, marked_processes
 from mininet_topos.spark.examples import Size, examples_of
 from mininet_topos.spark.installation import find_plugin, find_spark
 from mininet_topos.spark.plan import spark_plan

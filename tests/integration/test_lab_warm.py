@@ -13,7 +13,7 @@ from blast_client import Client
 from mininet_topos.demo.latency import KEEP_WARM_MS
 from mininet_topos.demo.results import Results
 from mininet_topos.demo.stage import Stage
-from mininet_topos.plan import LabPlan
+from mininet_topos.topology.plan import LabPlan
 
 pytestmark = pytest.mark.lab
 
@@ -40,7 +40,7 @@ def shown(address: str, *options: str) -> str:
 
 def test_one_shots_leave_the_fabric_dark_and_a_job_finds_its_light_from_its_third_request_on() -> None:
     # Mininet is not everywhere where tests are collected.
-    from mininet_topos.lab import Lab
+    from mininet_topos.lab.lab import Lab
 
     with Lab(PLAN, keep_warm_ms=KEEP_WARM_MS) as lab, Client(lab.thrift) as client:
         stage = Stage(lab, client, Results(PLAN.summary))

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from blast_api.ttypes import Ended, EventKind, PartState
-from mininet_topos.plan import LabPlan
+from mininet_topos.topology.plan import LabPlan
 
 if "BLAST_RUN_EVERY_TEST" not in os.environ:
     pytest.importorskip("mininet")

@@ -17,7 +17,7 @@ from blast_client import Client
 from mininet_topos.demo.capture import Captures
 from mininet_topos.demo.results import Results
 from mininet_topos.demo.stage import Stage
-from mininet_topos.plan import LabPlan, preset
+from mininet_topos.topology.plan import LabPlan, preset
 from tests.support.interrupted import frozen
 from tests.support.waiting import eventually, look_until
 from tl1_driver.circuits import Circuit
@@ -32,7 +32,7 @@ PACKETS = 10
 @contextmanager
 def running(plan: LabPlan, knows_losses: bool = False) -> Iterator[Stage]:
     # Mininet is not everywhere where tests are collected.
-    from mininet_topos.lab import Lab
+    from mininet_topos.lab.lab import Lab
 
     # The controller must not reconcile between a test's change of a device and the request that follows.
     with Lab(plan, knows_losses=knows_losses, reconcile_interval_ms=3_600_000) as lab, Client(lab.thrift) as client:

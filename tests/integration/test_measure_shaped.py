@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from mininet_topos.agents import BLAST, PORT
+from mininet_topos.lab.agents import BLAST, PORT
 from mininet_topos.sites import plan
 from mininet_topos.sites.agents import agents_on
 from mininet_topos.sites.plan import SitesPlan

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mininet_topos.plan import LabPlan
+from mininet_topos.topology.plan import LabPlan
 
 if "BLAST_RUN_EVERY_TEST" not in os.environ:
     pytest.importorskip("mininet")

@@ -17,8 +17,8 @@ from blast_client import Client
 from blast_transport.base.report import TransferResult
 from mininet_topos.demo.results import Results
 from mininet_topos.demo.stage import Stage
-from mininet_topos.netdev import query
-from mininet_topos.plan import LabPlan
+from mininet_topos.kernel.netdev import query
+from mininet_topos.topology.plan import LabPlan
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.lab
@@ -37,7 +37,7 @@ FILE_BYTES = 4_000_000
 @pytest.fixture(scope="module")
 def stage() -> Iterator[Stage]:
     # Mininet is not everywhere where tests are collected.
-    from mininet_topos.lab import Lab
+    from mininet_topos.lab.lab import Lab
 
     with Lab(PLAN, min_lease_ms=600_000) as lab, Client(lab.thrift) as client:
         stage = Stage(lab, client, Results(PLAN.summary))

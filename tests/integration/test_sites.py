@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from algorithms.balanced.testbeds import INTERFACE
-from mininet_topos import cleanup
-from mininet_topos.agents import BLAST, PORT
-from mininet_topos.errors import PlanError
-from mininet_topos.namespace import run_in_network_of
+from mininet_topos.kernel.errors import PlanError
+from mininet_topos.kernel.namespace import run_in_network_of
+from mininet_topos.lab import cleanup
+from mininet_topos.lab.agents import BLAST, PORT
 from mininet_topos.sites import presets
 from mininet_topos.sites.agents import FOLDER, agents_on
 from mininet_topos.sites.plan import SitesPlan

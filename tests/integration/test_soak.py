@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from mininet_topos import registry
-from mininet_topos.netdev import query
+from mininet_topos.kernel.netdev import query
+from mininet_topos.lab import registry
 from tests.support.waiting import eventually
 
 if "BLAST_RUN_EVERY_TEST" not in os.environ:
@@ -24,7 +24,7 @@ if "BLAST_RUN_EVERY_TEST" not in os.environ:
 if TYPE_CHECKING:
     from soak_bed.room import Room
 
-    from mininet_topos.agents import Agents
+    from mininet_topos.lab.agents import Agents
 
 # Guards against hanging only; a lab of ten racks takes its time on a slow machine.
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(900), pytest.mark.usefixtures("benchmarks_on_path")]
@@ -50,7 +50,7 @@ def room(benchmarks_on_path: None, tmp_path_factory: pytest.TempPathFactory) -> 
 def agents(room: Room) -> Iterator[Agents]:
     from soak_bed.scenario import TRANSFERS, hosts_of
 
-    from mininet_topos.relay import relay
+    from mininet_topos.lab.relay import relay
 
     hosts = hosts_of(TRANSFERS)
     with room.agents(hosts) as agents, relay(room.lab, hosts):

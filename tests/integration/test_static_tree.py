@@ -14,13 +14,13 @@ from blast_api.ttypes import Grant
 from blast_client import Client
 from blast_transport.base.report import TransferResult
 from blast_transport.session.sender import Sender
-from mininet_topos.counters import Traffic, interface_traffic
 from mininet_topos.demo.receivers import Receivers
 from mininet_topos.demo.results import Results
 from mininet_topos.demo.stage import Stage
-from mininet_topos.namespace import run_in_network_of
-from mininet_topos.netdev import query
-from mininet_topos.plan import preset
+from mininet_topos.kernel.namespace import run_in_network_of
+from mininet_topos.kernel.netdev import query
+from mininet_topos.topology.counters import Traffic, interface_traffic
+from mininet_topos.topology.plan import preset
 from tests.support.fabric_truth import held_circuits
 from tests.support.waiting import eventually
 
@@ -35,7 +35,7 @@ _, BY_HOST = PLAN.static_tree_plans
 @pytest.fixture(scope="module")
 def stage() -> Iterator[Stage]:
     # Mininet is not everywhere where tests are collected.
-    from mininet_topos.lab import Lab
+    from mininet_topos.lab.lab import Lab
 
     with Lab(PLAN) as lab, Client(lab.thrift) as client:
         stage = Stage(lab, client, Results(PLAN.summary))

@@ -29,11 +29,11 @@ from tests.support.waiting import eventually
 if "BLAST_RUN_EVERY_TEST" not in os.environ:
     pytest.importorskip("mininet")
 
-from mininet_topos.controller_namespace import ControllerNamespace, Side
-from mininet_topos.errors import HostError
-from mininet_topos.lab import Lab, _entering, blast_controller
-from mininet_topos.plan import LabPlan
-from mininet_topos.process import LabProcess
+from mininet_topos.kernel.controller_namespace import ControllerNamespace, Side
+from mininet_topos.kernel.errors import HostError
+from mininet_topos.kernel.process import LabProcess
+from mininet_topos.lab.lab import Lab, _entering, blast_controller
+from mininet_topos.topology.plan import LabPlan
 from tests.support.fabric_truth import assert_converged, held_circuits, rule_ages
 
 pytestmark = [pytest.mark.lab, pytest.mark.etcd, pytest.mark.timeout(900)]

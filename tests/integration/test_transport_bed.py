@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mininet_topos import cleanup
+from mininet_topos.lab import cleanup
 
 pytestmark = [
     pytest.mark.lab,
@@ -77,7 +77,7 @@ def test_a_tool_that_does_not_manage_it_has_failed():
 def test_light_goes_one_way_and_dark_when_it_is_withdrawn():
     from transport_bed.bed import SENDER, Bed, Plan
 
-    from mininet_topos.netdev import query
+    from mininet_topos.kernel.netdev import query
 
     with Bed(Plan(2)) as bed:
         shout = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.setsockopt(0, 32, " \

@@ -5,9 +5,9 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mininet_topos.errors import FabricChangeError, FabricConflictError, HostError
-from mininet_topos.names import Names
-from mininet_topos.optical_fabric import ACTIONS_PER_FILTER, OpticalFabric, Splitter, mirror_set
+from mininet_topos.kernel.errors import FabricChangeError, FabricConflictError, HostError
+from mininet_topos.kernel.names import Names
+from mininet_topos.topology.optical_fabric import ACTIONS_PER_FILTER, OpticalFabric, Splitter, mirror_set
 
 NAMES = Names("b000")
 PORTS = 9

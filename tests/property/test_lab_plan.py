@@ -6,10 +6,10 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mininet_topos.controller_config import Endpoints, render
-from mininet_topos.names import Names, owner
-from mininet_topos.packet_network import COOKIE, COOKIE_MASK, forwarding_rules
-from mininet_topos.plan import LabPlan
+from mininet_topos.kernel.names import Names, owner
+from mininet_topos.lab.controller_config import Endpoints, render
+from mininet_topos.topology.packet_rules import COOKIE, COOKIE_MASK, forwarding_rules
+from mininet_topos.topology.plan import LabPlan
 
 plans = st.builds(
     LabPlan,

@@ -42,7 +42,7 @@ class CostCounter:
             self.processes += 1
 
     def _count_labs(self) -> None:
-        from mininet_topos import registry
+        from mininet_topos.lab import registry
 
         registry.claim = self._counted(registry.claim)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from blast_client import Client
-from mininet_topos.lab import Lab
+from mininet_topos.lab.lab import Lab
 from tests.support.waiting import look_until
 from tl1_driver.circuits import Circuit
 from tl1_driver.client import SwitchClient

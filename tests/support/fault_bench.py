@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 from blast_api.ttypes import FabricStatus, Grant, LightTreeStatus, MulticastRequest, PartState
 from blast_client import Client
-from mininet_topos.lab import Lab
-from mininet_topos.plan import LabPlan
+from mininet_topos.lab.lab import Lab
+from mininet_topos.topology.plan import LabPlan
 from tests.support.fabric_truth import assert_converged, guards, held_circuits, held_rules
 from tests.support.live_transfer import LiveTransfer
 from tests.support.waiting import look_until

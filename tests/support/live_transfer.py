@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 from blast_api.ttypes import Grant
-from mininet_topos.lab import Lab
+from mininet_topos.lab.lab import Lab
 from tests.support.waiting import eventually
 
 ETH_P_IP = 0x0800

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mininet_topos.errors import PlanError
+from mininet_topos.kernel.errors import PlanError
 
 pytestmark = pytest.mark.usefixtures("benchmarks_on_path")
 

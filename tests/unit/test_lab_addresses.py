@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from mininet_topos.addresses import LOOPBACK, ReservedAddresses
+from mininet_topos.kernel.addresses import LOOPBACK, ReservedAddresses
 
 
 def port_of(address: str) -> int:

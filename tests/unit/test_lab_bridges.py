@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from mininet_topos import cleanup
-from mininet_topos.errors import HostError
-from mininet_topos.names import BRIDGE_KEY
+from mininet_topos.kernel.errors import HostError
+from mininet_topos.kernel.names import BRIDGE_KEY
+from mininet_topos.lab import cleanup
 
 LAB = "a1b2"
 

@@ -6,8 +6,9 @@ import os
 
 import pytest
 
-from mininet_topos import cleanup, command, listing, registry
-from mininet_topos.errors import HostError, PlanError
+from mininet_topos import command
+from mininet_topos.kernel.errors import HostError, PlanError
+from mininet_topos.lab import cleanup, listing, registry
 
 
 @pytest.fixture

@@ -26,8 +26,8 @@ from mininet_topos.demo.results import Latencies, Quantity, Results, Transfer
 from mininet_topos.demo.settings import demo_plan
 from mininet_topos.demo.stage import Stage
 from mininet_topos.demo.transfers import check_intact, check_optical
-from mininet_topos.errors import DemoError
-from mininet_topos.plan import LabPlan
+from mininet_topos.kernel.errors import DemoError
+from mininet_topos.topology.plan import LabPlan
 
 STEPS = ("call_and_commit_after", "compute", "commit_before", "openflow", "optical", "total", "first_datagram")
 FLOORS = ("ping", "commit_before", "commit_after", "barrier", "tl1", "total")

@@ -10,7 +10,7 @@ import pytest
 
 OWNER = """
 import signal, sys
-from mininet_topos.termination import end_in_order
+from mininet_topos.kernel.termination import end_in_order
 
 end_in_order(0, signal.SIGINT)
 try:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mininet_topos.controller_namespace import Side
-from mininet_topos.errors import PlanError
-from mininet_topos.fault_commands import (
+from mininet_topos.kernel.controller_namespace import Side
+from mininet_topos.kernel.errors import PlanError
+from mininet_topos.kernel.names import Names
+from mininet_topos.lab.fault_commands import (
     Denied,
     is_partition,
     read_decibels,
@@ -18,10 +19,9 @@ from mininet_topos.fault_commands import (
     read_rebooted,
     read_seconds,
 )
-from mininet_topos.faults import FaultDesk, fiber
-from mininet_topos.names import Names
-from mininet_topos.plan import LabPlan
-from mininet_topos.power import PowerModel
+from mininet_topos.topology.faults import FaultDesk, fiber
+from mininet_topos.topology.plan import LabPlan
+from mininet_topos.topology.power import PowerModel
 from tl1_driver.emulator.agent import EmulatedSwitch
 
 PLAN = LabPlan(racks=4, hosts_per_rack=2, optical_ports_per_rack=2, splitters={4: 2})
@@ -99,7 +99,7 @@ def test_a_switch_denies_what_it_is_told_to_until_it_is_told_otherwise():
 
 
 def test_hosts_know_each_other_beside_what_the_machine_knows():
-    from mininet_topos.equipped import environment, hosts_file, hosts_of
+    from mininet_topos.lab.host_environment import environment, hosts_file, hosts_of
 
     hosts = hosts_of(PLAN)
     text = hosts_file("127.0.0.1 localhost\n\n", hosts)

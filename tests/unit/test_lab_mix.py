@@ -7,7 +7,7 @@ import statistics
 import pytest
 
 from mininet_topos.demo.mix import MAX_RECEIVERS, MAX_SECONDS, MIN_SECONDS, Asked, Served, draw
-from mininet_topos.plan import preset
+from mininet_topos.topology.plan import preset
 
 PLAN = preset("small", light_rate_mbps=40.0)
 BYTES_A_SECOND = 5e6

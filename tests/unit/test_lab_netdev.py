@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mininet_topos.errors import HostError
-from mininet_topos.netdev import batch, query
+from mininet_topos.kernel.errors import HostError
+from mininet_topos.kernel.netdev import batch, query
 
 INTERRUPTED = "Dump was interrupted and may be inconsistent."
 

@@ -5,10 +5,10 @@ import tomllib
 
 import pytest
 
-from mininet_topos.controller_config import Endpoints, Service, render
-from mininet_topos.errors import PlanError
-from mininet_topos.names import Names, is_lab_id, owner
-from mininet_topos.plan import PRESETS, LabPlan, parse_splitters, preset
+from mininet_topos.kernel.errors import PlanError
+from mininet_topos.kernel.names import Names, is_lab_id, owner
+from mininet_topos.lab.controller_config import Endpoints, Service, render
+from mininet_topos.topology.plan import PRESETS, LabPlan, parse_splitters, preset
 
 ENDPOINTS = Endpoints("127.0.0.1:9090", "127.0.0.1:6653", "127.0.0.1:10033")
 

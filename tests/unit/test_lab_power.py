@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from mininet_topos.errors import HostError, PlanError, ProcessError
-from mininet_topos.faults import FaultDesk, FaultInjector, fiber
-from mininet_topos.names import Names
-from mininet_topos.plan import LabPlan
-from mininet_topos.power import PASS_LOSS_DB, SENSITIVITY_DBM, PowerModel, splitter_loss, transmitter_inputs
+from mininet_topos.kernel.errors import HostError, PlanError, ProcessError
+from mininet_topos.kernel.names import Names
+from mininet_topos.topology.faults import FaultDesk, FaultInjector, fiber
+from mininet_topos.topology.plan import LabPlan
+from mininet_topos.topology.power import PASS_LOSS_DB, SENSITIVITY_DBM, PowerModel, splitter_loss, transmitter_inputs
 from tl1_driver.circuits import Circuit, Port
 
 PLAN = LabPlan(racks=6, hosts_per_rack=1, splitters={4: 2})

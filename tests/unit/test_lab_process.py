@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mininet_topos import registry
-from mininet_topos.errors import HostError, ProcessError
-from mininet_topos.namespace import run_in_network_of
-from mininet_topos.process import LabProcess
+from mininet_topos.kernel.errors import HostError, ProcessError
+from mininet_topos.kernel.namespace import run_in_network_of
+from mininet_topos.kernel.process import LabProcess
+from mininet_topos.lab import registry
 
 READY = """import json, sys, time
 print("starting"); print(json.dumps({"event": "ready", "thrift": "127.0.0.1:1"}), flush=True); time.sleep(60)"""
@@ -69,7 +69,7 @@ def test_silence_is_told_after_the_deadline(launch):
 
 
 def test_a_process_that_ignores_the_request_is_ended(launch, monkeypatch):
-    monkeypatch.setattr("mininet_topos.process._STOP_SECONDS", 0.2)
+    monkeypatch.setattr("mininet_topos.kernel.process._STOP_SECONDS", 0.2)
     process = launch(f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n{READY}")
     process.wait_ready(30)
     process.stop()

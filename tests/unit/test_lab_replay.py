@@ -20,8 +20,8 @@ from blast_sim.traces.workload import Multicast, Shuffle, Workload
 from blast_transport.base.report import ReceiverOutcome, TransferResult
 from blast_transport.transports.optical.pacing import SHARE
 from mininet_topos.demo.mix import Asked, Served
-from mininet_topos.plan import LabPlan
 from mininet_topos.replay.translating import failure_of, outcome_of, payload_gbps, requests_of
+from mininet_topos.topology.plan import LabPlan
 
 SHUFFLE = Shuffle("s", 0.0, (0,), (1,), (1,))
 

@@ -2,8 +2,15 @@
 
 import pytest
 
-from mininet_topos.rate_check import fitting_factor
-from mininet_topos.shaping import access_shaping, host_shaping, light_queue, light_shaping, packet_queue, uplink_shaping
+from mininet_topos.kernel.shaping import (
+    access_shaping,
+    host_shaping,
+    light_queue,
+    light_shaping,
+    packet_queue,
+    uplink_shaping,
+)
+from mininet_topos.lab.rate_check import fitting_factor
 
 
 def test_marked_packets_have_a_class_of_their_own():

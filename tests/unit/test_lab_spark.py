@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blast_client.cli.command import main
-from mininet_topos.errors import HostError, ProcessError
+from mininet_topos.kernel.errors import HostError, ProcessError
 from mininet_topos.spark import installation
 from mininet_topos.spark.cluster import Run, Uplinks
 from mininet_topos.spark.event_log import Iteration, iterations, read_event_log

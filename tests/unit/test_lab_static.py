@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from blast_controller.configuration.reading import parse
 from blast_controller.core.model.fabric import StaticTree
-from mininet_topos.controller_config import Endpoints, render
-from mininet_topos.errors import PlanError
-from mininet_topos.names import Names, owner
-from mininet_topos.plan import LabPlan, preset
-from mininet_topos.static_tree import MAX_TREES
+from mininet_topos.kernel.errors import PlanError
+from mininet_topos.kernel.names import Names, owner
+from mininet_topos.lab.controller_config import Endpoints, render
+from mininet_topos.topology.plan import LabPlan, preset
+from mininet_topos.topology.static_tree import MAX_TREES
 
 ENDPOINTS = Endpoints("127.0.0.1:9090", "127.0.0.1:6653", "127.0.0.1:10033")
 

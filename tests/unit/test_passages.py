@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from mininet_topos.passages import Passage, Passages, here, listening_here
+from mininet_topos.kernel.passages import Passage, Passages, here, listening_here
 
 
 @pytest.fixture

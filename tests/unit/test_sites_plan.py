@@ -12,7 +12,7 @@ from algorithms.balanced.exact import exact
 from algorithms.balanced.testbeds import SITES, gridlab
 from blast_sim.trees.network_file import parse_network
 from mininet_topos import command
-from mininet_topos.errors import PlanError
+from mininet_topos.kernel.errors import PlanError
 from mininet_topos.sites import presets
 from mininet_topos.sites.plan import MAX_BPS, MIN_BPS, SharedLink, SitesPlan, as_network_file, from_network
 from mininet_topos.sites.shaping import WIRE, Peer, access_link, changed, shared_link

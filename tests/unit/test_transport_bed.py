@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mininet_topos.errors import HostError
+from mininet_topos.kernel.errors import HostError
 from tests.support.ssh_server import free_port
 from tests.support.waiting import eventually
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mininet_topos.agents import BLAST, write_new_secret
+from mininet_topos.lab.agents import BLAST, write_new_secret
 from transport_bed.bed import SENDER
 from transport_bed.program import Program, await_exits, await_received
 from transport_bed.tools.peers import Served, as_ssh

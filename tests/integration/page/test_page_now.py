@@ -17,7 +17,7 @@ from blast_controller.core.model.events import (
 from blast_controller.core.model.fabric import Fabric
 from blast_controller.core.model.identifiers import ElementId, SwitchId
 from blast_controller.core.model.requests import Extension
-from blast_controller.process.unix_process import http_services as http_side
+from blast_controller.process import http_services as http_side
 from blast_controller.rpc.clients.access import OPEN_POLICY
 from blast_controller.rpc.fabric_reading import FabricReading
 from tests.integration.page.browser import has, hidden, is_live, is_titled, number_of, request_row, says, visible

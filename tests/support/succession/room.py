@@ -27,9 +27,9 @@ from blast_controller.openflow.rules import RuleSettings
 from blast_controller.ops.activity_log import ActivityLog
 from blast_controller.optical import executor as executor_module
 from blast_controller.optical.executor import OpticalExecutor, SwitchSettings
+from blast_controller.process import daemon as daemon_module
 from blast_controller.process.daemon import Daemon
 from blast_controller.process.safe_mode import EndRecord
-from blast_controller.process.unix_process import daemon as daemon_module
 from blast_controller.rpc.clients import gate as gate_module
 from blast_controller.rpc.clients.access import OPEN_POLICY
 from blast_controller.rpc.clients.gate import Gate
