@@ -29,9 +29,9 @@ from control_plane_rig import FIRST_OPTICAL_PORT, HERE, Rig, Size, tors_command
 from emulated_tors import BARRIER_REPLY, BARRIER_REQUEST, HEADER, HELLO, message
 
 from blast_client.api.aio import AsyncClient
-from tl1_driver.circuits import Circuit
 from tl1_driver.client import SwitchClient
 from tl1_driver.dialects import DIALECTS
+from tl1_driver.protocol.circuits import Circuit
 
 STEP_CLOCK = (sys.executable, str(HERE / "step_clock.py"))
 START_SECONDS = 60.0

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 from child import print_json, serve_counts
 
-from tl1_driver.circuits import Circuit, Port
 from tl1_driver.dialects import DIALECTS
 from tl1_driver.emulator.agent import EmulatedSwitch
 from tl1_driver.emulator.light import no_light
+from tl1_driver.protocol.circuits import Circuit, Port
 
 LIT_DBM = -5.0
 

@@ -14,10 +14,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Generic, TypeVar
 
-from tl1_driver.alarms import Alarm
-from tl1_driver.circuits import Circuit, CircuitState, Port
 from tl1_driver.dialects.base import Dialect
-from tl1_driver.errors import (
+from tl1_driver.protocol.alarms import Alarm
+from tl1_driver.protocol.circuits import Circuit, CircuitState, Port
+from tl1_driver.protocol.errors import (
     CommandDeniedError,
     MalformedResponseError,
     OutcomeUnknownError,
@@ -28,10 +28,10 @@ from tl1_driver.errors import (
     SwitchUnreachableError,
     Tl1Error,
 )
-from tl1_driver.messages import Autonomous, Command, Response
-from tl1_driver.payload import quote
-from tl1_driver.procedure import Pause, Procedure, Step, confirmed
-from tl1_driver.session import Answered, Event, Failed, Flooded, Notice, Session
+from tl1_driver.protocol.messages import Autonomous, Command, Response
+from tl1_driver.protocol.payload import quote
+from tl1_driver.protocol.procedure import Pause, Procedure, Step, confirmed
+from tl1_driver.protocol.session import Answered, Event, Failed, Flooded, Notice, Session
 from tl1_driver.transcript import Mask
 from tl1_driver.transport import FloodError, Tcp, Way
 

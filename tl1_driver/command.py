@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
     # `blast` imports this module at every start, so the decoder is imported only when needed.
-    from tl1_driver.messages import Message
+    from tl1_driver.protocol.messages import Message
 
 DONE, WRONG_INPUT = 0, 2
 CHUNK = 1 << 16
@@ -71,7 +71,7 @@ def _print_messages(transcript: BinaryIO) -> None:
 
 
 def _messages(transcript: BinaryIO) -> Iterator[Message]:
-    from tl1_driver.codec import Decoder
+    from tl1_driver.protocol.codec import Decoder
 
     decoder = Decoder()
     # Read whatever is available, so that the output of a pipe appears at once.
@@ -83,7 +83,7 @@ def _messages(transcript: BinaryIO) -> Iterator[Message]:
 
 def described(message: Message) -> dict[str, object]:
     """Return `message` as a JSON object."""
-    from tl1_driver.messages import Acknowledgment, Autonomous, Response
+    from tl1_driver.protocol.messages import Acknowledgment, Autonomous, Response
 
     if isinstance(message, Response):
         found = {"kind": "response", "sid": message.sid, "ctag": message.ctag, "code": message.code}

@@ -13,7 +13,12 @@ from typing import Any, cast
 
 import asyncssh
 
-from tl1_driver.errors import HostKeyRefusedError, InvalidSettingError, LoginRefusedError, SwitchUnreachableError
+from tl1_driver.protocol.errors import (
+    HostKeyRefusedError,
+    InvalidSettingError,
+    LoginRefusedError,
+    SwitchUnreachableError,
+)
 from tl1_driver.ssh_bridge import FLOOD, Bridge, printable
 from tl1_driver.transport import not_reachable
 

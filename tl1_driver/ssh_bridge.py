@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 import asyncssh
 
+from tl1_driver.protocol.unsolicited import UnaskedBudget
 from tl1_driver.transport import FloodError
-from tl1_driver.unsolicited import UnaskedBudget
 
 FLOOD = "the switch sends far more than it is asked for"
 PRICE = 4

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from tl1_driver.errors import SwitchUnreachableError
+from tl1_driver.protocol.errors import SwitchUnreachableError
 
 
 class FloodError(ConnectionError):

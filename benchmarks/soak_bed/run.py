@@ -40,7 +40,7 @@ from soak_bed.scenario import (
     hosts_of,
 )
 from soak_bed.transfers import Sender
-from tl1_driver.errors import Tl1Error
+from tl1_driver.protocol.errors import Tl1Error
 
 ALIVE = [PartState.PENDING, PartState.CONFIGURING, PartState.ACTIVE]
 FEW_DESCRIPTORS = 16

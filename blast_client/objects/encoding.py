@@ -24,8 +24,8 @@ from blast_client.objects.folders import folder_pieces
 from blast_client.objects.suffixes import ARRAY, BYTES, FOLDER, TENSORS
 from blast_client.objects.tensors import tensor_pieces
 from blast_transport.base.errors import sentence
-from blast_transport.store.pieces import Piece, PiecesSource
-from blast_transport.store.source import Source, opened_file
+from blast_transport.store.sources.pieces import Piece, PiecesSource
+from blast_transport.store.sources.source import Source, opened_file
 
 
 @contextmanager

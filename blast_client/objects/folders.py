@@ -15,9 +15,9 @@ from typing import BinaryIO
 from blast_client.api.base_error import InvalidArgumentError
 from blast_client.objects.not_readable import UnreadableObjectError
 from blast_transport.base.errors import UnsafeNameError
-from blast_transport.store.file_names import PARTIAL_PREFIX, checked_parts
-from blast_transport.store.file_state import settled_state
-from blast_transport.store.pieces import FilePiece, Piece
+from blast_transport.store.files.file_names import PARTIAL_PREFIX, checked_parts
+from blast_transport.store.files.file_state import settled_state
+from blast_transport.store.sources.pieces import FilePiece, Piece
 
 _BLOCK = tarfile.BLOCKSIZE
 _END = memoryview(bytes(2 * _BLOCK))

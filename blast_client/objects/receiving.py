@@ -21,7 +21,7 @@ from blast_client.objects.suffixes import ARRAY, BYTES, FOLDER, SUFFIXES, TENSOR
 from blast_client.objects.tensors import NUMPY, TORCH, mapped_tensors
 from blast_transport.base.errors import UnsafeNameError, sentence
 from blast_transport.base.extras import NotInstalledError
-from blast_transport.store.file_names import PARTIAL_PREFIX, checked_parts
+from blast_transport.store.files.file_names import PARTIAL_PREFIX, checked_parts
 
 FOLDER_VARIABLE = "BLAST_FOLDER"
 DEFAULT_FOLDER = "/var/lib/blast-agent/incoming"

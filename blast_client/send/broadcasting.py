@@ -26,7 +26,7 @@ from blast_transport.base.endpoint import Endpoint
 from blast_transport.base.errors import TransportError, UnsafeNameError, WrongInputError
 from blast_transport.base.report import Progress, ReceiverOutcome
 from blast_transport.session.settings import Destination
-from blast_transport.store.file_names import checked_parts
+from blast_transport.store.files.file_names import checked_parts
 
 ToHost = str | Receiver
 Watch = Callable[[Progress], None]

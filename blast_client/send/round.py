@@ -42,7 +42,7 @@ from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import MAX_DIRECT, Destination, SenderSettings
-from blast_transport.store.source import Source
+from blast_transport.store.sources.source import Source
 from blast_transport.transports.choices import Chain, TransportChoice, Unicast
 from blast_transport.wire.pipeline_bounds import NODE_TIMEOUT
 from blast_transport.wire.transports import OPTICAL, PIPELINE, TREES, UNICAST

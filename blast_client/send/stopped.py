@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import TypeVar
 
-from blast_transport.store.source import AtEnd
+from blast_transport.store.sources.source import AtEnd
 
 INTERRUPTED, TERMINATED = 130, 143
 """Exit statuses that a shell reports for SIGINT and SIGTERM."""

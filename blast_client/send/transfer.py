@@ -18,8 +18,8 @@ from blast_client.send.round import Round, RoundResult, RoundSettings
 from blast_client.send.stopped import SoFar, unless_stopped
 from blast_client.send.target import Target, is_folder
 from blast_transport.base.report import Progress
-from blast_transport.store.folder_source import FolderSource
-from blast_transport.store.source import RING_BYTES, Source, StreamSource, opened_file
+from blast_transport.store.sources.folder_source import FolderSource
+from blast_transport.store.sources.source import RING_BYTES, Source, StreamSource, opened_file
 
 
 class Transfer:

@@ -23,7 +23,7 @@ from blast_client.spark.reasons import Reason
 from blast_client.spark.settings import SparkSettings
 from blast_transport.base.errors import TransportError
 from blast_transport.session.settings import Destination
-from blast_transport.store.pieces import PiecesSource
+from blast_transport.store.sources.pieces import PiecesSource
 from blast_transport.wire.transports import PIPELINE
 
 Hosts = Callable[[], frozenset[str]]

@@ -21,7 +21,7 @@ from blast_controller.configuration.optics import (
 from blast_controller.configuration.schema import SchemaError, checked, read_toml
 from blast_controller.configuration.ssh import ssh_fault
 from tl1_driver.dialects import configured
-from tl1_driver.errors import InvalidSettingError
+from tl1_driver.protocol.errors import InvalidSettingError
 
 
 def load(path: Path) -> Config:

@@ -11,7 +11,7 @@ from blast_controller.configuration.config import Config, ConfigError, OpticalSw
 from blast_controller.configuration.reading import read
 from blast_transport.base.endpoint import parse_endpoint
 from blast_transport.base.extras import NotInstalledError, require
-from tl1_driver.errors import InvalidSettingError
+from tl1_driver.protocol.errors import InvalidSettingError
 from tl1_driver.transport import Tcp, Way
 
 T = TypeVar("T")

@@ -32,11 +32,11 @@ from blast_controller.core.model.fabric import CrossConnect
 from blast_controller.core.model.identifiers import SwitchId
 from blast_controller.optical.light_check import LightCheck
 from blast_controller.serving.loop_thread import LoopThread
-from tl1_driver.circuits import Circuit
 from tl1_driver.client import SwitchClient
 from tl1_driver.dialects.base import Dialect
-from tl1_driver.errors import CommandDeniedError, Tl1Error
-from tl1_driver.messages import Autonomous
+from tl1_driver.protocol.circuits import Circuit
+from tl1_driver.protocol.errors import CommandDeniedError, Tl1Error
+from tl1_driver.protocol.messages import Autonomous
 from tl1_driver.transport import Tcp, Way
 
 log = logging.getLogger(__name__)

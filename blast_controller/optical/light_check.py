@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from tl1_driver.circuits import Port
+from tl1_driver.protocol.circuits import Port
 
 POLL_SECONDS = 0.005
 

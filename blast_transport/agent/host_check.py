@@ -10,7 +10,7 @@ from blast_transport.base.errors import SettingsError, WrongInputError, sentence
 from blast_transport.credentials.admission import Admission
 from blast_transport.credentials.material import Credentials, SharedSecret, read_secret, refuse_readable_by_others
 from blast_transport.credentials.tls import TlsFiles
-from blast_transport.store.device_target import is_device
+from blast_transport.store.targets.device_target import is_device
 from blast_transport.transports.optical.interface import interface_mtu
 
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from blast_transport.agent.claims import make_claimed
 from blast_transport.agent.settings import FILE_NAME, CommandSection, DeviceSection, FolderSection, Settings
 from blast_transport.base.errors import NotAllowedError, UnsafeNameError, sentence
-from blast_transport.store.file_names import checked_parts, shown
-from blast_transport.store.folder_target import IS_THERE
+from blast_transport.store.files.file_names import checked_parts, shown
+from blast_transport.store.targets.folder_target import IS_THERE
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _Place = tuple[int, str, Path]

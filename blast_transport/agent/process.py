@@ -25,8 +25,8 @@ from blast_transport.credentials.material import Credentials
 from blast_transport.links.chain_source import node_dialer
 from blast_transport.measuring.limits import MeasuringLimits
 from blast_transport.session.receiver_session import Surroundings
-from blast_transport.store.command_target import kill_commands
-from blast_transport.store.file_target import FileRules
+from blast_transport.store.targets.command_target import kill_commands
+from blast_transport.store.targets.file_target import FileRules
 
 _ALIVE_SECONDS = 1.0
 _DESCRIPTORS_OF_SESSION = 8

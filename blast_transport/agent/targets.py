@@ -9,12 +9,12 @@ from blast_transport.agent.sessions import SessionFactory
 from blast_transport.base.errors import StoreError, UnsafeNameError
 from blast_transport.credentials.admission import Connection
 from blast_transport.session.receiver_session import ReceiverSession, Surroundings
-from blast_transport.store.command_target import CommandTarget
-from blast_transport.store.device_target import DeviceTarget
-from blast_transport.store.file_target import ANY_PRIVATE, FileRules, FileTarget
-from blast_transport.store.folder_target import FolderTarget
-from blast_transport.store.memory_target import MemoryTarget
-from blast_transport.store.target import Target
+from blast_transport.store.targets.command_target import CommandTarget
+from blast_transport.store.targets.device_target import DeviceTarget
+from blast_transport.store.targets.file_target import ANY_PRIVATE, FileRules, FileTarget
+from blast_transport.store.targets.folder_target import FolderTarget
+from blast_transport.store.targets.memory_target import MemoryTarget
+from blast_transport.store.targets.target import Target
 from blast_transport.wire.messages import Hello
 
 

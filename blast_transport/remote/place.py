@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 
 from blast_transport.base.errors import SettingsError, sentence
-from blast_transport.store.device_target import is_device
+from blast_transport.store.targets.device_target import is_device
 
 TARGET = "target"
 """Folder name that the sender uses for it."""

@@ -20,7 +20,7 @@ from enum import Enum, auto
 
 from blast_transport.base.errors import LocalProtocolError
 from blast_transport.blocks.block_map import Range
-from blast_transport.store.block_assembly import BlockAssembly
+from blast_transport.store.blocks.block_assembly import BlockAssembly
 from blast_transport.transports.receiving import Arrived
 from blast_transport.wire.codec import RANGES_PER_NACK
 from blast_transport.wire.messages import Credit, EndOfData, Fin, Hello, Message, Nack, Phase, PhaseReady

@@ -31,7 +31,7 @@ from blast_transport.links.verdict import Verdict
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState, ReceiverTimings
 from blast_transport.session.registry import RECEIVERS
 from blast_transport.store.opening import open_assembly, open_store
-from blast_transport.store.target import Target
+from blast_transport.store.targets.target import Target
 from blast_transport.transports.optical.interface import open_group_socket, receive_buffer
 from blast_transport.transports.receiving import (
     Arrived,

@@ -21,11 +21,11 @@ from blast_transport.session.route import Route
 from blast_transport.session.sender_core import SenderCore
 from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.session.transfer import Transfer
-from blast_transport.store.block_reader import BlockReader
-from blast_transport.store.file_names import checked_parts
-from blast_transport.store.holes import blocks_within
+from blast_transport.store.files.file_names import checked_parts
+from blast_transport.store.files.holes import blocks_within
 from blast_transport.store.opening import open_reader
-from blast_transport.store.source import Source, StreamSource, opened_file
+from blast_transport.store.sources.block_reader import BlockReader
+from blast_transport.store.sources.source import Source, StreamSource, opened_file
 from blast_transport.transports.choices import Light, Unicast
 from blast_transport.transports.optical.interface import check_group, interface_mtu
 from blast_transport.transports.optical.pacing import check_rate

@@ -18,8 +18,8 @@ from blast_transport.session.renewals import Renewals
 from blast_transport.session.route import GiveUp, Improve, Route
 from blast_transport.session.sender_core import SenderCore
 from blast_transport.session.settings import SenderSettings
-from blast_transport.store.block_reader import BlockReader
-from blast_transport.store.source import Source, StreamSource
+from blast_transport.store.sources.block_reader import BlockReader
+from blast_transport.store.sources.source import Source, StreamSource
 from blast_transport.transports.choices import Dark, Light, TransportChoice, Unicast
 from blast_transport.transports.sending import (
     Digested,

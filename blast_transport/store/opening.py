@@ -9,17 +9,17 @@ from blast_transport.blocks.block_map import Range
 from blast_transport.blocks.digests import Suite
 from blast_transport.blocks.layout import Layout
 from blast_transport.blocks.sealing import Sealer
-from blast_transport.store.assembly import Assembly
-from blast_transport.store.block_assembly import BlockAssembly
-from blast_transport.store.block_reader import BlockReader
-from blast_transport.store.block_store import BlockStore
-from blast_transport.store.compiled_assembly import CompiledAssembly
-from blast_transport.store.compiled_reader import CompiledReader
-from blast_transport.store.compiled_store import CompiledStore
-from blast_transport.store.file_target import FileTarget
-from blast_transport.store.source import Source
-from blast_transport.store.store import Store
-from blast_transport.store.target import Target
+from blast_transport.store.blocks.assembly import Assembly
+from blast_transport.store.blocks.block_assembly import BlockAssembly
+from blast_transport.store.blocks.block_store import BlockStore
+from blast_transport.store.blocks.compiled_assembly import CompiledAssembly
+from blast_transport.store.blocks.compiled_store import CompiledStore
+from blast_transport.store.blocks.store import Store
+from blast_transport.store.sources.block_reader import BlockReader
+from blast_transport.store.sources.compiled_reader import CompiledReader
+from blast_transport.store.sources.source import Source
+from blast_transport.store.targets.file_target import FileTarget
+from blast_transport.store.targets.target import Target
 
 _COMPILED_SUITE = "blake3"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.links.dialling import Dialer
-from blast_transport.store.block_assembly import BlockAssembly
+from blast_transport.store.blocks.block_assembly import BlockAssembly
 from blast_transport.wire.joining import Join
 
 GroupOpener = Callable[[str, str, int], socket.socket]

@@ -14,7 +14,7 @@ from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.blocks.block_map import BlockMap
 from blast_transport.credentials.material import Credentials
 from blast_transport.links.dialling import Address, Dialer
-from blast_transport.store.block_reader import BlockReader
+from blast_transport.store.sources.block_reader import BlockReader
 from blast_transport.transports.choices import TransportChoice
 from blast_transport.wire.messages import Phase
 

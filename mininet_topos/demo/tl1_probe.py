@@ -8,7 +8,7 @@ import time
 from blast_transport.base.endpoint import parse_endpoint
 from mininet_topos.kernel.errors import DemoError
 from tl1_driver.dialects import DIALECTS
-from tl1_driver.session import Answered, Failed, Session
+from tl1_driver.protocol.session import Answered, Failed, Session
 
 _DIALECT = DIALECTS["glimmerglass"]
 """The dialect of every lab's switch."""

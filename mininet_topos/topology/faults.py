@@ -19,10 +19,10 @@ from mininet_topos.kernel.errors import LabError, PlanError, ProcessError
 from mininet_topos.kernel.names import Names
 from mininet_topos.topology.plan import LabPlan
 from mininet_topos.topology.power import PowerModel
-from tl1_driver.circuits import Circuit, Port
 from tl1_driver.dialects import DIALECTS
 from tl1_driver.emulator.agent import EmulatedSwitch
-from tl1_driver.messages import Severity
+from tl1_driver.protocol.circuits import Circuit, Port
+from tl1_driver.protocol.messages import Severity
 
 _ANSWER_SECONDS = 60.0
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mininet_topos.topology.optical_fabric import Splitter
-from tl1_driver.circuits import Circuit, Port
+from tl1_driver.protocol.circuits import Circuit, Port
 
 TRANSMITTED_DBM = 0.0
 SENSITIVITY_DBM = -30.0

@@ -6,7 +6,7 @@ import random
 import struct
 
 from blast_transport.base.errors import RemoteProtocolError, UnsafeNameError
-from blast_transport.store.folder_table import (
+from blast_transport.store.files.folder_table import (
     HEAD_BYTES,
     MAGIC,
     MODE_BITS,

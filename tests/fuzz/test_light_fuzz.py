@@ -14,7 +14,7 @@ import pytest
 
 from blast_transport.base.engines import COMPILED, PYTHON
 from blast_transport.blocks.layout import Layout
-from blast_transport.store.block_assembly import BlockAssembly
+from blast_transport.store.blocks.block_assembly import BlockAssembly
 from blast_transport.store.opening import open_assembly
 from blast_transport.transports.optical.compiled_light import open_light
 from blast_transport.transports.optical.light_intake import Light

@@ -15,18 +15,18 @@ from pathlib import Path
 
 from tests.support.fuzzing import Decoder as Fuzzed
 from tests.support.fuzzing import fuzz, inputs
-from tl1_driver.alarms import Row, read_rows
-from tl1_driver.codec import Decoder, encode_command
 from tl1_driver.dialects import DIALECTS, Dialect
 from tl1_driver.emulator.agent import EmulatedSwitch
 from tl1_driver.emulator.crossbar import RefusalError
 from tl1_driver.emulator.languages import LANGUAGES
 from tl1_driver.emulator.requests import RequestReader
-from tl1_driver.errors import InvalidCommandError, MalformedResponseError
-from tl1_driver.messages import Autonomous, Command, Message, Response, Unparsed
-from tl1_driver.payload import parameters, quote, split_blocks, unquote
-from tl1_driver.procedure import Procedure
-from tl1_driver.session import Answered, Failed, Session
+from tl1_driver.protocol.alarms import Row, read_rows
+from tl1_driver.protocol.codec import Decoder, encode_command
+from tl1_driver.protocol.errors import InvalidCommandError, MalformedResponseError
+from tl1_driver.protocol.messages import Autonomous, Command, Message, Response, Unparsed
+from tl1_driver.protocol.payload import parameters, quote, split_blocks, unquote
+from tl1_driver.protocol.procedure import Procedure
+from tl1_driver.protocol.session import Answered, Failed, Session
 
 DATA = Path(__file__).parent.parent / "data" / "tl1"
 LONGEST = 2000
@@ -239,7 +239,7 @@ TYPED = Fuzzed(
     mutated,
     noise,
     check_command,
-    ("/tl1_driver/codec.py", "/emulator/requests.py", "/emulator/languages.py"),
+    ("/tl1_driver/protocol/codec.py", "/emulator/requests.py", "/emulator/languages.py"),
 )
 
 

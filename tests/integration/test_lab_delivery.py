@@ -23,7 +23,7 @@ from blast_transport.base.report import TransferResult
 from blast_transport.session.route import Order, Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination
-from blast_transport.store.source import FileSource
+from blast_transport.store.sources.source import FileSource
 from blast_transport.transports.choices import Chain, Light
 from mininet_topos.demo.receivers import Receivers
 from mininet_topos.demo.results import Results

@@ -20,9 +20,9 @@ from mininet_topos.demo.stage import Stage
 from mininet_topos.topology.plan import LabPlan, preset
 from tests.support.interrupted import frozen
 from tests.support.waiting import eventually, look_until
-from tl1_driver.circuits import Circuit
 from tl1_driver.client import SwitchClient
 from tl1_driver.dialects import DIALECTS
+from tl1_driver.protocol.circuits import Circuit
 
 pytestmark = pytest.mark.lab
 

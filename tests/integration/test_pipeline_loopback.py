@@ -24,12 +24,12 @@ from blast_transport.agent.permissions import AllowedCommand
 from blast_transport.base.engines import PYTHON
 from blast_transport.blocks.layout import Layout
 from blast_transport.links.dialling import Dialer, dial
-from blast_transport.store.block_store import BlockStore
-from blast_transport.store.command_target import CommandTarget
-from blast_transport.store.memory_target import MemoryTarget
-from blast_transport.store.source import Source, StreamSource, opened_file
-from blast_transport.store.store import Store
-from blast_transport.store.target import Buffer
+from blast_transport.store.blocks.block_store import BlockStore
+from blast_transport.store.blocks.store import Store
+from blast_transport.store.sources.source import Source, StreamSource, opened_file
+from blast_transport.store.targets.command_target import CommandTarget
+from blast_transport.store.targets.memory_target import MemoryTarget
+from blast_transport.store.targets.target import Buffer
 from blast_transport.transports.pipeline.connections import copy_pump
 from blast_transport.transports.pipeline.node import PipelineNode
 from blast_transport.transports.pipeline.protocol.messages import Decoder
@@ -376,7 +376,7 @@ def test_whose_disk_hangs_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """Its first write is a slow one, so that a thread writes what follows, and comes to no end."""
     over, hanging, content = threading.Event(), tmp_path / "n2" / "f", content_of(40 * BLOCK)
     before_writes(monkeypatch, lambda place, offset, _: Path(place) == hanging and offset and over.wait(HANGING))
-    monkeypatch.setattr("blast_transport.store.eager_writer._is_slow", lambda *_: True)
+    monkeypatch.setattr("blast_transport.store.blocks.eager_writer._is_slow", lambda *_: True)
     with asking_for(PYTHON), piped() as (stream, writer), Chain(3) as chain:
         stores = [file_store(tmp_path / f"n{place}", "f", None) for place in (1, 2, 3)]
         try:

@@ -17,7 +17,7 @@ from blast_transport.agent.targets import Targets
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
-from blast_transport.store.folder_source import FolderSource
+from blast_transport.store.sources.folder_source import FolderSource
 from blast_transport.transports.choices import Chain, Light, TransportChoice, Unicast
 from blast_transport.wire.messages import FOLDER
 from tests.support.folder_trees import names_in, seen, varied

@@ -17,7 +17,7 @@ import pytest
 
 from blast_api.ttypes import PartState
 from blast_transport.base.endpoint import Endpoint
-from blast_transport.store.command_target import CommandTarget
+from blast_transport.store.targets.command_target import CommandTarget
 from tests.support.memory_controller import MemoryController, serving
 from tests.support.store_faults import before_writes
 from tests.support.transport_hosts import Agent, agent, light
@@ -242,7 +242,7 @@ def test_while_receivers_complete(tmp_path: Path, file: Path, monkeypatch: pytes
         go.wait(120)
         fsync(descriptor)
 
-    monkeypatch.setattr("blast_transport.store.file_target.os.fsync", slow)
+    monkeypatch.setattr("blast_transport.store.targets.file_target.os.fsync", slow)
     with agent(tmp_path / "a") as there:
         with running(*BLAST, file, "--to", to(there), "--via", "pipeline") as process:
             assert reached.wait(60)

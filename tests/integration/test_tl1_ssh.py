@@ -27,10 +27,10 @@ from tests.support.needs import ROOT
 from tests.support.ssh_server import Sshd, free_port, run
 from tests.support.tl1 import Lab, scripted
 from tests.support.waiting import eventually, eventually_async
-from tl1_driver.circuits import Circuit
 from tl1_driver.client import SwitchClient
 from tl1_driver.dialects import DIALECTS, Dialect
-from tl1_driver.errors import HostKeyRefusedError, LoginRefusedError, SessionLostError, SwitchUnreachableError
+from tl1_driver.protocol.circuits import Circuit
+from tl1_driver.protocol.errors import HostKeyRefusedError, LoginRefusedError, SessionLostError, SwitchUnreachableError
 from tl1_driver.ssh import Ssh, host_keys, known_host_keys, private_key
 
 USER, PASSWORD = "tl1", "open sesame;"

@@ -18,7 +18,7 @@ from blast_transport.base.errors import LightPathError
 from blast_transport.session import light_retry, transfer
 from blast_transport.session.route import Route
 from blast_transport.session.settings import Destination
-from blast_transport.store.source import StreamSource
+from blast_transport.store.sources.source import StreamSource
 from blast_transport.transports.choices import Chain, Unicast
 from blast_transport.transports.optical import sender as optical_sender
 from blast_transport.transports.optical.interface import open_sender_socket

@@ -14,7 +14,7 @@ from blast_transport.links.dialling import SOURCE
 from blast_transport.session.receiver_session import ReceiverSession
 from blast_transport.session.route import Route
 from blast_transport.session.sender_core import SenderCore
-from blast_transport.store.store import Store
+from blast_transport.store.blocks.store import Store
 from blast_transport.transports.choices import Chain, Light, Tree, Trees, Unicast
 from tests.support.transport_hosts import Agent, agents, sender_to
 from tests.support.waiting import eventually

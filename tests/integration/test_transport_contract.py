@@ -24,8 +24,8 @@ from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
-from blast_transport.store.block_reader import BlockReader
-from blast_transport.store.source import StreamSource
+from blast_transport.store.sources.block_reader import BlockReader
+from blast_transport.store.sources.source import StreamSource
 from blast_transport.transports.choices import Chain, Dark, TransportChoice, Tree, Trees, Unicast
 from blast_transport.transports.pipeline.connections.link import Link
 from blast_transport.transports.pipeline.connections.pump import Intake

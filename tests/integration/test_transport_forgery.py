@@ -12,11 +12,11 @@ import pytest
 from blast_transport.blocks.layout import Layout
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState
 from blast_transport.session.route import Route
-from blast_transport.store import assembly
-from blast_transport.store.assembly import Assembly
-from blast_transport.store.block_store import BlockStore
-from blast_transport.store.memory_target import MemoryTarget
-from blast_transport.store.store import Store
+from blast_transport.store.blocks import assembly
+from blast_transport.store.blocks.assembly import Assembly
+from blast_transport.store.blocks.block_store import BlockStore
+from blast_transport.store.blocks.store import Store
+from blast_transport.store.targets.memory_target import MemoryTarget
 from blast_transport.transports.choices import Chain
 from blast_transport.transports.optical.interface import open_group_socket, open_sender_socket
 from blast_transport.transports.pipeline import node

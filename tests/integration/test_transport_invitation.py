@@ -17,7 +17,7 @@ from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
-from blast_transport.store.target import Target
+from blast_transport.store.targets.target import Target
 from blast_transport.transports.choices import Chain, TransportChoice, Tree, Trees, Unicast
 from blast_transport.wire.messages import Hello
 from tests.support.transport_hosts import LOOPBACK, MTU, Agent, agents, light, sender_to, sending

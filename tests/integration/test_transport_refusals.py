@@ -16,7 +16,7 @@ from blast_transport.session.receiver_core import ReceiverTimings
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
-from blast_transport.store.source import StreamSource
+from blast_transport.store.sources.source import StreamSource
 from blast_transport.transports.choices import Chain, TransportChoice, Unicast
 from blast_transport.wire.codec import FRAME, VERSION, Decoder, encode
 from blast_transport.wire.messages import (

@@ -21,7 +21,7 @@ from blast_transport.session.receiver_session import ReceiverSession
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination
-from blast_transport.store.source import StreamSource
+from blast_transport.store.sources.source import StreamSource
 from blast_transport.transports.choices import Chain, TransportChoice, Tree, Trees, Unicast
 from blast_transport.wire.datagram import segment_size_for, segments_for
 from blast_transport.wire.joining import Join

@@ -246,7 +246,7 @@ def test_whose_store_takes_nothing_holds_up_nobody(
             gate.wait(HANGING)
 
     before_writes(monkeypatch, hanging)
-    monkeypatch.setattr("blast_transport.store.eager_writer._is_slow", lambda *_: True)
+    monkeypatch.setattr("blast_transport.store.blocks.eager_writer._is_slow", lambda *_: True)
     settings = SenderSettings(LOOPBACK, MTU, SenderTimings(ready=HANGING, stall=HANGING, freeze=HANGING))
     with agents(tmp_path, 3) as there, sender_to(there, settings) as sender:
 

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 
-from blast_transport.store.store_pace import StorePace
-from blast_transport.store.store_writer import StoreGauge
+from blast_transport.store.blocks.store_pace import StorePace
+from blast_transport.store.blocks.store_writer import StoreGauge
 from blast_transport.transports.pipeline.protocol.core import NodeCore, SourceCore
 from blast_transport.transports.pipeline.protocol.events import (
     Admit,

@@ -17,12 +17,12 @@ from blast_transport.base.engines import COMPILED, PYTHON
 from blast_transport.base.errors import StoreError
 from blast_transport.blocks.layout import Layout
 from blast_transport.blocks.sealing import Sealer, new_key
-from blast_transport.store import assembly as assembly_module
-from blast_transport.store.assembly import Assembly
-from blast_transport.store.block_assembly import BlockAssembly, Piece
-from blast_transport.store.compiled_assembly import CompiledAssembly
-from blast_transport.store.file_target import FileRules
+from blast_transport.store.blocks import assembly as assembly_module
+from blast_transport.store.blocks.assembly import Assembly
+from blast_transport.store.blocks.block_assembly import BlockAssembly, Piece
+from blast_transport.store.blocks.compiled_assembly import CompiledAssembly
 from blast_transport.store.opening import open_assembly
+from blast_transport.store.targets.file_target import FileRules
 from blast_transport.transports.optical.light_intake import LightIntake
 from tests.support.engines import file_store
 from tests.support.transport_data import Data, data_of

@@ -18,7 +18,7 @@ from blast_transport.base.waker import Waker
 from blast_transport.blocks.block_map import BlockMap
 from blast_transport.links.dialling import dial
 from blast_transport.store.opening import open_reader
-from blast_transport.store.source import opened_file
+from blast_transport.store.sources.source import opened_file
 from blast_transport.transports.optical.compiled_bursts import CompiledBursts
 from blast_transport.transports.optical.interface import open_group_socket
 from blast_transport.transports.optical.sender import OpticalSender

@@ -15,8 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from blast_transport.base.engines import COMPILED, PYTHON
 from blast_transport.base.errors import RemoteProtocolError, StoreError
 from blast_transport.blocks.layout import Layout
-from blast_transport.store.block_store import BlockStore
-from blast_transport.store.file_target import FileRules
+from blast_transport.store.blocks.block_store import BlockStore
+from blast_transport.store.targets.file_target import FileRules
 from tests.support.engines import file_store
 from tests.support.transport_data import SUITE, Data, data_of
 

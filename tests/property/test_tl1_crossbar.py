@@ -7,8 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from tl1_driver.circuits import Circuit
 from tl1_driver.emulator.crossbar import Crossbar, RefusalError
+from tl1_driver.protocol.circuits import Circuit
 
 INPUTS, OUTPUTS = 4, 3
 CIRCUITS = st.builds(Circuit, st.integers(0, INPUTS + 1), st.integers(0, OUTPUTS + 1))

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blast_transport.base.errors import DigestMismatchError
-from blast_transport.store.block_store import BlockStore
+from blast_transport.store.blocks.block_store import BlockStore
 from tests.support import engines
 from tests.support.transport_data import SUITE, Data, data_of
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from blast_transport.base.engines import COMPILED, PYTHON
-from blast_transport.store.block_store import BlockStore
+from blast_transport.store.blocks.block_store import BlockStore
 from blast_transport.transports.pipeline.connections.file_pump import FileIntake
 from tests.support.engines import BOTH, file_store
 from tests.support.transport_data import Data, data_of

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from blast_transport.base.errors import ForgottenError, RemoteProtocolError
 from blast_transport.blocks.digests import DIGEST_BYTES
 from blast_transport.blocks.layout import Layout
-from blast_transport.store.memory_target import MemoryTarget
-from blast_transport.store.store import Store
+from blast_transport.store.blocks.store import Store
+from blast_transport.store.targets.memory_target import MemoryTarget
 from tests.support.transport_data import SUITE, Data, InOrder, data_of
 
 MOST = 1 << 20

@@ -10,9 +10,9 @@ import pytest
 
 from blast_transport.base.engines import AUTO, COMPILED, PYTHON
 from blast_transport.blocks.layout import Layout
-from blast_transport.store.block_store import BlockStore
-from blast_transport.store.file_target import ANY_PRIVATE, FileRules, FileTarget, open_directory
+from blast_transport.store.blocks.block_store import BlockStore
 from blast_transport.store.opening import open_store
+from blast_transport.store.targets.file_target import ANY_PRIVATE, FileRules, FileTarget, open_directory
 from tests.support.transport_data import SUITE
 
 BOTH = (PYTHON, pytest.param(COMPILED, marks=pytest.mark.compiled))

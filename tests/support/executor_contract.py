@@ -16,11 +16,11 @@ from blast_controller.core.model.events import StepConfirmed, StepFailed
 from blast_controller.core.model.fabric import CrossConnect
 from blast_controller.optical.executor import OpticalExecutor, SwitchSettings
 from tests.support.waiting import for_a_while
-from tl1_driver.circuits import Circuit
 from tl1_driver.dialects import DIALECTS
 from tl1_driver.emulator.agent import EmulatedSwitch
 from tl1_driver.emulator.connection import Connection
 from tl1_driver.emulator.requests import Request
+from tl1_driver.protocol.circuits import Circuit
 from tl1_driver.transport import Tcp, Way
 
 PATIENCE = 30.0

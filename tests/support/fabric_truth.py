@@ -12,9 +12,9 @@ from typing import TypeVar
 from blast_client import Client
 from mininet_topos.lab.lab import Lab
 from tests.support.waiting import look_until
-from tl1_driver.circuits import Circuit
 from tl1_driver.client import SwitchClient
 from tl1_driver.dialects import DIALECTS
+from tl1_driver.protocol.circuits import Circuit
 
 T = TypeVar("T")
 OURS = "cookie=0xb1a5000000000000/0xffff000000000000"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from blast_transport.blocks.digests import BEST, SUITES
 from blast_transport.blocks.layout import Layout
-from blast_transport.store.block_store import BlockStore
-from blast_transport.store.file_target import FileTarget, open_directory
-from blast_transport.store.memory_target import MemoryTarget
-from blast_transport.store.store import Store
+from blast_transport.store.blocks.block_store import BlockStore
+from blast_transport.store.blocks.store import Store
+from blast_transport.store.targets.file_target import FileTarget, open_directory
+from blast_transport.store.targets.memory_target import MemoryTarget
 from tests.support.engines import asked_engine, checked_store
 
 SEGMENT = 1456

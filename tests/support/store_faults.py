@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from blast_transport.store.compiled_store import CompiledStore
-from blast_transport.store.file_target import FileTarget
+from blast_transport.store.blocks.compiled_store import CompiledStore
+from blast_transport.store.targets.file_target import FileTarget
 
 Before = Callable[[str, int, int], None]
 """Called with the file's path, and where how many bytes are to be written. Raises OSError."""

@@ -8,14 +8,14 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from tl1_driver.circuits import Circuit
 from tl1_driver.client import SwitchClient
 from tl1_driver.dialects import Dialect
 from tl1_driver.emulator.agent import EmulatedSwitch
 from tl1_driver.emulator.timing import Clock
-from tl1_driver.errors import SwitchError
-from tl1_driver.messages import Command, Response
-from tl1_driver.procedure import Pause, Procedure
+from tl1_driver.protocol.circuits import Circuit
+from tl1_driver.protocol.errors import SwitchError
+from tl1_driver.protocol.messages import Command, Response
+from tl1_driver.protocol.procedure import Pause, Procedure
 
 
 class LightPaths:

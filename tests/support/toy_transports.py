@@ -25,7 +25,7 @@ from blast_transport.base.threads import start_thread
 from blast_transport.links.dialling import Address, Dialer
 from blast_transport.session.registry import add_transport
 from blast_transport.standalone.command import main
-from blast_transport.store.block_reader import UndigestedKept
+from blast_transport.store.sources.block_reader import UndigestedKept
 from blast_transport.transports.choices import TransportChoice
 from blast_transport.transports.receiving import (
     ReceivingContext,

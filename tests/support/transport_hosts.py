@@ -43,9 +43,9 @@ from blast_transport.session.receiver_session import Surroundings
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
-from blast_transport.store.file_target import FileRules
-from blast_transport.store.source import FileSource
-from blast_transport.store.target import Target
+from blast_transport.store.sources.source import FileSource
+from blast_transport.store.targets.file_target import FileRules
+from blast_transport.store.targets.target import Target
 from blast_transport.transports.choices import Light
 from blast_transport.transports.optical.interface import open_group_socket
 from blast_transport.transports.receiving import GroupOpener

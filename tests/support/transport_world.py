@@ -19,9 +19,9 @@ from blast_transport.blocks.masks import runs
 from blast_transport.session.peers.peer import PeerState
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState
 from blast_transport.session.sender_core import SenderCore
-from blast_transport.store.assembly import Assembly
-from blast_transport.store.memory_target import MemoryTarget
-from blast_transport.store.store import Store
+from blast_transport.store.blocks.assembly import Assembly
+from blast_transport.store.blocks.store import Store
+from blast_transport.store.targets.memory_target import MemoryTarget
 from blast_transport.transports.optical.light_intake import LightIntake
 from blast_transport.wire.messages import (
     Abort,

@@ -36,7 +36,7 @@ from blast_transport.credentials.tls import TlsFiles
 from blast_transport.links.connection_limits import ConnectionLimiter
 from blast_transport.links.dialling import MAX_DIALS, Dialling
 from blast_transport.session.receiver_session import Surroundings
-from blast_transport.store.file_target import FileRules
+from blast_transport.store.targets.file_target import FileRules
 from blast_transport.transports.pipeline.protocol.messages import encode as encode_join
 from blast_transport.wire.codec import Decoder, encode
 from blast_transport.wire.joining import TOKEN_BYTES, Join

@@ -8,7 +8,7 @@ from pathlib import Path
 from blast_transport.agent.reload import WAITS
 from blast_transport.agent.reporting import RefusalReason
 from blast_transport.agent.settings import Settings, parse
-from blast_transport.store.file_names import DEEPEST, LONGEST_NAME, PARTIAL_PREFIX
+from blast_transport.store.files.file_names import DEEPEST, LONGEST_NAME, PARTIAL_PREFIX
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs" / "how-to" / "agents.md").read_text()

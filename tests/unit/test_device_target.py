@@ -14,10 +14,10 @@ from blast_transport.agent.permissions import AllowedDevice, AllowedFile, Permis
 from blast_transport.agent.settings import DeviceSection, FolderSection, LimitsSection, Settings, parse
 from blast_transport.agent.targets import Targets
 from blast_transport.base.errors import ForgottenError, NotAllowedError, SettingsError, StoreError
-from blast_transport.store import device_target
-from blast_transport.store.block_device import mount_points, mounts_of
-from blast_transport.store.device_target import DeviceTarget
-from blast_transport.store.file_target import FileRules
+from blast_transport.store.targets import device_target
+from blast_transport.store.targets.block_device import mount_points, mounts_of
+from blast_transport.store.targets.device_target import DeviceTarget
+from blast_transport.store.targets.file_target import FileRules
 from blast_transport.wire.messages import Hello
 
 NULL, FULL = Path("/dev/null"), Path("/dev/full")

@@ -21,11 +21,11 @@ from blast_transport.blocks.digests import suite_named
 from blast_transport.blocks.layout import Layout
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
-from blast_transport.store.block_reader import BlockReader
-from blast_transport.store.file_target import FileRules, FileTarget
-from blast_transport.store.memory_target import MemoryTarget
 from blast_transport.store.opening import open_reader, open_store
-from blast_transport.store.source import FileSource
+from blast_transport.store.sources.block_reader import BlockReader
+from blast_transport.store.sources.source import FileSource
+from blast_transport.store.targets.file_target import FileRules, FileTarget
+from blast_transport.store.targets.memory_target import MemoryTarget
 from tests.support.engines import BOTH, file_store
 from tests.support.pipeline_chain import open_descriptors
 from tests.support.transport_data import SUITE, Data, data_of

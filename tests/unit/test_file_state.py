@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from blast_transport.base.errors import SourceChangedError, WrongInputError
-from blast_transport.store.folder_source import FolderSource
-from blast_transport.store.source import Source, opened_file
+from blast_transport.store.sources.folder_source import FolderSource
+from blast_transport.store.sources.source import Source, opened_file
 
 SIZE = 100_000
 

@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blast_transport.base.errors import RemoteProtocolError, UnsafeNameError
-from blast_transport.store import folder_table
-from blast_transport.store.folder_links import check_links
-from blast_transport.store.folder_table import HEAD_BYTES, MAGIC, Entry, Kind, Table, decode, encode, table_bytes
+from blast_transport.store.files import folder_table
+from blast_transport.store.files.folder_links import check_links
+from blast_transport.store.files.folder_table import HEAD_BYTES, MAGIC, Entry, Kind, Table, decode, encode, table_bytes
 
 REFUSED = (RemoteProtocolError, UnsafeNameError)
 NAMES = st.sampled_from(["a", "b", "c", "d"])
@@ -152,7 +152,7 @@ def test_what_is_no_folder_is_told_so():
 def test_links_of_a_table_have_one_bound_together(monkeypatch):
     links = {f"link{number}": "a/../" * 3 for number in range(4)}
     check_links(links)
-    monkeypatch.setattr("blast_transport.store.folder_links._MAX_STEPS_TOGETHER", 27)
+    monkeypatch.setattr("blast_transport.store.files.folder_links._MAX_STEPS_TOGETHER", 27)
     with pytest.raises(UnsafeNameError, match="too many names together"):
         check_links(links)
 

@@ -13,11 +13,11 @@ import pytest
 from blast_transport.agent.permissions import Permissions
 from blast_transport.agent.settings import DeviceSection, FolderSection, Settings
 from blast_transport.base.errors import NotAllowedError, StoreError, UnsafeNameError, WrongInputError
-from blast_transport.store import folder_table
-from blast_transport.store.file_target import FileRules, open_directory
-from blast_transport.store.folder_source import FolderSource
-from blast_transport.store.folder_table import Entry, Kind, Table, encode
-from blast_transport.store.folder_target import FolderTarget, _Unpacking
+from blast_transport.store.files import folder_table
+from blast_transport.store.files.folder_table import Entry, Kind, Table, encode
+from blast_transport.store.sources.folder_source import FolderSource
+from blast_transport.store.targets.file_target import FileRules, open_directory
+from blast_transport.store.targets.folder_target import FolderTarget, _Unpacking
 from tests.support.folder_trees import names_in, seen, varied
 
 
@@ -193,7 +193,7 @@ def test_an_empty_folder_under_its_name_gives_way(tmp_path, into):
 def test_room_is_wanted_twice(monkeypatch, into):
     asked = []
     monkeypatch.setattr(
-        "blast_transport.store.file_target.FileTarget._check_room", lambda self, size: asked.append(size)
+        "blast_transport.store.targets.file_target.FileTarget._check_room", lambda self, size: asked.append(size)
     )
     target(into, 1000).discard(resumable=False)
     assert asked == [2000]
@@ -244,7 +244,7 @@ def test_a_folder_too_deep_or_too_full_is_told_in_a_sentence(monkeypatch, tmp_pa
     deep.joinpath(*("a" * 70)).mkdir(parents=True)
     with pytest.raises(WrongInputError, match="64 parts"):
         FolderSource(deep)
-    monkeypatch.setattr("blast_transport.store.folder_source.MAX_ENTRIES", 3)
+    monkeypatch.setattr("blast_transport.store.sources.folder_source.MAX_ENTRIES", 3)
     with pytest.raises(WrongInputError, match="more than 3 entries"):
         FolderSource(deep)
 

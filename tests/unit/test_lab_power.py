@@ -9,7 +9,7 @@ from mininet_topos.kernel.names import Names
 from mininet_topos.topology.faults import FaultDesk, FaultInjector, fiber
 from mininet_topos.topology.plan import LabPlan
 from mininet_topos.topology.power import PASS_LOSS_DB, SENSITIVITY_DBM, PowerModel, splitter_loss, transmitter_inputs
-from tl1_driver.circuits import Circuit, Port
+from tl1_driver.protocol.circuits import Circuit, Port
 
 PLAN = LabPlan(racks=6, hosts_per_rack=1, splitters={4: 2})
 ROOT, FIRST, SECOND = Circuit(1, 7), Circuit(7, 2), Circuit(10, 11)

@@ -18,10 +18,10 @@ from blast_transport.base.waker import Waker
 from blast_transport.blocks.digests import suite_named
 from blast_transport.blocks.layout import Layout
 from blast_transport.blocks.sealing import Sealer, new_key
-from blast_transport.store.block_reader import BlockReader
-from blast_transport.store.compiled_reader import CompiledReader
 from blast_transport.store.opening import open_reader
-from blast_transport.store.source import StreamSource, opened_file
+from blast_transport.store.sources.block_reader import BlockReader
+from blast_transport.store.sources.compiled_reader import CompiledReader
+from blast_transport.store.sources.source import StreamSource, opened_file
 from blast_transport.transports.optical.bursts import Bursts, ReadBursts, Step
 from blast_transport.transports.optical.compiled_bursts import CompiledBursts, open_bursts
 from blast_transport.transports.optical.offload import UDP_GRO

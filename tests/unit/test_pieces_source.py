@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blast_transport.base.errors import SourceChangedError
-from blast_transport.store.file_state import FileState
-from blast_transport.store.pieces import FilePiece, Piece, PiecesSource
+from blast_transport.store.files.file_state import FileState
+from blast_transport.store.sources.pieces import FilePiece, Piece, PiecesSource
 from tests.support.objects import scratch
 
 

@@ -16,9 +16,9 @@ import pytest
 from blast_transport.base import threads
 from blast_transport.base.errors import NoThreadError, RemoteProtocolError, StoreError
 from blast_transport.blocks.layout import Layout
-from blast_transport.store import eager_writer, store_writer
-from blast_transport.store.store_pace import StorePace
-from blast_transport.store.store_writer import StoreGauge, StoreWriter
+from blast_transport.store.blocks import eager_writer, store_writer
+from blast_transport.store.blocks.store_pace import StorePace
+from blast_transport.store.blocks.store_writer import StoreGauge, StoreWriter
 from blast_transport.transports.pipeline.connections import file_pump
 from blast_transport.transports.pipeline.connections.file_pump import FileIntake, FileOutlet, WrittenOutlet
 from tests.support.pipeline_chain import SEGMENT, content_of, file_store, finish

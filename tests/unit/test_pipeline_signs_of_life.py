@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from blast_transport.store.store_pace import StorePace
+from blast_transport.store.blocks.store_pace import StorePace
 from blast_transport.transports.pipeline.protocol.core import NodeCore, SourceCore
 from blast_transport.transports.pipeline.protocol.events import (
     Arrived,

@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from blast_client.send.stopped import SoFar, cancelled_by_sigterm, unless_stopped
-from blast_transport.store.source import AtEnd
+from blast_transport.store.sources.source import AtEnd
 
 
 def ended(number: int | None) -> tuple[bool, bool]:

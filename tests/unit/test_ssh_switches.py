@@ -22,7 +22,7 @@ from blast_controller.configuration.switch_access import check_switch_files, rea
 from blast_transport.base.extras import how_to_install
 from tests.support.tl1 import scripted
 from tests.unit.test_access_config import RACK
-from tl1_driver.errors import SwitchUnreachableError
+from tl1_driver.protocol.errors import SwitchUnreachableError
 from tl1_driver.ssh import Ssh
 from tl1_driver.transport import Tcp
 

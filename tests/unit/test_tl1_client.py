@@ -14,11 +14,11 @@ import pytest
 
 from tests.support import tl1
 from tests.support.tl1 import Lab, scripted
-from tl1_driver.circuits import Circuit
 from tl1_driver.client import BUFFER_SIZE, SwitchClient
 from tl1_driver.dialects import Glimmerglass
 from tl1_driver.emulator.agent import Port
-from tl1_driver.errors import (
+from tl1_driver.protocol.circuits import Circuit
+from tl1_driver.protocol.errors import (
     CommandDeniedError,
     MalformedResponseError,
     OutcomeUnknownError,
@@ -28,7 +28,7 @@ from tl1_driver.errors import (
     SwitchUnreachableError,
     UnconfirmedCommandError,
 )
-from tl1_driver.session import Deadlines
+from tl1_driver.protocol.session import Deadlines
 
 pytestmark = pytest.mark.virtual_time
 GLIMMERGLASS = replace(Glimmerglass(), deadlines=Deadlines(acknowledged=0.3))

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tl1_driver.codec import UNFINISHED_PARTS, UNPARSED_BYTES, Decoder, encode_command
-from tl1_driver.errors import InvalidCommandError, MessageTooLongError, NotTl1Error, TruncatedResponseError
-from tl1_driver.messages import Acknowledgment, Autonomous, Command, Message, Response, Unparsed
-from tl1_driver.payload import parameters, quote, split_blocks, unquote
+from tl1_driver.protocol.codec import UNFINISHED_PARTS, UNPARSED_BYTES, Decoder, encode_command
+from tl1_driver.protocol.errors import InvalidCommandError, MessageTooLongError, NotTl1Error, TruncatedResponseError
+from tl1_driver.protocol.messages import Acknowledgment, Autonomous, Command, Message, Response, Unparsed
+from tl1_driver.protocol.payload import parameters, quote, split_blocks, unquote
 
 HEADER = b"\r\n\n   sw1 26-11-20 10:00:00\r\n"
 

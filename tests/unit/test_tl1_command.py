@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tl1_driver.codec import Decoder
 from tl1_driver.command import described
+from tl1_driver.protocol.codec import Decoder
 
 HEADER = b"\r\n\n   sw1 26-11-20 10:00:00\r\n"
 TEXT = (

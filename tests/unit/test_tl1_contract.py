@@ -16,10 +16,10 @@ import pytest
 from tests.support import tl1
 from tests.support.tl1 import Lab
 from tests.support.waiting import eventually_async
-from tl1_driver.circuits import DARK_BELOW_DBM, Circuit, Port
 from tl1_driver.client import SwitchClient
 from tl1_driver.dialects import DIALECTS, Calient, Dialect
-from tl1_driver.errors import (
+from tl1_driver.protocol.circuits import DARK_BELOW_DBM, Circuit, Port
+from tl1_driver.protocol.errors import (
     CommandDeniedError,
     InvalidCommandError,
     OutcomeUnknownError,
@@ -28,8 +28,8 @@ from tl1_driver.errors import (
     SwitchTimeoutError,
     Tl1Error,
 )
-from tl1_driver.messages import Autonomous
-from tl1_driver.session import Deadlines
+from tl1_driver.protocol.messages import Autonomous
+from tl1_driver.protocol.session import Deadlines
 
 pytestmark = pytest.mark.virtual_time
 BULK = [Circuit(3, 8), Circuit(1, 2), Circuit(7, 4), Circuit(2, 1)]

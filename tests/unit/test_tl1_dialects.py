@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from tests.support.tl1 import drive
-from tl1_driver.circuits import Circuit, CircuitState, Port
-from tl1_driver.codec import encode_command
 from tl1_driver.dialects import DIALECTS, Calient, Dialect, Glimmerglass, Polatis, configured
-from tl1_driver.errors import (
+from tl1_driver.protocol.circuits import Circuit, CircuitState, Port
+from tl1_driver.protocol.codec import encode_command
+from tl1_driver.protocol.errors import (
     CommandDeniedError,
     CommandWithheldError,
     InvalidCommandError,
@@ -19,9 +19,9 @@ from tl1_driver.errors import (
     PartialCompletionError,
     SwitchTimeoutError,
 )
-from tl1_driver.messages import Autonomous, Command, Severity
-from tl1_driver.procedure import Pause
-from tl1_driver.session import Wire
+from tl1_driver.protocol.messages import Autonomous, Command, Severity
+from tl1_driver.protocol.procedure import Pause
+from tl1_driver.protocol.session import Wire
 
 GLIMMERGLASS = Glimmerglass()
 CALIENT = Calient()

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.tl1 import drive
-from tl1_driver.circuits import Circuit, CircuitState, Port
-from tl1_driver.codec import Decoder
 from tl1_driver.dialects import Calient, Glimmerglass, Polatis
-from tl1_driver.messages import Autonomous, Message, Response, Unparsed
+from tl1_driver.protocol.circuits import Circuit, CircuitState, Port
+from tl1_driver.protocol.codec import Decoder
+from tl1_driver.protocol.messages import Autonomous, Message, Response, Unparsed
 
 DATA = Path(__file__).parent.parent / "data" / "tl1"
 TRANSCRIPTS = sorted(path.stem for path in DATA.glob("*.txt"))

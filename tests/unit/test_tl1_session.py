@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tl1_driver.errors import (
+from tl1_driver.protocol.errors import (
     CommandDeniedError,
     InvalidCommandError,
     PartialCompletionError,
@@ -15,8 +15,8 @@ from tl1_driver.errors import (
     SwitchTimeoutError,
     UnconfirmedCommandError,
 )
-from tl1_driver.messages import Command
-from tl1_driver.session import (
+from tl1_driver.protocol.messages import Command
+from tl1_driver.protocol.session import (
     TRANSITIONS,
     Action,
     Answered,
@@ -29,8 +29,8 @@ from tl1_driver.session import (
     Stimulus,
     Wire,
 )
+from tl1_driver.protocol.unsolicited import BURST, PER_SECOND, UnaskedBudget
 from tl1_driver.transcript import LONGEST_WRAPPING, MASK, Mask
-from tl1_driver.unsolicited import BURST, PER_SECOND, UnaskedBudget
 
 HDR = Command("RTRV-HDR")
 DEADLINES = Deadlines(answer=2.0, acknowledged=10.0, longest=30.0, first_pause=0.25, repeats=2)

@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from blast_transport.blocks.block_map import BlockMap, Range, count_held
 from blast_transport.blocks.layout import Layout
-from blast_transport.store import file_target
-from blast_transport.store.block_store import BlockStore
-from blast_transport.store.file_target import FileTarget, open_directory
-from blast_transport.store.holes import blocks_within, holes_of, next_data, next_hole
-from blast_transport.store.memory_target import MemoryTarget
+from blast_transport.store.blocks.block_store import BlockStore
+from blast_transport.store.files.holes import blocks_within, holes_of, next_data, next_hole
 from blast_transport.store.opening import open_reader, open_store
-from blast_transport.store.pieces import FilePiece, PiecesSource
-from blast_transport.store.source import FileSource, opened_file
+from blast_transport.store.sources.pieces import FilePiece, PiecesSource
+from blast_transport.store.sources.source import FileSource, opened_file
+from blast_transport.store.targets import file_target
+from blast_transport.store.targets.file_target import FileTarget, open_directory
+from blast_transport.store.targets.memory_target import MemoryTarget
 from tests.support.engines import BOTH
 from tests.support.transport_data import SUITE, Data, InOrder, data_of
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from blast_transport.base.errors import LightPathError, SealError
 from blast_transport.blocks.layout import Layout
 from blast_transport.blocks.sealing import Sealer, new_key
-from blast_transport.store.assembly import Assembly
-from blast_transport.store.block_assembly import Piece
-from blast_transport.store.memory_target import MemoryTarget
-from blast_transport.store.store import Store
+from blast_transport.store.blocks.assembly import Assembly
+from blast_transport.store.blocks.block_assembly import Piece
+from blast_transport.store.blocks.store import Store
+from blast_transport.store.targets.memory_target import MemoryTarget
 from blast_transport.transports.optical.burst import Burst
 from blast_transport.transports.optical.light_socket import LightSocket
 from blast_transport.transports.optical.offload import UDP_SEGMENT, DatagramSender

@@ -16,7 +16,7 @@ from blast_transport.blocks.block_map import BlockMap
 from blast_transport.blocks.layout import Layout
 from blast_transport.links.dialling import dial
 from blast_transport.store.opening import open_reader
-from blast_transport.store.source import opened_file
+from blast_transport.store.sources.source import opened_file
 from blast_transport.transports.choices import Chain, Dark
 from blast_transport.transports.optical.sender import OpticalSender
 from blast_transport.transports.sending import Granted, SendingContext, Sent

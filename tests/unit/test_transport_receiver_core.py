@@ -9,9 +9,9 @@ import pytest
 from blast_transport.base.engines import PYTHON
 from blast_transport.base.errors import LocalProtocolError
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState, ReceiverTimings
-from blast_transport.store.assembly import Assembly
-from blast_transport.store.memory_target import MemoryTarget
-from blast_transport.store.store import Store
+from blast_transport.store.blocks.assembly import Assembly
+from blast_transport.store.blocks.store import Store
+from blast_transport.store.targets.memory_target import MemoryTarget
 from blast_transport.transports.optical.light_intake import LightIntake
 from blast_transport.wire.messages import Credit, EndOfData, Fin, Hello, Message, Nack, Phase, PhaseReady
 from blast_transport.wire.transports import OPTICAL, PIPELINE

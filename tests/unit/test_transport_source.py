@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blast_transport.base.errors import ForgottenError, SourceChangedError, WrongInputError
-from blast_transport.store.source import FileSource, StreamSource, opened_file
+from blast_transport.store.sources.source import FileSource, StreamSource, opened_file
 from tests.support.waiting import eventually, for_a_while
 
 PATIENCE = 30.0

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from blast_transport.base.errors import ForgottenError, StoreError, UnsafeNameError, WrongInputError
-from blast_transport.store.command_target import CommandTarget, kill_commands
-from blast_transport.store.file_target import STALE_SECONDS, FileRules, FileTarget, open_directory
-from blast_transport.store.memory_target import MemoryTarget
+from blast_transport.store.targets.command_target import CommandTarget, kill_commands
+from blast_transport.store.targets.file_target import STALE_SECONDS, FileRules, FileTarget, open_directory
+from blast_transport.store.targets.memory_target import MemoryTarget
 from tests.support.waiting import HANGING, eventually
 
 CONTENT = bytes(range(256)) * 3 + b"tail"

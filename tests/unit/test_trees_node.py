@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from blast_transport.store.store import Store
+from blast_transport.store.blocks.store import Store
 from blast_transport.transports.trees.edge import Edge, Way
 from blast_transport.transports.trees.events import Ended, Event, ReportReady, Settled
 from blast_transport.transports.trees.node import Node
@@ -262,7 +262,7 @@ def test_a_slow_store_makes_the_parent_wait_and_says_so(monkeypatch: pytest.Monk
             time.sleep(0.002)  # a store that takes nothing, until the test lets it
         return put(store, first, row)
 
-    monkeypatch.setattr("blast_transport.store.eager_writer._is_slow", lambda *_: True)
+    monkeypatch.setattr("blast_transport.store.blocks.eager_writer._is_slow", lambda *_: True)
     monkeypatch.setattr("blast_transport.transports.trees.node._STORE_BYTES", 2 * BLOCK)
     with running(FROM_A) as one:
         a = one.parent("a")

@@ -6,7 +6,7 @@ import pytest
 
 from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.session.renewals import Renewals
-from blast_transport.store.store_pace import StorePace
+from blast_transport.store.blocks.store_pace import StorePace
 from blast_transport.transports.sight import Flow
 from blast_transport.transports.trees.flows import Meter
 from blast_transport.transports.trees.oversight import Findings, Oversight

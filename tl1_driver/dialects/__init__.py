@@ -10,7 +10,7 @@ from tl1_driver.dialects.base import Dialect
 from tl1_driver.dialects.calient import Calient
 from tl1_driver.dialects.glimmerglass import Glimmerglass
 from tl1_driver.dialects.polatis import Polatis
-from tl1_driver.errors import InvalidSettingError
+from tl1_driver.protocol.errors import InvalidSettingError
 
 DIALECTS: dict[str, Dialect] = {
     dialect.name: dialect

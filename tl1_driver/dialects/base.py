@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tl1_driver.alarms import LEAVING, Alarm, Row, read_rows
-from tl1_driver.circuits import Circuit, CircuitState, Port
-from tl1_driver.codec import encode_command
-from tl1_driver.errors import InvalidCommandError
-from tl1_driver.messages import Autonomous, Command
-from tl1_driver.payload import quote
-from tl1_driver.procedure import Procedure
-from tl1_driver.session import Deadlines, Wire
+from tl1_driver.protocol.alarms import LEAVING, Alarm, Row, read_rows
+from tl1_driver.protocol.circuits import Circuit, CircuitState, Port
+from tl1_driver.protocol.codec import encode_command
+from tl1_driver.protocol.errors import InvalidCommandError
+from tl1_driver.protocol.messages import Autonomous, Command
+from tl1_driver.protocol.payload import quote
+from tl1_driver.protocol.procedure import Procedure
+from tl1_driver.protocol.session import Deadlines, Wire
 
 LightCheckTime = Literal["off", "before_grant", "under_traffic"]
 """When to check for light: never, before a grant (the switch measures power at any time), or only while data flows."""

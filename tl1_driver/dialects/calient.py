@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tl1_driver.circuits import ENTERED, Circuit, CircuitState, Port
 from tl1_driver.dialects.base import Dialect, LightCheckTime, power
-from tl1_driver.errors import (
+from tl1_driver.protocol.circuits import ENTERED, Circuit, CircuitState, Port
+from tl1_driver.protocol.errors import (
     CommandDeniedError,
     CommandWithheldError,
     InvalidCommandError,
@@ -24,9 +24,9 @@ from tl1_driver.errors import (
     PartialCompletionError,
     SwitchTimeoutError,
 )
-from tl1_driver.messages import Command
-from tl1_driver.payload import parameters, unquote
-from tl1_driver.procedure import Procedure, confirmed, pause, rows
+from tl1_driver.protocol.messages import Command
+from tl1_driver.protocol.payload import parameters, unquote
+from tl1_driver.protocol.procedure import Procedure, confirmed, pause, rows
 
 PORTS_PER_CARD = 8
 CARDS_PER_MODULE = 8

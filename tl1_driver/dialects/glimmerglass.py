@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tl1_driver.circuits import Circuit, CircuitState, Port
 from tl1_driver.dialects.base import Dialect, LightCheckTime, power
-from tl1_driver.errors import InvalidCommandError, MalformedResponseError
-from tl1_driver.messages import Command
-from tl1_driver.payload import parameters
-from tl1_driver.procedure import Procedure, all_confirmed, rows
-from tl1_driver.session import Wire
+from tl1_driver.protocol.circuits import Circuit, CircuitState, Port
+from tl1_driver.protocol.errors import InvalidCommandError, MalformedResponseError
+from tl1_driver.protocol.messages import Command
+from tl1_driver.protocol.payload import parameters
+from tl1_driver.protocol.procedure import Procedure, all_confirmed, rows
+from tl1_driver.protocol.session import Wire
 
 FIRST_INPUT = 10000
 FIRST_OUTPUT = 20000

@@ -11,12 +11,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tl1_driver.circuits import Circuit, CircuitState, Port
 from tl1_driver.dialects.base import Dialect, LightCheckTime, power
-from tl1_driver.errors import CommandWithheldError, InvalidCommandError, MalformedResponseError, PartialCompletionError
-from tl1_driver.messages import Command
-from tl1_driver.payload import parameters, quote, unquote
-from tl1_driver.procedure import Procedure, all_confirmed, answer, rows, settled
+from tl1_driver.protocol.circuits import Circuit, CircuitState, Port
+from tl1_driver.protocol.errors import (
+    CommandWithheldError,
+    InvalidCommandError,
+    MalformedResponseError,
+    PartialCompletionError,
+)
+from tl1_driver.protocol.messages import Command
+from tl1_driver.protocol.payload import parameters, quote, unquote
+from tl1_driver.protocol.procedure import Procedure, all_confirmed, answer, rows, settled
 
 _SIZE = re.compile(r"([0-9]{1,5})[xX]([0-9]{1,5})")
 _PATCH = re.compile(r"([0-9]{1,5})\s*,\s*([0-9]{1,5})")

@@ -14,7 +14,6 @@ import logging
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 
-from tl1_driver.circuits import Circuit, Port
 from tl1_driver.emulator.bench import FAILED, Bench, Change
 from tl1_driver.emulator.connection import Connection
 from tl1_driver.emulator.crossbar import Crossbar, RefusalError
@@ -24,8 +23,9 @@ from tl1_driver.emulator.light import Light, PowerModel, no_light
 from tl1_driver.emulator.replies import answer, denial, message
 from tl1_driver.emulator.requests import NOT_A_COMMAND, Request
 from tl1_driver.emulator.timing import TIMER_GRAIN, Clock, Estimate
-from tl1_driver.messages import Severity
-from tl1_driver.payload import unquote
+from tl1_driver.protocol.circuits import Circuit, Port
+from tl1_driver.protocol.messages import Severity
+from tl1_driver.protocol.payload import unquote
 
 __all__ = ["Apply", "EmulatedSwitch", "Faults", "Port", "PowerModel"]
 

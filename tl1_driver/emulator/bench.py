@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tl1_driver.circuits import Circuit, Port
 from tl1_driver.emulator.crossbar import Crossbar, RefusalError
 from tl1_driver.emulator.faults import Faults
 from tl1_driver.emulator.light import Light
+from tl1_driver.protocol.circuits import Circuit, Port
 
 FAILED = "SROF"
 LOCKED = "SLOC"

@@ -9,12 +9,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tl1_driver.circuits import Circuit, Port
 from tl1_driver.emulator.bench import Bench, Change
 from tl1_driver.emulator.crossbar import BUSY, NO_SUCH_CIRCUIT, UNKNOWN_PORT, RefusalError
 from tl1_driver.emulator.language import Language
 from tl1_driver.emulator.light import DARK_DBM
 from tl1_driver.emulator.requests import BAD_PARAMETER, Request
+from tl1_driver.protocol.circuits import Circuit, Port
 
 PORTS_PER_CARD = 8
 CARDS_PER_MODULE = 8

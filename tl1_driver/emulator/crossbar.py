@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tl1_driver.circuits import Circuit
+from tl1_driver.protocol.circuits import Circuit
 
 UNKNOWN_PORT = "IIAC"
 BUSY = "SNVS"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tl1_driver.circuits import Port
+from tl1_driver.protocol.circuits import Port
 
 
 @dataclass

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tl1_driver.circuits import DARK_BELOW_DBM, Circuit, Port
 from tl1_driver.emulator.bench import Bench, Change
 from tl1_driver.emulator.crossbar import UNKNOWN_PORT, RefusalError
 from tl1_driver.emulator.language import Language
 from tl1_driver.emulator.light import DARK_DBM
 from tl1_driver.emulator.requests import BAD_PARAMETER, Request
+from tl1_driver.protocol.circuits import DARK_BELOW_DBM, Circuit, Port
 
 FIRST_NAME = {"in": 10000, "out": 20000}
 

@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from tl1_driver.circuits import Circuit, Port
 from tl1_driver.emulator.bench import Bench, Change
 from tl1_driver.emulator.crossbar import UNKNOWN_PORT, RefusalError
 from tl1_driver.emulator.requests import Request
+from tl1_driver.protocol.circuits import Circuit, Port
 
 Read = Callable[[Request], Sequence[str]]
 Plan = Callable[[Request], Change]

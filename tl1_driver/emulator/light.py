@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tl1_driver.circuits import DARK_BELOW_DBM, Circuit, Port
 from tl1_driver.emulator.faults import Faults
+from tl1_driver.protocol.circuits import DARK_BELOW_DBM, Circuit, Port
 
 DARK_DBM = -48.5
 """Reading of the monitor at a dark port, in dBm."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tl1_driver.payload import parameters, split_blocks, unquote
-from tl1_driver.scanner import COMMAND, End, Scanner
+from tl1_driver.protocol.payload import parameters, split_blocks, unquote
+from tl1_driver.protocol.scanner import COMMAND, End, Scanner
 
 COMMAND_LIMIT = 8192
 NOT_A_COMMAND = "IICM"

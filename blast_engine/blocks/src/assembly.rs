@@ -1,4 +1,4 @@
-//! Assembly of blocks from segments, over a `FileStore`; `blast_transport/store/assembly.py` is the reference.
+//! Assembly of blocks from segments, over a `FileStore`; `blast_transport/store/blocks/assembly.py` is the reference.
 //!
 //! A block that arrives in one piece, as a super-packet, passes through without a copy, together with the blocks that
 //! follow it. Python handles sealed blocks.

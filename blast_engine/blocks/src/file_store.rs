@@ -1,4 +1,4 @@
-//! Data of one session at one receiver, in a file: `blast_transport/store/store.py` for targets that are files.
+//! Data of one session at one receiver, in a file: `blast_transport/store/blocks/store.py` for targets that are files.
 //!
 //! Every method may be called from any thread. Digests are computed before any lock; one lock separates writers, while
 //! the file makes them wait, and another, which is never held during a wait, guards the books. While blocks are written

@@ -10,7 +10,7 @@ use crate::fault::Fault;
 use crate::file_store::FileStore;
 use crate::frames::next_data;
 
-/// Thresholds of `blast_transport/store/eager_writer.py`, which has the reasons.
+/// Thresholds of `blast_transport/store/blocks/eager_writer.py`, which has the reasons.
 const SLOW: Duration = Duration::from_millis(20);
 const IDLE_SHARE: u32 = 10;
 /// Blocks that are stored together: received data is still in the processor's cache when it is digested and written.

@@ -1,7 +1,7 @@
 //! The data of a transfer at a receiver, and its digests; the loops of a chain's links: receive, digest, write, and
 //! read, send; and those of the optical transport: all without Python.
 //!
-//! `blast_transport/store/store.py` is the reference: for any order of calls, both hold the same blocks, request the
+//! `blast_transport/store/blocks/store.py` is the reference: for any order of calls, both hold the same blocks, request the
 //! same again and leave the same file. This crate does not depend on Python, and has no unsafe code.
 
 mod assembly;

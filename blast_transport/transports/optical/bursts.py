@@ -13,7 +13,7 @@ from typing import Protocol
 
 from blast_transport.base.errors import ForgottenError
 from blast_transport.blocks.masks import runs
-from blast_transport.store.block_reader import BlockReader
+from blast_transport.store.sources.block_reader import BlockReader
 from blast_transport.transports.optical.burst import Burst
 from blast_transport.transports.optical.offload import DatagramSender
 from blast_transport.transports.optical.pacing import Pacer

@@ -11,8 +11,8 @@ import os
 import socket
 from collections.abc import Sequence
 
-from blast_transport.store.block_reader import BlockReader
-from blast_transport.store.compiled_reader import CompiledReader
+from blast_transport.store.sources.block_reader import BlockReader
+from blast_transport.store.sources.compiled_reader import CompiledReader
 from blast_transport.transports.optical.bursts import Bursts, ReadBursts, Retransmission, Step
 from blast_transport.transports.optical.offload import cut_super_packets, refused_datagrams
 from blast_transport.transports.optical.pacing import Pacer

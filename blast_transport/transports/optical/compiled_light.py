@@ -6,8 +6,8 @@ import os
 import socket
 
 from blast_transport.base.moderation import Stay
-from blast_transport.store.block_assembly import BlockAssembly
-from blast_transport.store.compiled_assembly import CompiledAssembly, OpticalReader
+from blast_transport.store.blocks.block_assembly import BlockAssembly
+from blast_transport.store.blocks.compiled_assembly import CompiledAssembly, OpticalReader
 from blast_transport.transports.optical.light_intake import Light, PythonLight
 from blast_transport.transports.optical.light_socket import Address, listen_to
 from blast_transport.transports.receiving import Arrived

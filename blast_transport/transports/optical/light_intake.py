@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from blast_transport.base.moderation import Stay
-from blast_transport.store.block_assembly import BlockAssembly, Piece
+from blast_transport.store.blocks.block_assembly import BlockAssembly, Piece
 from blast_transport.transports.optical.light_socket import Address, LightSocket
 from blast_transport.transports.receiving import Arrived
 

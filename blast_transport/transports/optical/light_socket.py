@@ -13,7 +13,7 @@ from contextlib import suppress
 from itertools import pairwise
 
 from blast_transport.blocks.layout import Layout
-from blast_transport.store.block_assembly import Piece
+from blast_transport.store.blocks.block_assembly import Piece
 from blast_transport.transports.optical.offload import take_super_packets
 from blast_transport.wire.datagram import HEADER
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from blast_transport.base.errors import RemoteError, RemoteProtocolError
 from blast_transport.links.dialling import Dialer, dial
-from blast_transport.store.block_store import BlockStore
+from blast_transport.store.blocks.block_store import BlockStore
 from blast_transport.transports.pipeline.connections.compiled_pump import open_intake, open_outlet
 from blast_transport.transports.pipeline.connections.copy_pump import BlockIntake, ReplayOutlet
 from blast_transport.transports.pipeline.connections.dialling import Dialler, join_message

@@ -12,7 +12,7 @@ from blast_transport.base.host_order import as_given, by_name
 from blast_transport.links.chain_source import SourceAdmission
 from blast_transport.links.dialling import SOURCE, Address
 from blast_transport.links.reception import Reception
-from blast_transport.store.block_reader import UndigestedKept
+from blast_transport.store.sources.block_reader import UndigestedKept
 from blast_transport.transports.choices import Chain, TransportChoice
 from blast_transport.transports.confirmation import Confirmation
 from blast_transport.transports.pipeline.chain_watch import ChainWatch, Node

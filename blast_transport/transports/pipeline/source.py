@@ -11,7 +11,7 @@ from collections.abc import Callable
 from blast_transport.base.engines import PYTHON
 from blast_transport.base.errors import ForgottenError, LocalError, RemoteError
 from blast_transport.links.dialling import Dialer, dial
-from blast_transport.store.source import Source
+from blast_transport.store.sources.source import Source
 from blast_transport.transports.pipeline.connections.compiled_pump import open_outlet
 from blast_transport.transports.pipeline.connections.copy_pump import REPLAY_BYTES, StreamOutlet
 from blast_transport.transports.pipeline.connections.link import Link

@@ -13,9 +13,9 @@ from itertools import islice
 from blast_transport.base.errors import RemoteError, RemoteProtocolError
 from blast_transport.blocks.block_map import Range, runs_of
 from blast_transport.links.dialling import Dialer, dial
-from blast_transport.store.block_store import BlockStore
-from blast_transport.store.eager_writer import EagerWriter
-from blast_transport.store.store_writer import StoreWriter
+from blast_transport.store.blocks.block_store import BlockStore
+from blast_transport.store.blocks.eager_writer import EagerWriter
+from blast_transport.store.blocks.store_writer import StoreWriter
 from blast_transport.transports.trees.events import Event, Settled
 from blast_transport.transports.trees.host import Host
 from blast_transport.transports.trees.inlet import Inlet

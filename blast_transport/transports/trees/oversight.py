@@ -13,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from blast_transport.links.dialling import SOURCE
-from blast_transport.store.store_pace import StorePace
+from blast_transport.store.blocks.store_pace import StorePace
 from blast_transport.transports.sight import Flow, Sight
 from blast_transport.transports.trees.plan import TreesPhase
 from blast_transport.transports.trees.protocol.words import HostReport

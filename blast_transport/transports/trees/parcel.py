@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from blast_transport.store.target import Buffer
+from blast_transport.store.targets.target import Buffer
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from blast_transport.base.errors import ForgottenError, SourceChangedError
 from blast_transport.blocks.block_map import BlockMap
 from blast_transport.links.dialling import Dialer, dial
-from blast_transport.store.block_reader import BlockReader
+from blast_transport.store.sources.block_reader import BlockReader
 from blast_transport.transports.trees.dealing import Dealer
 from blast_transport.transports.trees.edge import Edge
 from blast_transport.transports.trees.events import Dealt, Drained, Event

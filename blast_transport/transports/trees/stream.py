@@ -8,7 +8,7 @@ from collections import deque
 from contextlib import suppress
 
 from blast_transport.base.errors import RemoteError, sentence
-from blast_transport.store.target import Buffer
+from blast_transport.store.targets.target import Buffer
 from blast_transport.transports.trees.parcel import Parcel
 from blast_transport.transports.trees.protocol.messages import Message, Reader, block_head, encode
 

@@ -23,9 +23,9 @@ from blast_controller.openflow import vocabulary as openflow
 from blast_controller.openflow.vocabulary import Input, Numbered
 from tests.support.succession.network import Act, Wire, outcome
 from tests.support.succession.scheduler import Process, Scheduler
-from tl1_driver.circuits import Circuit, CircuitState
-from tl1_driver.errors import CommandDeniedError, SessionLostError, SwitchTimeoutError, SwitchUnreachableError
-from tl1_driver.messages import Autonomous
+from tl1_driver.protocol.circuits import Circuit, CircuitState
+from tl1_driver.protocol.errors import CommandDeniedError, SessionLostError, SwitchTimeoutError, SwitchUnreachableError
+from tl1_driver.protocol.messages import Autonomous
 
 if TYPE_CHECKING:
     from tests.support.succession.room import Controller

@@ -70,8 +70,8 @@ from tests.support.succession.devices import (
 from tests.support.succession.network import EtcdNetwork, Link, Members, between, outcome
 from tests.support.succession.scheduler import Process, Scheduler
 from tests.support.succession.threads import modules, overlay, waiting_future
-from tl1_driver.circuits import Circuit
 from tl1_driver.dialects import DIALECTS
+from tl1_driver.protocol.circuits import Circuit
 
 LEASE = 1
 BEGINNING_ANEW = 0.4

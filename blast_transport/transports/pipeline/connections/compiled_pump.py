@@ -11,8 +11,8 @@ from collections.abc import Callable
 from types import ModuleType
 
 from blast_transport.base.engines import compiled, engine_error
-from blast_transport.store.block_store import BlockStore
-from blast_transport.store.compiled_store import CompiledStore
+from blast_transport.store.blocks.block_store import BlockStore
+from blast_transport.store.blocks.compiled_store import CompiledStore
 from blast_transport.transports.pipeline.connections.file_pump import FileIntake, FileOutlet, became_shorter
 from blast_transport.transports.pipeline.connections.pump import (
     FrameReader,

@@ -11,9 +11,9 @@ from collections import deque
 from collections.abc import Callable
 
 from blast_transport.base.errors import ForgottenError
-from blast_transport.store.block_store import BlockStore
-from blast_transport.store.source import Source
-from blast_transport.store.store_writer import StoreWriter
+from blast_transport.store.blocks.block_store import BlockStore
+from blast_transport.store.blocks.store_writer import StoreWriter
+from blast_transport.store.sources.source import Source
 
 READ_BYTES = 1 << 18
 REPLAY_BYTES = 32 << 20

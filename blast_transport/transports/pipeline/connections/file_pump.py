@@ -20,10 +20,10 @@ from collections.abc import Callable
 from functools import partial
 
 from blast_transport.base.errors import RemoteProtocolError, SourceChangedError
-from blast_transport.store.block_store import BlockStore
-from blast_transport.store.eager_writer import EagerWriter
-from blast_transport.store.store_pace import StorePace
-from blast_transport.store.target import Buffer
+from blast_transport.store.blocks.block_store import BlockStore
+from blast_transport.store.blocks.eager_writer import EagerWriter
+from blast_transport.store.blocks.store_pace import StorePace
+from blast_transport.store.targets.target import Buffer
 from blast_transport.transports.pipeline.connections.copy_pump import READ_BYTES
 from blast_transport.transports.pipeline.connections.pump import FrameReader, FrameWriter, Outlet
 

@@ -10,7 +10,7 @@ import socket
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from blast_transport.store.store_pace import StorePace
+from blast_transport.store.blocks.store_pace import StorePace
 
 
 class FrameReadResult(NamedTuple):

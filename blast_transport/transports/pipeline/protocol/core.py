@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from blast_transport.base.errors import RemoteProtocolError
-from blast_transport.store.store_pace import StorePace
+from blast_transport.store.blocks.store_pace import StorePace
 from blast_transport.transports.pipeline.protocol.downstream import Downstream
 from blast_transport.transports.pipeline.protocol.events import (
     Arrived,

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 
 from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
-from blast_transport.store.store_pace import StorePace
+from blast_transport.store.blocks.store_pace import StorePace
 from blast_transport.transports.pipeline.protocol.events import (
     CloseDown,
     Connect,

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
-from blast_transport.store.store_pace import StorePace
+from blast_transport.store.blocks.store_pace import StorePace
 from blast_transport.wire.codec import FRAME, VERSION
 from blast_transport.wire.joining import JOIN_TYPE, LARGEST_JOIN, TEXT_BYTES, Join, decode_join, encode_join
 from blast_transport.wire.reasons import safe_reason

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from blast_transport.store.store_pace import StorePace
+from blast_transport.store.blocks.store_pace import StorePace
 from blast_transport.transports.pipeline.protocol.events import Command, Notify
 from blast_transport.transports.pipeline.protocol.messages import Quit, QuitReason, short
 from blast_transport.transports.pipeline.protocol.phase import Ended, Lost, Outcome, PipelineEvent, PipelinePhase

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from blast_transport.base.errors import RemoteProtocolError
-from blast_transport.store.store_pace import StorePace
+from blast_transport.store.blocks.store_pace import StorePace
 from blast_transport.wire.fields import from_json, to_json
 from blast_transport.wire.reasons import safe_reason
 

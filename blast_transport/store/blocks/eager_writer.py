@@ -9,8 +9,8 @@ from contextlib import suppress
 from typing import Generic, NamedTuple
 
 from blast_transport.base.errors import NoThreadError
-from blast_transport.store.store_pace import StorePace
-from blast_transport.store.store_writer import Piece, StoreWriter
+from blast_transport.store.blocks.store_pace import StorePace
+from blast_transport.store.blocks.store_writer import Piece, StoreWriter
 
 _SLOW_SECONDS = 0.02
 """Exceeds the time for one write at some hundred Mbit/s."""

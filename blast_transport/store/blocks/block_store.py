@@ -8,7 +8,7 @@ from typing import Protocol
 from blast_transport.blocks.block_map import Range
 from blast_transport.blocks.digests import Suite
 from blast_transport.blocks.layout import Layout
-from blast_transport.store.target import Buffer, Target
+from blast_transport.store.targets.target import Buffer, Target
 
 
 class HeldBlocks(Protocol):

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from blast_transport.blocks.block_map import Range
 from blast_transport.blocks.digests import Buffer
-from blast_transport.store.block_store import BlockStore
+from blast_transport.store.blocks.block_store import BlockStore
 
 Piece = tuple[int, int, Buffer]
 """(first segment, number of segments, their payload in one piece)."""

@@ -16,10 +16,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 from blast_transport.base.errors import RemoteProtocolError, StoreError, UnsafeNameError
-from blast_transport.store.file_names import PARTIAL_PREFIX
-from blast_transport.store.file_target import FileTarget
-from blast_transport.store.folder_table import HEAD_BYTES, Entry, Kind, Table, decode, folders_of, table_bytes
-from blast_transport.store.holes import is_sparse, next_data, next_hole
+from blast_transport.store.files.file_names import PARTIAL_PREFIX
+from blast_transport.store.files.folder_table import HEAD_BYTES, Entry, Kind, Table, decode, folders_of, table_bytes
+from blast_transport.store.files.holes import is_sparse, next_data, next_hole
+from blast_transport.store.targets.file_target import FileTarget
 
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

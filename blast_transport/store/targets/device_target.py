@@ -14,8 +14,8 @@ import stat
 from pathlib import Path
 
 from blast_transport.base.errors import ForgottenError, StoreError, sentence
-from blast_transport.store.block_device import mounts_of, size_of
-from blast_transport.store.target import Buffer
+from blast_transport.store.targets.block_device import mounts_of, size_of
+from blast_transport.store.targets.target import Buffer
 
 log = logging.getLogger(__name__)
 

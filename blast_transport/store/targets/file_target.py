@@ -26,9 +26,9 @@ from blast_transport.base.errors import StoreError, WrongInputError, sentence
 from blast_transport.blocks.block_map import Range, runs_of
 from blast_transport.blocks.digests import DIGEST_BYTES, Suite
 from blast_transport.blocks.layout import Layout
-from blast_transport.store.file_names import LONGEST_PART, PARTIAL_PREFIX, plain_name
-from blast_transport.store.holes import next_data
-from blast_transport.store.target import Buffer
+from blast_transport.store.files.file_names import LONGEST_PART, PARTIAL_PREFIX, plain_name
+from blast_transport.store.files.holes import next_data
+from blast_transport.store.targets.target import Buffer
 
 RECORDS_SUFFIX = ".blocks"
 STALE_SECONDS = 86_400.0

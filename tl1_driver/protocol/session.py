@@ -23,8 +23,8 @@ from collections import deque
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from tl1_driver.codec import RECEIVE_LIMIT, Decoder, encode_command
-from tl1_driver.errors import (
+from tl1_driver.protocol.codec import RECEIVE_LIMIT, Decoder, encode_command
+from tl1_driver.protocol.errors import (
     CommandDeniedError,
     PartialCompletionError,
     SessionLostError,
@@ -33,7 +33,7 @@ from tl1_driver.errors import (
     SwitchTimeoutError,
     UnconfirmedCommandError,
 )
-from tl1_driver.messages import (
+from tl1_driver.protocol.messages import (
     Acknowledgment,
     AcknowledgmentCode,
     Autonomous,
@@ -42,7 +42,7 @@ from tl1_driver.messages import (
     Response,
     Unparsed,
 )
-from tl1_driver.unsolicited import ACKNOWLEDGMENT, PRICE, UnaskedBudget
+from tl1_driver.protocol.unsolicited import ACKNOWLEDGMENT, PRICE, UnaskedBudget
 
 log = logging.getLogger(__name__)
 

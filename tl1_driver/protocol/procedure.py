@@ -11,8 +11,8 @@ from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from tl1_driver.errors import UnconfirmedCommandError
-from tl1_driver.messages import Command, Response
+from tl1_driver.protocol.errors import UnconfirmedCommandError
+from tl1_driver.protocol.messages import Command, Response
 
 T = TypeVar("T")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tl1_driver.errors import InvalidCommandError
+from tl1_driver.protocol.errors import InvalidCommandError
 
 _FIRST_NAME = re.compile(r"(?:^|[,:])\s*([A-Za-z][A-Za-z0-9_-]*=)")
 _NAME = re.compile(r"(?:^|,)\s*([A-Za-z][A-Za-z0-9_-]*)=")

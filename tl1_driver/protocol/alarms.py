@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tl1_driver.circuits import Port
-from tl1_driver.payload import split_blocks, unquote
+from tl1_driver.protocol.circuits import Port
+from tl1_driver.protocol.payload import split_blocks, unquote
 
 CLEARED = "CL"
 DIRECTION = 6

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from blast_transport.base.errors import StoreError
-from blast_transport.store.target import Buffer
+from blast_transport.store.targets.target import Buffer
 
 
 class MemoryTarget:

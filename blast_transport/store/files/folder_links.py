@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from blast_transport.base.errors import UnsafeNameError
-from blast_transport.store.file_names import shown
+from blast_transport.store.files.file_names import shown
 
 _MAX_STEPS = 1000
 """Parts of names that are looked at for one link: the links of a folder may lead through each other."""

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from blast_transport.base.moderation import Stay
 from blast_transport.blocks.block_map import Range
 from blast_transport.blocks.digests import Buffer
-from blast_transport.store.assembly import max_open
-from blast_transport.store.block_assembly import Piece
-from blast_transport.store.compiled_store import CompiledStore, Run, ranges
+from blast_transport.store.blocks.assembly import max_open
+from blast_transport.store.blocks.block_assembly import Piece
+from blast_transport.store.blocks.compiled_store import CompiledStore, Run, ranges
 
 
 class OpticalRead(NamedTuple):

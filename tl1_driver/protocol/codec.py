@@ -17,14 +17,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from tl1_driver.errors import (
+from tl1_driver.protocol.errors import (
     InvalidCommandError,
     MalformedTextError,
     MessageTooLongError,
     NotTl1Error,
     TruncatedResponseError,
 )
-from tl1_driver.messages import (
+from tl1_driver.protocol.messages import (
     Acknowledgment,
     AcknowledgmentCode,
     Autonomous,
@@ -34,7 +34,7 @@ from tl1_driver.messages import (
     Severity,
     Unparsed,
 )
-from tl1_driver.scanner import BETWEEN, PAYLOAD, End, Scanner, Segment
+from tl1_driver.protocol.scanner import BETWEEN, PAYLOAD, End, Scanner, Segment
 
 RECEIVE_LIMIT = 1 << 20
 """Default size limit of a message in bytes: a full list of a 320-port switch takes about 37 kB."""

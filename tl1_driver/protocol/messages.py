@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from tl1_driver.errors import MalformedTextError
+from tl1_driver.protocol.errors import MalformedTextError
 
 _ERROR_CODE = re.compile(r"[A-Za-z]{4}")
 _COMMENT = re.compile(r"/\*(.*?)\*/", re.DOTALL)

@@ -11,8 +11,8 @@ from blast_transport.blocks.block_map import BlockMap, Range
 from blast_transport.blocks.digests import DIGEST_BYTES, Suite
 from blast_transport.blocks.layout import Layout
 from blast_transport.blocks.sealing import Sealer
-from blast_transport.store.source import Source
-from blast_transport.store.zero_digests import ZeroDigests
+from blast_transport.store.blocks.zero_digests import ZeroDigests
+from blast_transport.store.sources.source import Source
 
 _IMAGES = 32
 

@@ -19,9 +19,9 @@ from blast_transport.base.errors import DigestMismatchError, ForgottenError, Rem
 from blast_transport.blocks.block_map import BlockMap, Range, runs_of
 from blast_transport.blocks.digests import DIGEST_BYTES, DigestTable, Suite
 from blast_transport.blocks.layout import Layout
-from blast_transport.store.file_target import FileTarget
-from blast_transport.store.target import Buffer, Target
-from blast_transport.store.zero_digests import ZeroDigests
+from blast_transport.store.blocks.zero_digests import ZeroDigests
+from blast_transport.store.targets.file_target import FileTarget
+from blast_transport.store.targets.target import Buffer, Target
 
 AHEAD_BYTES = 64 << 20
 """Bytes before its position or its digest at which a block is accepted where it occupies memory or may lie anywhere."""

@@ -14,8 +14,8 @@ from blast_transport.blocks.digests import Buffer
 from blast_transport.blocks.layout import Layout
 from blast_transport.blocks.masks import mask_of, runs
 from blast_transport.blocks.sealing import Sealer
-from blast_transport.store.block_assembly import Piece
-from blast_transport.store.block_store import BlockStore
+from blast_transport.store.blocks.block_assembly import Piece
+from blast_transport.store.blocks.block_store import BlockStore
 
 MAX_OPEN_BYTES = 64 << 20
 """Beyond this much of unfinished blocks the farthest is dropped, and asked for again later."""

@@ -18,8 +18,8 @@ from typing import Protocol
 
 from blast_transport.base.errors import ForgottenError, SourceChangedError, WrongInputError, sentence
 from blast_transport.blocks.block_map import Range
-from blast_transport.store.file_state import settled_state
-from blast_transport.store.holes import holes_of
+from blast_transport.store.files.file_state import settled_state
+from blast_transport.store.files.holes import holes_of
 
 AtEnd = Callable[[Callable[[], None]], None]
 """Called at the end of the stream, with its cause, possibly from any thread, and possibly never."""

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from blast_transport.base.errors import LocalError, StoreError
 from blast_transport.base.threads import start_thread
-from blast_transport.store.store_pace import StorePace
+from blast_transport.store.blocks.store_pace import StorePace
 
 Piece = TypeVar("Piece", bound=Sized)
 """Data from the beginning of a block, with a length."""

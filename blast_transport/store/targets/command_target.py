@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Protocol
 
 from blast_transport.base.errors import ForgottenError, NoThreadError, StoreError, sentence
-from blast_transport.store.last_words import LastWords
-from blast_transport.store.target import Buffer
+from blast_transport.store.targets.stderr_copy import LastWords
+from blast_transport.store.targets.target import Buffer
 
 REPLAY_BYTES = 32 << 20
 """Bytes of recent data that are kept for a neighbor in a pipeline that lost them."""

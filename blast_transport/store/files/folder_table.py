@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from blast_transport.base.errors import RemoteProtocolError, UnsafeNameError
-from blast_transport.store.file_names import LONGEST_PART, shown
-from blast_transport.store.folder_links import check_links
+from blast_transport.store.files.file_names import LONGEST_PART, shown
+from blast_transport.store.files.folder_links import check_links
 
 MAGIC = b"BLASTDR1"
 MAX_ENTRIES = 100_000

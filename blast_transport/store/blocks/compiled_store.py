@@ -15,10 +15,10 @@ from blast_transport.base.errors import DigestMismatchError, RemoteProtocolError
 from blast_transport.blocks.block_map import Range
 from blast_transport.blocks.digests import Suite
 from blast_transport.blocks.layout import Layout
-from blast_transport.store.file_target import FileTarget
-from blast_transport.store.store import AHEAD_BYTES
-from blast_transport.store.target import Buffer, Target
-from blast_transport.store.zero_digests import ZeroDigests
+from blast_transport.store.blocks.store import AHEAD_BYTES
+from blast_transport.store.blocks.zero_digests import ZeroDigests
+from blast_transport.store.targets.file_target import FileTarget
+from blast_transport.store.targets.target import Buffer, Target
 
 _RUNS_AT_ONCE = 1024
 

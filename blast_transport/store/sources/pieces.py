@@ -11,8 +11,8 @@ from pathlib import Path
 
 from blast_transport.base.errors import SourceChangedError, sentence
 from blast_transport.blocks.block_map import Range
-from blast_transport.store.file_state import FileState
-from blast_transport.store.holes import holes_of, is_sparse
+from blast_transport.store.files.file_state import FileState
+from blast_transport.store.files.holes import holes_of, is_sparse
 
 _SMALLEST_SPARSE = 1 << 16
 """Bytes of a file that is looked at for holes: a smaller one has hardly a block in them, and a folder many of them."""

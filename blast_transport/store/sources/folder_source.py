@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from blast_transport.base.errors import RemoteProtocolError, UnsafeNameError, WrongInputError, sentence
-from blast_transport.store.file_state import settled_state
-from blast_transport.store.folder_table import MAX_ENTRIES, MODE_BITS, Entry, Kind, Table, encode
-from blast_transport.store.pieces import FilePiece, Piece, PiecesSource
+from blast_transport.store.files.file_state import settled_state
+from blast_transport.store.files.folder_table import MAX_ENTRIES, MODE_BITS, Entry, Kind, Table, encode
+from blast_transport.store.sources.pieces import FilePiece, Piece, PiecesSource
 
 
 class FolderSource(PiecesSource):

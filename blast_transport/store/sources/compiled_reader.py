@@ -12,8 +12,8 @@ from blast_transport.blocks.block_map import Range
 from blast_transport.blocks.digests import Suite
 from blast_transport.blocks.layout import Layout
 from blast_transport.blocks.sealing import Sealer
-from blast_transport.store.block_reader import BlockReader
-from blast_transport.store.source import Source
+from blast_transport.store.sources.block_reader import BlockReader
+from blast_transport.store.sources.source import Source
 
 _MAX_AT_ONCE = 64
 """Maximum blocks of one call, which holds up the caller."""

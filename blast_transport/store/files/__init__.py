@@ -1,0 +1,1 @@
+"""Files and folders as the file system has them: names, holes, links, tables of entries."""
