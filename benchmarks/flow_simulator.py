@@ -7,7 +7,7 @@ for it. The ratios are to the paper's Blast and to ours, also under every other 
 paper. The other cells of the figure are bars without numbers: they are compared with closed forms of our reading of
 section VI, or for HDFS with an earlier program (within 2 %, or 5 % if the result depends on a seed). The script also
 checks the paper's seven observations for all seeds, the CPU time of the figure, and the copies that TorrentBroadcast
-sends over the driver's uplink. `blast_sim.measuring.decisions` measures the controller's decisions.
+sends over the driver's uplink. `blast_sim.papers.blast.measuring.decisions` measures the controller's decisions.
 
     .venv/bin/python benchmarks/flow_simulator.py [--quick] [--seeds N] [--json]
 
@@ -30,11 +30,11 @@ import machine
 from blast_sim.base.report import as_table
 from blast_sim.experiments.cell import Cell, Effort, cells_of
 from blast_sim.experiments.run import build_world, run_cell
-from blast_sim.figures.blast.figure_cells import other_readings
-from blast_sim.figures.blast.paper_claims import BLAST_SECONDS, LOADS, claims, ratios, times_of
-from blast_sim.figures.blast.set_up_cells import DEFAULT_MS, LINE_GBPS, against_set_up, equals
 from blast_sim.methods.method import Multicast
 from blast_sim.methods.torrent import ON_THE_WIRE, Torrent
+from blast_sim.papers.blast.figure_cells import other_readings
+from blast_sim.papers.blast.paper_claims import BLAST_SECONDS, LOADS, claims, ratios, times_of
+from blast_sim.papers.blast.set_up_cells import DEFAULT_MS, LINE_GBPS, against_set_up, equals
 from blast_sim.scenarios.loading import find, load
 
 Row = dict[str, Any]

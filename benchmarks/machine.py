@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from blast_sim.base.text import table
-from blast_sim.measuring import machine
+from blast_sim.papers.blast.measuring import machine
 
 
 def describe() -> str:

@@ -1,7 +1,7 @@
 """Claim: for every seed, the simulator yields the documented verdict on every claim of the rack-fabric paper.
 
-docs/explanation/rack-fabric.md has the verdicts, and blast_sim/fabric/paper/claims.py the claims. The experiments that
-explain the claims that are not reproduced hold, too.
+docs/explanation/rack-fabric.md has the verdicts, and blast_sim/papers/rack_fabric/claims.py the claims. The
+experiments that explain the claims that are not reproduced hold, too.
 
 The results do not depend on the machine. Exit status 1 if a row differs from its verdict. `--markdown` prints the
 tables and the reasons of the page. The second command also checks the invariants of the model:
@@ -25,9 +25,9 @@ from pathlib import Path
 from blast_sim.base.report import Row
 from blast_sim.base.sweep import Kept, Workers
 from blast_sim.base.text import table
-from blast_sim.fabric.paper.claims import NUMBER, checked_claims, checked_experiments, claim_rows, experiment_rows
-from blast_sim.fabric.paper.evaluation import EXPERIMENTS, PANELS, NoResultError, evaluated
 from blast_sim.fabric.simulator import NoSimulatorError, RunFailedError, Simulator, program
+from blast_sim.papers.rack_fabric.claims import NUMBER, checked_claims, checked_experiments, claim_rows, experiment_rows
+from blast_sim.papers.rack_fabric.evaluation import EXPERIMENTS, PANELS, NoResultError, evaluated
 from blast_sim.sim_command import seeds
 
 CLAIM_COLUMNS = ("figure", "claim", "paper", "here", "verdict")

@@ -5,7 +5,7 @@ at most 8 entries instead of 24 does, and so does a fabric whose surrogates do n
 table of docs/explanation/rack-fabric.md.
 
 The results do not depend on the machine. Exit status 1 if the values that explain it differ from those in
-blast_sim/fabric/paper/sensitivity.py:
+blast_sim/papers/rack_fabric/sensitivity.py:
 
     .venv/bin/python benchmarks/rack_fabric_sensitivity.py [--seed N] [--keep DIR] [--json]      # a minute
 """
@@ -20,10 +20,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from blast_sim.base.sweep import Kept, Workers
-from blast_sim.fabric.paper.evaluation import NoResultError, results_of
-from blast_sim.fabric.paper.sensitivity import Variation, explains, variations
-from blast_sim.fabric.paper.whole_system import received_gbps
 from blast_sim.fabric.simulator import NoSimulatorError, RunFailedError, Simulator, program
+from blast_sim.papers.rack_fabric.evaluation import NoResultError, results_of
+from blast_sim.papers.rack_fabric.sensitivity import Variation, explains, variations
+from blast_sim.papers.rack_fabric.whole_system import received_gbps
 
 HEAD = "| parameter | the paper | values tried | highest, Gb/s | within 5 % of 83 |\n|---|---|---|---|---|"
 

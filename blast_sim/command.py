@@ -71,9 +71,9 @@ _ALLOCATION = """\
 Draw the allocation results, each figure with its data as CSV: decision time against racks next to Table I of the paper,
 the optimizer against proven optima, and completion times of the policies.
 
-The data comes from blast_sim.measuring: allocation_speed, allocation_quality and completion_time. The command reads
-their JSON from the --out folder; it runs missing measurements first (a few minutes, less with --quick) and stores them
-there.
+The data comes from blast_sim.papers.blast.measuring: allocation_speed, allocation_quality and completion_time. The
+command reads their JSON from the --out folder; it runs missing measurements first (a few minutes, less with --quick)
+and stores them there.
 """
 
 _BLAST = """\
@@ -309,7 +309,7 @@ def _fabric_plan(arguments: argparse.Namespace) -> int:
 @reporting_errors
 def _figures(arguments: argparse.Namespace) -> int:
     require_drawing()
-    from blast_sim.figures.saving import MeasurementFailedError, run
+    from blast_sim.papers.blast.allocation_figures import MeasurementFailedError, run
 
     return _run(run, arguments, (MeasurementFailedError,))
 
@@ -318,8 +318,8 @@ def _figures(arguments: argparse.Namespace) -> int:
 def _blast_figures(arguments: argparse.Namespace) -> int:
     require_drawing()
     from blast_sim.base.worker_processes import WorkerDiedError
-    from blast_sim.figures.blast.figures import NoResultError, run
-    from blast_sim.figures.measurements import MeasurementFailedError
+    from blast_sim.papers.blast.figures import NoResultError, run
+    from blast_sim.papers.measurements import MeasurementFailedError
 
     return _run(run, arguments, (MeasurementFailedError, NoResultError, WorkerDiedError))
 
@@ -327,7 +327,7 @@ def _blast_figures(arguments: argparse.Namespace) -> int:
 @reporting_errors
 def _pipeline_figures(arguments: argparse.Namespace) -> int:
     require_drawing()
-    from blast_sim.figures.pipeline.figures import MeasurementFailedError, run
+    from blast_sim.papers.pipeline.figures import MeasurementFailedError, run
 
     return _run(run, arguments, (MeasurementFailedError,))
 
@@ -338,7 +338,7 @@ def _balanced_figures(arguments: argparse.Namespace) -> int:
     from algorithms.balanced.balancing import NoRatesError
     from algorithms.balanced.master import SolverError
     from blast_sim.base.worker_processes import WorkerDiedError
-    from blast_sim.figures.balanced.figures import run
+    from blast_sim.papers.balanced.figures import run
 
     return _run(run, arguments, (NoRatesError, SolverError, WorkerDiedError))
 
@@ -346,9 +346,9 @@ def _balanced_figures(arguments: argparse.Namespace) -> int:
 @reporting_errors
 def _fabric_figures(arguments: argparse.Namespace) -> int:
     require_drawing()
-    from blast_sim.fabric.paper.evaluation import NoResultError
     from blast_sim.fabric.simulator import NoSimulatorError, RunFailedError
-    from blast_sim.figures.rack_fabric.figures import run
+    from blast_sim.papers.rack_fabric.evaluation import NoResultError
+    from blast_sim.papers.rack_fabric.figures import run
 
     return _run(run, arguments, (NoResultError, NoSimulatorError, RunFailedError))
 

@@ -40,9 +40,9 @@ sys.path.insert(0, str(Path(sys._getframe().f_code.co_filename).resolve().parent
 
 from mininet_topos.kernel.addresses import free_address  # noqa: E402
 from mininet_topos.kernel.mininet_import import info  # noqa: E402
+from mininet_topos.lab import registry  # noqa: E402
 from mininet_topos.lab.cleanup import down  # noqa: E402
 from mininet_topos.lab.controller_config import PATIENT_LEASE_MS, Endpoints, Service, render  # noqa: E402
-from mininet_topos.lab.lab import registry  # noqa: E402
 from mininet_topos.topology.build import BlastTopo, Build  # noqa: E402
 from mininet_topos.topology.plan import parse_splitters, preset  # noqa: E402
 

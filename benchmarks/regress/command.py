@@ -14,7 +14,7 @@ from benchmarks.regress.eras import ROWS
 from benchmarks.regress.runs import RunFailedError
 from benchmarks.regress.worktrees import Commit, RevisionError, Worktrees, default_cache
 from blast_sim.base.options import whole_number
-from blast_sim.measuring.machine import describe
+from blast_sim.papers.blast.measuring.machine import describe
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DONE, WORSE, INCOMPLETE, INTERRUPTED = 0, 1, 2, 130

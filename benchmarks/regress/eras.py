@@ -200,7 +200,9 @@ def cycle_commands(*options: str) -> Command:
     return Command(functions(*lines), {"cycle-commands": at("commands")}, "benchmarks/control_plane.py")
 
 
-def scheduling_pass(racks: int) -> Command:
+def scheduling_pass(
+    racks: int, measuring: str = "blast_sim.measuring", garbage: str = "blast_controller.garbage"
+) -> Command:
     """Return the command for one scheduling pass over three requests for ten racks, all on one optical switch."""
     settings = {
         "network.racks": racks,
@@ -210,14 +212,15 @@ def scheduling_pass(racks: int) -> Command:
         "light.switch_ports": 10 * racks,
     }
     lines = (
-        "from blast_sim.measuring.decisions import Effort, cells_of, find, load, run_cell",
-        "from blast_controller.garbage import GarbageCollection",
+        f"from {measuring}.decisions import Effort, cells_of, find, load, run_cell",
+        f"from {garbage} import GarbageCollection",
         "GarbageCollection().start()",
         f"cells = cells_of(load(find('fig4'), {settings!r}), (0,), Effort('measured'))",
         "cell = next(cell for cell in cells if cell.method == 'blast' and cell.background == 'none')",
         "print(json.dumps({'milliseconds': 1000 * min(run_cell(cell)[0]['compute_seconds'] for _ in range(2))}))",
     )
-    return Command(functions(*lines), {f"pass-{racks}": at("milliseconds")}, "blast_sim/measuring/decisions.py")
+    script = f"{measuring.replace('.', '/')}/decisions.py"
+    return Command(functions(*lines), {f"pass-{racks}": at("milliseconds")}, script)
 
 
 def allocation(module: str) -> Command:
@@ -305,7 +308,22 @@ ERA_3 = replace(
     setup=(("scripts/setup", "lint"), SET_UP_BYTECODE, SET_UP_FLOW),
 )
 
-ERAS = (ERA_3, ERA_2, ERA_1)
+MEASURING, GARBAGE = "blast_sim.papers.blast.measuring", "blast_controller.process.garbage"
+ERA_4 = replace(
+    ERA_3,
+    name="blast_sim/papers",
+    marker="blast_sim/papers/blast/measuring/allocation_speed.py",
+    commands=tuple(
+        {
+            "pass-1000": scheduling_pass(1000, MEASURING, GARBAGE),
+            "pass-10000": scheduling_pass(10_000, MEASURING, GARBAGE),
+            "allocation": allocation(f"{MEASURING}.allocation_speed"),
+        }.get(next(iter(command.readings)), command)
+        for command in ERA_3.commands
+    ),
+)
+
+ERAS = (ERA_4, ERA_3, ERA_2, ERA_1)
 """Newest first."""
 
 

@@ -63,7 +63,7 @@ class OpticalSwitch(NamespaceSwitch):
 
     def start_agent(self) -> None:
         """Power the switch on: the agent serves TL1 at `tl1` (`address:port`) and every port is dark."""
-        root = str(Path(__file__).resolve().parents[1])
+        root = str(Path(__file__).resolve().parents[2])
         env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))}
         self._agent = LabProcess("TL1 agent", self._command(), self.params["lab"], self._log, env)
         self.tl1 = str(self._agent.wait_ready(_READY_SECONDS)["tl1"])

@@ -15,7 +15,10 @@ import pytest
 
 from blast_client.cli.command import main
 from blast_sim.base.sweep import Kept, Workers
-from blast_sim.fabric.paper.claims import (
+from blast_sim.fabric.simulator import Simulator, program
+from blast_sim.fabric.trace import Kind, read_trace
+from blast_sim.papers.rack_fabric import figures
+from blast_sim.papers.rack_fabric.claims import (
     CLAIMS,
     EXPLAINING_EXPERIMENTS,
     CheckedClaim,
@@ -23,12 +26,9 @@ from blast_sim.fabric.paper.claims import (
     checked_claims,
     checked_experiments,
 )
-from blast_sim.fabric.paper.evaluation import EXPERIMENTS, PANELS, Curves, evaluated
-from blast_sim.fabric.paper.panel import Case, Panel
-from blast_sim.fabric.simulator import Simulator, program
-from blast_sim.fabric.trace import Kind, read_trace
-from blast_sim.figures.rack_fabric import figures
-from blast_sim.figures.rack_fabric.with_light import rows_of, trials
+from blast_sim.papers.rack_fabric.evaluation import EXPERIMENTS, PANELS, Curves, evaluated
+from blast_sim.papers.rack_fabric.panel import Case, Panel
+from blast_sim.papers.rack_fabric.with_light import rows_of, trials
 from tests.unit.test_fabric_with_light import DATA, found_for
 
 pytestmark = [pytest.mark.rust, pytest.mark.timeout(900)]

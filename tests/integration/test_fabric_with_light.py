@@ -8,7 +8,7 @@ from blast_sim.base.sweep import Kept, Workers
 from blast_sim.experiments.cell import Effort, cells_of
 from blast_sim.experiments.run import run_cell
 from blast_sim.fabric.simulator import Simulator, program
-from blast_sim.figures.rack_fabric.with_light import (
+from blast_sim.papers.rack_fabric.with_light import (
     BOTH,
     FABRIC,
     LIGHT,

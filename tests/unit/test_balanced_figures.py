@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from algorithms.balanced.fpfr import ORDERS
 from algorithms.balanced.testbeds import SITES
 from blast_sim.base.wrong_input import InputError
-from blast_sim.figures.balanced.drawings import SYNTHETIC, for_each_root, with_clusters
-from blast_sim.figures.balanced.figures import METHODS, NODES, OF_CLUSTERS, OF_SITES, PAPER, joined, planned, read
-from blast_sim.figures.balanced.random_networks import SHARES, claim_shares, network_rows, random_rows
+from blast_sim.papers.balanced.drawings import SYNTHETIC, for_each_root, with_clusters
+from blast_sim.papers.balanced.figures import METHODS, NODES, OF_CLUSTERS, OF_SITES, PAPER, joined, planned, read
+from blast_sim.papers.balanced.random_networks import SHARES, claim_shares, network_rows, random_rows
 from tests.support.sim_output import rows_of, run, texts
 
 PLANNED = planned()
@@ -24,8 +24,8 @@ CLUSTERS_FILE = "clusters,nodes,planned,measured\n3,6,45.6e6,43e6\n"
 @pytest.fixture
 def figures(tmp_path, capsys, monkeypatch):
     """Return a function that runs `blast figures balanced`, which writes into its own folder."""
-    monkeypatch.setattr("blast_sim.figures.balanced.figures.QUICK_NETWORKS", 2)
-    monkeypatch.setattr("blast_sim.figures.balanced.figures.QUICK_DRAWS", 3)
+    monkeypatch.setattr("blast_sim.papers.balanced.figures.QUICK_NETWORKS", 2)
+    monkeypatch.setattr("blast_sim.papers.balanced.figures.QUICK_DRAWS", 3)
     words = ("--out", tmp_path / "figures", "--quick", "--processes", 1)
     return partial(run, capsys, "figures", "balanced", *words)
 
@@ -153,7 +153,7 @@ def test_a_file_that_says_something_else_is_refused_in_a_sentence(figures, tmp_p
 
 
 def test_a_file_without_end_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("blast_sim.figures.balanced.figures.MAX_ROWS", 1)
+    monkeypatch.setattr("blast_sim.papers.balanced.figures.MAX_ROWS", 1)
     (tmp_path / "sites.csv").write_text(SITES_FILE)
     with pytest.raises(InputError, match="more than 1 rows"):
         read(tmp_path / "sites.csv")

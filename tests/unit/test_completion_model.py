@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from algorithms.scheduling import DEFAULT, POLICIES
-from blast_sim.measuring import completion_model
+from blast_sim.papers.blast.measuring import completion_model
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from matplotlib.figure import Figure
 
-from blast_sim.figures.rack_fabric.light_drawing import with_light
-from blast_sim.figures.rack_fabric.with_light import (
+from blast_sim.papers.rack_fabric.light_drawing import with_light
+from blast_sim.papers.rack_fabric.with_light import (
     BOTH,
     ENTRY,
     FABRIC,

@@ -10,8 +10,8 @@ import pytest
 from blast_sim.controller.compute import recorded
 from blast_sim.experiments.cell import Cell, Effort, cells_of
 from blast_sim.experiments.run import run_cell
-from blast_sim.figures.blast.figure_cells import other_readings
-from blast_sim.figures.blast.paper_claims import BLAST_SECONDS, LOADS, claims, ratios, times_of
+from blast_sim.papers.blast.figure_cells import other_readings
+from blast_sim.papers.blast.paper_claims import BLAST_SECONDS, LOADS, claims, ratios, times_of
 from blast_sim.scenarios.loading import find, load
 
 FIXED = Effort("recorded")

@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from blast_sim.base.scenario_file import Source
 from blast_sim.experiments.cell import Effort, cells_of
 from blast_sim.experiments.run import run_cell
-from blast_sim.figures.blast import drawings, figure_cells, figures
-from blast_sim.figures.blast.figure_cells import break_even
 from blast_sim.flow.optics import switches_for
+from blast_sim.papers.blast import drawings, figure_cells, figures
+from blast_sim.papers.blast.figure_cells import break_even
 from blast_sim.scenarios.loading import load
 from tests.support.sim_output import rows_of, run, texts
 from tests.unit.test_flow_scenarios import SMALL
@@ -249,7 +249,7 @@ def test_a_cell_without_a_result_is_said_and_status_1(
     def fail(cell):
         raise RuntimeError("too large")
 
-    monkeypatch.setattr("blast_sim.figures.blast.figures.run_cell", fail)
+    monkeypatch.setattr("blast_sim.papers.blast.figures.run_cell", fail)
     words = ("figures", "blast", "--out", tmp_path, "--benchmarks", scripts, "--processes", 1)
     told = "blast: naive on 10:1 beside none has none: RuntimeError: too large\n"
     assert run(capsys, *words) == (1, "", told)

@@ -42,7 +42,7 @@ def blast(lab, monkeypatch, capsys) -> Iterator[Blast]:
     """Run `blast`: status and standard output."""
     ours = [
         EntryPoint(name, f"blast_client.{module}:register", command.GROUP)
-        for name, module in (("drain", "operator_commands"), ("fabric", "fabric_commands"))
+        for name, module in (("drain", "cli.operator_commands"), ("fabric", "fabric.commands"))
     ]
     monkeypatch.setattr(command, "entry_points", lambda group: ours)
     with serving(lab.make_handler()) as (_, host, port):

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from blast_sim.figures.pipeline.failure_drawing import of_failures
-from blast_sim.figures.pipeline.figures import summary
+from blast_sim.papers.pipeline.failure_drawing import of_failures
+from blast_sim.papers.pipeline.figures import summary
 
 SCENARIOS = ("no failure", "2 % at once", "10 % one after the other")
 WAYS = ("killed", "frozen", "vanished")

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from blast_sim.figures.measurements import measure
-from blast_sim.figures.pipeline.drawings import TOOLS, of_shares
-from blast_sim.figures.pipeline.figures import BENCHMARKS, draw, summary
-from blast_sim.figures.pipeline.rows import ONE_MACHINE, ONE_START, notes, scenario_summary
-from blast_sim.figures.pipeline.start_drawing import of_start
-from blast_sim.figures.saving import Gallery
+from blast_sim.papers.blast.allocation_figures import Gallery
+from blast_sim.papers.measurements import measure
+from blast_sim.papers.pipeline.drawings import TOOLS, of_shares
+from blast_sim.papers.pipeline.figures import BENCHMARKS, draw, summary
+from blast_sim.papers.pipeline.rows import ONE_MACHINE, ONE_START, notes, scenario_summary
+from blast_sim.papers.pipeline.start_drawing import of_start
 from tests.support.sim_output import rows_of, run, texts
 
 

@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from blast_sim import measuring
 from blast_sim.base.wrong_input import InputError
-from blast_sim.figures.drawings import completion_times, decision_times
-from blast_sim.figures.measurements import BENCHMARKS, MeasurementFailedError, _program, kept_in, measure, read
-from blast_sim.figures.saving import Gallery, draw, papers, save
-from blast_sim.measuring.allocation_speed import (
+from blast_sim.papers.blast import measuring
+from blast_sim.papers.blast.allocation_drawings import completion_times, decision_times
+from blast_sim.papers.blast.allocation_figures import Gallery, draw, papers, save
+from blast_sim.papers.blast.measuring.allocation_speed import (
     CONTROLLERS_DECISION,
     GREEDY_ALONE,
     MIXED,
@@ -24,6 +23,7 @@ from blast_sim.measuring.allocation_speed import (
     PAPERS_TABLE_I,
     table_one,
 )
+from blast_sim.papers.measurements import BENCHMARKS, MeasurementFailedError, _program, kept_in, measure, read
 from tests.support.sim_output import rows_of, run, texts
 
 SPEED = {
@@ -152,7 +152,7 @@ def test_what_is_missing_is_measured_once_and_kept(blast, scripts, tmp_path, mon
     assert said.split() == [str(path) for path in map(Path, said.split()) if path.stat().st_size]
     assert (out / "allocation-time.png").read_bytes().startswith(b"\x89PNG")
     assert ran.read_text().split("\n")[:-1] == [f"{one.script} --json --quick" for one in BENCHMARKS]
-    monkeypatch.setattr("blast_sim.figures.saving.draw", lambda *_: [])
+    monkeypatch.setattr("blast_sim.papers.blast.allocation_figures.draw", lambda *_: [])
     assert blast("--out", out, "--benchmarks", tmp_path / "nowhere")[0] == 0
     assert len(ran.read_text().split("\n")) == 4
     assert blast("--out", out, "--benchmarks", scripts, "--again")[0] == 0
@@ -189,9 +189,9 @@ def test_a_result_that_is_none_is_one_sentence(tmp_path, text):
 def test_without_scripts_the_program_measures_itself_wherever_it_is_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ran = {one.script: _program(one, None) for one in BENCHMARKS}
-    assert ran == {name: ["-m", f"blast_sim.measuring.{name}"] for name in RESULTS}
+    assert ran == {name: ["-m", f"blast_sim.papers.blast.measuring.{name}"] for name in RESULTS}
     for name in ran:
-        assert find_spec(f"blast_sim.measuring.{name}") is not None
+        assert find_spec(f"blast_sim.papers.blast.measuring.{name}") is not None
 
 
 def test_the_programs_that_measure_write_the_tables_that_are_asked_for():

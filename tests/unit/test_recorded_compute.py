@@ -9,7 +9,7 @@ import tomllib
 import pytest
 
 from blast_sim.controller.compute import recorded as recorded_seconds
-from blast_sim.measuring import decisions
+from blast_sim.papers.blast.measuring import decisions
 
 ROWS = [{"racks": 120, "requests": 36, "milliseconds": 3.6}, {"racks": 1000, "requests": 300, "milliseconds": 60.0}]
 

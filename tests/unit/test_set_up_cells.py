@@ -7,7 +7,7 @@ import pytest
 from blast_sim.controller.compute import recorded
 from blast_sim.experiments.cell import Effort, cells_of
 from blast_sim.experiments.run import run_cell
-from blast_sim.figures.blast.set_up_cells import LINE_GBPS, MEGABYTES, RATES_GBPS, SET_UPS_MS, against_set_up, equals
+from blast_sim.papers.blast.set_up_cells import LINE_GBPS, MEGABYTES, RATES_GBPS, SET_UPS_MS, against_set_up, equals
 from blast_sim.scenarios.loading import find, load
 
 

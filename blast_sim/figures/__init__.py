@@ -1,1 +1,0 @@
-"""Pictures with their figures as CSV, and what is measured for them; a folder for each paper's evaluation."""

@@ -1,1 +1,0 @@
-"""Pictures of the rack-fabric multicast's evaluation."""

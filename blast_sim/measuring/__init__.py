@@ -1,1 +1,0 @@
-"""Measurements of the allocation figures; each module is a program too (`python -m blast_sim.measuring.…`)."""

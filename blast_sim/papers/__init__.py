@@ -1,0 +1,9 @@
+"""Reproduction of the papers: for each a folder with its experiments, its statements as predicates, and its pictures.
+
+blast        optical multicast (Figure 4, allocation, setup) and measurements of our own decisions
+balanced     balanced multicast between sites
+pipeline     Kascade's pipelines
+rack_fabric  multicast in the fabric of a rack
+
+`blast figures` starts here. Nothing else of the simulators imports this package.
+"""
