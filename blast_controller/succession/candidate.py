@@ -98,11 +98,17 @@ class Candidate:
         """
         while True:
             try:
-                return self._store.open()
+                loaded = self._store.open()
+                if self._holds_leadership():
+                    return loaded
             except (StoreUnreachableError, DiskFullError) as fault:
                 log.warning("this controller cannot become the leader yet: %s", fault)
                 if self._ended.wait(AGAIN):
                     raise
+            else:
+                # Another controller may lead by now: a slow journal has answered after the end of the term.
+                log.warning("this controller cannot become the leader yet: its leadership expired while it was loading")
+                self._store.close()
 
     def _publish_devices(self) -> None:
         while not self._ended.wait(LOOK * PUBLISH_EVERY):

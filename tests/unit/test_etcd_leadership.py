@@ -12,7 +12,7 @@ from blast_controller.store.etcd.connection import Connection
 from blast_controller.store.etcd.errors import DeposedError, LeadershipLostError, StoreUnavailableError
 from blast_controller.store.etcd.history import EtcdHistory
 from blast_controller.store.etcd.keys import Keys
-from blast_controller.store.etcd.methods import GRANT, TXN
+from blast_controller.store.etcd.methods import GRANT, RANGE, TXN
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.store import Policy
 from blast_controller.store.etcd.watching import Watching
@@ -102,6 +102,33 @@ def test_who_is_overtaken_between_looking_and_trying_has_an_epoch_of_its_own_or_
         return
     with pytest.raises(LeadershipLostError, match="fast:1"):
         slow.campaign(0.0)
+
+
+class InterruptedReading(Connection):
+    """Something happens just before the state is read."""
+
+    before = None
+
+    def call(self, method, request, seconds=None):
+        if method is RANGE and not request.count_only and self.before:
+            act, self.before = self.before, None
+            act()
+        return super().call(method, request, seconds)
+
+
+def test_a_journal_that_another_leader_changes_while_it_is_opened_is_not_damaged(controllers):
+    controllers.opened_store().close()
+    connection = controllers.connection(kind=InterruptedReading)
+    slow = controllers.store(leadership=controllers.leadership(connection))
+
+    def overtake():
+        controllers.depose()
+        fast = controllers.opened_store(leadership=controllers.leadership(address="fast:1"))
+        fast.commit([Record("element", "x", {"reason": "broken"})], 0.0)
+
+    connection.before = overtake
+    with pytest.raises(DeposedError, match="fast:1"):
+        slow.open()
 
 
 def test_a_lease_is_counted_from_when_it_was_asked_for(monkeypatch):

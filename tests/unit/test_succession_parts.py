@@ -109,6 +109,16 @@ def test_it_leads_until_its_time_is_over():
     candidate.stop()
 
 
+def test_a_term_that_ends_while_the_journal_is_loaded_is_not_begun():
+    told, holds = Told(), iter([False])
+    store = MemoryStore()
+    candidate = Candidate(store, FakeRivals(), told.hooks(), lambda: next(holds, True), lambda: 1)
+    candidate.start()
+    eventually(lambda: told.led, "it to lead")
+    assert [loaded.epoch for loaded in told.led] == [2] and not told.deposed and not told.died
+    candidate.stop()
+
+
 class GoneWhileOpened(MemoryStore):
     """What keeps it goes away while it is opened, so many times."""
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from blast_controller.store.etcd.connection import PAUSE, Connection
 from blast_controller.store.etcd.errors import (
     DamagedEtcdJournalError,
+    DeposedError,
     LeadershipLostError,
     LeaseLostError,
     StoreUnavailableError,
@@ -113,6 +114,12 @@ class Leadership:
         """Return the leader's address, None if there is no leader. Raises JournalError."""
         seen = self._look()
         return None if seen.leader is None else seen.leader.value.decode()
+
+    def check(self, term: Term) -> None:
+        """Raise DeposedError unless this term has lasted without interruption until now; JournalError for other faults."""
+        leader = self._look().leader
+        if leader is None or leader.create_revision != term.revision:
+            raise DeposedError(None if leader is None else leader.value.decode())
 
     def lost(self) -> None:
         """Record that etcd reported another leader. From any thread."""

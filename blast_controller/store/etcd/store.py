@@ -13,7 +13,7 @@ from pathlib import Path
 from blast_controller.core.model.records import Record
 from blast_controller.store.errors import JournalLockedError, JournalNotOpenError
 from blast_controller.store.etcd.commits import Delta, delta
-from blast_controller.store.etcd.errors import DeposedError
+from blast_controller.store.etcd.errors import DamagedEtcdJournalError, DeposedError
 from blast_controller.store.etcd.history import EtcdHistory
 from blast_controller.store.etcd.leadership import Leadership, Term
 from blast_controller.store.etcd.ledger import Change, Ledger
@@ -90,6 +90,13 @@ class EtcdStore:
         term = self._leadership.campaign(self._policy.wait)
         try:
             return self._begin(term)
+        except DamagedEtcdJournalError:
+            # Another leader may have written between two reads; only the state of one's own term is whole.
+            try:
+                self._leadership.check(term)
+            finally:
+                self._leadership.resign()
+            raise
         except BaseException:
             self._leadership.resign()
             raise
