@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from functools import cache
 from math import prod
 
-from algorithms.counts_box import CountsBox, Packing, Vector, bits_of
+from algorithms.counts_box import CountPacking, CountsBox, Vector, bits_of
 from algorithms.level_program import DEEPEST, LevelProgram
-from algorithms.power_budget import ROUNDING_DB, InvalidOpticsError, Light, Passive, Piece, Window
+from algorithms.power_budget import ROUNDING_DB, InvalidOpticsError, Passive, Piece, PowerLevel, Window
 from algorithms.splitter_tree import Output, Shape
 
 Layers = tuple[int, ...]
@@ -53,11 +53,11 @@ class Budget:
         Power range in dBm at a leaf's switch output.
     """
 
-    root: Light
+    root: PowerLevel
     switch: Passive
     window: Window
 
-    def lights(self, slot: Light) -> bool:
+    def lights(self, slot: PowerLevel) -> bool:
         """Return whether a receiver works on this slot.
 
         Parameters
@@ -72,7 +72,7 @@ class Budget:
         """
         return slot.best <= self.switch.max_input + ROUNDING_DB and self.window.fits(self.switch.after(slot))
 
-    def hopeless(self, slot: Light) -> bool:
+    def hopeless(self, slot: PowerLevel) -> bool:
         """Return whether the power is too low for any leaf below this slot, unless it is amplified.
 
         Parameters
@@ -89,7 +89,7 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CatalogEntry:
     """A multiset of pieces.
 
     Parameters
@@ -143,7 +143,7 @@ class Catalog:
         self._held = held
         self.max_leaves = self._affordable(max_leaves)
         self._box = CountsBox(*self._limits(self.max_leaves))
-        self._packing = Packing(self._box.maxima)
+        self._packing = CountPacking(self._box.maxima)
         self._fields = tuple(zip(self._fan_outs, self._packing.shifts, self._box.maxima, strict=True))
         # Per-catalog caches, which are freed with the catalog.
         self._sets, self._fold = cache(self._find_sets), cache(self._find_fold)
@@ -209,7 +209,7 @@ class Catalog:
         fan_out = (kind.fan_out for (_, kind), count in levels.hung.items() for _ in range(count))
         return tuple(sorted(fan_out, reverse=True))
 
-    def cheapest(self, leaves: int, pool: Mapping[int, int]) -> Entry | None:
+    def cheapest(self, leaves: int, pool: Mapping[int, int]) -> CatalogEntry | None:
         """Return the cheapest multiset that a pool contains.
 
         Parameters
@@ -242,7 +242,7 @@ class Catalog:
                 return entry
         return None
 
-    def entries(self, leaves: int) -> list[Entry]:
+    def entries(self, leaves: int) -> list[CatalogEntry]:
         """Return the minimal multisets for a number of leaves.
 
         Parameters
@@ -259,7 +259,7 @@ class Catalog:
 
     # --------------------------------------------------------------------------------------- computation
 
-    def _find_sets(self, slot: Light, depth: int) -> Layers:
+    def _find_sets(self, slot: PowerLevel, depth: int) -> Layers:
         """Return the multisets that can hang below `slot`, with at most `depth` splitters in series."""
         found: Layers = (1,) if self._budget.lights(slot) else (0, 1)
         if depth == 0 or (self._budget.hopeless(slot) and not self._amplified):
@@ -271,7 +271,7 @@ class Catalog:
                 found = self._merge(found, tuple(self._box.add_one(index, layer) for layer in below))
         return found
 
-    def _find_fold(self, slot: Light, depth: int, outputs: int) -> Layers:
+    def _find_fold(self, slot: PowerLevel, depth: int, outputs: int) -> Layers:
         """Return the multisets that can hang below `outputs` slots like this one, together."""
         if outputs == 1:
             return self._sets(slot, depth)
@@ -288,7 +288,7 @@ class Catalog:
         padded = [layers + (0,) * (longest - len(layers)) for layers in (first, second)]
         return _min_wasted([mine | theirs for mine, theirs in zip(*padded, strict=True)])
 
-    def _find_tables(self) -> list[list[tuple[int, Entry]]]:
+    def _find_tables(self) -> list[list[tuple[int, CatalogEntry]]]:
         """Return, by number of leaves, the minimal multisets, cheapest first, each also packed for comparison."""
         layers = self._sets(self._budget.root.rounded, DEEPEST)
         found = [self._entry(bit, wasted) for wasted, layer in enumerate(layers) for bit in bits_of(layer)]
@@ -296,30 +296,30 @@ class Catalog:
         packed = [(self._packing.pack(entry.counts), entry) for entry in ranked]
         return [self._minimal(packed, leaves) for leaves in range(self.max_leaves + 1)]
 
-    def _minimal(self, ranked: Sequence[tuple[int, Entry]], leaves: int) -> list[tuple[int, Entry]]:
+    def _minimal(self, ranked: Sequence[tuple[int, CatalogEntry]], leaves: int) -> list[tuple[int, CatalogEntry]]:
         # A minimal multiset has no superfluous splitter, so its surplus is less than one splitter's outputs.
         too_many = leaves + max(self._fan_outs, default=1)
-        kept: list[tuple[int, Entry]] = []
+        kept: list[tuple[int, CatalogEntry]] = []
         for packed, entry in ranked:
             if leaves <= entry.leaves < too_many and not any(self._packing.covers(packed, less) for less, _ in kept):
                 kept.append((packed, entry))
         return kept
 
-    def _entry(self, bit: int, wasted: int) -> Entry:
+    def _entry(self, bit: int, wasted: int) -> CatalogEntry:
         counts = self._box.vector(bit)
         pieces = tuple(fan_out for fan_out, n in zip(self._fan_outs, counts, strict=True) for _ in range(n))
         price = sum(kind.price * n for kind, n in zip(self._kinds, counts, strict=True))
-        return Entry(counts, pieces, price, 1 + sum(fan_out - 1 for fan_out in pieces) - wasted)
+        return CatalogEntry(counts, pieces, price, 1 + sum(fan_out - 1 for fan_out in pieces) - wasted)
 
     # -------------------------------------------------------------------------------------------- trees
 
-    def _build_tree(self, entry: Entry) -> Shape:
+    def _build_tree(self, entry: CatalogEntry) -> Shape:
         """Place the pieces of `entry` within the power budget; leaves are all usable outputs, the strongest first."""
         nested = self._hang(self._budget.root.rounded, DEEPEST, self._box.bit(entry.counts))
         fan_out: list[int] = []
         feeds: list[Output | None] = []
-        outputs: list[tuple[Light, Output | None]] = []
-        waiting: list[tuple[Nested, Light, Output | None]] = [(nested, self._budget.root, None)]
+        outputs: list[tuple[PowerLevel, Output | None]] = []
+        waiting: list[tuple[Nested, PowerLevel, Output | None]] = [(nested, self._budget.root, None)]
         for tree, slot, output in waiting:
             if tree is None:
                 outputs.append((slot, output))
@@ -333,7 +333,7 @@ class Catalog:
         good = sorted((found for found in outputs if self._budget.lights(found[0])), key=lambda found: -found[0].worst)
         return Shape(tuple(fan_out), tuple(feeds), tuple(output for _, output in good))
 
-    def _hang(self, slot: Light, depth: int, bit: int) -> Nested:
+    def _hang(self, slot: PowerLevel, depth: int, bit: int) -> Nested:
         if bit == 0:
             return None
         wasted = _wasted(self._sets(slot, depth), bit)
@@ -347,7 +347,7 @@ class Catalog:
                 return index, tuple(self._hang(output, depth - 1, part) for part in parts)
         raise AssertionError("a vector of a set has a piece on top")
 
-    def _split(self, slot: Light, depth: int, outputs: int, bit: int) -> Iterator[int]:
+    def _split(self, slot: PowerLevel, depth: int, outputs: int, bit: int) -> Iterator[int]:
         """Yield one vector of `sets` for each output; together they are the vector `bit` of `fold`."""
         if outputs == 1 or bit == 0:
             yield from (bit, *[0] * (outputs - 1))

@@ -80,7 +80,7 @@ def bits_of(vectors: int) -> Iterator[int]:
             yield place
 
 
-class Packing:
+class CountPacking:
     """Count vectors as integers that are compared by one subtraction: a borrow clears the guard bit above its count."""
 
     def __init__(self, maxima: Vector) -> None:

@@ -20,10 +20,10 @@ from algorithms.power_budget import (
     Amplifier,
     Certificate,
     Element,
-    Light,
-    Loss,
+    ElementLoss,
     Passive,
     Piece,
+    PowerLevel,
     Transceiver,
     Window,
     certify,
@@ -144,8 +144,8 @@ def fit_tree(ends: Ends, pieces: Sequence[Piece], switch: Passive, first: Shape 
 
     Examples
     --------
-    >>> from algorithms.power_budget import Light, exactly
-    >>> ports = [Transceiver(f"r{n}", Light(-1.0, 0.0, 1.0), -20.0, 0.5) for n in range(4)]
+    >>> from algorithms.power_budget import PowerLevel, exactly
+    >>> ports = [Transceiver(f"r{n}", PowerLevel(-1.0, 0.0, 1.0), -20.0, 0.5) for n in range(4)]
     >>> tree = fit_tree(Ends(ports[0], tuple(ports[1:])), [Piece("s1", 4, exactly(7.0))], Passive("ocs", exactly(1.0)))
     >>> [piece.name for piece in tree.pieces], tree.weakest.margin
     (['s1'], 8.5)
@@ -174,8 +174,8 @@ def deal_tree(ends: Ends, pieces: Sequence[Piece], switch: Passive, shape: Shape
 
     Examples
     --------
-    >>> from algorithms.power_budget import Light, exactly
-    >>> ports = [Transceiver(f"r{n}", Light(-1.0, 0.0, 1.0), -20.0, 0.5) for n in range(4)]
+    >>> from algorithms.power_budget import PowerLevel, exactly
+    >>> ports = [Transceiver(f"r{n}", PowerLevel(-1.0, 0.0, 1.0), -20.0, 0.5) for n in range(4)]
     >>> ends, pieces = Ends(ports[0], tuple(ports[1:])), [Piece("s1", 4, exactly(7.0)), Piece("s2", 4, exactly(7.0))]
     >>> tree = deal_tree(ends, pieces, Passive("ocs", exactly(1.0)), shallowest(3, [4]))
     >>> [piece.name for piece in tree.pieces]
@@ -229,10 +229,10 @@ def _dealt(ends: Ends, pieces: tuple[Piece, ...], shape: Shape, switch: Passive)
 
 
 def _slots(
-    root: Light, pieces: Sequence[Piece], feeds: Iterable[Output | None], switch: Passive
-) -> dict[Output | None, Light] | None:
+    root: PowerLevel, pieces: Sequence[Piece], feeds: Iterable[Output | None], switch: Passive
+) -> dict[Output | None, PowerLevel] | None:
     """Return the power at every slot, or None if any element is overdriven."""
-    lights: dict[Output | None, Light] = {None: root}
+    lights: dict[Output | None, PowerLevel] = {None: root}
     for index, (piece, feed) in enumerate(zip(pieces, feeds, strict=True)):
         below = piece.hung(lights[feed], switch)
         if below is None:
@@ -271,7 +271,7 @@ def _cheapest(ends: Ends, pieces: Sequence[Piece], switch: Passive) -> FittedTre
 
 @lru_cache(REMEMBERED)
 def _searched(
-    root: Light, switch: Passive, supply: tuple[tuple[Piece, int], ...], demands: tuple[tuple[Window, int], ...]
+    root: PowerLevel, switch: Passive, supply: tuple[tuple[Piece, int], ...], demands: tuple[tuple[Window, int], ...]
 ) -> tuple[Levels, float] | None:
     """Return the cheapest tree that serves all receivers or, with its shortfall in dB, the one that lacks least.
 
@@ -300,7 +300,7 @@ def _too_few_outputs(ends: Ends) -> Refusal:
 
 
 def _shortfall_of(
-    fan_out: Sequence[int], root: Light, kinds: Iterable[Piece], windows: Mapping[Window, int], switch: Passive
+    fan_out: Sequence[int], root: PowerLevel, kinds: Iterable[Piece], windows: Mapping[Window, int], switch: Passive
 ) -> float:
     """Return the largest shortfall in dB of an easily built tree, an upper bound for the best tree."""
     shape = shallowest(sum(windows.values()), fan_out)
@@ -339,10 +339,10 @@ def worst_of(pieces: Sequence[Piece]) -> Piece:
 
     Examples
     --------
-    >>> worst_of([Piece("a", 4, Loss(6.0, 6.5, 7.0)), Piece("b", 4, Loss(6.2, 6.4, 7.5))]).loss
-    Loss(best=6.0, typical=6.5, worst=7.5)
+    >>> worst_of([Piece("a", 4, ElementLoss(6.0, 6.5, 7.0)), Piece("b", 4, ElementLoss(6.2, 6.4, 7.5))]).loss
+    ElementLoss(best=6.0, typical=6.5, worst=7.5)
     """
-    loss = Loss(
+    loss = ElementLoss(
         min(piece.loss.best for piece in pieces),
         max(piece.loss.typical for piece in pieces),
         max(piece.loss.worst for piece in pieces),

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from algorithms.power_budget import ROUNDING_DB, Light, Passive, Piece, Window
+from algorithms.power_budget import ROUNDING_DB, Passive, Piece, PowerLevel, Window
 
 if TYPE_CHECKING:
     import highspy
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 DEEPEST = 8
 """Maximum number of splitters in series. Passive trees end earlier; behind amplifiers power alone sets no limit."""
 
-Level = tuple[int, Light]
+Level = tuple[int, PowerLevel]
 """(splitters passed, power at the slots)"""
 
 
-class SolverError(RuntimeError):
+class LevelSolverError(RuntimeError):
     """A fault of this package: the solver failed on a program that is small and bounded."""
 
 
@@ -56,7 +56,7 @@ class LevelProgram:
         Power in dBm behind the switch below which slots are skipped if no amplifier could help them.
     """
 
-    root: Light
+    root: PowerLevel
     switch: Passive
     supply: Mapping[Piece, int]
     demands: Mapping[Window, int]
@@ -81,7 +81,7 @@ class LevelProgram:
             waiting += found[level].values()
         return found
 
-    def _too_dark(self, slot: Light) -> bool:
+    def _too_dark(self, slot: PowerLevel) -> bool:
         dark = self.switch.after(slot).worst < self.darkest - ROUNDING_DB
         return dark and not any(kind.amplifier for kind in self.supply)
 
@@ -111,7 +111,7 @@ class LevelProgram:
 
         Raises
         ------
-        SolverError
+        LevelSolverError
             If the solver neither finds an optimum nor proves that there is no such tree.
         """
         places = [
@@ -180,7 +180,7 @@ class LevelProgram:
         if status == highspy.HighsModelStatus.kInfeasible:
             return None
         if status != highspy.HighsModelStatus.kOptimal:
-            raise SolverError(f"the solver ended with {solver.modelStatusToString(status)}")
+            raise LevelSolverError(f"the solver ended with {solver.modelStatusToString(status)}")
         return [round(value) for value in solver.getSolution().col_value]
 
 

@@ -29,7 +29,7 @@ def _check_order(name: str, *values: float) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Light:
+class PowerLevel:
     """Power at one place in dBm.
 
     Parameters
@@ -51,13 +51,13 @@ class Light:
         _check_order("worst, typical and best power", self.worst, self.typical, self.best)
 
     @property
-    def rounded(self) -> Light:
+    def rounded(self) -> PowerLevel:
         """The power rounded to a millionth of a dB, so that the same elements in another order have equal power."""
-        return Light(round(self.worst, 6), round(self.typical, 6), round(self.best, 6))
+        return PowerLevel(round(self.worst, 6), round(self.typical, 6), round(self.best, 6))
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class ElementLoss:
     """Loss of an element in dB.
 
     Parameters
@@ -78,11 +78,11 @@ class Loss:
     def __post_init__(self) -> None:
         _check_order("best, typical and worst loss, none below 0,", 0.0, self.best, self.typical, self.worst)
 
-    def __add__(self, other: Loss) -> Loss:
-        return Loss(self.best + other.best, self.typical + other.typical, self.worst + other.worst)
+    def __add__(self, other: ElementLoss) -> ElementLoss:
+        return ElementLoss(self.best + other.best, self.typical + other.typical, self.worst + other.worst)
 
 
-def exactly(loss: float) -> Loss:
+def exactly(loss: float) -> ElementLoss:
     """Return a loss that is known exactly.
 
     Parameters
@@ -102,12 +102,12 @@ def exactly(loss: float) -> Loss:
     Examples
     --------
     >>> exactly(3.0)
-    Loss(best=3.0, typical=3.0, worst=3.0)
+    ElementLoss(best=3.0, typical=3.0, worst=3.0)
     """
-    return Loss(loss, loss, loss)
+    return ElementLoss(loss, loss, loss)
 
 
-def measured(into: float, out_of: float, error: float = MONITOR_ERROR_DB) -> Loss:
+def measured(into: float, out_of: float, error: float = MONITOR_ERROR_DB) -> ElementLoss:
     """Return the loss between two power monitors whose difference is off by up to `error` dB.
 
     Parameters
@@ -125,10 +125,10 @@ def measured(into: float, out_of: float, error: float = MONITOR_ERROR_DB) -> Los
     Examples
     --------
     >>> measured(-3.0, -10.0, error=0.5)
-    Loss(best=6.5, typical=7.0, worst=7.5)
+    ElementLoss(best=6.5, typical=7.0, worst=7.5)
     """
     reading = into - out_of
-    return Loss(max(0.0, reading - error), max(0.0, reading), max(0.0, reading + error))
+    return ElementLoss(max(0.0, reading - error), max(0.0, reading), max(0.0, reading + error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +146,10 @@ class Passive:
     """
 
     name: str
-    loss: Loss
+    loss: ElementLoss
     max_input: float = math.inf
 
-    def after(self, light: Light) -> Light:
+    def after(self, light: PowerLevel) -> PowerLevel:
         """Return the power behind the element.
 
         Parameters
@@ -163,7 +163,7 @@ class Passive:
             Power in dBm.
         """
         loss = self.loss
-        return Light(light.worst - loss.worst, light.typical - loss.typical, light.best - loss.best)
+        return PowerLevel(light.worst - loss.worst, light.typical - loss.typical, light.best - loss.best)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ class Amplifier:
     def __post_init__(self) -> None:
         _check_order("minimum, typical and maximum gain", *self.gain)
 
-    def after(self, light: Light) -> Light:
+    def after(self, light: PowerLevel) -> PowerLevel:
         """Return the power behind the amplifier.
 
         Parameters
@@ -209,7 +209,7 @@ class Amplifier:
             Power in dBm, not above `max_output`.
         """
         low, typical, high = self.gain
-        return Light(
+        return PowerLevel(
             min(light.worst + low, self.max_output),
             min(light.typical + typical, self.max_output),
             min(light.best + high, self.max_output),
@@ -219,7 +219,7 @@ class Amplifier:
 Element = Passive | Amplifier
 
 
-def through(light: Light, elements: Sequence[Element]) -> Light:
+def through(light: PowerLevel, elements: Sequence[Element]) -> PowerLevel:
     """Return the power behind a series of elements.
 
     Parameters
@@ -236,8 +236,9 @@ def through(light: Light, elements: Sequence[Element]) -> Light:
 
     Examples
     --------
-    >>> through(Light(-1.0, 0.0, 1.0), [Passive("splitter", Loss(6.0, 6.5, 7.0)), Passive("fiber", exactly(1.0))])
-    Light(worst=-9.0, typical=-7.5, best=-6.0)
+    >>> splitter = Passive("splitter", ElementLoss(6.0, 6.5, 7.0))
+    >>> through(PowerLevel(-1.0, 0.0, 1.0), [splitter, Passive("fiber", exactly(1.0))])
+    PowerLevel(worst=-9.0, typical=-7.5, best=-6.0)
     """
     for element in elements:
         light = element.after(light)
@@ -269,7 +270,7 @@ class Piece:
 
     name: str
     fan_out: int
-    loss: Loss
+    loss: ElementLoss
     amplifier: Amplifier | None = None
     price: float = 0.0
     elements: tuple[Element, ...] = field(init=False, repr=False, compare=False)
@@ -286,7 +287,7 @@ class Piece:
         kind = replace(self, name="", amplifier=amplifier) if self.name or amplifier != self.amplifier else self
         object.__setattr__(self, "kind", kind)
 
-    def hung(self, slot: Light, switch: Passive) -> Light | None:
+    def hung(self, slot: PowerLevel, switch: Passive) -> PowerLevel | None:
         """Return the power at its outputs if a switch input feeds it.
 
         Parameters
@@ -333,17 +334,17 @@ class Transceiver:
     """
 
     name: str
-    launch: Light
+    launch: PowerLevel
     sensitivity: float
     overload: float
-    to_switch: Loss = Loss()
-    from_switch: Loss = Loss()
+    to_switch: ElementLoss = ElementLoss()
+    from_switch: ElementLoss = ElementLoss()
 
     def __post_init__(self) -> None:
         _check_order("sensitivity and overload", self.sensitivity, self.overload)
 
     @property
-    def entering(self) -> Light:
+    def entering(self) -> PowerLevel:
         """The power of its transmitter at the switch input."""
         return Passive(self.name, self.to_switch).after(self.launch)
 
@@ -368,7 +369,7 @@ class Window:
     least: float
     most: float
 
-    def margin(self, light: Light) -> float:
+    def margin(self, light: PowerLevel) -> float:
         """Return the smaller of the two margins.
 
         Parameters
@@ -383,7 +384,7 @@ class Window:
         """
         return min(light.worst - self.least, self.most - light.best)
 
-    def fits(self, light: Light) -> bool:
+    def fits(self, light: PowerLevel) -> bool:
         """Return whether a receiver works with this power.
 
         Parameters
@@ -421,7 +422,7 @@ class Certificate:
     """
 
     receiver: str
-    received: Light
+    received: PowerLevel
     sensitivity_margin: float
     overload_margin: float
     binding: str
@@ -469,7 +470,7 @@ def certify(sender: Transceiver, path: Sequence[Element], receiver: Transceiver)
 
     Examples
     --------
-    >>> port = Transceiver("r1", Light(-1.0, 0.0, 1.0), sensitivity=-20.0, overload=0.5)
+    >>> port = Transceiver("r1", PowerLevel(-1.0, 0.0, 1.0), sensitivity=-20.0, overload=0.5)
     >>> certify(port, [Passive("splitter", exactly(7.0))], port).sentence
     'r1 has 6.5 dB of margin; r1 binds'
     """

@@ -40,14 +40,14 @@ from algorithms.balanced.bottleneck import bottleneck
 from algorithms.balanced.exact import exact
 from algorithms.balanced.fpfr import ORDERS, fpfr
 from algorithms.balanced.network import Network
-from algorithms.balanced.plan import Plan
+from algorithms.balanced.plan import MulticastPlan
 from algorithms.balanced.semi_flat import semi_flat
 from algorithms.balanced.subset import subset
 from algorithms.balanced.unshaped import unshaped
 from tests.support.balanced_families import FAMILIES, to_half
 
 Row = dict[str, Any]
-Timed = tuple[Plan, float]
+Timed = tuple[MulticastPlan, float]
 T = TypeVar("T")
 
 BARS = {8: 0.010, 64: 0.4, 128: 1.5}
@@ -57,7 +57,7 @@ PAPERS_SEEDS = {128: 2}
 SUBSET_BAR, ROUNDING = 1.0, 1e-9
 TIMED = ("kappa=1", "Otight", "clustered")
 IN_HALVES = ("Otight", "sparse", "clustered")
-SINGLE_TREE: dict[str, Callable[[Network], Plan]] = {"semi-flat": semi_flat, "bottleneck": bottleneck}
+SINGLE_TREE: dict[str, Callable[[Network], MulticastPlan]] = {"semi-flat": semi_flat, "bottleneck": bottleneck}
 FEWER = (1, 2, 4, 8, 16)
 
 
@@ -68,7 +68,7 @@ def timed(call: Callable[[], T]) -> tuple[T, float]:
     return found, time.perf_counter() - began
 
 
-def gap(plan: Plan) -> float:
+def gap(plan: MulticastPlan) -> float:
     """Return the gap between rate and bound as a share of the bound."""
     assert plan.bound is not None
     return 1 - plan.rate / plan.bound
@@ -143,7 +143,7 @@ def quality_rows(sizes: Sequence[int], seeds: int) -> Iterator[Row]:
             yield row | {"right": not any(_exceeds(share) for found in shares.values() for share in found)}
 
 
-def _rates(network: Network, best: Plan, seed: int) -> Iterator[tuple[str, float]]:
+def _rates(network: Network, best: MulticastPlan, seed: int) -> Iterator[tuple[str, float]]:
     """Yield the rate of each method, with each order of FPFR (`random`: one draw), and of plans with few trees."""
     for name, method in SINGLE_TREE.items():
         yield name, method(network).rate

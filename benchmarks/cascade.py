@@ -24,7 +24,7 @@ from cascade_oracle import cheapest_price
 from tqdm import tqdm
 
 from algorithms.cascade import Budget, Catalog
-from algorithms.power_budget import Light, Passive, Piece, Window, exactly
+from algorithms.power_budget import Passive, Piece, PowerLevel, Window, exactly
 from blast_sim.base.report import as_table
 
 BUDGETS = (11.1, 15.0, 24.0, 29.5, 34.5, 40.0, 49.5)
@@ -69,7 +69,7 @@ def main() -> None:
 
 def measure(budget: float, seeds: int) -> Row:
     """Return the row of one budget."""
-    light = Budget(Light(0, 0, 0), Passive("switch", exactly(PASS_DB)), Window(-budget, 10.0))
+    light = Budget(PowerLevel(0, 0, 0), Passive("switch", exactly(PASS_DB)), Window(-budget, 10.0))
     start = time.process_time()
     catalog = Catalog({KINDS[fan_out]: count for (fan_out, _, _), count in SUPPLY.items()}, light, MAX_LEAVES)
     catalog_ms = (time.process_time() - start) * 1000

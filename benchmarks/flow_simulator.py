@@ -28,7 +28,7 @@ from typing import Any
 import machine
 
 from blast_sim.base.report import as_table
-from blast_sim.experiments.cell import Cell, Effort, cells_of
+from blast_sim.experiments.cell import Effort, FlowCell, cells_of
 from blast_sim.experiments.run import build_world, run_cell
 from blast_sim.methods.method import Multicast
 from blast_sim.methods.torrent import ON_THE_WIRE, Torrent
@@ -57,12 +57,12 @@ CPU_BAR_SECONDS = 40.0
 COLUMNS = ("method", "network", "background", "seconds", "seconds_without_computation")
 
 
-def fig4(seed: int = 0, settings: dict[str, object] | None = None) -> list[Cell]:
+def fig4(seed: int = 0, settings: dict[str, object] | None = None) -> list[FlowCell]:
     """Return the cells of Figure 4."""
     return list(cells_of(load(find("fig4"), settings or {}), (seed,), Effort("recorded")))
 
 
-def played(cells: list[Cell]) -> list[Row]:
+def played(cells: list[FlowCell]) -> list[Row]:
     """Return the results of these cells, with CPU seconds."""
     rows = []
     for cell in cells:

@@ -27,7 +27,7 @@ from blast_sim.base.sweep import Kept, Workers
 from blast_sim.base.text import table
 from blast_sim.fabric.simulator import NoSimulatorError, RunFailedError, Simulator, program
 from blast_sim.papers.rack_fabric.claims import NUMBER, checked_claims, checked_experiments, claim_rows, experiment_rows
-from blast_sim.papers.rack_fabric.evaluation import EXPERIMENTS, PANELS, NoResultError, evaluated
+from blast_sim.papers.rack_fabric.evaluation import EXPERIMENTS, PANELS, NoRunResultError, evaluated
 from blast_sim.sim_command import seeds
 
 CLAIM_COLUMNS = ("figure", "claim", "paper", "here", "verdict")
@@ -50,7 +50,7 @@ def main() -> int:
         workers, kept = Workers(os.cpu_count() or 1), Kept(args.keep)
         panels = [*PANELS, *EXPERIMENTS]
         by_seed = [evaluated(simulator, panels, seed, workers, kept) for seed in args.seeds]
-    except (NoSimulatorError, RunFailedError, NoResultError) as error:
+    except (NoSimulatorError, RunFailedError, NoRunResultError) as error:
         parser.error(str(error))
     claims = _over_seeds([claim_rows(checked_claims(curves)) for curves in by_seed])
     experiments = _over_seeds([experiment_rows(checked_experiments(curves)) for curves in by_seed])

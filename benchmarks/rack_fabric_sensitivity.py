@@ -21,7 +21,7 @@ from pathlib import Path
 
 from blast_sim.base.sweep import Kept, Workers
 from blast_sim.fabric.simulator import NoSimulatorError, RunFailedError, Simulator, program
-from blast_sim.papers.rack_fabric.evaluation import NoResultError, results_of
+from blast_sim.papers.rack_fabric.evaluation import NoRunResultError, results_of
 from blast_sim.papers.rack_fabric.sensitivity import Variation, explains, variations
 from blast_sim.papers.rack_fabric.whole_system import received_gbps
 
@@ -40,7 +40,7 @@ def main() -> int:
     try:
         workers = Workers(os.cpu_count() or 1)
         results = iter(results_of(Simulator(program()), models, workers, Kept(args.keep)))
-    except (NoSimulatorError, RunFailedError, NoResultError) as error:
+    except (NoSimulatorError, RunFailedError, NoRunResultError) as error:
         parser.error(str(error))
     gbps = {one.name: {label: received_gbps(next(results)) for label in one.models} for one in several}
     close = {name: [label for label, one in tried.items() if explains(one)] for name, tried in gbps.items()}

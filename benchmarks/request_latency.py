@@ -30,7 +30,7 @@ from transport_bed import script
 from blast_api.ttypes import FabricStatus
 from blast_client import Client
 from blast_controller.configuration.config import ControllerSection
-from mininet_topos.demo.latency import KEEP_WARM_MS, Endpoints, endpoints_of, one
+from mininet_topos.demo.latency import KEEP_WARM_MS, UdpEndpoints, endpoints_of, one
 from mininet_topos.demo.results import Latencies, Results
 from mininet_topos.demo.stage import Stage
 from mininet_topos.lab.lab import Lab
@@ -48,7 +48,7 @@ SETTINGS = {
 class Submitter:
     """Submits the requests of each setting in rounds, and collects the results."""
 
-    def __init__(self, stage: Stage, endpoints: Endpoints, requests: Mapping[str, Rounds]) -> None:
+    def __init__(self, stage: Stage, endpoints: UdpEndpoints, requests: Mapping[str, Rounds]) -> None:
         self._stage, self._endpoints, self._requests = stage, endpoints, requests
         self._latencies = {setting: dict[str, Latencies]() for setting in SETTINGS}
         self._found_lit = {setting: list[bool]() for setting in SETTINGS}

@@ -26,7 +26,7 @@ STEPS = {
     "read-a-call": ("rpc.connections.served_connection", "ServedConnection._outcome"),
     "write-a-reply": ("rpc.connections.served_connection", "ServedConnection._settled"),
     "change-rules": ("openflow.driver", "OpenFlowDriver._process"),
-    "read-openflow-messages": ("openflow.server", "Connection.received"),
+    "read-openflow-messages": ("openflow.server", "TorConnection.received"),
     "handle-a-call": ("runtime.runtime", "Runtime._work_into"),
     "take-an-event": ("core.controller", "Core.take"),
     "decide": ("core.controller", "Core._decide"),

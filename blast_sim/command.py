@@ -289,21 +289,21 @@ def _register_plan(subparsers: argparse._SubParsersAction[argparse.ArgumentParse
 
 @reporting_errors
 def _plan(arguments: argparse.Namespace) -> int:
-    from algorithms.b_matching.exact import SolverError
+    from algorithms.b_matching.exact import MatchingSolverError
     from blast_sim.allocation.plan_command import run
 
     advice = ": try --optimize 1000 instead"
-    return _run(lambda given: stoppable(lambda: run(given)), arguments, (SolverError,), advice)
+    return _run(lambda given: stoppable(lambda: run(given)), arguments, (MatchingSolverError,), advice)
 
 
 @reporting_errors
 def _fabric_plan(arguments: argparse.Namespace) -> int:
-    from algorithms.level_program import SolverError as NoTree
+    from algorithms.level_program import LevelSolverError
     from blast_sim.planning.fabric_plan_command import run
-    from blast_sim.planning.pool_program import SolverError as NoPool
+    from blast_sim.planning.pool_program import PoolSolverError
 
     advice = ": try fewer --groups or --samples"
-    return _run(lambda given: stoppable(lambda: run(given)), arguments, (NoTree, NoPool), advice)
+    return _run(lambda given: stoppable(lambda: run(given)), arguments, (LevelSolverError, PoolSolverError), advice)
 
 
 @reporting_errors
@@ -318,10 +318,10 @@ def _figures(arguments: argparse.Namespace) -> int:
 def _blast_figures(arguments: argparse.Namespace) -> int:
     require_drawing()
     from blast_sim.base.worker_processes import WorkerDiedError
-    from blast_sim.papers.blast.figures import NoResultError, run
+    from blast_sim.papers.blast.figures import NoCellResultError, run
     from blast_sim.papers.measurements import MeasurementFailedError
 
-    return _run(run, arguments, (MeasurementFailedError, NoResultError, WorkerDiedError))
+    return _run(run, arguments, (MeasurementFailedError, NoCellResultError, WorkerDiedError))
 
 
 @reporting_errors
@@ -336,21 +336,21 @@ def _pipeline_figures(arguments: argparse.Namespace) -> int:
 def _balanced_figures(arguments: argparse.Namespace) -> int:
     require_drawing()
     from algorithms.balanced.balancing import NoRatesError
-    from algorithms.balanced.master import SolverError
+    from algorithms.balanced.master import TreeSolverError
     from blast_sim.base.worker_processes import WorkerDiedError
     from blast_sim.papers.balanced.figures import run
 
-    return _run(run, arguments, (NoRatesError, SolverError, WorkerDiedError))
+    return _run(run, arguments, (NoRatesError, TreeSolverError, WorkerDiedError))
 
 
 @reporting_errors
 def _fabric_figures(arguments: argparse.Namespace) -> int:
     require_drawing()
     from blast_sim.fabric.simulator import NoSimulatorError, RunFailedError
-    from blast_sim.papers.rack_fabric.evaluation import NoResultError
+    from blast_sim.papers.rack_fabric.evaluation import NoRunResultError
     from blast_sim.papers.rack_fabric.figures import run
 
-    return _run(run, arguments, (NoResultError, NoSimulatorError, RunFailedError))
+    return _run(run, arguments, (NoRunResultError, NoSimulatorError, RunFailedError))
 
 
 def _run(

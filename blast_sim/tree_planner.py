@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from algorithms.balanced.best_trees import without_thin
-from algorithms.balanced.estimate import Estimate, Flow, Part, Place
+from algorithms.balanced.estimate import EstimatedFlow, NetworkEstimate, NetworkPart, NetworkPlace
 from algorithms.balanced.exact import exact
 from algorithms.balanced.network import InvalidNetworkError, Network
-from algorithms.balanced.plan import NO_HOST, Plan, edges, kept_within, max_rate
+from algorithms.balanced.plan import NO_HOST, MulticastPlan, edges, kept_within, max_rate
 from blast_sim.base.wrong_input import InputError
 from blast_sim.trees.network_file import read_network
 
@@ -44,19 +44,19 @@ class Suspect:
 
     sender: str
     receiver: str
-    place: Place
+    place: NetworkPlace
 
 
-class TreePlanner:
+class NetworkTreePlanner:
     """A planner of trees in the network of a file, from its root. Raises InputError, OSError."""
 
     def __init__(self, path: Path) -> None:
-        self._estimate = Estimate(read_network(path))
+        self._estimate = NetworkEstimate(read_network(path))
         self._hosts = self._estimate.network.hosts
         self._places = {name: place for place, name in enumerate(self._hosts)}
         self._part = self._estimate.network
-        self._plan: Plan | None = None
-        self._flows: Sequence[Flow] = ()
+        self._plan: MulticastPlan | None = None
+        self._flows: Sequence[EstimatedFlow] = ()
 
     @property
     def root(self) -> str:
@@ -78,7 +78,7 @@ class TreePlanner:
 
     def see(self, flows: Iterable[Measured], broken: Iterable[tuple[str, str]], now: float) -> None:
         """Record measured flows, and paths over which connections failed. Raises InputError for an unknown host."""
-        self._flows = [Flow(self._place(flow[0]), self._place(flow[1]), *flow[2:]) for flow in flows]
+        self._flows = [EstimatedFlow(self._place(flow[0]), self._place(flow[1]), *flow[2:]) for flow in flows]
         self._estimate.see(self._flows, now)
         for sender, receiver in broken:
             self._estimate.broken(self._place(sender), self._place(receiver), now)
@@ -109,7 +109,7 @@ class TreePlanner:
             suspect.place, rate + sum(flow.rate for flow in self._flows if _uses(flow, suspect.place))
         )
 
-    def _use(self, plan: Plan) -> PlannedTrees:
+    def _use(self, plan: MulticastPlan) -> PlannedTrees:
         self._plan, hosts = plan, self._part.hosts
         trees = (
             (rate, {hosts[receiver]: hosts[sender] for sender, receiver in edges(tree)})
@@ -140,16 +140,16 @@ class TreePlanner:
             raise InputError(f"the network file knows no host {name!r}: it has {', '.join(self._hosts)}") from None
 
 
-def _best(network: Network) -> Plan:
+def _best(network: Network) -> MulticastPlan:
     """Return the optimum without its thin trees. Raises SolverError."""
     return without_thin(network, exact(network))
 
 
-def _uses(flow: Flow, place: Place) -> bool:
+def _uses(flow: EstimatedFlow, place: NetworkPlace) -> bool:
     match place.part:
-        case Part.PATH:
+        case NetworkPart.PATH:
             return (flow.sender, flow.receiver) == (place.sender, place.receiver)
-        case Part.OUT:
+        case NetworkPart.OUT:
             return flow.sender == place.sender
-        case Part.INTO:
+        case NetworkPart.INTO:
             return flow.receiver == place.receiver

@@ -67,12 +67,12 @@ def register(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 @reporting_errors
 def _trees(arguments: argparse.Namespace) -> int:
     from algorithms.balanced.balancing import NoRatesError
-    from algorithms.balanced.master import SolverError
+    from algorithms.balanced.master import TreeSolverError
     from blast_sim.trees.trees_plan import run
 
     try:
         stoppable(lambda: run(arguments))
-    except (NoRatesError, SolverError) as error:
+    except (NoRatesError, TreeSolverError) as error:
         sys.stderr.write(f"blast: {error}: try another --method\n")
         return FAILED
     return DONE

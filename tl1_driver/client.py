@@ -28,12 +28,12 @@ from tl1_driver.protocol.errors import (
     SwitchUnreachableError,
     Tl1Error,
 )
-from tl1_driver.protocol.messages import Autonomous, Command, Response
+from tl1_driver.protocol.messages import Autonomous, Response, Tl1Command
 from tl1_driver.protocol.payload import quote
 from tl1_driver.protocol.procedure import Pause, Procedure, Step, confirmed
-from tl1_driver.protocol.session import Answered, Event, Failed, Flooded, Notice, Session
+from tl1_driver.protocol.session import Answered, CommandFailed, Event, Flooded, Notice, Tl1Session
 from tl1_driver.transcript import Mask
-from tl1_driver.transport import FloodError, Tcp, Way
+from tl1_driver.transport import FloodError, Tcp, Tl1Transport
 
 __all__ = ["Alarm", "Circuit", "CircuitState", "Port", "SwitchClient"]
 
@@ -51,13 +51,13 @@ Transcript = Callable[[str, bytes], None]
 
 
 class _Link(asyncio.Protocol, asyncio.BufferedProtocol):
-    """One session: the bridge between a `Session` and the event loop.
+    """One session: the bridge between a `Tl1Session` and the event loop.
 
     A socket receives into a buffer of the link, because asyncio allocates 256 KiB for each read without one, in pages
     that the kernel clears. Other transports call `data_received`.
     """
 
-    def __init__(self, session: Session, on_notice: Callable[[Notice], None], transcript: Transcript | None) -> None:
+    def __init__(self, session: Tl1Session, on_notice: Callable[[Notice], None], transcript: Transcript | None) -> None:
         self._loop = asyncio.get_running_loop()
         self._session = session
         self._on_notice = on_notice
@@ -76,7 +76,7 @@ class _Link(asyncio.Protocol, asyncio.BufferedProtocol):
         """Mask `secret` in the transcript, also where the switch echoes it."""
         self._masks = {direction: Mask(secret.encode()) for direction in self._masks}
 
-    def ask(self, command: Command, on_outcome: Callable[[Outcome], None]) -> None:
+    def ask(self, command: Tl1Command, on_outcome: Callable[[Outcome], None]) -> None:
         """Send `command`; `on_outcome` is called once, with its answer or its error. It must not raise."""
         if self._transport is None or self.lost.done():
             raise SessionLostError(self.lost.result() if self.lost.done() else "the session is not established")
@@ -141,7 +141,7 @@ class _Link(asyncio.Protocol, asyncio.BufferedProtocol):
 
     def _dispatch(self, events: list[Event]) -> None:
         for event in events:
-            if isinstance(event, Answered | Failed):
+            if isinstance(event, Answered | CommandFailed):
                 on_outcome = self._waiters.pop(event.ctag)
                 on_outcome(event.response if isinstance(event, Answered) else event.error)
         # Last, so that a callback that raises leaves no caller waiting.
@@ -209,7 +209,7 @@ class SwitchClient:
         timeout: float = 2.0,
         on_autonomous: Callable[[Autonomous], None] | None = None,
         transcript: Transcript | None = None,
-        way: Way = TCP,
+        way: Tl1Transport = TCP,
     ) -> None:
         self._way = way
         self._address = (host, port)
@@ -404,7 +404,7 @@ class SwitchClient:
 
     async def _dial(self) -> _Link:
         deadlines = replace(self._dialect.deadlines, answer=self._timeout)
-        session = Session(deadlines, self._dialect.wire)
+        session = Tl1Session(deadlines, self._dialect.wire)
         link = _Link(session, self._notify, self._transcript)
         if self._password:
             link.hide(quote(self._password))
@@ -489,12 +489,12 @@ class SwitchClient:
 
 def _run(procedure: Procedure[T], link: _Link) -> asyncio.Future[T]:
     """Run `procedure` over `link` to its end, even if the caller is cancelled."""
-    run = _Run(procedure, link)
+    run = _ProcedureRun(procedure, link)
     run.advance(partial(next, procedure))
     return run.ended
 
 
-class _Run(Generic[T]):
+class _ProcedureRun(Generic[T]):
     """A procedure under way. Each outcome continues it at once: a task would take several turns of the event loop."""
 
     def __init__(self, procedure: Procedure[T], link: _Link) -> None:

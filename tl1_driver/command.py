@@ -71,9 +71,9 @@ def _print_messages(transcript: BinaryIO) -> None:
 
 
 def _messages(transcript: BinaryIO) -> Iterator[Message]:
-    from tl1_driver.protocol.codec import Decoder
+    from tl1_driver.protocol.codec import Tl1Decoder
 
-    decoder = Decoder()
+    decoder = Tl1Decoder()
     # Read whatever is available, so that the output of a pipe appears at once.
     read = getattr(transcript, "read1", transcript.read)
     while chunk := read(CHUNK):

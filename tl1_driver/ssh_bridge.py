@@ -63,11 +63,11 @@ class Bridge:
 
     def client(self) -> asyncssh.SSHClient:
         """Return the callbacks of the connection."""
-        return _Client(self)
+        return _SshClient(self)
 
     def session(self) -> asyncssh.SSHClientSession[bytes]:
         """Return the callbacks of the channel."""
-        return _Session(self)
+        return _SshSession(self)
 
     # ------------------------------------------------------------------------------------------- called by the link
 
@@ -219,7 +219,7 @@ class _Counted(asyncio.Protocol):
         self._bridge.over(exc)
 
 
-class _Client(asyncssh.SSHClient):
+class _SshClient(asyncssh.SSHClient):
     def __init__(self, bridge: Bridge) -> None:
         self._bridge = bridge
 
@@ -238,7 +238,7 @@ class _Client(asyncssh.SSHClient):
         return False
 
 
-class _Session(asyncssh.SSHClientSession[bytes]):
+class _SshSession(asyncssh.SSHClientSession[bytes]):
     def __init__(self, bridge: Bridge) -> None:
         self._bridge = bridge
         self._channel: asyncssh.SSHClientChannel[bytes] | None = None

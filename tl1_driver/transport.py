@@ -15,7 +15,7 @@ class FloodError(ConnectionError):
     """The connection was ended because its peer sent far too much data beside TL1."""
 
 
-class Way(Protocol):
+class Tl1Transport(Protocol):
     """A transport that opens a session to a switch."""
 
     async def open(self, link: asyncio.Protocol, host: str, port: int, seconds: float) -> None:

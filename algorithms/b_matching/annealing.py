@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from algorithms.b_matching.budget import Spent
 from algorithms.b_matching.options import Options
-from algorithms.b_matching.packing import Packing
+from algorithms.b_matching.packing import OptionPacking
 
 TRIALS = 64
 """Moves tried between two calls of `spent`."""
@@ -68,7 +68,7 @@ def annealed(
     `profits` are the options' weights less the prices of the resources that they use (the weights themselves if there
     are no prices).
     """
-    best = _Best(options, start)
+    best = _Heaviest(options, start)
     cycles = WIDE if _width(options, start) >= WIDE_FROM else NARROW
     planned = _cycles(_Search(options, profits, cycles[0], best, rng), spent)
     until = POLISH_FROM if planned > 1 else 1.0
@@ -84,7 +84,7 @@ def polished(
     options: Options, profits: Sequence[float], start: Sequence[int], spent: Spent, rng: random.Random
 ) -> list[int]:
     """Return the heaviest selection found by one cool cycle from `start`, whose wide groups are considered settled."""
-    best = _Best(options, start)
+    best = _Heaviest(options, start)
     if (now := spent()) < 1:
         search = _Search(options, profits, POLISH, best, rng)
         search.resume()
@@ -108,14 +108,14 @@ def _cycles(search: _Search, spent: Spent) -> int:
     return max(1, round((1 - now) / (cost * search.eligible(MILD_PART) * TRIALS_PER_OPTION))) if cost > 0 else 1
 
 
-class _Best:
+class _Heaviest:
     """The heaviest selection found."""
 
     def __init__(self, options: Options, selected: Sequence[int]) -> None:
         self.selected = list(selected)
         self.value = sum(options.weights[j] for j in selected)
 
-    def meet(self, packing: Packing) -> None:
+    def meet(self, packing: OptionPacking) -> None:
         if packing.value > self.value:
             self.value = packing.value
             self.selected = packing.selected[:]
@@ -125,14 +125,14 @@ class _Search:
     """One cycle: a packing that starts empty."""
 
     def __init__(
-        self, options: Options, profits: Sequence[float], cycle: Cycle, best: _Best, rng: random.Random
+        self, options: Options, profits: Sequence[float], cycle: Cycle, best: _Heaviest, rng: random.Random
     ) -> None:
         share = cycle.price_share
         weights = options.weights
         self._scores = [weight - share * (weight - profit) for weight, profit in zip(weights, profits, strict=True)]
         self._heaviest_first = sorted(range(len(options)), key=lambda j: -weights[j])
         self._below = [-weights[j] for j in self._heaviest_first]
-        self._packing = Packing(options, self._scores)
+        self._packing = OptionPacking(options, self._scores)
         self._cycle, self._best, self._rng = cycle, best, rng
         scores = [self._scores[j] for j in best.selected if self._scores[j] > 0]
         self._unit = sum(score * score for score in scores) / sum(scores) if scores else max(weights)

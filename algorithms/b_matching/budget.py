@@ -11,7 +11,7 @@ With time as the limit: `lambda: (clock() - began) / seconds`.
 """
 
 
-class Steps:
+class StepBudget:
     """A `Spent` that allows a number of calls, so that runs are bit-for-bit repeatable.
 
     The optimizer calls it once per pivot of its linear program, and then once for a few dozen moves.

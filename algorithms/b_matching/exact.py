@@ -14,8 +14,8 @@ from collections.abc import Sequence
 import pulp
 
 from algorithms.b_matching.feasibility import Feasibility
-from algorithms.b_matching.group import Group
-from algorithms.b_matching.optimized import Optimized, bounded, total
+from algorithms.b_matching.group import CompetingGroup
+from algorithms.b_matching.optimized import OptimizedSelection, bounded, total
 from algorithms.b_matching.options import Options, options
 from algorithms.b_matching.relaxation import to_whole_units
 
@@ -26,14 +26,14 @@ ROUNDING = 1e-12
 """Relative error of the solver's arithmetic: the bound is raised by it, never lowered."""
 
 
-class SolverError(Exception):
+class MatchingSolverError(Exception):
     """The solver reports that the program is infeasible or unbounded.
 
     This is a fault of the solver: the empty selection is always feasible, and the weights are finite.
     """
 
 
-def exact(groups: Sequence[Group], feasibility: Feasibility, seconds: float) -> Optimized:
+def exact(groups: Sequence[CompetingGroup], feasibility: Feasibility, seconds: float) -> OptimizedSelection:
     """Return the best selection found within `seconds`, proven optimal if `certified`.
 
     Parameters
@@ -53,7 +53,7 @@ def exact(groups: Sequence[Group], feasibility: Feasibility, seconds: float) -> 
 
     Raises
     ------
-    SolverError
+    MatchingSolverError
         If the solver reports that the program is infeasible or unbounded.
 
     Notes
@@ -64,10 +64,10 @@ def exact(groups: Sequence[Group], feasibility: Feasibility, seconds: float) -> 
     Examples
     --------
     >>> from algorithms.b_matching.feasibility import Feasibility
-    >>> from algorithms.b_matching.group import Group, shared_ports
+    >>> from algorithms.b_matching.group import CompetingGroup, shared_ports
     >>> groups = [
-    ...     Group("wide", shared_ports(0, [1, 2, 3]), 4, 3, 900.0),
-    ...     Group("pair", shared_ports(3, [4]), 2, 1, 100.0),
+    ...     CompetingGroup("wide", shared_ports(0, [1, 2, 3]), 4, 3, 900.0),
+    ...     CompetingGroup("pair", shared_ports(3, [4]), 2, 1, 100.0),
     ... ]
     >>> free = Feasibility([1, 1, 1, 1, 1], {4: 1})
     >>> best = exact(groups, free, 10.0)
@@ -76,7 +76,7 @@ def exact(groups: Sequence[Group], feasibility: Feasibility, seconds: float) -> 
     """
     choices = options(groups, feasibility)
     if not len(choices):
-        return Optimized([], 0.0, 0.0)
+        return OptimizedSelection([], 0.0, 0.0)
     in_units, grid = to_whole_units(choices)
     program, taken = _program(in_units)
     gaps = {"gapRel": 0.0, "gapAbs": ABSOLUTE_GAP}
@@ -85,12 +85,12 @@ def exact(groups: Sequence[Group], feasibility: Feasibility, seconds: float) -> 
         solver = pulp.PULP_CBC_CMD(msg=False, threads=1, timeLimit=seconds, **gaps)
     program.solve(solver)
     if program.status not in {pulp.LpStatusOptimal, pulp.LpStatusNotSolved}:
-        raise SolverError(f"{solver.name} ended with {pulp.LpStatus[program.status]}")
+        raise MatchingSolverError(f"{solver.name} ended with {pulp.LpStatus[program.status]}")
     selected = [j for j, variable in enumerate(taken) if (variable.value() or 0.0) > 0.5]
     selection = [(groups[choices.owners[j]], choices.pieces[j]) for j in selected]
     bound = _bound(program)
     if bound is None or not choices.complete:
-        return Optimized(selection, total(selection), None)
+        return OptimizedSelection(selection, total(selection), None)
     return bounded(selection, grid, math.floor(bound * (1 + ROUNDING)))
 
 

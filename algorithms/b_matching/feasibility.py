@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from algorithms.b_matching.group import Group
+from algorithms.b_matching.group import CompetingGroup
 from algorithms.b_matching.port_counts import PortCounts
 from algorithms.splitter_tree import choose_splitters
 
@@ -107,7 +107,7 @@ class Feasibility:
         other._choose = choose
         return other
 
-    def fit(self, group: Group) -> Pieces | None:
+    def fit(self, group: CompetingGroup) -> Pieces | None:
         """Return the splitters that would serve `group` now.
 
         Parameters
@@ -152,7 +152,7 @@ class Feasibility:
         """
         return self._left[vertex]
 
-    def take(self, group: Group, pieces: Pieces) -> None:
+    def take(self, group: CompetingGroup, pieces: Pieces) -> None:
         """Reserve the resources of a group.
 
         Parameters
@@ -172,7 +172,7 @@ class Feasibility:
         for fan_out in pieces:
             self.pool[fan_out] -= 1
 
-    def give_back(self, group: Group, pieces: Pieces) -> int:
+    def give_back(self, group: CompetingGroup, pieces: Pieces) -> int:
         """Undo `take`.
 
         Parameters

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from algorithms.b_matching.feasibility import Feasibility, Pieces
-from algorithms.b_matching.group import Group
+from algorithms.b_matching.group import CompetingGroup
 
-Selection = list[tuple[Group, Pieces]]
+Selection = list[tuple[CompetingGroup, Pieces]]
 """The groups to serve, in the order of selection, each with the splitters of its tree."""
 
 
-def score(group: Group) -> float:
+def score(group: CompetingGroup) -> float:
     """Return the traffic volume per optical port: volume divided by the number of racks (Blast, section III-C.2).
 
     Parameters
@@ -26,14 +26,14 @@ def score(group: Group) -> float:
 
     Examples
     --------
-    >>> from algorithms.b_matching.group import Group
-    >>> score(Group("a", ports=0b1111, racks=4, leaves=3, weight=900.0))
+    >>> from algorithms.b_matching.group import CompetingGroup
+    >>> score(CompetingGroup("a", ports=0b1111, racks=4, leaves=3, weight=900.0))
     225.0
     """
     return group.weight / group.racks
 
 
-def select(groups: Iterable[Group], feasibility: Feasibility) -> Selection:
+def select(groups: Iterable[CompetingGroup], feasibility: Feasibility) -> Selection:
     """Select the groups to serve now, best score first; equal scores keep their order.
 
     One pass suffices: resources only shrink, so a group that does not fit never fits later in the pass.
@@ -58,10 +58,10 @@ def select(groups: Iterable[Group], feasibility: Feasibility) -> Selection:
     Examples
     --------
     >>> from algorithms.b_matching.feasibility import Feasibility
-    >>> from algorithms.b_matching.group import Group, shared_ports
+    >>> from algorithms.b_matching.group import CompetingGroup, shared_ports
     >>> groups = [
-    ...     Group("wide", shared_ports(0, [1, 2, 3]), 4, 3, 900.0),
-    ...     Group("pair", shared_ports(3, [4]), 2, 1, 100.0),
+    ...     CompetingGroup("wide", shared_ports(0, [1, 2, 3]), 4, 3, 900.0),
+    ...     CompetingGroup("pair", shared_ports(3, [4]), 2, 1, 100.0),
     ... ]
     >>> free = Feasibility([1, 1, 1, 1, 1], {4: 1})
     >>> [(group.name, splitters) for group, splitters in select(groups, free)]
@@ -70,7 +70,7 @@ def select(groups: Iterable[Group], feasibility: Feasibility) -> Selection:
     return select_in_order(sorted(groups, key=score, reverse=True), feasibility)
 
 
-def select_in_order(groups: Iterable[Group], feasibility: Feasibility) -> Selection:
+def select_in_order(groups: Iterable[CompetingGroup], feasibility: Feasibility) -> Selection:
     """Select every group that fits, in the order given.
 
     Parameters
@@ -92,10 +92,10 @@ def select_in_order(groups: Iterable[Group], feasibility: Feasibility) -> Select
     Examples
     --------
     >>> from algorithms.b_matching.feasibility import Feasibility
-    >>> from algorithms.b_matching.group import Group, shared_ports
+    >>> from algorithms.b_matching.group import CompetingGroup, shared_ports
     >>> groups = [
-    ...     Group("wide", shared_ports(0, [1, 2, 3]), 4, 3, 900.0),
-    ...     Group("pair", shared_ports(3, [4]), 2, 1, 100.0),
+    ...     CompetingGroup("wide", shared_ports(0, [1, 2, 3]), 4, 3, 900.0),
+    ...     CompetingGroup("pair", shared_ports(3, [4]), 2, 1, 100.0),
     ... ]
     >>> free = Feasibility([1, 1, 1, 1, 1], {4: 1})
     >>> [group.name for group, splitters in select_in_order(reversed(groups), free)]

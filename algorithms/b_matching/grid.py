@@ -25,7 +25,7 @@ SPARE_BITS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class WeightGrid:
     """A unit of `divisor / scale`; `exact` if every weight is a whole number of units."""
 
     scale: float
@@ -47,7 +47,7 @@ class Grid:
         return units * self.divisor / self.scale
 
 
-def grid_of(weights: Sequence[float], terms: int) -> Grid:
+def grid_of(weights: Sequence[float], terms: int) -> WeightGrid:
     """Return the grid for positive weights.
 
     Parameters
@@ -78,6 +78,6 @@ def grid_of(weights: Sequence[float], terms: int) -> Grid:
         if (whole / scale == found).all():
             divisor = float(np.gcd.reduce(whole.astype(np.int64)))
             if whole[-1] / divisor <= limit:
-                return Grid(scale, divisor, exact=True)
+                return WeightGrid(scale, divisor, exact=True)
             break
-    return Grid(2.0 ** (math.floor(math.log2(limit / found[-1])) - SPARE_BITS), 1.0, exact=False)
+    return WeightGrid(2.0 ** (math.floor(math.log2(limit / found[-1])) - SPARE_BITS), 1.0, exact=False)

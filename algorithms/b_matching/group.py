@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class CompetingGroup:
     """A group that competes for optical resources.
 
     Parameters

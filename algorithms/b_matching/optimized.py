@@ -7,15 +7,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from algorithms.b_matching.feasibility import Feasibility, Pieces
-from algorithms.b_matching.grid import Grid
-from algorithms.b_matching.group import Group
+from algorithms.b_matching.grid import WeightGrid
+from algorithms.b_matching.group import CompetingGroup
 
-Selection = list[tuple[Group, Pieces]]
+Selection = list[tuple[CompetingGroup, Pieces]]
 """Groups to serve, each with the splitters of its tree."""
 
 
 @dataclass(frozen=True, slots=True)
-class Optimized:
+class OptimizedSelection:
     """A selection, its weight, and an upper bound on the weight of any selection.
 
     Parameters
@@ -45,7 +45,7 @@ class Optimized:
         return self.bound is not None and self.bound <= self.value
 
 
-def bounded(selection: Selection, grid: Grid, units: float) -> Optimized:
+def bounded(selection: Selection, grid: WeightGrid, units: float) -> OptimizedSelection:
     """Return a selection with a bound, which is exactly its own weight if that is proven.
 
     Parameters
@@ -66,17 +66,17 @@ def bounded(selection: Selection, grid: Grid, units: float) -> Optimized:
     --------
     >>> from algorithms.b_matching.grid import grid_of
     >>> grid = grid_of([10_000_000.0, 10_000_001.0], 2)
-    >>> rival = Group("rival", 1, 1, 1, 10_000_000.0)
+    >>> rival = CompetingGroup("rival", 1, 1, 1, 10_000_000.0)
     >>> bounded([(rival, ())], grid, 10_000_001.0 * grid.scale / grid.divisor).certified
     False
     """
     value = total(selection)
     if grid.round_down(group.weight for group, _ in selection) >= units:
-        return Optimized(selection, value, value)
-    return Optimized(selection, value, max(grid.weight(units), math.nextafter(value, math.inf)))
+        return OptimizedSelection(selection, value, value)
+    return OptimizedSelection(selection, value, max(grid.weight(units), math.nextafter(value, math.inf)))
 
 
-def total(selection: Iterable[tuple[Group, Pieces]]) -> float:
+def total(selection: Iterable[tuple[CompetingGroup, Pieces]]) -> float:
     """Return the total weight of the selection.
 
     Parameters
@@ -91,13 +91,13 @@ def total(selection: Iterable[tuple[Group, Pieces]]) -> float:
 
     Examples
     --------
-    >>> total([(Group("a", 3, 2, 1, 100.0), ()), (Group("b", 12, 2, 1, 50.0), ())])
+    >>> total([(CompetingGroup("a", 3, 2, 1, 100.0), ()), (CompetingGroup("b", 12, 2, 1, 50.0), ())])
     150.0
     """
     return sum(group.weight for group, _ in selection)
 
 
-def fill(selection: Selection, candidates: Iterable[Group], feasibility: Feasibility) -> Selection:
+def fill(selection: Selection, candidates: Iterable[CompetingGroup], feasibility: Feasibility) -> Selection:
     """Extend `selection` by the `candidates` that still fit, in their order.
 
     Parameters
@@ -121,13 +121,13 @@ def fill(selection: Selection, candidates: Iterable[Group], feasibility: Feasibi
     Examples
     --------
     >>> from algorithms.b_matching.feasibility import Feasibility
-    >>> from algorithms.b_matching.group import Group, shared_ports
+    >>> from algorithms.b_matching.group import CompetingGroup, shared_ports
     >>> groups = [
-    ...     Group("wide", shared_ports(0, [1, 2, 3]), 4, 3, 900.0),
-    ...     Group("pair", shared_ports(3, [4]), 2, 1, 100.0),
+    ...     CompetingGroup("wide", shared_ports(0, [1, 2, 3]), 4, 3, 900.0),
+    ...     CompetingGroup("pair", shared_ports(3, [4]), 2, 1, 100.0),
     ... ]
     >>> free = Feasibility([1, 1, 1, 1, 1], {4: 1})
-    >>> groups.append(Group("other", shared_ports(1, [2]), 2, 1, 50.0))
+    >>> groups.append(CompetingGroup("other", shared_ports(1, [2]), 2, 1, 50.0))
     >>> [group.name for group, splitters in fill([(groups[1], ())], groups, free)]
     ['pair', 'other']
     """

@@ -15,11 +15,11 @@ from dataclasses import replace
 
 from algorithms.b_matching.annealing import annealed, polished
 from algorithms.b_matching.branching import branched
-from algorithms.b_matching.budget import Spent, Steps
+from algorithms.b_matching.budget import Spent, StepBudget
 from algorithms.b_matching.conflicts import independent
 from algorithms.b_matching.feasibility import Feasibility
-from algorithms.b_matching.group import Group
-from algorithms.b_matching.optimized import Optimized, Selection, bounded, fill, total
+from algorithms.b_matching.group import CompetingGroup
+from algorithms.b_matching.optimized import OptimizedSelection, Selection, bounded, fill, total
 from algorithms.b_matching.options import Options, options
 from algorithms.b_matching.oscillation import MAX_CELLS, cells, oscillated
 from algorithms.b_matching.relaxation import Relaxation, Relaxed, to_whole_units
@@ -44,8 +44,10 @@ BRANCH_UNTIL = 0.75
 """Share of the budget after which local search replaces branch and bound."""
 
 
-def optimize(groups: Sequence[Group], feasibility: Feasibility, spent: Spent, rng: random.Random) -> Optimized:
-    """Return the heaviest selection found while `spent()` is below 1; deterministic for the same `Steps` and `rng`.
+def optimize(
+    groups: Sequence[CompetingGroup], feasibility: Feasibility, spent: Spent, rng: random.Random
+) -> OptimizedSelection:
+    """Return the heaviest selection found while `spent()` is below 1; deterministic for equal `StepBudget` and `rng`.
 
     It is never lighter than the greedy selections by weight / racks and weight / sqrt(racks), whatever the budget.
     Every returned group was accepted by the `fit` of `feasibility`.
@@ -75,26 +77,26 @@ def optimize(groups: Sequence[Group], feasibility: Feasibility, spent: Spent, rn
     Examples
     --------
     >>> import random
-    >>> from algorithms.b_matching.budget import Steps
+    >>> from algorithms.b_matching.budget import StepBudget
     >>> from algorithms.b_matching.feasibility import Feasibility
-    >>> from algorithms.b_matching.group import Group, shared_ports
+    >>> from algorithms.b_matching.group import CompetingGroup, shared_ports
     >>> groups = [
-    ...     Group("wide", shared_ports(0, [1, 2, 3]), 4, 3, 900.0),
-    ...     Group("pair", shared_ports(3, [4]), 2, 1, 100.0),
+    ...     CompetingGroup("wide", shared_ports(0, [1, 2, 3]), 4, 3, 900.0),
+    ...     CompetingGroup("pair", shared_ports(3, [4]), 2, 1, 100.0),
     ... ]
     >>> free = Feasibility([1, 1, 1, 1, 1], {4: 1})
-    >>> found = optimize(groups, free, Steps(100), random.Random(0))
+    >>> found = optimize(groups, free, StepBudget(100), random.Random(0))
     >>> [group.name for group, splitters in found.selection], found.value, found.bound
     (['wide'], 900.0, 900.0)
     """
     floor = best_of(FLOOR, groups, feasibility)
     choices = options(groups, feasibility)
     if not len(choices):
-        return Optimized(floor, total(floor), total(floor))
+        return OptimizedSelection(floor, total(floor), total(floor))
     in_units, grid = to_whole_units(choices)
     found, bound = _searched(in_units, spent, rng)
     best = max(floor, _filled(choices, found, feasibility), key=total)
-    return bounded(best, grid, bound) if choices.complete else Optimized(best, total(best), None)
+    return bounded(best, grid, bound) if choices.complete else OptimizedSelection(best, total(best), None)
 
 
 def warm_up() -> None:
@@ -104,7 +106,7 @@ def warm_up() -> None:
     --------
     >>> warm_up()
     """
-    optimize([Group(0, 1, 2, 1, 1.0)], Feasibility([1], {}), Steps(1), random.Random(0))
+    optimize([CompetingGroup(0, 1, 2, 1, 1.0)], Feasibility([1], {}), StepBudget(1), random.Random(0))
 
 
 def _searched(choices: Options, spent: Spent, rng: random.Random) -> tuple[list[int], float]:

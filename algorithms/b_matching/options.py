@@ -15,7 +15,7 @@ import numpy as np
 
 from algorithms.b_matching.covers import MAX_COVERS, covers
 from algorithms.b_matching.feasibility import Feasibility, Pieces
-from algorithms.b_matching.group import Group
+from algorithms.b_matching.group import CompetingGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Options:
         False if a group had `covers.MAX_COVERS` sets of splitters or more, so that some may have been left out.
     """
 
-    groups: Sequence[Group]
+    groups: Sequence[CompetingGroup]
     owners: list[int]
     pieces: list[Pieces]
     uses: list[tuple[int, ...]]
@@ -104,7 +104,7 @@ class Options:
         )
 
 
-def options(groups: Sequence[Group], feasibility: Feasibility) -> Options:
+def options(groups: Sequence[CompetingGroup], feasibility: Feasibility) -> Options:
     """Return all options with a positive weight of groups that `feasibility` could serve alone.
 
     Parameters
@@ -127,10 +127,10 @@ def options(groups: Sequence[Group], feasibility: Feasibility) -> Options:
     Examples
     --------
     >>> from algorithms.b_matching.feasibility import Feasibility
-    >>> from algorithms.b_matching.group import Group, shared_ports
+    >>> from algorithms.b_matching.group import CompetingGroup, shared_ports
     >>> groups = [
-    ...     Group("wide", shared_ports(0, [1, 2, 3]), 4, 3, 900.0),
-    ...     Group("pair", shared_ports(3, [4]), 2, 1, 100.0),
+    ...     CompetingGroup("wide", shared_ports(0, [1, 2, 3]), 4, 3, 900.0),
+    ...     CompetingGroup("pair", shared_ports(3, [4]), 2, 1, 100.0),
     ... ]
     >>> free = Feasibility([1, 1, 1, 1, 1], {4: 1})
     >>> choices = options(groups, free)

@@ -11,7 +11,7 @@ TRIES = 8
 """Random draws for a holder of a scarce splitter size before the move is abandoned."""
 
 
-class Packing:
+class OptionPacking:
     """The selected options, within the budgets and the supply.
 
     `selected` are the options, in no order; `value` is their total weight; `full` are the vertices without a free port,

@@ -16,7 +16,7 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from algorithms.b_matching.grid import EXACT, Grid, grid_of
+from algorithms.b_matching.grid import EXACT, WeightGrid, grid_of
 from algorithms.b_matching.options import Options
 
 SOLVER_BITS = 10
@@ -150,7 +150,7 @@ class Relaxation:
         return math.floor(float(prices @ matrix.limits + earned.sum())), profits
 
 
-def to_whole_units(options: Options) -> tuple[Options, Grid]:
+def to_whole_units(options: Options) -> tuple[Options, WeightGrid]:
     """Return the options with their weights in whole units, rounded up if necessary, and the grid.
 
     Parameters
@@ -165,8 +165,8 @@ def to_whole_units(options: Options) -> tuple[Options, Grid]:
 
     Examples
     --------
-    >>> from algorithms.b_matching.group import Group
-    >>> groups = (Group("a", 1, 1, 1, 0.5), Group("b", 2, 2, 1, 0.75))
+    >>> from algorithms.b_matching.group import CompetingGroup
+    >>> groups = (CompetingGroup("a", 1, 1, 1, 0.5), CompetingGroup("b", 2, 2, 1, 0.75))
     >>> uses, vertices = [(), ()], [[0], [1]]
     >>> options = Options(groups, [0, 1], [(), ()], uses, [1, 2], vertices, [0.5, 0.75], [1, 1], (), (), True)
     >>> to_whole_units(options)[0].weights

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from algorithms.b_matching.options import Options
-from algorithms.b_matching.packing import Packing
+from algorithms.b_matching.packing import OptionPacking
 from algorithms.b_matching.relaxation import Relaxed
 
 SLACK = 1e-6
@@ -27,7 +27,7 @@ def rounded(options: Options, relaxed: Relaxed) -> list[int]:
 
 def packed(options: Options, order: list[int]) -> list[int]:
     """Return the options that fit, in this order."""
-    packing, ports = Packing(options, ()), options.ports
+    packing, ports = OptionPacking(options, ()), options.ports
     for option in order:
         # `fits` checks the ports too, but most options lack one, and a call for each takes as long as all the rest.
         if not packing.full & ports[option] and packing.fits(option):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from algorithms.b_matching.feasibility import Feasibility
-from algorithms.b_matching.group import Group
+from algorithms.b_matching.group import CompetingGroup
 from algorithms.b_matching.optimized import Selection, fill, total
 
 Score = tuple[float, float]
@@ -22,7 +22,7 @@ FLOOR: tuple[Score, ...] = ((1.0, 0.0), (0.5, 0.0))
 OTHERS: tuple[Score, ...] = ((0.75, 0.0), (0.0, 0.0), (1.0, 1.0), (1.0, 3.0), (0.5, 1.0))
 
 
-def by_score(score: Score, groups: Sequence[Group], feasibility: Feasibility) -> Selection:
+def by_score(score: Score, groups: Sequence[CompetingGroup], feasibility: Feasibility) -> Selection:
     """Select greedily in the order of `score`; ties keep the order of `groups`.
 
     It takes O(n log n) for n groups, plus one test of each group's racks and of the splitters.
@@ -45,8 +45,8 @@ def by_score(score: Score, groups: Sequence[Group], feasibility: Feasibility) ->
     --------
     >>> from algorithms.b_matching.group import shared_ports
     >>> groups = [
-    ...     Group("wide", shared_ports(0, [1, 2, 3]), 4, 3, 900.0),
-    ...     Group("pair", shared_ports(3, [4]), 2, 1, 500.0),
+    ...     CompetingGroup("wide", shared_ports(0, [1, 2, 3]), 4, 3, 900.0),
+    ...     CompetingGroup("pair", shared_ports(3, [4]), 2, 1, 500.0),
     ... ]
     >>> def taken(score):
     ...     free = Feasibility([1, 1, 1, 1, 1], {4: 1})
@@ -65,6 +65,6 @@ def by_score(score: Score, groups: Sequence[Group], feasibility: Feasibility) ->
     return fill([], map(candidates.__getitem__, order.tolist()), feasibility)
 
 
-def best_of(scores: Sequence[Score], groups: Sequence[Group], feasibility: Feasibility) -> Selection:
+def best_of(scores: Sequence[Score], groups: Sequence[CompetingGroup], feasibility: Feasibility) -> Selection:
     """Return the heaviest of the greedy selections."""
     return max((by_score(score, groups, feasibility) for score in scores), key=total)

@@ -13,7 +13,7 @@ import pulp
 
 from algorithms.balanced.fpfr import DEFAULT_ORDER, Order, searches
 from algorithms.balanced.network import Network
-from algorithms.balanced.plan import Plan, Tree, edges, kept_within
+from algorithms.balanced.plan import MulticastPlan, Tree, edges, kept_within
 from algorithms.balanced.resources import resources
 
 
@@ -23,7 +23,7 @@ class NoRatesError(RuntimeError):
 
 def balanced(
     network: Network, order: Order = DEFAULT_ORDER, seed: int = 0, *, solver: pulp.LpSolver | None = None
-) -> Plan:
+) -> MulticastPlan:
     """Return the best rates for the trees of FPFR, without the trees of rate 0.
 
     Parameters
@@ -62,7 +62,7 @@ def balanced(
     return balance(network, [tree for tree, _ in searches(network, order, seed)], solver)
 
 
-def balance(network: Network, trees: Sequence[Tree], solver: pulp.LpSolver | None = None) -> Plan:
+def balance(network: Network, trees: Sequence[Tree], solver: pulp.LpSolver | None = None) -> MulticastPlan:
     """Return the best rates for these trees, without the trees of rate 0.
 
     Parameters
@@ -107,7 +107,7 @@ def balance(network: Network, trees: Sequence[Tree], solver: pulp.LpSolver | Non
         raise NoRatesError(f"PuLP's solver ended with {pulp.LpStatus[program.status]}")
     found = zip(trees, ((rate.value() or 0.0) * unit for rate in rates), strict=True)
     used = sorted(((tree, rate) for tree, rate in found if rate > 0), key=lambda item: -item[1])
-    return kept_within(network, Plan(tuple(tree for tree, _ in used), tuple(rate for _, rate in used)))
+    return kept_within(network, MulticastPlan(tuple(tree for tree, _ in used), tuple(rate for _, rate in used)))
 
 
 def _rows(network: Network, trees: Sequence[Tree]) -> Iterator[tuple[Counter[int], float]]:

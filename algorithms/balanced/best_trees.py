@@ -13,7 +13,7 @@ import numpy as np
 
 from algorithms.balanced.master import Master
 from algorithms.balanced.network import DisconnectedError, Network
-from algorithms.balanced.plan import NO_HOST, Plan, Tree, loads, max_rate, pruned
+from algorithms.balanced.plan import NO_HOST, MulticastPlan, Tree, loads, max_rate, pruned
 
 ROUNDING = 1e-12
 """Share of a limit below which a residual is rounding error."""
@@ -24,7 +24,7 @@ thin tree a block takes seconds per hop.
 """
 
 
-def best_trees(network: Network, plan: Plan, max_trees: int) -> Plan:
+def best_trees(network: Network, plan: MulticastPlan, max_trees: int) -> MulticastPlan:
     """Return `plan` if it has at most `max_trees` trees, otherwise the best plan found that has.
 
     Parameters
@@ -56,16 +56,16 @@ def best_trees(network: Network, plan: Plan, max_trees: int) -> Plan:
     >>> from algorithms.balanced.named_network import NamedNetwork
     >>> links = [("a", "b", 10.0), ("a", "c", 10.0), ("b", "c", 10.0), ("c", "b", 10.0)]
     >>> network = NamedNetwork("abc", "a", links, out={"a": 10.0}).numbered()
-    >>> best_trees(network, Plan(((-1, 0, 1), (-1, 2, 0)), (5.0, 5.0)), 1).trees
+    >>> best_trees(network, MulticastPlan(((-1, 0, 1), (-1, 2, 0)), (5.0, 5.0)), 1).trees
     ((-1, 0, 1),)
     """
     if len(plan.trees) <= max_trees:
         return plan
     fewer = max((thinned(network, plan, max_trees), _wide(network, max_trees)), key=lambda found: found.rate)
-    return Plan(fewer.trees, fewer.rates, plan.bound)
+    return MulticastPlan(fewer.trees, fewer.rates, plan.bound)
 
 
-def thinned(network: Network, plan: Plan, max_trees: int) -> Plan:
+def thinned(network: Network, plan: MulticastPlan, max_trees: int) -> MulticastPlan:
     """Repeatedly remove the tree that is used least.
 
     Parameters
@@ -96,17 +96,17 @@ def thinned(network: Network, plan: Plan, max_trees: int) -> Plan:
     >>> from algorithms.balanced.named_network import NamedNetwork
     >>> links = [("a", "b", 10.0), ("a", "c", 10.0), ("b", "c", 10.0), ("c", "b", 10.0)]
     >>> network = NamedNetwork("abc", "a", links, out={"a": 10.0}).numbered()
-    >>> thinned(network, Plan(((-1, 0, 1), (-1, 2, 0)), (6.0, 4.0)), 1).trees
+    >>> thinned(network, MulticastPlan(((-1, 0, 1), (-1, 2, 0)), (6.0, 4.0)), 1).trees
     ((-1, 0, 1),)
     """
     left = plan
     while len(left.trees) > max_trees:
         # Plans list the fastest tree first.
         left = _rated(network, left.trees[:-1])
-    return Plan(left.trees, left.rates, plan.bound)
+    return MulticastPlan(left.trees, left.rates, plan.bound)
 
 
-def without_thin(network: Network, plan: Plan) -> Plan:
+def without_thin(network: Network, plan: MulticastPlan) -> MulticastPlan:
     """Remove the trees that are too thin to speed up a transfer: below `THIN` of the plan's rate.
 
     Parameters
@@ -131,13 +131,13 @@ def without_thin(network: Network, plan: Plan) -> Plan:
     >>> from algorithms.balanced.named_network import NamedNetwork
     >>> links = [("a", "b", 10.0), ("a", "c", 10.0), ("b", "c", 10.0), ("c", "b", 10.0)]
     >>> network = NamedNetwork("abc", "a", links, out={"a": 10.0}).numbered()
-    >>> len(without_thin(network, Plan(((-1, 0, 1), (-1, 2, 0)), (9.9999, 0.0001))).trees)
+    >>> len(without_thin(network, MulticastPlan(((-1, 0, 1), (-1, 2, 0)), (9.9999, 0.0001))).trees)
     1
     """
     return thinned(network, plan, sum(rate >= THIN * plan.rate for rate in plan.rates))
 
 
-def _wide(network: Network, max_trees: int) -> Plan:
+def _wide(network: Network, max_trees: int) -> MulticastPlan:
     left: Network | None = network
     trees: list[Tree] = []
     while left is not None and len(trees) < max_trees:
@@ -165,7 +165,7 @@ def _wide_tree(network: Network) -> Tree:
 
 def _without(network: Network, tree: Tree) -> Network | None:
     """Return the network less the tree at its maximum rate, or None if that disconnects a receiver."""
-    alone = Plan((tree,), (max_rate(network, tree),))
+    alone = MulticastPlan((tree,), (max_rate(network, tree),))
     left = (
         np.where(load < (1 - ROUNDING) * limit, limit - load, 0.0)
         for load, limit in zip(loads(network, alone), (network.rates, network.out, network.into), strict=True)
@@ -176,7 +176,7 @@ def _without(network: Network, tree: Tree) -> Network | None:
         return None
 
 
-def _rated(network: Network, trees: Iterable[Tree]) -> Plan:
+def _rated(network: Network, trees: Iterable[Tree]) -> MulticastPlan:
     """Return the plan with the best rates for these trees."""
     master = Master(network)
     master.add(trees)

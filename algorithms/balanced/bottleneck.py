@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from algorithms.balanced.network import Floats, Network
-from algorithms.balanced.plan import NO_HOST, Plan, Tree, max_rate, pruned
+from algorithms.balanced.plan import NO_HOST, MulticastPlan, Tree, max_rate, pruned
 
 
-def bottleneck(network: Network) -> Plan:
+def bottleneck(network: Network) -> MulticastPlan:
     """Return one tree over the widest paths, at the highest rate that access links allow.
 
     Parameters
@@ -35,10 +35,10 @@ def bottleneck(network: Network) -> Plan:
     >>> links = [("a", "b", 10.0), ("a", "c", 10.0), ("b", "c", 10.0), ("c", "b", 10.0)]
     >>> network = NamedNetwork("abc", "a", links, out={"a": 10.0}).numbered()
     >>> bottleneck(network)
-    Plan(trees=((-1, 0, 0),), rates=(5.0,), bound=None)
+    MulticastPlan(trees=((-1, 0, 0),), rates=(5.0,), bound=None)
     """
     tree = widest_tree(network, np.where(network.widths > 0, network.rates, 0.0))
-    return Plan((tree,), (max_rate(network, tree),))
+    return MulticastPlan((tree,), (max_rate(network, tree),))
 
 
 def widest_tree(network: Network, widths: Floats) -> Tree:

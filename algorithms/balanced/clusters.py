@@ -17,11 +17,11 @@ import numpy as np
 
 from algorithms.balanced.named_network import NamedNetwork
 from algorithms.balanced.network import Network
-from algorithms.balanced.plan import Plan, edges
+from algorithms.balanced.plan import MulticastPlan, edges
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ClusterHost:
     """A host of a cluster, and the capacity of its wide-area interface for sending (`out`) and receiving (`into`)."""
 
     name: str
@@ -34,7 +34,7 @@ class Cluster:
     """Hosts that share an access link, and its capacity in each direction (infinite: it is never the limit)."""
 
     name: str
-    members: tuple[Member, ...]
+    members: tuple[ClusterHost, ...]
     out: float = math.inf
     into: float = math.inf
 
@@ -50,7 +50,7 @@ class Cluster:
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class WideAreaStream:
     """A wide-area connection: `sender` (a host) sends `receiver` the data of a tree from `first` to `last`.
 
     `tree` is its place in the plan, `first` and `last` are shares of that tree's data, `rate` is in the plan's unit.
@@ -65,11 +65,11 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class ClusterSteps:
     """The three steps: a chain from the root, streams over the wide area, a chain from each host that receives."""
 
     root_chain: tuple[str, ...]
-    streams: tuple[Stream, ...]
+    streams: tuple[WideAreaStream, ...]
     chains: Mapping[str, tuple[str, ...]]
 
 
@@ -84,7 +84,7 @@ def as_hosts(clusters: Sequence[Cluster], root: str, links: Iterable[tuple[str, 
     )
 
 
-def steps(clusters: Sequence[Cluster], root_host: str, network: Network, plan: Plan) -> Steps:
+def steps(clusters: Sequence[Cluster], root_host: str, network: Network, plan: MulticastPlan) -> ClusterSteps:
     """Return the steps by which the hosts carry out a plan for `as_hosts`, whose data is at `root_host`."""
     by_name = {each.name: each for each in clusters}
     streams = tuple(
@@ -96,7 +96,7 @@ def steps(clusters: Sequence[Cluster], root_host: str, network: Network, plan: P
     home = by_name[network.hosts[network.root]]
     cluster_of = {member.name: each for each in clusters for member in each.members}
     heads = dict.fromkeys(stream.receiver for stream in streams)
-    return Steps(_chain(home, root_host), streams, {head: _chain(cluster_of[head], head) for head in heads})
+    return ClusterSteps(_chain(home, root_host), streams, {head: _chain(cluster_of[head], head) for head in heads})
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +107,12 @@ class HostTree:
     parents: Mapping[str, str]
 
 
-def host_trees(clusters: Sequence[Cluster], root_host: str, network: Network, plan: Plan) -> tuple[HostTree, ...]:
+def host_trees(
+    clusters: Sequence[Cluster], root_host: str, network: Network, plan: MulticastPlan
+) -> tuple[HostTree, ...]:
     """Return the three steps as trees over all hosts: one for each part of a tree's data that takes the same path."""
     carried = steps(clusters, root_host, network, plan)
-    of_tree: dict[int, list[Stream]] = defaultdict(list)
+    of_tree: dict[int, list[WideAreaStream]] = defaultdict(list)
     for stream in carried.streams:
         of_tree[stream.tree].append(stream)
     return tuple(
@@ -120,7 +122,7 @@ def host_trees(clusters: Sequence[Cluster], root_host: str, network: Network, pl
     )
 
 
-def _parents(carried: Steps, streams: Iterable[Stream], share: float) -> dict[str, str]:
+def _parents(carried: ClusterSteps, streams: Iterable[WideAreaStream], share: float) -> dict[str, str]:
     """Return the parent of each host for the data at this share of a tree."""
     used = [stream for stream in streams if stream.first < share < stream.last]
     chains = [carried.root_chain, *(carried.chains[stream.receiver] for stream in used)]
@@ -128,13 +130,13 @@ def _parents(carried: Steps, streams: Iterable[Stream], share: float) -> dict[st
     return local | {stream.receiver: stream.sender for stream in used}
 
 
-def _streams(tree: int, sender: Cluster, receiver: Cluster, rate: float) -> Iterator[Stream]:
+def _streams(tree: int, sender: Cluster, receiver: Cluster, rate: float) -> Iterator[WideAreaStream]:
     """Yield streams in which every interface carries its share on both sides, so that none exceeds its capacity."""
     sending = _ends(member.out for member in sender.members)
     receiving = _ends(member.into for member in receiver.members)
     for first, last in pairwise(sorted({0.0, *sending, *receiving})):
         middle = (first + last) / 2
-        yield Stream(
+        yield WideAreaStream(
             tree,
             sender.members[int(np.searchsorted(sending, middle))].name,
             receiver.members[int(np.searchsorted(receiving, middle))].name,

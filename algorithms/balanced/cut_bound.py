@@ -14,7 +14,7 @@ from collections.abc import Iterable
 import highspy
 import numpy as np
 
-from algorithms.balanced.master import SolverError, new_solver
+from algorithms.balanced.master import TreeSolverError, new_solver
 from algorithms.balanced.network import Floats, Network
 from algorithms.balanced.plan import NO_HOST
 from algorithms.balanced.resources import resources
@@ -41,7 +41,7 @@ def cut_bound(network: Network) -> float:
 
     Raises
     ------
-    SolverError
+    TreeSolverError
         If the linear program fails.
 
     Notes
@@ -89,13 +89,13 @@ class CutProgram:
 
         Raises
         ------
-        SolverError
+        TreeSolverError
             If the linear program fails.
         """
         self._solver.run()
         status = self._solver.getModelStatus()
         if status != highspy.HighsModelStatus.kOptimal:
-            raise SolverError(f"the solver ended with {self._solver.modelStatusToString(status)}")
+            raise TreeSolverError(f"the solver ended with {self._solver.modelStatusToString(status)}")
         flows = np.array(self._solver.getSolution().col_value)
         self.bound = float(flows[self._rate]) * self._unit
         violated = self._violated(flows)

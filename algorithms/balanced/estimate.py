@@ -30,7 +30,7 @@ RECOVERED = 1.15
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class EstimatedFlow:
     """The recent rate from one host to another, of all trees together.
 
     Parameters
@@ -52,7 +52,7 @@ class Flow:
     held_back: bool
 
 
-class Part(Enum):
+class NetworkPart(Enum):
     """The part that limits a flow: the path, or an access link in one direction."""
 
     PATH = auto()
@@ -65,7 +65,7 @@ class Part(Enum):
     """The receiver's access link."""
 
 
-class Place(NamedTuple):
+class NetworkPlace(NamedTuple):
     """A part of the network: a path from `sender` to `receiver`, or the access link of one of them.
 
     Parameters
@@ -76,12 +76,12 @@ class Place(NamedTuple):
         Numbers of the hosts.
     """
 
-    part: Part
+    part: NetworkPart
     sender: int
     receiver: int
 
 
-class Estimate:
+class NetworkEstimate:
     """A network, and the changes measured in it. Times are seconds of one clock.
 
     Parameters
@@ -98,10 +98,10 @@ class Estimate:
     def __init__(self, network: Network) -> None:
         self.network = network
         self._known = network
-        self._slow_since: dict[Place, float] = {}
-        self._suspects: dict[Place, float] = {}
+        self._slow_since: dict[NetworkPlace, float] = {}
+        self._suspects: dict[NetworkPlace, float] = {}
 
-    def see(self, flows: Sequence[Flow], now: float) -> bool:
+    def see(self, flows: Sequence[EstimatedFlow], now: float) -> bool:
         """Record measured flows.
 
         Parameters
@@ -140,9 +140,9 @@ class Estimate:
         bool
             True if the failure is new and leaves all receivers reachable.
         """
-        return self._slow_down(Place(Part.PATH, sender, receiver), 0.0, now)
+        return self._slow_down(NetworkPlace(NetworkPart.PATH, sender, receiver), 0.0, now)
 
-    def suspect(self, now: float) -> Place | None:
+    def suspect(self, now: float) -> NetworkPlace | None:
         """Return the next place to probe, by a stream from its sender to its receiver.
 
         The next probe of this place is due `PROBE_SECONDS` later.
@@ -163,7 +163,7 @@ class Estimate:
         self._suspects[place] = now + PROBE_SECONDS
         return place
 
-    def probed(self, place: Place, rate: float) -> bool:
+    def probed(self, place: NetworkPlace, rate: float) -> bool:
         """Record the result of a probe.
 
         Parameters
@@ -187,7 +187,7 @@ class Estimate:
             del self._suspects[place]
         return True
 
-    def _slow_down(self, place: Place, rate: float, now: float) -> bool:
+    def _slow_down(self, place: NetworkPlace, rate: float, now: float) -> bool:
         if rate == self._rate(place):
             return False
         try:
@@ -197,11 +197,11 @@ class Estimate:
         self._suspects[place] = now + PROBE_SECONDS
         return True
 
-    def _rate(self, place: Place) -> float:
+    def _rate(self, place: NetworkPlace) -> float:
         return _rate_of(self.network, place)
 
 
-def _with(network: Network, place: Place, rate: float) -> Network:
+def _with(network: Network, place: NetworkPlace, rate: float) -> Network:
     """Return the network with this rate there.
 
     Raises
@@ -210,33 +210,33 @@ def _with(network: Network, place: Place, rate: float) -> Network:
         If the rate is 0 and a receiver can no longer be reached.
     """
     match place.part:
-        case Part.PATH:
+        case NetworkPart.PATH:
             rates = network.rates.copy()
             rates[place.sender, place.receiver] = rate
             return replace(network, rates=rates)
-        case Part.OUT:
+        case NetworkPart.OUT:
             out = network.out.copy()
             out[place.sender] = rate
             return replace(network, out=out)
-        case Part.INTO:
+        case NetworkPart.INTO:
             into = network.into.copy()
             into[place.receiver] = rate
             return replace(network, into=into)
 
 
-def _rate_of(network: Network, place: Place) -> float:
+def _rate_of(network: Network, place: NetworkPlace) -> float:
     match place.part:
-        case Part.PATH:
+        case NetworkPart.PATH:
             return float(network.rates[place.sender, place.receiver])
-        case Part.OUT:
+        case NetworkPart.OUT:
             return float(network.out[place.sender])
-        case Part.INTO:
+        case NetworkPart.INTO:
             return float(network.into[place.receiver])
 
 
-def _held_back(flows: Iterable[Flow]) -> Iterable[tuple[Place, float]]:
+def _held_back(flows: Iterable[EstimatedFlow]) -> Iterable[tuple[NetworkPlace, float]]:
     """Yield the parts that hold flows back, and their rates: an access link if it explains all of several flows."""
-    leaving, entering = defaultdict[int, list[Flow]](list), defaultdict[int, list[Flow]](list)
+    leaving, entering = defaultdict[int, list[EstimatedFlow]](list), defaultdict[int, list[EstimatedFlow]](list)
     for flow in flows:
         leaving[flow.sender].append(flow)
         entering[flow.receiver].append(flow)
@@ -246,21 +246,21 @@ def _held_back(flows: Iterable[Flow]) -> Iterable[tuple[Place, float]]:
         # The first of them represents all.
         if _explains(sent := leaving[flow.sender]):
             if flow is sent[0]:
-                yield Place(Part.OUT, flow.sender, flow.receiver), _together(sent)
+                yield NetworkPlace(NetworkPart.OUT, flow.sender, flow.receiver), _together(sent)
         elif _explains(received := entering[flow.receiver]):
             if flow is received[0]:
-                yield Place(Part.INTO, flow.sender, flow.receiver), _together(received)
+                yield NetworkPlace(NetworkPart.INTO, flow.sender, flow.receiver), _together(received)
         else:
-            yield Place(Part.PATH, flow.sender, flow.receiver), flow.rate
+            yield NetworkPlace(NetworkPart.PATH, flow.sender, flow.receiver), flow.rate
 
 
-def _explains(flows: Sequence[Flow]) -> bool:
+def _explains(flows: Sequence[EstimatedFlow]) -> bool:
     return len(flows) > 1 and all(map(_is_slow, flows))
 
 
-def _is_slow(flow: Flow) -> bool:
+def _is_slow(flow: EstimatedFlow) -> bool:
     return flow.held_back and flow.rate < DRIFT * flow.planned
 
 
-def _together(flows: Sequence[Flow]) -> float:
+def _together(flows: Sequence[EstimatedFlow]) -> float:
     return sum(flow.rate for flow in flows)

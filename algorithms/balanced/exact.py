@@ -14,10 +14,10 @@ from dataclasses import replace
 from algorithms.balanced.arborescence import minimum_arborescence, total_cost
 from algorithms.balanced.column_generation import GAP, ColumnGeneration
 from algorithms.balanced.network import Floats, Network
-from algorithms.balanced.plan import Plan, Tree
+from algorithms.balanced.plan import MulticastPlan, Tree
 
 
-def exact(network: Network, stop: Callable[[], bool] = lambda: False) -> Plan:
+def exact(network: Network, stop: Callable[[], bool] = lambda: False) -> MulticastPlan:
     """Return the plan of the highest rate, with a bound that proves it.
 
     Parameters
@@ -104,7 +104,7 @@ class ExactSearch:
         self.bound = min(self.bound, master.bound(prices, total_cost(costs, tree)))
         self.finished = self.bound * (1 - GAP) <= self.rate or not master.add([tree])
 
-    def plan(self) -> Plan:
+    def plan(self) -> MulticastPlan:
         """Return the best plan found.
 
         Returns

@@ -24,7 +24,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from algorithms.balanced.network import Floats, Network
-from algorithms.balanced.plan import NO_HOST, Plan, Tree, ends, pruned
+from algorithms.balanced.plan import NO_HOST, MulticastPlan, Tree, ends, pruned
 
 ROUNDING = 1e-12
 """Share of a path's rate below which the bandwidth left is a rounding error."""
@@ -39,7 +39,7 @@ _Choice = Callable[[Floats], int]
 """Bandwidth left from one host to each unvisited host -> the host to visit next (any host if all have 0)."""
 
 
-def fpfr(network: Network, order: Order = DEFAULT_ORDER, seed: int = 0) -> Plan:
+def fpfr(network: Network, order: Order = DEFAULT_ORDER, seed: int = 0) -> MulticastPlan:
     """Return the trees of FPFR at the rates that it reserves: together they may exceed access links.
 
     Parameters
@@ -69,7 +69,7 @@ def fpfr(network: Network, order: Order = DEFAULT_ORDER, seed: int = 0) -> Plan:
     (10.0, 10.0)
     """
     found = list(searches(network, order, seed))
-    return Plan(tuple(tree for tree, _ in found), tuple(rate for _, rate in found))
+    return MulticastPlan(tuple(tree for tree, _ in found), tuple(rate for _, rate in found))
 
 
 def searches(network: Network, order: Order = DEFAULT_ORDER, seed: int = 0) -> Iterator[tuple[Tree, float]]:

@@ -15,7 +15,7 @@ import highspy
 import numpy as np
 
 from algorithms.balanced.network import Floats, Network
-from algorithms.balanced.plan import Plan, Tree, kept_within
+from algorithms.balanced.plan import MulticastPlan, Tree, kept_within
 from algorithms.balanced.resources import Use, resources
 
 PRIMAL_SIMPLEX = 4
@@ -28,7 +28,7 @@ NO_RATE = 1e-10
 """Share of the total rate below which the rate of a tree is the solver's rounding error."""
 
 
-class SolverError(RuntimeError):
+class TreeSolverError(RuntimeError):
     """A fault of this package: the solver failed on a program that has an optimum."""
 
 
@@ -92,7 +92,7 @@ class Master:
 
         Raises
         ------
-        SolverError
+        TreeSolverError
             If the solver ends without an optimum.
         """
         if fresh := list(islice(self._uses.values(), len(self._amounts), None)):
@@ -100,7 +100,7 @@ class Master:
         self._solver.run()
         status = self._solver.getModelStatus()
         if status != highspy.HighsModelStatus.kOptimal:
-            raise SolverError(f"the solver ended with {self._solver.modelStatusToString(status)}")
+            raise TreeSolverError(f"the solver ended with {self._solver.modelStatusToString(status)}")
         solution = self._solver.getSolution()
         self._amounts = np.maximum(0.0, solution.col_value)
         prices = np.zeros(len(self.resources.limits))
@@ -116,7 +116,7 @@ class Master:
         worth = float(prices[paid] @ self.resources.limits[paid])
         return worth / cheapest * self.resources.unit if cheapest > 0 else math.inf
 
-    def plan(self) -> Plan:
+    def plan(self) -> MulticastPlan:
         """Return the used trees, the fastest first, at rates that respect every limit."""
         # Trees added after the last solution have no rate yet.
         used = [
@@ -125,7 +125,7 @@ class Master:
             if amount > NO_RATE * self._amounts.sum()
         ]
         used.sort(key=lambda item: -item[0])
-        found = Plan(tuple(tree for _, tree in used), tuple(rate for rate, _ in used))
+        found = MulticastPlan(tuple(tree for _, tree in used), tuple(rate for rate, _ in used))
         return kept_within(self.resources.network, found)
 
 

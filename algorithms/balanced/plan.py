@@ -18,7 +18,7 @@ Tree = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MulticastPlan:
     """Trees and their rates, all used at the same time.
 
     Parameters
@@ -162,7 +162,7 @@ def ends(tree: Sequence[int]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     return heads, parents[heads]
 
 
-def loads(network: Network, plan: Plan) -> tuple[Floats, Floats, Floats]:
+def loads(network: Network, plan: MulticastPlan) -> tuple[Floats, Floats, Floats]:
     """Return the load of the plan on every path (n x n), and the rates that every host sends and receives."""
     numbers, heads, tails = _all_ends(plan)
     on_paths = np.zeros((network.size, network.size))
@@ -170,7 +170,7 @@ def loads(network: Network, plan: Plan) -> tuple[Floats, Floats, Floats]:
     return on_paths, on_paths.sum(axis=1), on_paths.sum(axis=0)
 
 
-def kept_within(network: Network, plan: Plan) -> Plan:
+def kept_within(network: Network, plan: MulticastPlan) -> MulticastPlan:
     """Scale the plan down so that it respects every limit: a solver exceeds limits by its tolerance.
 
     Parameters
@@ -194,7 +194,7 @@ def kept_within(network: Network, plan: Plan) -> Plan:
     >>> from algorithms.balanced.named_network import NamedNetwork
     >>> links = [("a", "b", 10.0), ("a", "c", 10.0), ("b", "c", 10.0), ("c", "b", 10.0)]
     >>> network = NamedNetwork("abc", "a", links, out={"a": 10.0}).numbered()
-    >>> kept_within(network, Plan(((-1, 0, 0),), (10.0,))).rates
+    >>> kept_within(network, MulticastPlan(((-1, 0, 0),), (10.0,))).rates
     (5.0,)
     """
     # A load on a path without capacity exceeds it infinitely.
@@ -209,7 +209,7 @@ def kept_within(network: Network, plan: Plan) -> Plan:
     return replace(plan, rates=tuple((np.array(plan.rates) / over).tolist()))
 
 
-def _all_ends(plan: Plan) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+def _all_ends(plan: MulticastPlan) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
     """Return, for every edge of every tree, the tree's number, the receiving host and the sending host."""
     parents = np.array(plan.trees, np.intp)
     numbers, heads = np.nonzero(parents != NO_HOST)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from algorithms.balanced.network import Network
-from algorithms.balanced.plan import NO_HOST, Plan, Tree, max_rate, pruned
+from algorithms.balanced.plan import NO_HOST, MulticastPlan, Tree, max_rate, pruned
 
 
-def semi_flat(network: Network) -> Plan:
+def semi_flat(network: Network) -> MulticastPlan:
     """Return one tree, built level by level: every host joins the parent with the most capacity left for a child.
 
     Parameters
@@ -31,10 +31,10 @@ def semi_flat(network: Network) -> Plan:
     >>> links = [("a", "b", 10.0), ("a", "c", 10.0), ("b", "c", 10.0), ("c", "b", 10.0)]
     >>> network = NamedNetwork("abc", "a", links, out={"a": 10.0}).numbered()
     >>> semi_flat(network)
-    Plan(trees=((-1, 0, 0),), rates=(5.0,), bound=None)
+    MulticastPlan(trees=((-1, 0, 0),), rates=(5.0,), bound=None)
     """
     tree = semi_flat_tree(network)
-    return Plan((tree,), (max_rate(network, tree),))
+    return MulticastPlan((tree,), (max_rate(network, tree),))
 
 
 def semi_flat_tree(network: Network) -> Tree:

@@ -14,7 +14,7 @@ import numpy as np
 from algorithms.balanced.column_generation import ColumnGeneration
 from algorithms.balanced.cut_bound import CutProgram
 from algorithms.balanced.network import Floats, Network
-from algorithms.balanced.plan import Plan, Tree
+from algorithms.balanced.plan import MulticastPlan, Tree
 from algorithms.balanced.steiner import improved, steiner_tree
 
 GAP = 5e-4
@@ -33,7 +33,7 @@ SPREAD = 0.3
 """Maximum share of its cost by which an arc is raised at random."""
 
 
-def subset(network: Network, stop: Callable[[], bool] = lambda: False) -> Plan:
+def subset(network: Network, stop: Callable[[], bool] = lambda: False) -> MulticastPlan:
     """Return a plan to the receivers alone, with its bound.
 
     Parameters
@@ -130,7 +130,7 @@ class SubsetSearch:
         changed = (costs * (1 + SPREAD * self._rng.random(costs.shape)) for _ in range(TRIES - 1))
         master.add(self._improved(each) for each in [costs, *changed])
 
-    def plan(self) -> Plan:
+    def plan(self) -> MulticastPlan:
         """Return the best plan found.
 
         Returns

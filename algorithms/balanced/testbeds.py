@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from algorithms.balanced.clusters import Cluster, Member, as_hosts
+from algorithms.balanced.clusters import Cluster, ClusterHost, as_hosts
 from algorithms.balanced.named_network import NamedNetwork
 from algorithms.balanced.network import Network, UnknownHostError
 
@@ -139,7 +139,7 @@ def clusters(count: int, nodes: int) -> tuple[Cluster, ...]:
     ['leiden0', 'leiden1']
     """
     return tuple(
-        Cluster(name, tuple(Member(f"{name}{node}", INTERFACE, INTERFACE) for node in range(nodes)))
+        Cluster(name, tuple(ClusterHost(f"{name}{node}", INTERFACE, INTERFACE) for node in range(nodes)))
         for name in CLUSTERS[:count]
     )
 

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from algorithms.balanced.network import Network
-from algorithms.balanced.plan import Plan, Tree, ends
+from algorithms.balanced.plan import MulticastPlan, Tree, ends
 
 ROUNDING = 1e-12
 
 
-def unshaped(network: Network, trees: Sequence[Tree]) -> Plan:
+def unshaped(network: Network, trees: Sequence[Tree]) -> MulticastPlan:
     """Return these trees at the rates that they reach when all of them are used at once.
 
     Parameters
@@ -51,7 +51,7 @@ def unshaped(network: Network, trees: Sequence[Tree]) -> Plan:
     passes = np.stack((tails, size + heads, 2 * size + tails * size + heads))
     rates = _fair(passes, np.concatenate((network.out, network.into, network.rates.ravel())))
     firsts = np.cumsum([0, *(len(heads) for heads, _ in pairs[:-1])])
-    return Plan(tuple(trees), tuple(np.minimum.reduceat(rates, firsts).tolist()))
+    return MulticastPlan(tuple(trees), tuple(np.minimum.reduceat(rates, firsts).tolist()))
 
 
 def _fair(passes: np.ndarray[tuple[int, ...], np.dtype[np.intp]], capacities: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from algorithms.b_matching.feasibility import Feasibility
 from algorithms.scheduling.contention import Chosen, Contender, Contention, KnownTrees
-from algorithms.scheduling.fitting import Hold, Offer, Switch, continued, kept_free, offer, with_pieces
+from algorithms.scheduling.fitting import Hold, JobOffer, Switch, continued, kept_free, offer, with_pieces
 from algorithms.scheduling.job import Job, PartName
 from algorithms.scheduling.placing import Placing
 from algorithms.scheduling.policy import Policy, State
@@ -131,9 +131,9 @@ class AdvisedScheduler(Scheduler):
 
     # ------------------------------------------------------------------------------------------- contention
 
-    def _able(self, now: float) -> dict[int, list[Offer]]:
+    def _able(self, now: float) -> dict[int, list[JobOffer]]:
         """Return the parts that could start now, best rank first, with their offers (none: try the part)."""
-        able: dict[int, list[Offer]] = {}
+        able: dict[int, list[JobOffer]] = {}
         while len(able) < MAX_CONTENDERS and (place := self._next(now)) is not None:
             waiting = self._waiting[place]
             offers = self._offers(waiting)
@@ -143,16 +143,16 @@ class AdvisedScheduler(Scheduler):
                 self._queues.move(place, blockers)
         return able
 
-    def _offers(self, waiting: Waiting) -> list[Offer]:
+    def _offers(self, waiting: Waiting) -> list[JobOffer]:
         if waiting.light is not None:
             same = self._offer(waiting)
-            return [same] if isinstance(same, Offer) else []
+            return [same] if isinstance(same, JobOffer) else []
         hold = self._hold_against(waiting.job)
         found = (offer(waiting.job, waiting.fewest, switch, hold) for switch in self._wired_for(waiting.job))
-        fitting = [o for o in found if isinstance(o, Offer) and self._within_limit(o.job, o.pieces)]
+        fitting = [o for o in found if isinstance(o, JobOffer) and self._within_limit(o.job, o.pieces)]
         return [o for o in fitting if self._may_do(waiting, o, hold)]
 
-    def _contenders(self, able: Sequence[Sequence[Offer]]) -> list[Contender]:
+    def _contenders(self, able: Sequence[Sequence[JobOffer]]) -> list[Contender]:
         """Return contenders of the highest priority, which always precedes the value of others.
 
         The result is empty if fewer than two of them wait without resources of their own.
@@ -189,7 +189,7 @@ class AdvisedScheduler(Scheduler):
     def _rank(self, job: Job, now: float) -> Rank:
         return (-job.priority, -math.inf) if job.name in self._preferred else super()._rank(job, now)
 
-    def _offer(self, waiting: Waiting) -> Offer | list[Token]:
+    def _offer(self, waiting: Waiting) -> JobOffer | list[Token]:
         chosen = self._preferred.get(waiting.job.name)
         switch = self._switches.get(chosen.switch) if chosen is not None else None
         if chosen is not None and switch is not None and waiting.light is None:
@@ -199,12 +199,12 @@ class AdvisedScheduler(Scheduler):
                 return advised
         return super()._offer(waiting)
 
-    def _advised(self, waiting: Waiting, switch: Switch, chosen: Chosen, hold: Hold | None) -> Offer | None:
+    def _advised(self, waiting: Waiting, switch: Switch, chosen: Chosen, hold: Hold | None) -> JobOffer | None:
         found = offer(waiting.job, waiting.fewest, switch, hold)
-        if not isinstance(found, Offer):
+        if not isinstance(found, JobOffer):
             return None
         advised = self._on(waiting, with_pieces(found, chosen.pieces, hold), hold)
-        return advised if isinstance(advised, Offer) else None
+        return advised if isinstance(advised, JobOffer) else None
 
     def _keeps_meanwhile(self, name: PartName, now: float) -> bool:
         """Reserve the resources of a part whose lease has ended again, if all of them are still free."""

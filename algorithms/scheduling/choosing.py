@@ -39,15 +39,15 @@ def choose(contention: Contention, spent: Spent, rng: random.Random) -> tuple[Ch
 
     Examples
     --------
-    >>> from algorithms.b_matching.budget import Steps
+    >>> from algorithms.b_matching.budget import StepBudget
     >>> from algorithms.b_matching.feasibility import Feasibility
-    >>> from algorithms.b_matching.group import Group
+    >>> from algorithms.b_matching.group import CompetingGroup
     >>> from algorithms.scheduling.contention import Contender
     >>> def pair(name: str, ports: int, weight: float) -> Contender:
-    ...     return Contender((name, 0), "ocs1", Group((name, 0), ports, 2, 1, weight))
+    ...     return Contender((name, 0), "ocs1", CompetingGroup((name, 0), ports, 2, 1, weight))
     >>> ranked = (pair("middle", 0b0110, 3.0), pair("left", 0b0011, 2.0), pair("right", 0b1100, 2.0))
     >>> contention = Contention(ranked, {"ocs1": Feasibility([1, 1, 1, 1], {})}, {})
-    >>> [chosen.name[0] for chosen in choose(contention, Steps(1000), random.Random(0))]
+    >>> [chosen.name[0] for chosen in choose(contention, StepBudget(1000), random.Random(0))]
     ['left', 'right']
     """
     in_order = [(contender, None) for contender in contention.contenders]

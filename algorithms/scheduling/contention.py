@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from algorithms.b_matching.covers import covers
 from algorithms.b_matching.feasibility import Feasibility, Pieces
-from algorithms.b_matching.group import Group, members
+from algorithms.b_matching.group import CompetingGroup, members
 from algorithms.scheduling.job import PartName
 
 
@@ -22,7 +22,7 @@ class Contender:
 
     name: PartName
     switch: str
-    group: Group
+    group: CompetingGroup
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from algorithms.b_matching.feasibility import Feasibility, Pieces
-from algorithms.b_matching.group import Group, members
+from algorithms.b_matching.group import CompetingGroup, members
 from algorithms.scheduling.job import Job
 from algorithms.scheduling.queues import Token
 
@@ -21,7 +21,7 @@ class Switch:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class JobOffer:
     """A job (or the part of it that fits) and the splitters for it."""
 
     job: Job
@@ -71,10 +71,10 @@ def has_splitters(free: Feasibility, leaves: int) -> bool:
 
 def pieces_for(free: Feasibility, leaves: int) -> Pieces | None:
     """Return the splitters that a tree with `leaves` leaves would take, or None."""
-    return free.fit(Group("", 0, 0, leaves, 0.0))
+    return free.fit(CompetingGroup("", 0, 0, leaves, 0.0))
 
 
-def offer(job: Job, fewest: int, switch: Switch, hold: Hold | None) -> Offer | list[Token]:
+def offer(job: Job, fewest: int, switch: Switch, hold: Hold | None) -> JobOffer | list[Token]:
     """Return an offer of the switch for the job, or the resources that block it while all of them stay closed.
 
     `fewest` is the minimum number of receivers of a separate part; more are served if they are free. If splitters do
@@ -100,20 +100,20 @@ def offer(job: Job, fewest: int, switch: Switch, hold: Hold | None) -> Offer | l
         return [("pool", switch.name, job_now.group.leaves)]
     if hold is not None and hold.lacks(switch, pieces):
         return [hold.token]
-    return Offer(job_now, switch, pieces)
+    return JobOffer(job_now, switch, pieces)
 
 
-def continued(job: Job, switch: Switch, pieces: Pieces, hold: Hold | None) -> Offer | None:
+def continued(job: Job, switch: Switch, pieces: Pieces, hold: Hold | None) -> JobOffer | None:
     """Return an offer of the same resources, if all of them are still free and not held for another job."""
     pool = switch.free.pool
     if switch.free.full & job.group.ports or any(pool[fan_out] < pieces.count(fan_out) for fan_out in pieces):
         return None
     if hold is not None and (hold.ports(switch) & job.group.ports or hold.lacks(switch, pieces)):
         return None
-    return Offer(job, switch, pieces)
+    return JobOffer(job, switch, pieces)
 
 
-def with_pieces(found: Offer, pieces: Pieces, hold: Hold | None) -> Offer:
+def with_pieces(found: JobOffer, pieces: Pieces, hold: Hold | None) -> JobOffer:
     """Return the offer with these splitters instead, if they are free, suffice and are not held for another job."""
     needed, free = Counter(pieces), found.switch.free
     if any(free.pool.get(fan_out, 0) < count for fan_out, count in needed.items()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
-from algorithms.b_matching.group import Group, Vertices, members
+from algorithms.b_matching.group import CompetingGroup, Vertices, members
 
 MAX_PARTS = 4
 """Maximum number of parts of a request: each makes the sender send the whole volume once more."""
@@ -51,7 +51,7 @@ class Job:
     """
 
     request: Hashable
-    group: Group
+    group: CompetingGroup
     sender: int
     remaining: float
     submitted_at: float
@@ -111,7 +111,7 @@ class Job:
         """
         group = self.group
         here, all_of_them = receivers.bit_count(), self.receivers.bit_count()
-        narrower = Group(
+        narrower = CompetingGroup(
             group.name,
             self.sender | receivers,
             group.racks - all_of_them + here,
@@ -122,7 +122,9 @@ class Job:
         return replace(self, group=narrower)
 
 
-def multicast(request: Hashable, racks: Sequence[int], seconds: float, vertices: Vertices, tenant: str = "") -> Group:
+def multicast(
+    request: Hashable, racks: Sequence[int], seconds: float, vertices: Vertices, tenant: str = ""
+) -> CompetingGroup:
     """Return the group of a multicast from the first of `racks` to the others.
 
     Its weight is the paper's volume, data times receivers, with racks as receivers and seconds as data.
@@ -149,10 +151,10 @@ def multicast(request: Hashable, racks: Sequence[int], seconds: float, vertices:
     --------
     >>> from algorithms.b_matching.group import shared_ports
     >>> multicast("a", [0, 2, 3], 1.5, shared_ports)
-    Group(name='a', ports=13, racks=3, leaves=2, weight=3.0, tenant='')
+    CompetingGroup(name='a', ports=13, racks=3, leaves=2, weight=3.0, tenant='')
     """
     leaves = len(racks) - 1
-    return Group(request, vertices(racks[0], racks[1:]), len(racks), leaves, seconds * leaves, tenant)
+    return CompetingGroup(request, vertices(racks[0], racks[1:]), len(racks), leaves, seconds * leaves, tenant)
 
 
 def racks_of(ports: int, racks: int) -> list[int]:

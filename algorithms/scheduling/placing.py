@@ -40,7 +40,7 @@ class Unplaced:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class PlacementTerms:
     """The terms of a placement of a job that fits a switch by count.
 
     Parameters
@@ -64,7 +64,7 @@ class Terms:
 class Placing(Protocol):
     """The interface of a component that knows the individual pieces."""
 
-    def place(self, job: Job, terms: Terms) -> Placement | Unplaced:
+    def place(self, job: Job, terms: PlacementTerms) -> Placement | Unplaced:
         """Place a job. The job starts with a returned placement."""
 
     def has_kept(self, name: PartName) -> bool:
@@ -77,7 +77,7 @@ class Placing(Protocol):
 class ByNumber:
     """A placing for interchangeable pieces: a job that fits by count is placed."""
 
-    def place(self, job: Job, terms: Terms) -> Placement:
+    def place(self, job: Job, terms: PlacementTerms) -> Placement:
         """Return the counted pieces."""
         return Placement(terms.pieces)
 

@@ -47,11 +47,11 @@ from itertools import islice
 from typing import cast
 
 from algorithms.b_matching.feasibility import Feasibility, Pieces
-from algorithms.b_matching.group import Group, members
-from algorithms.scheduling.fitting import Hold, Offer, Switch, continued, has_splitters, offer, pieces_for, split
+from algorithms.b_matching.group import CompetingGroup, members
+from algorithms.scheduling.fitting import Hold, JobOffer, Switch, continued, has_splitters, offer, pieces_for, split
 from algorithms.scheduling.job import Job, PartName
 from algorithms.scheduling.overdue import Overdue
-from algorithms.scheduling.placing import ByNumber, Placement, Placing, Terms
+from algorithms.scheduling.placing import ByNumber, Placement, PlacementTerms, Placing
 from algorithms.scheduling.policy import Policy, State, chunk
 from algorithms.scheduling.queues import NEW, Queues, Rank, Token
 from algorithms.scheduling.selection import PartStateError, Selection, Start
@@ -654,7 +654,7 @@ class Scheduler:
         waiting = self._waiting[place]
         self.tried += 1
         offered = self._offer(waiting)
-        if isinstance(offered, Offer):
+        if isinstance(offered, JobOffer):
             if waiting.light is not None:
                 self._placing.keep(waiting.job.name)
             return self._start(waiting.job, offered, now)
@@ -665,7 +665,7 @@ class Scheduler:
             self._queues.move(place, offered)
         return None
 
-    def _offer(self, waiting: Waiting) -> Offer | list[Token]:
+    def _offer(self, waiting: Waiting) -> JobOffer | list[Token]:
         job, light = waiting.job, waiting.light
         hold = self._hold_against(job)
         if light is not None:
@@ -676,7 +676,7 @@ class Scheduler:
         wired = self._wired_for(job)
         for switch in wired:
             found = self._on(waiting, offer(job, waiting.fewest, switch, hold), hold)
-            if isinstance(found, Offer):
+            if isinstance(found, JobOffer):
                 return found
             blockers += found
         for kind, owner, count in blockers:
@@ -686,9 +686,9 @@ class Scheduler:
             blockers.append((WIRED, job.sender.bit_length() - 1, len(wired)))
         return blockers
 
-    def _on(self, waiting: Waiting, found: Offer | list[Token], hold: Hold | None) -> Offer | list[Token]:
+    def _on(self, waiting: Waiting, found: JobOffer | list[Token], hold: Hold | None) -> JobOffer | list[Token]:
         """Return the offer, or the tokens to wait for if the tenant's limit or the placement refuses it."""
-        if not isinstance(found, Offer):
+        if not isinstance(found, JobOffer):
             return found
         tenant = waiting.job.group.tenant
         if not self._within_limit(waiting.job, found.pieces):
@@ -697,32 +697,32 @@ class Scheduler:
             return [fewer, ("tenant", tenant, len(found.pieces))]
         return self._placed(waiting, found, hold)
 
-    def _placed(self, waiting: Waiting, found: Offer, hold: Hold | None) -> Offer | list[Token]:
+    def _placed(self, waiting: Waiting, found: JobOffer, hold: Hold | None) -> JobOffer | list[Token]:
         job, switch = found.job, found.switch
         if self._may_do(waiting, found, hold):
-            terms = Terms(switch.name, found.pieces, self._left(job.group.tenant), only=hold is not None)
+            terms = PlacementTerms(switch.name, found.pieces, self._left(job.group.tenant), only=hold is not None)
             placed = self._placing.place(job, terms)
             if isinstance(placed, Placement):
                 return replace(found, pieces=placed.pieces)
             waiting.refused[switch.name] = self._refused(found, hold, placed.tenant_stops)
         return self._until_more(waiting.refused[switch.name], found, hold)
 
-    def _may_do(self, waiting: Waiting, found: Offer, hold: Hold | None) -> bool:
+    def _may_do(self, waiting: Waiting, found: JobOffer, hold: Hold | None) -> bool:
         """Return whether anything has changed since this switch refused the job."""
         before = waiting.refused.get(found.switch.name)
         return before is None or before != self._refused(found, hold, before.tenant_stops)
 
-    def _refused(self, found: Offer, hold: Hold | None, tenant_stops: bool) -> _Refused:
+    def _refused(self, found: JobOffer, hold: Hold | None, tenant_stops: bool) -> _Refused:
         group, switch = found.job.group, found.switch.name
         return _Refused(self._gained[switch], self._left(group.tenant), hold, group.ports, tenant_stops)
 
-    def _until_more(self, refused: _Refused, found: Offer, hold: Hold | None) -> list[Token]:
+    def _until_more(self, refused: _Refused, found: JobOffer, hold: Hold | None) -> list[Token]:
         tokens: list[Token] = [(LIGHT, found.switch.name, refused.gained)]
         tokens += [hold.token] if hold is not None else []
         more = ("tenant", found.job.group.tenant, int(refused.left) + 1) if refused.tenant_stops else None
         return [*tokens, more] if more else tokens
 
-    def _start(self, job: Job, offered: Offer, now: float) -> Start:
+    def _start(self, job: Job, offered: JobOffer, now: float) -> Start:
         part, rest = split(job, offered.job)
         place = self._places[job.name]
         del self._waiting[place]
@@ -746,5 +746,5 @@ class Scheduler:
         self._switches[start.switch].free.take(start.job.group, start.pieces)
 
 
-def _hardware(ports: int) -> Group:
-    return Group("hardware", ports, 0, 0, 0.0)
+def _hardware(ports: int) -> CompetingGroup:
+    return CompetingGroup("hardware", ports, 0, 0, 0.0)

@@ -25,7 +25,7 @@ from mininet_topos.kernel.namespace import run_in_network_of
 from mininet_topos.kernel.netdev import batch, query, require_commands, require_root, silence_ipv6, veth_pair
 from mininet_topos.lab import cleanup, registry
 from mininet_topos.sites.holder import held_namespace
-from mininet_topos.topology.optical_fabric import OpticalFabric, Splitter
+from mininet_topos.topology.optical_fabric import EmulatedSplitter, OpticalFabric
 from transport_bed.failures import PrerequisiteError
 from transport_bed.programs import HERE
 from transport_bed.shape import MTU, UNSHAPED, Shape
@@ -72,7 +72,7 @@ class Switch:
 
     namespace: int
     ports: int
-    splitter: Splitter
+    splitter: EmulatedSplitter
 
 
 class Bed(SetUp):
@@ -144,7 +144,7 @@ class Bed(SetUp):
         """The optical switch, for a controller that takes the place of `grant_light`."""
         feed = len(self.plan.hosts) + 1
         outputs = tuple(range(feed + 1, feed + 1 + self.plan.receivers))
-        return Switch(self._middle, outputs[-1], Splitter("s1", feed, outputs))
+        return Switch(self._middle, outputs[-1], EmulatedSplitter("s1", feed, outputs))
 
     def received_bytes(self, host: int) -> int:
         """Return the bytes that a host has received, with all headers, since the bed was built."""

@@ -22,7 +22,7 @@ import numpy as np
 
 from algorithms.balanced.network import Network
 from blast_sim.flow.engine import Simulation
-from blast_sim.flow.sites import Sites
+from blast_sim.flow.sites import SiteNetwork
 from blast_sim.methods.method import Multicast, Phased, World
 from blast_sim.methods.pipeline import pipeline
 from mininet_topos.kernel.netdev import batch
@@ -84,7 +84,7 @@ def simulated(chain: Chain, size: int) -> float:
     widths = np.tile(rates[:, np.newaxis], count) * (1 - np.eye(count))
     receivers = tuple(range(1, count))
     hosts = Network(tuple(map(str, range(count))), 0, receivers, widths, rates, np.full(count, rates.max()))
-    network = Sites.of(hosts)
+    network = SiteNetwork.of(hosts)
     world = World(network, Simulation(network.capacities), Random(0))
     ended: list[float] = []
     method = Phased(world, pipeline)

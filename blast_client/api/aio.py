@@ -39,7 +39,7 @@ from blast_api.ttypes import (
 from blast_client.api import withdrawal
 from blast_client.api.address import DEFAULT_ADDRESS, Address
 from blast_client.api.arguments import check_call, check_seconds
-from blast_client.api.async_io import Connection, Lock, clock, remaining, run_to_completion, sleep, time_limit
+from blast_client.api.async_io import ClientConnection, Lock, clock, remaining, run_to_completion, sleep, time_limit
 from blast_client.api.base_error import BlastError
 from blast_client.api.calls import (
     NOT_BLAST,
@@ -113,7 +113,7 @@ class AsyncClient:
         self._token = token
         self._tls = tls.for_client() if tls else None
         self._check_token(token)
-        self._connection: Connection | None = None
+        self._connection: ClientConnection | None = None
         self._connecting = Lock()
 
     @property
@@ -662,7 +662,7 @@ class AsyncClient:
                     raise
 
     async def _send(
-        self, connection: Connection, method: Callable[..., T], arguments: Sequence[object], wait: float | None
+        self, connection: ClientConnection, method: Callable[..., T], arguments: Sequence[object], wait: float | None
     ) -> T:
         safe, known = self._safe_to_repeat[method.__name__], self._freshness.known
         timeout = remaining(self._timeout)
@@ -686,19 +686,19 @@ class AsyncClient:
         except TException as answer:
             raise as_answer(answer) from None
 
-    async def _connected(self) -> Connection:
+    async def _connected(self) -> ClientConnection:
         async with self._connecting:
             current = self._connection
             if current is not None and current.is_open and current.address == self.address:
                 return current
             timeout = self._controllers.call_timeout(remaining(self._timeout))
-            connection = await Connection.open(self.address, timeout, self._service, self._tls)
+            connection = await ClientConnection.open(self.address, timeout, self._service, self._tls)
             if self._token is not None:
                 await self._log_in(connection, self._token)
             self._connection = connection
             return connection
 
-    async def _log_in(self, connection: Connection, token: str) -> None:
+    async def _log_in(self, connection: ClientConnection, token: str) -> None:
         try:
             await self._send(connection, Iface.login, (token,), None)
         except BaseException:

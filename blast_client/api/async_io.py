@@ -25,7 +25,7 @@ from blast_client.api.address import Address
 from blast_client.api.calls import ClientClosedError, NotConnectedError, TlsError
 from blast_client.api.tls import ClientTls, tls_reason
 
-__all__ = ["Connection", "Lock", "clock", "remaining", "run_to_completion", "sleep", "time_limit"]
+__all__ = ["ClientConnection", "Lock", "clock", "remaining", "run_to_completion", "sleep", "time_limit"]
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
@@ -57,7 +57,7 @@ async def run_to_completion(
     await asyncio.shield(task)
 
 
-class Connection:
+class ClientConnection:
     """A connection to one controller, for calls of the tasks of one event loop."""
 
     def __init__(

@@ -56,7 +56,7 @@ from blast_client.api.failover import Controllers, Search, parse_addresses
 from blast_client.api.freshness import Freshness
 from blast_client.api.methods import SAFE_TO_REPEAT
 from blast_client.api.states import PartState, with_states
-from blast_client.api.sync_io import Connection, Lock, clock, remaining, run_to_completion, sleep, time_limit
+from blast_client.api.sync_io import ClientConnection, Lock, clock, remaining, run_to_completion, sleep, time_limit
 from blast_client.api.tls import TlsSettings, refuse_open_token, tls_reason
 
 T = TypeVar("T")
@@ -113,7 +113,7 @@ class Client:
         self._token = token
         self._tls = tls.for_client() if tls else None
         self._check_token(token)
-        self._connection: Connection | None = None
+        self._connection: ClientConnection | None = None
         self._connecting = Lock()
 
     @property
@@ -659,7 +659,7 @@ class Client:
                     raise
 
     def _send(
-        self, connection: Connection, method: Callable[..., T], arguments: Sequence[object], wait: float | None
+        self, connection: ClientConnection, method: Callable[..., T], arguments: Sequence[object], wait: float | None
     ) -> T:
         safe, known = self._safe_to_repeat[method.__name__], self._freshness.known
         timeout = remaining(self._timeout)
@@ -683,19 +683,19 @@ class Client:
         except TException as answer:
             raise as_answer(answer) from None
 
-    def _connected(self) -> Connection:
+    def _connected(self) -> ClientConnection:
         with self._connecting:
             current = self._connection
             if current is not None and current.is_open and current.address == self.address:
                 return current
             timeout = self._controllers.call_timeout(remaining(self._timeout))
-            connection = Connection.open(self.address, timeout, self._service, self._tls)
+            connection = ClientConnection.open(self.address, timeout, self._service, self._tls)
             if self._token is not None:
                 self._log_in(connection, self._token)
             self._connection = connection
             return connection
 
-    def _log_in(self, connection: Connection, token: str) -> None:
+    def _log_in(self, connection: ClientConnection, token: str) -> None:
         try:
             self._send(connection, Iface.login, (token,), None)
         except BaseException:

@@ -24,7 +24,7 @@ from blast_client.api.address import Address
 from blast_client.api.calls import NotConnectedError, TlsError
 from blast_client.api.tls import ClientTls, tls_reason
 
-__all__ = ["Connection", "Lock", "clock", "remaining", "run_to_completion", "sleep", "time_limit"]
+__all__ = ["ClientConnection", "Lock", "clock", "remaining", "run_to_completion", "sleep", "time_limit"]
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
@@ -60,7 +60,7 @@ def run_to_completion(function: Callable[[*Arguments], None], *arguments: *Argum
     function(*arguments)
 
 
-class Connection:
+class ClientConnection:
     """A connection to one controller, for one call at a time."""
 
     def __init__(self, address: Address, connected: socket.socket, service: type[BlastOperator.Client]) -> None:

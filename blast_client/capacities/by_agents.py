@@ -15,7 +15,7 @@ from blast_client.capacities.capacities import MAX_RATE, Capacities
 from blast_client.capacities.rounds import Pair, link_rounds
 from blast_client.send.receivers import Receiver
 from blast_transport.links.dialling import Dialer
-from blast_transport.measuring.flows import HERE, Flow, FlowsMeasured, Size, measure_flows
+from blast_transport.measuring.flows import HERE, Flow, FlowSize, FlowsMeasured, measure_flows
 from blast_transport.wire.measuring import MAX_STREAMS
 
 MAX_HOSTS = 128
@@ -27,7 +27,7 @@ class MeasurementError(BlastError):
     """No link carries data, or no link of the root does."""
 
 
-class Step(NamedTuple):
+class MeasurementStep(NamedTuple):
     """Progress of a measurement: steps done, steps in total, and the last subject."""
 
     done: int
@@ -36,7 +36,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class AgentFindings:
     """Measured capacities, and the reasons of missing ones.
 
     `dead`: links that carry no data. `away`: hosts that do not answer. `alone`: hosts whose links could not be measured
@@ -99,8 +99,8 @@ class AgentCapacities:
         self,
         agents: Sequence[Receiver],
         dialer: Dialer,
-        size: Size = Size(),  # noqa: B008 - frozen
-        report: Callable[[Step], None] = lambda step: None,
+        size: FlowSize = FlowSize(),  # noqa: B008 - frozen
+        report: Callable[[MeasurementStep], None] = lambda step: None,
     ) -> None:
         self._agents = {agent[0]: agent for agent in agents}
         self._dialer, self._size, self._report = dialer, size, report
@@ -109,7 +109,7 @@ class AgentCapacities:
         """Return the capacities between the root and the receivers. Raises MeasurementError, InvalidArgumentError."""
         return self.measure(root, receivers).capacities
 
-    def measure(self, root: str, receivers: Sequence[str]) -> Findings:
+    def measure(self, root: str, receivers: Sequence[str]) -> AgentFindings:
         """Return the capacities and the failures. Raises MeasurementError, InvalidArgumentError."""
         hosts = [root, *receivers]
         if len(hosts) > MAX_HOSTS:
@@ -128,7 +128,7 @@ class AgentCapacities:
         if not served:
             reasons = [*found.away.values(), *found.dead.values()]
             raise MeasurementError(f"no data reaches any host from {root}: {reasons[0]}")
-        return Findings(replace(whole, receivers=served), found.dead, found.away, found.alone)
+        return AgentFindings(replace(whole, receivers=served), found.dead, found.away, found.alone)
 
     def _measure_links(self, rounds: Sequence[Sequence[Pair]], total: int, found: _Rates) -> None:
         for number, pairs in enumerate(rounds, start=1):
@@ -138,7 +138,7 @@ class AgentCapacities:
                 if end not in best.rates:
                     absent = next((name for name in (start, end) if name in found.away), None)
                     found.dead[start, end] = best.failed.get(end) or f"{absent} does not answer"
-            self._report(Step(number, total, "links"))
+            self._report(MeasurementStep(number, total, "links"))
 
     def _measure_access(self, hosts: Sequence[str], root: str, done: int, found: _Rates) -> None:
         total = done + 2 * len(hosts) - 1
@@ -148,13 +148,13 @@ class AgentCapacities:
             if host in senders:
                 self._measure_together(live, host, found.out, found)
             done += 1
-            self._report(Step(done, total, f"sending of {host}"))
+            self._report(MeasurementStep(done, total, f"sending of {host}"))
         for host in hosts:
             if host != root:
                 live = [link for link, rate in found.links.items() if rate and host == link[1]]
                 self._measure_together(live, host, found.into, found)
                 done += 1
-                self._report(Step(done, total, f"receiving of {host}"))
+                self._report(MeasurementStep(done, total, f"receiving of {host}"))
 
     def _measure_together(self, links: Sequence[Pair], host: str, rates: dict[str, float], found: _Rates) -> None:
         """Measure the access link of a host: at least the rate of the fastest of its links."""

@@ -18,7 +18,7 @@ from contextlib import suppress
 
 from blast_client.api.base_error import BlastError, InvalidArgumentError
 from blast_client.capacities.by_file import refuse_others
-from blast_client.capacities.capacities import MAX_BYTES, Capacities, InvalidNetworkError, read_capacities
+from blast_client.capacities.capacities import MAX_BYTES, Capacities, InvalidNetworkFileError, read_capacities
 from blast_transport.base.child_process import child_process
 
 TIMEOUT_SECONDS = 60.0
@@ -49,7 +49,7 @@ class MonitorCapacities:
         try:
             found = read_capacities(answer)
             refuse_others(found, root, receivers)
-        except InvalidNetworkError as error:
+        except InvalidNetworkFileError as error:
             raise MonitorError(f"the output of the monitor {self._command[0]} is not valid: {error}") from error
         return found
 

@@ -25,7 +25,7 @@ _NEEDED = ("hosts", "root", "receivers", "links")
 _OPTIONAL = ("out", "in")
 
 
-class InvalidNetworkError(InvalidArgumentError):
+class InvalidNetworkFileError(InvalidArgumentError):
     """An invalid network file."""
 
 
@@ -95,12 +95,12 @@ class CapacitySource(Protocol):
 
 
 def read_capacities(data: bytes) -> Capacities:
-    """Parse and validate a network file. Raises InvalidNetworkError."""
+    """Parse and validate a network file. Raises InvalidNetworkFileError."""
     top = _table(_parsed(data), "the network")
     if unknown := [key for key in top if key not in (*_NEEDED, *_OPTIONAL)]:
-        raise InvalidNetworkError(f"the network has an unknown key {_shown(unknown[0])}")
+        raise InvalidNetworkFileError(f"the network has an unknown key {_shown(unknown[0])}")
     if absent := [key for key in _NEEDED if key not in top]:
-        raise InvalidNetworkError(f"the network has no {absent[0]!r}")
+        raise InvalidNetworkFileError(f"the network has no {absent[0]!r}")
     hosts, root = _names(top["hosts"], "hosts"), _name(top["root"], "root")
     others = [host for host in hosts if host != root]
     receivers = others if top["receivers"] == "all" else _names(top["receivers"], "receivers")
@@ -114,49 +114,51 @@ def read_capacities(data: bytes) -> Capacities:
 def _check(found: Capacities, links: int) -> None:
     known = set(found.hosts)
     if len(found.hosts) > MAX_HOSTS:
-        raise InvalidNetworkError(f"the network has {len(found.hosts)} hosts; the maximum is {MAX_HOSTS}")
+        raise InvalidNetworkFileError(f"the network has {len(found.hosts)} hosts; the maximum is {MAX_HOSTS}")
     if len(known) < len(found.hosts) or len(set(found.receivers)) < len(found.receivers) or len(found.links) < links:
-        raise InvalidNetworkError("a host, a receiver or a link occurs twice")
+        raise InvalidNetworkFileError("a host, a receiver or a link occurs twice")
     named = {found.root, *found.receivers, *found.out, *found.into, *(end for link in found.links for end in link)}
     if unknown := sorted(named - known):
-        raise InvalidNetworkError(f"{_shown(unknown[0])} is not among the hosts")
+        raise InvalidNetworkFileError(f"{_shown(unknown[0])} is not among the hosts")
     if found.root in found.receivers or not found.receivers:
-        raise InvalidNetworkError("the root is among the receivers" if found.receivers else "there are no receivers")
+        raise InvalidNetworkFileError(
+            "the root is among the receivers" if found.receivers else "there are no receivers"
+        )
     if itself := [start for start, end in found.links if start == end]:
-        raise InvalidNetworkError(f"there is a link from {itself[0]!r} to itself")
+        raise InvalidNetworkFileError(f"there is a link from {itself[0]!r} to itself")
     if lost := sorted(set(found.receivers) - found.reachable()):
-        raise InvalidNetworkError(f"no data of {found.root!r} can reach {', '.join(lost[:6])}")
+        raise InvalidNetworkFileError(f"no data of {found.root!r} can reach {', '.join(lost[:6])}")
 
 
 def _parsed(data: bytes) -> object:
     try:
         return json.loads(data, parse_constant=_no_number, object_pairs_hook=_without_repetition)
-    except InvalidNetworkError:
+    except InvalidNetworkFileError:
         raise
     except (ValueError, RecursionError) as error:
-        raise InvalidNetworkError(f"invalid JSON: {error}") from None
+        raise InvalidNetworkFileError(f"invalid JSON: {error}") from None
 
 
 def _without_repetition(pairs: list[tuple[str, object]]) -> dict[str, object]:
     table = dict(pairs)
     if len(table) < len(pairs):
-        raise InvalidNetworkError("a key occurs twice")
+        raise InvalidNetworkFileError("a key occurs twice")
     return table
 
 
 def _no_number(text: str) -> NoReturn:
-    raise InvalidNetworkError(f"{text} is not a finite number")
+    raise InvalidNetworkFileError(f"{text} is not a finite number")
 
 
 def _table(value: object, where: str) -> dict[str, object]:
     if not isinstance(value, dict):
-        raise InvalidNetworkError(f"{where} must be a table of keys and values, not {_shown(value)}")
+        raise InvalidNetworkFileError(f"{where} must be a table of keys and values, not {_shown(value)}")
     return value
 
 
 def _list(value: object, where: str) -> list[object]:
     if not isinstance(value, list):
-        raise InvalidNetworkError(f"{where} must be a list, not {_shown(value)}")
+        raise InvalidNetworkFileError(f"{where} must be a list, not {_shown(value)}")
     return value
 
 
@@ -166,7 +168,7 @@ def _names(value: object, where: str) -> list[str]:
 
 def _name(value: object, where: str) -> str:
     if not isinstance(value, str) or not value or not value.isprintable():
-        raise InvalidNetworkError(f"{where} must be the name of a host, not {_shown(value)}")
+        raise InvalidNetworkFileError(f"{where} must be the name of a host, not {_shown(value)}")
     return value
 
 
@@ -174,7 +176,7 @@ def _link(value: object, place: int) -> tuple[tuple[str, str], float]:
     where = f"link number {place}"
     entry = _list(value, where)
     if len(entry) != 3:
-        raise InvalidNetworkError(f"{where} must be [from, to, rate], not {_shown(value)}")
+        raise InvalidNetworkFileError(f"{where} must be [from, to, rate], not {_shown(value)}")
     return (_name(entry[0], f"{where}: from"), _name(entry[1], f"{where}: to")), _rate(entry[2], where)
 
 
@@ -188,7 +190,7 @@ def _rate(value: object, where: str) -> float:
     except OverflowError:
         rate = math.inf
     if not (rate == 0 or MIN_RATE <= rate <= MAX_RATE):
-        raise InvalidNetworkError(
+        raise InvalidNetworkFileError(
             f"the rate of {where} must be 0, or from {MIN_RATE:g} to {MAX_RATE:g}: {_shown(value)}"
         )
     return rate

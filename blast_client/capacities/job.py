@@ -14,7 +14,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from blast_client.api.base_error import InvalidArgumentError
-from blast_client.capacities.by_agents import AgentCapacities, Findings, Step
+from blast_client.capacities.by_agents import AgentCapacities, AgentFindings, MeasurementStep
 from blast_client.capacities.by_controller import ControllerCapacities
 from blast_client.capacities.by_file import FileCapacities
 from blast_client.capacities.by_monitor import MonitorCapacities
@@ -27,7 +27,7 @@ from blast_client.cli.options import connect
 from blast_client.send.job import agent_credentials
 from blast_client.send.stopped import INTERRUPTED
 from blast_transport.credentials.admission import dialer
-from blast_transport.measuring.flows import Size
+from blast_transport.measuring.flows import FlowSize
 
 _MAX_LISTED = 20
 """Maximum number of dead links that are listed."""
@@ -55,7 +55,7 @@ def _root_and_receivers(arguments: argparse.Namespace) -> tuple[str, list[str]]:
     return root, receivers
 
 
-def _find(arguments: argparse.Namespace, root: str, receivers: Sequence[str]) -> Findings:
+def _find(arguments: argparse.Namespace, root: str, receivers: Sequence[str]) -> AgentFindings:
     if arguments.topology:
         with connect(arguments) as client:
             return _all_well(ControllerCapacities(client).capacities(root, receivers))
@@ -63,10 +63,10 @@ def _find(arguments: argparse.Namespace, root: str, receivers: Sequence[str]) ->
         return _all_well(MonitorCapacities(arguments.monitor).capacities(root, receivers))
     if arguments.file is not None:
         return _all_well(FileCapacities(arguments.file).capacities(root, receivers))
-    size = Size(arguments.bytes, arguments.seconds, arguments.streams)
+    size = FlowSize(arguments.bytes, arguments.seconds, arguments.streams)
     with closing(tqdm(unit="step", leave=False, disable=not sys.stderr.isatty(), file=sys.stderr)) as bar:
 
-        def report(step: Step) -> None:
+        def report(step: MeasurementStep) -> None:
             bar.total, bar.n = step.total, step.done
             bar.set_description(step.subject)
 
@@ -75,11 +75,11 @@ def _find(arguments: argparse.Namespace, root: str, receivers: Sequence[str]) ->
         )
 
 
-def _all_well(capacities: Capacities) -> Findings:
-    return Findings(capacities)
+def _all_well(capacities: Capacities) -> AgentFindings:
+    return AgentFindings(capacities)
 
 
-def _report_faults(found: Findings) -> None:
+def _report_faults(found: AgentFindings) -> None:
     for name, reason in found.away.items():
         sys.stderr.write(f"blast: {name} does not answer: {reason}\n")
     dead: dict[Pair, str] = {link: reason for link, reason in found.dead.items() if not found.away.keys() & set(link)}
@@ -95,7 +95,7 @@ def _report_faults(found: Findings) -> None:
         sys.stderr.write(f"blast: removed from the receivers, since no data reaches them: {', '.join(lost)}\n")
 
 
-def _give(arguments: argparse.Namespace, found: Findings) -> int:
+def _give(arguments: argparse.Namespace, found: AgentFindings) -> int:
     written = json.dumps(found.capacities.to_json()) + "\n"
     sys.stdout.write(written if arguments.json else capacities_table(found.capacities) + "\n")
     if arguments.output is not None:

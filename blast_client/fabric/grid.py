@@ -20,7 +20,7 @@ _LANE, _NARROWEST_LANE = 4.0, 0.4
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class GridCell:
     """A box: its width, and the number of its fiber ends on the side of the switch."""
 
     width: float
@@ -28,13 +28,13 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class CellGrid:
     """Cells in rows of `columns`. Depths are relative to the row next to the switch.
 
     `lanes_room` is the total width of all lanes above which they are drawn closer together.
     """
 
-    cells: Sequence[Cell]
+    cells: Sequence[GridCell]
     columns: int
     cell_height: float
     lanes_room: float
@@ -111,14 +111,14 @@ class Grid:
         return _AISLE + self._max_ends * self._bend_pitch
 
 
-def fewest_rows(cells: Sequence[Cell], room: float, cell_height: float) -> Grid:
+def fewest_rows(cells: Sequence[GridCell], room: float, cell_height: float) -> CellGrid:
     """Return the grid with the fewest rows that fits this width, or the narrowest if none does."""
     lanes_room = room * _SHARE_OF_LANES
-    grids = (Grid(cells, ceil(len(cells) / rows), cell_height, lanes_room) for rows in range(1, len(cells) + 1))
-    narrowest: Grid | None = None
+    grids = (CellGrid(cells, ceil(len(cells) / rows), cell_height, lanes_room) for rows in range(1, len(cells) + 1))
+    narrowest: CellGrid | None = None
     for grid in grids:
         if grid.width <= room:
             return grid
         if narrowest is None or grid.width < narrowest.width:
             narrowest = grid
-    return narrowest or Grid(cells, 1, cell_height, lanes_room)
+    return narrowest or CellGrid(cells, 1, cell_height, lanes_room)

@@ -12,9 +12,9 @@ from math import ceil, sqrt
 
 from blast_api.ttypes import FabricStatus, OpticalPortStatus, RackStatus, SplitterStatus
 from blast_client.fabric.geometry import Box, Fiber, Point
-from blast_client.fabric.grid import Cell, Grid, fewest_rows
+from blast_client.fabric.grid import CellGrid, GridCell, fewest_rows
 
-__all__ = ["Box", "Fiber", "Layout", "Point", "lay_out"]
+__all__ = ["Box", "FabricLayout", "Fiber", "Point", "lay_out"]
 
 MARGIN = 24.0
 TITLE_HEIGHT = 46.0
@@ -40,7 +40,7 @@ _RACKS_LANES_ROOM = 768.0
 
 
 @dataclass(slots=True)
-class Layout:
+class FabricLayout:
     """Positions of all elements. Keys of fibers: (optical switch, number of its input or output)."""
 
     width: float
@@ -55,7 +55,7 @@ class Layout:
     out_of_switch: dict[tuple[str, int], Fiber] = field(default_factory=dict)
 
 
-def lay_out(fabric: FabricStatus) -> Layout:
+def lay_out(fabric: FabricStatus) -> FabricLayout:
     """Compute the positions of all elements of a fabric."""
     crowded = len(fabric.racks) > _RACKS_IN_A_ROW
     racks = _rack_grid(fabric.racks)
@@ -65,7 +65,11 @@ def lay_out(fabric: FabricStatus) -> Layout:
     room = (inner + LABEL_STRIP - _GAP * (len(names) - 1)) / max(len(names), 1) - LABEL_STRIP
     splitters = {
         name: fewest_rows(
-            [Cell(_splitter_width(s.fanOut, pitch), s.fanOut + 1) for s in fabric.splitters if s.opticalSwitch == name],
+            [
+                GridCell(_splitter_width(s.fanOut, pitch), s.fanOut + 1)
+                for s in fabric.splitters
+                if s.opticalSwitch == name
+            ],
             room,
             SPLITTER_HEIGHT,
         )
@@ -73,7 +77,7 @@ def lay_out(fabric: FabricStatus) -> Layout:
     }
     room = max([room, *(grid.width for grid in splitters.values())])
     inner = max(inner, (room + LABEL_STRIP) * len(names) + _GAP * (len(names) - 1) - LABEL_STRIP)
-    layout = Layout(width=inner + LABEL_STRIP + 2 * MARGIN, hosts_shown=0 if crowded else HOSTS_SHOWN)
+    layout = FabricLayout(width=inner + LABEL_STRIP + 2 * MARGIN, hosts_shown=0 if crowded else HOSTS_SHOWN)
     _place_switches(layout, fabric, max((grid.depth for grid in splitters.values()), default=0.0))
     _place_racks(layout, fabric.racks, racks)
     for name, grid in splitters.items():
@@ -81,12 +85,12 @@ def lay_out(fabric: FabricStatus) -> Layout:
     return layout
 
 
-def _rack_grid(racks: Sequence[RackStatus]) -> Grid:
+def _rack_grid(racks: Sequence[RackStatus]) -> CellGrid:
     rows = 1 if len(racks) <= _RACKS_IN_A_ROW else ceil(len(racks) / max(_RACKS_IN_A_ROW, sqrt(len(racks))))
     columns = max(ceil(len(racks) / rows), 1)
     common = min(max(_SMALLEST_PICTURE / columns - _GAP, _SMALLEST_RACK), _LARGEST_RACK)
-    cells = [Cell(max(common, _PORT_WIDTH * len(r.opticalPorts)), 2 * len(r.opticalPorts)) for r in racks]
-    return Grid(cells, columns, TOR_HEIGHT, _RACKS_LANES_ROOM)
+    cells = [GridCell(max(common, _PORT_WIDTH * len(r.opticalPorts)), 2 * len(r.opticalPorts)) for r in racks]
+    return CellGrid(cells, columns, TOR_HEIGHT, _RACKS_LANES_ROOM)
 
 
 def _output_pitch(splitters: Sequence[SplitterStatus]) -> float:
@@ -101,7 +105,7 @@ def _splitter_width(fan_out: int, pitch: float) -> float:
     return max((fan_out + 2) * pitch, _NARROWEST_SPLITTER)
 
 
-def _place_switches(layout: Layout, fabric: FabricStatus, splitters_depth: float) -> None:
+def _place_switches(layout: FabricLayout, fabric: FabricStatus, splitters_depth: float) -> None:
     names = [switch.name for switch in fabric.opticalSwitches]
     # Long curves need height to stay apart.
     height = min(150.0 + 3.0 * len(fabric.racks), max(240.0, layout.width / 6))
@@ -115,7 +119,7 @@ def _place_switches(layout: Layout, fabric: FabricStatus, splitters_depth: float
     layout.height = y + height + RACK_FIBER + sideways
 
 
-def _place_racks(layout: Layout, racks: Sequence[RackStatus], grid: Grid) -> None:
+def _place_racks(layout: FabricLayout, racks: Sequence[RackStatus], grid: CellGrid) -> None:
     top, left = layout.height, MARGIN + LABEL_STRIP
     ends: list[tuple[OpticalPortStatus, Fiber, Fiber]] = []
     for number, (rack, x) in enumerate(zip(racks, grid.lefts(layout.width - MARGIN - left), strict=True)):
@@ -143,7 +147,7 @@ def _leave(near: Point, box: Box, bend: tuple[float, float] | None, direction: i
     return Fiber(near, lane, (Point(near.x, corner), lane))
 
 
-def _connect_ports(layout: Layout, ends: Sequence[tuple[OpticalPortStatus, Fiber, Fiber]], top: float) -> None:
+def _connect_ports(layout: FabricLayout, ends: Sequence[tuple[OpticalPortStatus, Fiber, Fiber]], top: float) -> None:
     for name, box in layout.switches.items():
         own = sorted((end for end in ends if end[0].opticalSwitch == name), key=lambda end: end[1].far.x)
         for number, (port, into, out) in enumerate(own):
@@ -165,7 +169,7 @@ def _sideways(fiber: Fiber, x: float | None, y: float, top: float) -> Fiber:
     return replace(fiber, far=Point(x, y), bends=bends)
 
 
-def _place_splitters(layout: Layout, splitters: Sequence[SplitterStatus], grid: Grid, pitch: float) -> None:
+def _place_splitters(layout: FabricLayout, splitters: Sequence[SplitterStatus], grid: CellGrid, pitch: float) -> None:
     if not splitters:
         return
     switch = layout.switches[splitters[0].opticalSwitch]

@@ -8,7 +8,7 @@ from math import hypot
 
 from blast_api.ttypes import LightTreeStatus, SplitterStatus
 from blast_client.fabric.geometry import Box, Fiber, Point
-from blast_client.fabric.layout import Layout
+from blast_client.fabric.layout import FabricLayout
 
 _COLORS = (
     *("#e8590c", "#1c7ed6", "#2f9e44", "#ae3ec9", "#e0a100"),
@@ -35,7 +35,7 @@ def line_style(state: str, width: float = 3.0) -> str:
     return f'stroke-width="{width:g}"' if style is None else f'stroke-width="{width - 0.6:g}" {style}'
 
 
-def tree_svg(tree: LightTreeStatus, layout: Layout, stroke: str) -> str:
+def tree_svg(tree: LightTreeStatus, layout: FabricLayout, stroke: str) -> str:
     """Draw one tree."""
     paths, heads = [], []
     used_outputs: set[tuple[str, int]] = set()
@@ -96,7 +96,7 @@ def _circuit_path(start: Point, end: Point, box: Box) -> str:
     return f"M{start.x:.1f} {start.y:.1f}C{start.x:.1f} {bend:.1f} {end.x:.1f} {bend:.1f} {end.x:.1f} {end.y:.1f}"
 
 
-def _comb_path(splitter: SplitterStatus, box: Box, layout: Layout, used: set[tuple[str, int]]) -> str:
+def _comb_path(splitter: SplitterStatus, box: Box, layout: FabricLayout, used: set[tuple[str, int]]) -> str:
     """Return the path inside a splitter, from its input to each output that the tree uses."""
     switch = splitter.opticalSwitch
     trunk = layout.out_of_switch[switch, splitter.switchOutput].near

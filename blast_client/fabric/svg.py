@@ -13,7 +13,7 @@ from html import escape
 from blast_api.ttypes import FabricStatus, LightTreeStatus, RackStatus, SplitterStatus
 from blast_client.cli.units import format_rate
 from blast_client.fabric.geometry import Box, Point
-from blast_client.fabric.layout import HOST_LINE, LABEL_STRIP, MARGIN, Layout, lay_out
+from blast_client.fabric.layout import HOST_LINE, LABEL_STRIP, MARGIN, FabricLayout, lay_out
 from blast_client.fabric.legend import legend
 from blast_client.fabric.light_svg import color, fiber_path, tree_svg
 from blast_client.fabric.svg_pieces import Label, centerd, common_size, count, cross, cut_in_front, fitted, rectangle
@@ -77,7 +77,7 @@ def fabric_svg(fabric: FabricStatus) -> str:
     )
 
 
-def _look(fabric: FabricStatus, layout: Layout) -> _Look:
+def _look(fabric: FabricStatus, layout: FabricLayout) -> _Look:
     narrowest_rack = min((box.width for _, box in layout.racks), default=0.0)
     narrowest_splitter = min((box.width for _, box in layout.splitters), default=0.0)
     hosts = [host for rack in fabric.racks for host in rack.hosts[: layout.hosts_shown + 1]]
@@ -90,7 +90,7 @@ def _look(fabric: FabricStatus, layout: Layout) -> _Look:
     )
 
 
-def _title(fabric: FabricStatus, layout: Layout) -> str:
+def _title(fabric: FabricStatus, layout: FabricLayout) -> str:
     counts = (
         f"{count(fabric.racks, 'rack')} · {count(fabric.splitters, 'splitter')} · "
         f"{count(fabric.lightTrees, 'light tree')} · {fabric.pendingParts} pending · "
@@ -163,7 +163,7 @@ def _name_and_number(rack: RackStatus, box: Box, look: _Look, kind: str) -> Iter
     yield centerd(fitted(count(rack.hosts, "host"), box.width - 6, 9), x, box.y + 22, kind=kind or "faint")
 
 
-def _fibers(layout: Layout) -> str:
+def _fibers(layout: FabricLayout) -> str:
     fibers = (*layout.into_switch.values(), *layout.out_of_switch.values())
     # Wider lines would merge in narrow lanes.
     width = 1.2 if layout.hosts_shown else 0.6
@@ -171,7 +171,7 @@ def _fibers(layout: Layout) -> str:
     return f'<g class="fiber" stroke-width="{width}">{paths}</g>'
 
 
-def _unusable_ports(layout: Layout) -> Iterable[str]:
+def _unusable_ports(layout: FabricLayout) -> Iterable[str]:
     for port, point in layout.ports:
         if port.unusable:
             mark = cross(Point(point.x, point.y - 10)) if layout.hosts_shown else cross(Point(point.x, point.y - 6), 4)

@@ -86,7 +86,7 @@ def receive(
     >>> receive("weights-17", folder, timeout=5.0)
     array([1., 2., 3.], dtype=float32)
     """
-    place = _Place(name, folder, timeout, library)
+    place = _ArrivalPlace(name, folder, timeout, library)
     for pause in place.pauses():
         time.sleep(pause)
     return place.take(keep)
@@ -117,13 +117,13 @@ async def async_receive(
     NotReceivedError, UnreadableObjectError, MissingLibraryError, InvalidArgumentError
         As for `receive`.
     """
-    place = _Place(name, folder, timeout, library)
+    place = _ArrivalPlace(name, folder, timeout, library)
     for pause in place.pauses():
         await asyncio.sleep(pause)
     return await asyncio.to_thread(place.take, keep)
 
 
-class _Place:
+class _ArrivalPlace:
     """The place at which an object arrives. Raises InvalidArgumentError, MissingLibraryError."""
 
     def __init__(self, name: str, folder: Path | str | None, timeout: float, library: str | None) -> None:

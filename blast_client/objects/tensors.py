@@ -181,7 +181,7 @@ def mapped_tensors(path: Path, library: str | None = None) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _FoundTensors:
     type: _Type
     shape: tuple[int, ...]
     begin: int
@@ -205,7 +205,7 @@ def _entries(mapped: mmap.mmap) -> tuple[dict[str, Any], int]:
     return entries, begin
 
 
-def _checked(name: str, entry: Mapping[str, Any], held: int) -> _Found:
+def _checked(name: str, entry: Mapping[str, Any], held: int) -> _FoundTensors:
     """Validate an entry of the header. Raises ValueError, KeyError, TypeError."""
     known = _TYPES.get(entry["dtype"])
     if known is None:
@@ -217,10 +217,10 @@ def _checked(name: str, entry: Mapping[str, Any], held: int) -> _Found:
         raise ValueError(f"{name!r} has an invalid shape or offset")
     if end > held or end - begin != math.prod(shape) * known.size:
         raise ValueError(f"the offsets of {name!r} do not match the file or its shape")
-    return _Found(known, shape, begin)
+    return _FoundTensors(known, shape, begin)
 
 
-def _maker(library: str) -> Callable[[mmap.mmap, int, _Found], object]:
+def _maker(library: str) -> Callable[[mmap.mmap, int, _FoundTensors], object]:
     if library == TORCH:
         if find_spec(TORCH) is None:
             raise NotInstalledError("PyTorch is not installed: install it, or receive(…, library='numpy')")
@@ -229,7 +229,7 @@ def _maker(library: str) -> Callable[[mmap.mmap, int, _Found], object]:
     return _as_numpy
 
 
-def _as_torch(mapped: mmap.mmap, begin: int, found: _Found) -> torch.Tensor:
+def _as_torch(mapped: mmap.mmap, begin: int, found: _FoundTensors) -> torch.Tensor:
     import torch
 
     dtype = getattr(torch, found.type.torch, None)
@@ -240,7 +240,7 @@ def _as_torch(mapped: mmap.mmap, begin: int, found: _Found) -> torch.Tensor:
     return torch.frombuffer(mapped, dtype=dtype, count=found.count, offset=begin + found.begin).reshape(found.shape)
 
 
-def _as_numpy(mapped: mmap.mmap, begin: int, found: _Found) -> NDArray[np.generic]:
+def _as_numpy(mapped: mmap.mmap, begin: int, found: _FoundTensors) -> NDArray[np.generic]:
     import numpy as np
 
     if not found.type.numpy:

@@ -21,7 +21,7 @@ from blast_client.cli.options import tls_settings_of_environment
 from blast_client.objects.encoding import opened
 from blast_client.send.option_values import HOST_VARIABLE, SECRET_VARIABLE
 from blast_client.send.receivers import Receiver, parse_receivers
-from blast_client.send.round import Round, RoundResult, RoundSettings
+from blast_client.send.round import DeliveryRound, RoundResult, RoundSettings
 from blast_transport.base.endpoint import Endpoint
 from blast_transport.base.errors import TransportError, UnsafeNameError, WrongInputError
 from blast_transport.base.report import Progress, ReceiverOutcome
@@ -213,7 +213,7 @@ async def async_broadcast(  # noqa: PLR0913 - as `broadcast`
             checked_parts(f"{called}{suffix}")
             destination = Destination(f"{called}{suffix}", folder=folder)
             async with _place():
-                sent = await Round(receivers, settings).deliver(
+                sent = await DeliveryRound(receivers, settings).deliver(
                     source, destination, lambda _, now: _report(progress, now)
                 )
             size = source.size or 0

@@ -22,7 +22,7 @@ from blast_client.send.in_thread import carried
 from blast_client.send.part_sending import Carry, Controller, PartSending, PartSent
 from blast_client.send.submitted import Submitted
 from blast_transport.session.route import Route
-from blast_transport.transports.choices import Light, TransportChoice
+from blast_transport.transports.choices import OpticalChoice, TransportChoice
 
 GRANT_SECONDS = 0.1
 """Time to wait for a grant before the transfer begins over packets; a grant on an idle fabric takes a fifth of it."""
@@ -108,7 +108,7 @@ class _Delivery:
         choice = self._packets
         if first is not None and first.kind == EventKind.GRANTED and first.grant is not None:
             grant = first.grant
-            choice = Light(grant.groupAddress, grant.groupPort, grant.rateBitsPerSecond, time.monotonic())
+            choice = OpticalChoice(grant.groupAddress, grant.groupPort, grant.rateBitsPerSecond, time.monotonic())
         part = _Part(controller, self._request, self._packets, choice)
         if first is not None:
             part.inbox.put_nowait(first)
@@ -162,9 +162,9 @@ class _Part(PartSending):
         self, controller: Controller, request: MulticastRequest, packets: TransportChoice, first: TransportChoice
     ) -> None:
         super().__init__(controller, request, 0, request.receivers, Route(first, packets))
-        self._begun: tuple[float, int] | None = None if isinstance(first, Light) else (time.monotonic(), 0)
+        self._begun: tuple[float, int] | None = None if isinstance(first, OpticalChoice) else (time.monotonic(), 0)
 
-    async def shine(self, light: Light) -> None:
+    async def shine(self, light: OpticalChoice) -> None:
         """Use the optical path unless packets finish earlier."""
         if not self.route.no_more_light and self._is_worth(light):
             self._begun = None
@@ -203,7 +203,7 @@ class _Part(PartSending):
             self._begun = time.monotonic(), self.route.reached
             self.route.go_otherwise()
 
-    def _is_worth(self, light: Light) -> bool:
+    def _is_worth(self, light: OpticalChoice) -> bool:
         return self._begun is None or light_is_earlier(self._remaining(), light.rate, self._packet_rate(*self._begun))
 
     def _remaining(self) -> int:

@@ -25,7 +25,7 @@ from blast_client.send.round import RoundSettings
 from blast_client.send.several import several
 from blast_client.send.stopped import INTERRUPTED, TERMINATED, cancelled_by_sigterm
 from blast_client.send.target import names_stream, target_of
-from blast_client.send.transfer import Transfer
+from blast_client.send.transfer import SendTransfer
 from blast_transport.base.errors import TransportError, WrongInputError
 from blast_transport.credentials.material import Credentials, SharedSecret, read_secret, refuse_readable_by_others
 from blast_transport.credentials.tls import TlsFiles
@@ -84,7 +84,7 @@ class Sending:
         self.name = self._target.name
         self._names = [name for name, _, _ in receivers]
         settings = replace(round_settings(arguments), buffer=arguments.buffer or 0)
-        self._transfer = Transfer(arguments, settings, receivers, self._target)
+        self._transfer = SendTransfer(arguments, settings, receivers, self._target)
         self.reasons = dict.fromkeys(self._names, "the transfer was not confirmed")
 
     def run(self) -> int:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from blast_api.ttypes import Grant
-from blast_transport.transports.choices import Light
+from blast_transport.transports.choices import OpticalChoice
 
 REPORT_AT = 0.6
 """Share of a lease after which the sender reports its progress."""
@@ -30,7 +30,7 @@ class InvalidGrantError(Exception):
 class Shine:
     """Command: send over this optical path."""
 
-    light: Light
+    light: OpticalChoice
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class PartPlan:
         self._stop_at = now + lease - STOP_BEFORE
         if self._over(reached):
             return self._finish()
-        return [Shine(Light(grant.groupAddress, grant.groupPort, grant.rateBitsPerSecond, self._stop_at))]
+        return [Shine(OpticalChoice(grant.groupAddress, grant.groupPort, grant.rateBitsPerSecond, self._stop_at))]
 
     def pause(self, reached: int) -> list[Action]:
         """Handle a pause: the optical path is lost until another grant."""

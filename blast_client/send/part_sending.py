@@ -24,7 +24,7 @@ from blast_client.send.part_plan import Action, Darken, PartPlan, ReportProgress
 from blast_transport.base.errors import TransportError
 from blast_transport.base.report import TransferResult
 from blast_transport.session.route import Route
-from blast_transport.transports.choices import Light
+from blast_transport.transports.choices import OpticalChoice
 
 __all__ = ["FINAL", "Carry", "Controller", "LightBroke", "PartSending", "PartSent"]
 
@@ -120,7 +120,7 @@ class PartSending:
             self.route.on_broken = lambda: None
             await let_go(carrying, self.route)
 
-    async def shine(self, light: Light) -> None:
+    async def shine(self, light: OpticalChoice) -> None:
         """Send over the optical path, for a first, another or a longer lease."""
         self.route.shine(light)
 

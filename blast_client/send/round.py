@@ -156,7 +156,7 @@ class RoundResult:
     refused: str
 
 
-class Round:
+class DeliveryRound:
     """One delivery to receivers."""
 
     def __init__(self, receivers: Sequence[Receiver], settings: RoundSettings) -> None:

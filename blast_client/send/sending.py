@@ -21,7 +21,7 @@ from blast_client.send.in_thread import STOPPED
 from blast_client.send.part_sending import FINAL, Carry, Controller, PartSending, PartSent
 from blast_client.send.submitted import Submitted
 from blast_transport.session.route import Route
-from blast_transport.transports.choices import Light
+from blast_transport.transports.choices import OpticalChoice
 
 
 async def send(controller: Controller, request: MulticastRequest, carry: Carry) -> list[PartSent]:
@@ -75,5 +75,5 @@ class _Sending:
 
     def _part(self, grant: Grant) -> PartSending:
         # The expired deadline keeps the route from sending until the part's plan has checked the grant.
-        light = Light(grant.groupAddress, grant.groupPort, grant.rateBitsPerSecond, time.monotonic())
+        light = OpticalChoice(grant.groupAddress, grant.groupPort, grant.rateBitsPerSecond, time.monotonic())
         return PartSending(self._controller, self._request, grant.part, grant.receivers, Route(light))

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 from blast_client.send.receivers import Receiver
-from blast_client.send.target import Target
+from blast_client.send.target import SendTarget
 from blast_transport.remote.start import StartedAgents, StartOptions, started_agents
 
 
 def agents_for(
-    arguments: argparse.Namespace, receivers: Sequence[Receiver], target: Target, stack: ExitStack
+    arguments: argparse.Namespace, receivers: Sequence[Receiver], target: SendTarget, stack: ExitStack
 ) -> StartedAgents:
     """Start agents that accept only this transfer, until `stack` closes. Raises WrongInputError."""
     defaults = StartOptions()

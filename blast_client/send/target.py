@@ -23,7 +23,7 @@ _OF_SSH = ("ssh_folder", "ssh_user", "ssh_port", "ssh_options", "ssh_window", "s
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class SendTarget:
     """The destination, and the permission of agents that are started over SSH: to run `line` or to write `path`."""
 
     destination: Destination
@@ -46,7 +46,7 @@ class Target:
         return self.destination.kind in (FILE, FOLDER) and not self.overwrites
 
 
-def target_of(arguments: argparse.Namespace) -> Target:
+def target_of(arguments: argparse.Namespace) -> SendTarget:
     """Return the target of the options. Raises WrongInputError."""
     kind = FOLDER if is_folder(arguments.file) else FILE
     if kind == FOLDER and arguments.command:
@@ -63,14 +63,14 @@ def target_of(arguments: argparse.Namespace) -> Target:
     if path and kind == FOLDER:
         raise WrongInputError(f"{arguments.file} is a directory: give its parent by --ssh-folder, and its name by --as")
     if path:
-        return Target(Destination(_file_of(path), FILE, TARGET), path=path)
+        return SendTarget(Destination(_file_of(path), FILE, TARGET), path=path)
     if arguments.command:
-        return Target(Destination(LINE, COMMAND, file=_file_name(arguments)), line=arguments.command)
+        return SendTarget(Destination(LINE, COMMAND, file=_file_name(arguments)), line=arguments.command)
     if not arguments.ssh_folder:
         raise WrongInputError(
             "--ssh needs a destination: give --ssh-folder PATH, --as with an absolute path, or --command LINE"
         )
-    return Target(Destination(_file_name(arguments), kind, arguments.folder))
+    return SendTarget(Destination(_file_name(arguments), kind, arguments.folder))
 
 
 def is_folder(written: str) -> bool:
@@ -89,19 +89,19 @@ def names_stream(arguments: argparse.Namespace) -> bool:
     return True
 
 
-def _of_agents(arguments: argparse.Namespace, kind: str) -> Target:
+def _of_agents(arguments: argparse.Namespace, kind: str) -> SendTarget:
     for option in _OF_SSH:
         if getattr(arguments, option):
             raise WrongInputError(f"--{option.replace('_', '-')} needs --ssh: add it, or leave the option out")
     name = _file_name(arguments)
     if not arguments.command:
-        return Target(Destination(name, kind, arguments.folder))
+        return SendTarget(Destination(name, kind, arguments.folder))
     if not _NAME_OF_COMMAND.fullmatch(arguments.command):
         raise WrongInputError(
             f"{arguments.command!r} is not the name of a command: agents run only commands of their configuration; "
             "name one of them, or run a shell line with --ssh"
         )
-    return Target(Destination(arguments.command, COMMAND, file=name))
+    return SendTarget(Destination(arguments.command, COMMAND, file=name))
 
 
 def _file_of(path: str) -> str:

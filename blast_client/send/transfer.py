@@ -14,22 +14,22 @@ from blast_client.send.failures import NoReceiverReachedError
 from blast_client.send.option_values import STREAM
 from blast_client.send.progress import ProgressView
 from blast_client.send.receivers import Receiver
-from blast_client.send.round import Round, RoundResult, RoundSettings
+from blast_client.send.round import DeliveryRound, RoundResult, RoundSettings
 from blast_client.send.stopped import SoFar, unless_stopped
-from blast_client.send.target import Target, is_folder
+from blast_client.send.target import SendTarget, is_folder
 from blast_transport.base.report import Progress
 from blast_transport.store.sources.folder_source import FolderSource
 from blast_transport.store.sources.source import RING_BYTES, Source, StreamSource, opened_file
 
 
-class Transfer:
+class SendTransfer:
     """A transfer, as a context manager. `unreachable`: reasons of hosts without an agent; `so_far`: its progress.
 
     Raises WrongInputError, TransportError.
     """
 
     def __init__(
-        self, arguments: argparse.Namespace, settings: RoundSettings, receivers: Sequence[Receiver], target: Target
+        self, arguments: argparse.Namespace, settings: RoundSettings, receivers: Sequence[Receiver], target: SendTarget
     ) -> None:
         self._arguments, self._settings, self._target = arguments, settings, target
         self._receivers = list(receivers)
@@ -38,7 +38,7 @@ class Transfer:
         self.unreachable: dict[str, str] = {}
         self.so_far = SoFar(target.name, arguments.file != STREAM and target.is_kept)
 
-    def __enter__(self) -> Transfer:
+    def __enter__(self) -> SendTransfer:
         with self._stack as stack:
             self._source = stack.enter_context(_opened(self._arguments.file, self._settings.buffer))
             if self._arguments.ssh:
@@ -69,7 +69,9 @@ class Transfer:
             view.report(progress)
 
         destination = self._target.destination
-        return await Round(self._receivers, self._settings).deliver(self._source, destination, report, self.size)
+        return await DeliveryRound(self._receivers, self._settings).deliver(
+            self._source, destination, report, self.size
+        )
 
     def _start_agents(self) -> None:
         from blast_client.send.ssh import agents_for

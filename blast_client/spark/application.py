@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from blast_client.send.round import RoundSettings
-from blast_client.spark.asking import Place
+from blast_client.spark.asking import DriverAddress
 from blast_client.spark.cluster import driver_address, executor_hosts, is_stopped
 from blast_client.spark.copies import Copies
 from blast_client.spark.copy_server import CopyServer
-from blast_client.spark.parcel import Parcel
+from blast_client.spark.parcel import SparkParcel
 from blast_client.spark.received import DestroyedError, Handle
 from blast_client.spark.settings import SparkSettings
 
@@ -25,7 +25,7 @@ _EXIT_SECONDS = 3.0
 """Maximum time that the exit of the process waits for agents to truncate files."""
 
 
-class Application:
+class SparkApplication:
     """The values that executors may request. Thread-safe."""
 
     def __init__(self, sc: SparkContext) -> None:
@@ -41,7 +41,7 @@ class Application:
         """True if its SparkContext is stopped."""
         return is_stopped(self._sc)
 
-    def register(self, parcel: Parcel, settings: SparkSettings, round_settings: RoundSettings) -> Registered:
+    def register(self, parcel: SparkParcel, settings: SparkSettings, round_settings: RoundSettings) -> Registered:
         """Register a value, which executors may then request. Raises OSError if this driver cannot listen."""
         with self._lock:
             if self._server is None:
@@ -75,7 +75,7 @@ class Application:
                 size=parcel.size,
                 form=parcel.form,
                 folder=one.folder,
-                place=Place(self._host, self._server.port, self._server.token),
+                place=DriverAddress(self._host, self._server.port, self._server.token),
                 living=tuple(sorted(living)),
                 latest=self._latest,
             )
@@ -101,7 +101,7 @@ class Application:
 class Registered:
     """One value of an application; `resting` while executors should not keep it."""
 
-    def __init__(self, application: Application, number: int, copies: Copies, folder: str | None) -> None:
+    def __init__(self, application: SparkApplication, number: int, copies: Copies, folder: str | None) -> None:
         self._application = application
         self.number, self.copies, self.folder, self.resting = number, copies, folder, False
 
@@ -137,17 +137,17 @@ def in_background(work: Callable[[], None]) -> threading.Thread:
 
 
 _at_work: set[threading.Thread] = set()
-_applications: dict[str, Application] = {}
+_applications: dict[str, SparkApplication] = {}
 _finding = threading.Lock()
 
 
-def application_of(sc: SparkContext) -> Application:
+def application_of(sc: SparkContext) -> SparkApplication:
     """Return the application of a context, and close applications of stopped contexts."""
     with _finding:
         stopped = [_applications.pop(key) for key, one in list(_applications.items()) if one.stopped]
         key = str(sc.applicationId)
         if key not in _applications:
-            _applications[key] = Application(sc)
+            _applications[key] = SparkApplication(sc)
         found = _applications[key]
     for one in stopped:
         one.close()

@@ -30,7 +30,7 @@ _TRIES = 3
 _STEP = 1 << 20
 
 
-class Place(NamedTuple):
+class DriverAddress(NamedTuple):
     """The address of the driver, and the token that it requires."""
 
     host: str
@@ -38,7 +38,7 @@ class Place(NamedTuple):
     token: str
 
 
-class Answer(Enum):
+class DriverAnswer(Enum):
     """An answer of the driver."""
 
     LOOK_AGAIN = "look"
@@ -49,7 +49,7 @@ class DriverUnreachableError(Exception):
     """The driver cannot be reached, or violated the protocol."""
 
 
-def ask(place: Place, name: str, kind: CopyKind) -> Answer:
+def ask(place: DriverAddress, name: str, kind: CopyKind) -> DriverAnswer:
     """Request a copy at this host's agent, and wait for the answer. Raises DriverUnreachableError."""
     while True:
         answer = _tried(place, name, kind, None)
@@ -57,12 +57,12 @@ def ask(place: Place, name: str, kind: CopyKind) -> Answer:
             return answer
 
 
-def fetch(place: Place, name: str, into: Path) -> Answer | None:
+def fetch(place: DriverAddress, name: str, into: Path) -> DriverAnswer | None:
     """Fetch a value into a new file; return None for success. Raises DriverUnreachableError, OSError."""
     return _tried(place, name, CopyKind.BYTES, into)
 
 
-def _tried(place: Place, name: str, kind: CopyKind, into: Path | None) -> Answer | None:
+def _tried(place: DriverAddress, name: str, kind: CopyKind, into: Path | None) -> DriverAnswer | None:
     error: Exception | None = None
     for _ in range(_TRIES):
         try:
@@ -76,7 +76,7 @@ def _tried(place: Place, name: str, kind: CopyKind, into: Path | None) -> Answer
     )
 
 
-def _once(place: Place, name: str, kind: CopyKind, into: Path | None) -> Answer | None:
+def _once(place: DriverAddress, name: str, kind: CopyKind, into: Path | None) -> DriverAnswer | None:
     """Make one request; return None if the value is in the file, or the caller has to ask again."""
     connection = http.client.HTTPConnection(place.host, place.port, timeout=_SILENCE_SECONDS)
     with closing(connection):
@@ -84,9 +84,9 @@ def _once(place: Place, name: str, kind: CopyKind, into: Path | None) -> Answer 
         with connection.getresponse() as response:
             match response.status:
                 case HTTPStatus.GONE:
-                    return Answer.DESTROYED
+                    return DriverAnswer.DESTROYED
                 case HTTPStatus.NO_CONTENT:
-                    return Answer.LOOK_AGAIN
+                    return DriverAnswer.LOOK_AGAIN
                 case HTTPStatus.ACCEPTED:
                     return None
                 case HTTPStatus.OK if into is not None:

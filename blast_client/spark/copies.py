@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from blast_client.api.base_error import BlastError
 from blast_client.send.broadcasting import Outcome, async_broadcast
 from blast_client.send.receivers import Receiver
-from blast_client.send.round import Round, RoundSettings
-from blast_client.spark.parcel import Parcel
+from blast_client.send.round import DeliveryRound, RoundSettings
+from blast_client.spark.parcel import SparkParcel
 from blast_client.spark.reasons import Reason
 from blast_client.spark.settings import SparkSettings
 from blast_transport.base.errors import TransportError
@@ -42,7 +42,7 @@ class Copies:
     """The copies of one value, with the name `name` in the agents' folder. Thread-safe."""
 
     def __init__(
-        self, parcel: Parcel, name: str, settings: SparkSettings, round_settings: RoundSettings, hosts: Hosts
+        self, parcel: SparkParcel, name: str, settings: SparkSettings, round_settings: RoundSettings, hosts: Hosts
     ) -> None:
         self.parcel, self.name = parcel, name
         self._settings, self._round_settings, self._hosts = settings, round_settings, hosts
@@ -164,7 +164,7 @@ class Copies:
 
 def _truncate(receivers: list[Receiver], settings: RoundSettings, name: str, folder: str) -> None:
     """Send an empty file; hosts that do not answer keep their copies."""
-    delivery = Round(receivers, replace(settings, via=PIPELINE, controller=None))
+    delivery = DeliveryRound(receivers, replace(settings, via=PIPELINE, controller=None))
     with suppress(TransportError, BlastError):
         asyncio.run(delivery.deliver(PiecesSource([]), Destination(name, folder=folder), lambda _, __: None))
 

@@ -72,7 +72,7 @@ class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
         self.token, self.copies_of = token, copies_of
         self._places = threading.BoundedSemaphore(MAX_AT_ONCE)
         self.address_family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
-        super().__init__(address, _Handler)
+        super().__init__(address, _CopyHandler)
 
     def server_bind(self) -> None:
         # HTTPServer would resolve its own name, which may take seconds without a name server.
@@ -98,7 +98,7 @@ class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
         _LOG.debug("the answer to %s failed", client_address, exc_info=True)
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
+class _CopyHandler(http.server.BaseHTTPRequestHandler):
     server: _Server
     timeout = _SILENCE_SECONDS
 
@@ -128,7 +128,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _send_file(self, copies: Copies) -> None:
         log_reason(
-            Reason.FETCHED, f"{copies.name}: the executor at {self.client_address[0]} fetches it from the driver"
+            Reason.FETCHED,
+            f"{copies.name}: the executor at {self.client_address[0]} fetches it from the driver",
         )
         digest = hashlib.blake2b()
         for piece in copies.parcel.pieces():

@@ -13,7 +13,7 @@ from typing import Any, TypeGuard
 from blast_client.api.base_error import InvalidArgumentError
 
 
-class Kind(StrEnum):
+class ValueKind(StrEnum):
     """The kind of a value."""
 
     BYTES = "bytes"
@@ -25,35 +25,35 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class ParcelForm:
     """The form of a value, to restore it in executors; `keys`: order of the keys of a dict, which the file lacks."""
 
-    kind: Kind
+    kind: ValueKind
     keys: tuple[str, ...] = ()
 
     def value(self, received: Any) -> Any:
         """Restore the value from the result of `receive`."""
         match self.kind:
-            case Kind.PICKLED:
+            case ValueKind.PICKLED:
                 return pickle.loads(received)
-            case Kind.ARRAY:
+            case ValueKind.ARRAY:
                 import numpy as np
 
                 # The view keeps the mapping but has the type of a plain array.
                 return received.view(np.ndarray)
-            case Kind.DICT:
+            case ValueKind.DICT:
                 return {key: received[key] for key in self.keys}
-            case Kind.ORDERED:
+            case ValueKind.ORDERED:
                 return OrderedDict((key, received[key]) for key in self.keys)
         return received
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class SparkParcel:
     """An encoded value: `data` for `blast_client.broadcast`; its file has the suffix `suffix` and `size` bytes."""
 
     data: object
-    form: Form
+    form: ParcelForm
     suffix: str
     size: int
 
@@ -68,17 +68,17 @@ class Parcel:
                 at += count
 
 
-def packed(value: object) -> Parcel:
+def packed(value: object) -> SparkParcel:
     """Encode a value without a copy, if possible. Raises the exceptions of pickle for other values."""
     form = _form(value)
-    if form.kind is not Kind.PICKLED:
+    if form.kind is not ValueKind.PICKLED:
         try:
             return _parcel(form, _contiguous(value))
         except InvalidArgumentError:
             # The formats do not support this element type.
             pass
     # pyspark's Broadcast uses the same protocol.
-    return _parcel(Form(Kind.PICKLED), pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
+    return _parcel(ParcelForm(ValueKind.PICKLED), pickle.dumps(value, pickle.HIGHEST_PROTOCOL))
 
 
 def shown(value: object) -> Any:
@@ -91,19 +91,19 @@ def for_spark(value: object) -> object:
     return bytes(value) if isinstance(value, memoryview) else value
 
 
-def _form(value: object) -> Form:
+def _form(value: object) -> ParcelForm:
     """Return the form of a value; subclasses of arrays are pickled, since they have more than bytes."""
     if _is_bytes(value):
-        return Form(Kind.BYTES)
+        return ParcelForm(ValueKind.BYTES)
     if _is_array(value):
-        return Form(Kind.ARRAY)
+        return ParcelForm(ValueKind.ARRAY)
     if _is_tensor(value):
-        return Form(Kind.TENSOR)
+        return ParcelForm(ValueKind.TENSOR)
     if (type(value) is dict or type(value) is OrderedDict) and value and all(type(key) is str for key in value):
         held = list(value.values())
         if all(map(_is_array, held)) or all(map(_is_tensor, held)):
-            return Form(Kind.DICT if type(value) is dict else Kind.ORDERED, tuple(value))
-    return Form(Kind.PICKLED)
+            return ParcelForm(ValueKind.DICT if type(value) is dict else ValueKind.ORDERED, tuple(value))
+    return ParcelForm(ValueKind.PICKLED)
 
 
 def _is_bytes(value: object) -> TypeGuard[bytes | bytearray | memoryview]:
@@ -130,8 +130,8 @@ def _contiguous(value: Any) -> Any:
     return value
 
 
-def _parcel(form: Form, data: object) -> Parcel:
+def _parcel(form: ParcelForm, data: object) -> SparkParcel:
     from blast_client.objects.encoding import opened
 
     with opened(data) as (source, suffix):
-        return Parcel(data, form, suffix, source.size or 0)
+        return SparkParcel(data, form, suffix, source.size or 0)

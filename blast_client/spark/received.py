@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from blast_client.api.base_error import BlastError, InvalidArgumentError
 from blast_client.objects.not_readable import UnreadableObjectError
 from blast_client.objects.receiving import DEFAULT_FOLDER, FOLDER_VARIABLE, receive
-from blast_client.spark.asking import Answer, CopyKind, DriverUnreachableError, Place, ask, fetch
-from blast_client.spark.parcel import Form, shown
+from blast_client.spark.asking import CopyKind, DriverAddress, DriverAnswer, DriverUnreachableError, ask, fetch
+from blast_client.spark.parcel import ParcelForm, shown
 
 if TYPE_CHECKING:
     from pyspark import Broadcast
@@ -54,9 +54,9 @@ class Handle:
     name: str
     suffix: str
     size: int
-    form: Form
+    form: ParcelForm
     folder: str | None
-    place: Place
+    place: DriverAddress
     living: tuple[int, ...]
     latest: int
 
@@ -161,8 +161,8 @@ def _fetched(local: Path, handle: Handle) -> _Received:
     return _Received(receive(handle.name, local, timeout=0))
 
 
-def _check_exists(handle: Handle, answer: Answer | None) -> None:
-    if answer is Answer.DESTROYED:
+def _check_exists(handle: Handle, answer: DriverAnswer | None) -> None:
+    if answer is DriverAnswer.DESTROYED:
         raise DestroyedError(f"the driver has destroyed {handle.name}: broadcast the value again")
 
 

@@ -19,7 +19,7 @@ from blast_transport.base.errors import TransportError, WrongInputError
 from blast_transport.links.dialling import SOURCE
 from blast_transport.session.route import Route
 from blast_transport.transports.choices import Tree, Trees
-from blast_transport.transports.sight import Sight
+from blast_transport.transports.sight import PhaseMeasurement
 
 Probe = Callable[[str, str], float]
 """Function (from, to) that returns the bits/s of a short stream between two hosts. Raises OSError, TransportError."""
@@ -50,7 +50,7 @@ class TreeGuide:
     def __init__(self, planner: TreePlanner, receivers: Sequence[str], probe: Probe | None = None) -> None:
         self._planner, self._probe = planner, probe
         self._receivers = list(receivers)
-        self._events: queue.SimpleQueue[Sight | _Probed | None] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[PhaseMeasurement | _Probed | None] = queue.SimpleQueue()
         self._probing = False
         self._over = Event()
         planned = _converted(lambda: planner.plan(self._receivers))
@@ -86,10 +86,10 @@ class TreeGuide:
             if better is not None and not self._over.is_set():
                 route.improve(self._choice_of(better))
 
-    def _take(self, event: Sight | _Probed | None, now: float) -> PlannedTrees | None:
+    def _take(self, event: PhaseMeasurement | _Probed | None, now: float) -> PlannedTrees | None:
         """Handle an event; return better trees, or None."""
         planner = self._planner
-        if isinstance(event, Sight):
+        if isinstance(event, PhaseMeasurement):
             if lost := set(event.lost).intersection(self._receivers):
                 self._receivers = [name for name in self._receivers if name not in lost]
                 return planner.plan(self._receivers) if self._receivers else None

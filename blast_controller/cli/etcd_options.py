@@ -13,7 +13,7 @@ from blast_transport.base.endpoint import parse_endpoint
 from blast_transport.base.extras import require
 
 if TYPE_CHECKING:
-    from blast_controller.store.etcd.connection import Connection
+    from blast_controller.store.etcd.connection import EtcdConnection
     from blast_controller.store.etcd.keys import Keys
 
 DEFAULT_PREFIX = "/blast/"
@@ -56,11 +56,11 @@ def copier_name() -> str:
 
 
 @contextmanager
-def connected(arguments: argparse.Namespace) -> Iterator[tuple[Connection, Keys]]:
+def connected(arguments: argparse.Namespace) -> Iterator[tuple[EtcdConnection, Keys]]:
     """Yield a connection, and where the journal is. Raises NotInstalledError, EtcdOptionsError, JournalError."""
     require("etcd", "grpc")
-    from blast_controller.store.etcd.access import Access, TlsFiles, User
-    from blast_controller.store.etcd.connection import Connection
+    from blast_controller.store.etcd.access import Access, EtcdTlsFiles, User
+    from blast_controller.store.etcd.connection import EtcdConnection
     from blast_controller.store.etcd.keys import Keys
 
     files = (arguments.etcd_ca, arguments.etcd_cert, arguments.etcd_key)
@@ -73,7 +73,7 @@ def connected(arguments: argparse.Namespace) -> Iterator[tuple[Connection, Keys]
         keys = Keys(arguments.etcd_prefix)
     except ValueError as error:
         raise EtcdOptionsError(f"--etcd-prefix {arguments.etcd_prefix!r}: {error}") from error
-    connection = Connection(Access(arguments.etcd, TlsFiles(*files) if all(files) else None, user))
+    connection = EtcdConnection(Access(arguments.etcd, EtcdTlsFiles(*files) if all(files) else None, user))
     try:
         yield connection, keys
     finally:

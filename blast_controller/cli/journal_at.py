@@ -18,8 +18,8 @@ from blast_client.cli.failures import DONE, FAILED, WRONG_USE
 from blast_client.cli.options import checked
 from blast_controller.history.differences import Differences
 from blast_controller.history.errors import NothingRecordedError, RecordingError
-from blast_controller.history.past import Past, Span
-from blast_controller.history.reader import Reader
+from blast_controller.history.past import Past, RecordedSpan
+from blast_controller.history.reader import RecordingReader
 from blast_controller.history.view import for_terminal, parsed, past_lines, span_line, when
 
 MOST = 200
@@ -108,7 +108,7 @@ def recording_named_by(config: Path) -> Path:
 def _at(arguments: argparse.Namespace) -> int:
     try:
         path = arguments.recording or recording_named_by(arguments.config)
-        with closing(Reader(path)) as reader:
+        with closing(RecordingReader(path)) as reader:
             lines = list(_describe(reader, arguments))
     except (RecordingError, NoRecordingError) as error:
         sys.stderr.write(f"blast: {error}\n")
@@ -123,7 +123,7 @@ def _at(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-def _describe(reader: Reader, arguments: argparse.Namespace) -> Iterator[str]:
+def _describe(reader: RecordingReader, arguments: argparse.Namespace) -> Iterator[str]:
     span = reader.span()
     past = _shown(reader, span, arguments.time)
     if arguments.changes_since is not None:
@@ -136,7 +136,7 @@ def _describe(reader: Reader, arguments: argparse.Namespace) -> Iterator[str]:
         yield from for_terminal([*past_lines(past, arguments.limit), span_line(span)])
 
 
-def _shown(reader: Reader, span: Span, wall: float) -> Past:
+def _shown(reader: RecordingReader, span: RecordedSpan, wall: float) -> Past:
     if wall == OLDEST:
         return reader.moment(span.oldest.sequence)
     try:
@@ -164,5 +164,5 @@ def _head(past: Past) -> dict[str, object]:
     return {**clock, "run": asdict(past.run), "gap": gap}
 
 
-def _span(span: Span) -> dict[str, object]:
+def _span(span: RecordedSpan) -> dict[str, object]:
     return {"oldest": span.oldest._asdict(), "newest": span.newest._asdict()}

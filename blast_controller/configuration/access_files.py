@@ -11,7 +11,7 @@ from blast_controller.configuration.openflow import OpenFlowSection
 from blast_controller.rpc.clients.access import OPEN_POLICY, AccessPolicy, CertificateRule
 from blast_controller.rpc.clients.identity import DEFAULT_TENANT, Identity, Role
 from blast_controller.rpc.clients.tokens import InvalidTokenError, parse_tokens
-from blast_controller.serving.tls import TlsFileError, TlsSettings, server_context
+from blast_controller.serving.tls import ServerTlsSettings, TlsFileError, server_context
 
 MAX_SECRET_BYTES = 1 << 20
 
@@ -35,20 +35,20 @@ def read_policy(config: Config) -> AccessPolicy:
     )
 
 
-def switch_tls(openflow: OpenFlowSection) -> TlsSettings | None:
+def switch_tls(openflow: OpenFlowSection) -> ServerTlsSettings | None:
     """Return the TLS settings for ToRs, or None; as strict as `tls_settings`."""
     if openflow.certificate is None or openflow.private_key is None:
         return None
     refuse_readable_by_others(openflow.private_key)
-    return TlsSettings(openflow.certificate, openflow.private_key, openflow.switch_ca)
+    return ServerTlsSettings(openflow.certificate, openflow.private_key, openflow.switch_ca)
 
 
-def tls_settings(access: AccessSection | None) -> TlsSettings | None:
+def tls_settings(access: AccessSection | None) -> ServerTlsSettings | None:
     """Return the server's TLS settings, or None. Raises ConfigError for a key that others may read."""
     if access is None or access.certificate is None or access.private_key is None:
         return None
     refuse_readable_by_others(access.private_key)
-    return TlsSettings(
+    return ServerTlsSettings(
         access.certificate,
         access.private_key,
         access.client_ca,

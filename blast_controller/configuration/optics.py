@@ -12,7 +12,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from algorithms.power_budget import Amplifier, InvalidOpticsError, Light, Loss, Passive, Piece, Transceiver
+from algorithms.power_budget import Amplifier, ElementLoss, InvalidOpticsError, Passive, Piece, PowerLevel, Transceiver
 from blast_controller.configuration.section import Section
 from blast_controller.core.model.fabric import OpticalPort, Splitter
 from blast_controller.core.model.optics import Optics
@@ -136,16 +136,16 @@ class OpticsKeys:
             raise lacking("sensitivity_dbm")
         if overload is None:
             raise lacking("overload_dbm")
-        loss = Loss(*(own.fiber_loss_db or common.fiber_loss_db or (0.0, 0.0, 0.0)))
+        loss = ElementLoss(*(own.fiber_loss_db or common.fiber_loss_db or (0.0, 0.0, 0.0)))
         try:
-            return Transceiver(port.element, Light(*launch), sensitivity, overload, loss, loss)
+            return Transceiver(port.element, PowerLevel(*launch), sensitivity, overload, loss, loss)
         except InvalidOpticsError as error:
             raise IncompleteOpticsError(f"{place}: {error}.") from error
 
 
 def _pass(name: str, keys: SwitchKeys) -> Passive:
     maximum = float("inf") if keys.max_input_dbm is None else keys.max_input_dbm
-    return Passive(f"switch:{name}", Loss(*(keys.pass_loss_db or (0.0, 0.0, 0.0))), maximum)
+    return Passive(f"switch:{name}", ElementLoss(*(keys.pass_loss_db or (0.0, 0.0, 0.0))), maximum)
 
 
 def _piece(splitter: Splitter, keys: SplitterKeys) -> Piece:
@@ -161,7 +161,7 @@ def _piece(splitter: Splitter, keys: SplitterKeys) -> Piece:
         amplifier = Amplifier(f"amplifier:{splitter.name}", gain, output, maximum)
     usual = usual_price(splitter.fan_out) + (AMPLIFIER_PRICE if amplifier else 0.0)
     price = usual if keys.price is None else keys.price
-    return Piece(splitter.element, splitter.fan_out, Loss(*keys.insertion_loss_db), amplifier, price)
+    return Piece(splitter.element, splitter.fan_out, ElementLoss(*keys.insertion_loss_db), amplifier, price)
 
 
 def usual_price(fan_out: int) -> float:

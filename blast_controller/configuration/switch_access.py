@@ -12,7 +12,7 @@ from blast_controller.configuration.reading import read
 from blast_transport.base.endpoint import parse_endpoint
 from blast_transport.base.extras import NotInstalledError, require
 from tl1_driver.protocol.errors import InvalidSettingError
-from tl1_driver.transport import Tcp, Way
+from tl1_driver.transport import Tcp, Tl1Transport
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ def read_password(section: OpticalSwitchSection) -> str:
     return "" if section.password_file is None else read_secret(section.password_file).strip()
 
 
-def read_way(section: OpticalSwitchSection) -> Way:
+def read_way(section: OpticalSwitchSection) -> Tl1Transport:
     """Return the transport to the switch. Raises ConfigError for an unusable file, or if asyncssh is missing."""
     ssh = section.ssh
     if ssh is None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from blast_controller.core.applications import Applications, Extensions
 from blast_controller.core.auditor import Auditor
 from blast_controller.core.deadlines import LightDeadlines, RequestDeadlines
-from blast_controller.core.durable import JournalReader, JournalWriter, Resumption
-from blast_controller.core.explaining.holdings import Holdings
+from blast_controller.core.durable import JournalWriter, Resumption, StateReader
+from blast_controller.core.explaining.holdings import HeldResources
 from blast_controller.core.explaining.prospect import TreeSizes
 from blast_controller.core.explanation import Explainer
 from blast_controller.core.fiber_check import FiberCheck
@@ -28,26 +28,26 @@ from blast_controller.core.model.settings import CoreSettings, StandingOrders
 from blast_controller.core.model.timers import Timers
 from blast_controller.core.placing.lighting import Lighting
 from blast_controller.core.placing.part_views import LeasesOver, PartViews
-from blast_controller.core.placing.placements import Placements, Refusals, ServingAside
+from blast_controller.core.placing.placements import BudgetRefusals, Placements, ServingAside
 from blast_controller.core.placing.tree_finder import KeptLight, TreeFinder
 from blast_controller.core.policy.agenda import Agenda
-from blast_controller.core.policy.dispatcher import Dispatcher, Light
+from blast_controller.core.policy.dispatcher import Dispatcher, PowerView
 from blast_controller.core.policy.layout_planner import LayoutPlanner
 from blast_controller.core.policy.light_plan import LightPlan
 from blast_controller.core.policy.optimizing import Optimizing
 from blast_controller.core.policy.quota import Quota
 from blast_controller.core.policy.splitter_limits import SplitterLimits
-from blast_controller.core.policy.tree_planner import TreePlanner
+from blast_controller.core.policy.tree_planner import LightTreePlanner
 from blast_controller.core.policy.warm_trees import WarmTrees
 from blast_controller.core.requests.request_table import RequestTable
 from blast_controller.core.rollout.late_writes import LateWrites
 from blast_controller.core.rollout.outbox import Outbox
 from blast_controller.core.rollout.reconciliation import Reconciliation
 from blast_controller.core.rollout.reservations import Reservations
-from blast_controller.core.view import Checks, Policy, View
+from blast_controller.core.view import Checks, PolicyView, View
 
 
-class Assembly:
+class CoreAssembly:
     """The parts of the core, each created after the parts that it uses."""
 
     def __init__(self, fabric: Fabric, settings: CoreSettings) -> None:
@@ -67,11 +67,11 @@ class Assembly:
         self.agenda, self.optimizing = Agenda(), Optimizing(orders, outbox, timers)
         self.limits = SplitterLimits(orders, quota, reservations)
         self.warm = WarmTrees(inventory, reservations, timers, orders)
-        planner = TreePlanner(fabric, inventory, orders, budget)
+        planner = LightTreePlanner(fabric, inventory, orders, budget)
         self.layouts = LayoutPlanner(fabric, inventory, orders, planner)
         kept = KeptLight(table, self.warm, links, planner, self.layouts)
         plan = LightPlan(inventory, planner, kept.tree_for)
-        self.dispatcher = Dispatcher(fabric, inventory, orders, self.optimizing, Light(budget, plan))
+        self.dispatcher = Dispatcher(fabric, inventory, orders, self.optimizing, PowerView(budget, plan))
         # Lifecycle of parts.
         self.appointments = appointments = Appointments(timers, orders, self.late)
         self.quarantine = Quarantine(inventory, self.warm, outbox, self.agenda, table)
@@ -91,7 +91,7 @@ class Assembly:
         self.aside = ServingAside(self.layouts, self.dispatcher, lighting)
         finder = TreeFinder(plan, kept, self.layouts, self.limits, lighting)
         self.placements = Placements(table, self.dispatcher, finder, grants, self.agenda)
-        self.refusals = Refusals(plan, table, self.layouts, endings, orders)
+        self.refusals = BudgetRefusals(plan, table, self.layouts, endings, orders)
         # Requests of applications and deadlines.
         extensions = Extensions(reservations, self.layouts, self.limits, lighting)
         self.applications = Applications(table, admission, endings, extensions)
@@ -101,10 +101,10 @@ class Assembly:
         self.auditor = Auditor(fabric, inventory, self.reconciliation, outbox)
         self.fibers = FiberCheck(fabric, inventory, self.probes, outbox, appointments)
         self.writer = JournalWriter(table, reservations)
-        self.reader = JournalReader(fabric, inventory, table, reservations, self.writer)
+        self.reader = StateReader(fabric, inventory, table, reservations, self.writer)
         self.resumption = Resumption(table, reservations, self.agenda, self.warm, quota)
         # Views and explanations of the state.
-        holdings = Holdings(inventory, reservations, table)
-        policy = Policy(self.dispatcher, self.agenda, quota, self.warm)
+        holdings = HeldResources(inventory, reservations, table)
+        policy = PolicyView(self.dispatcher, self.agenda, quota, self.warm)
         self.view = View(holdings, links, timers, policy, Checks(self.auditor, self.fibers, self.probes, self.late))
         self.explainer = Explainer(holdings, orders, self.limits, TreeSizes(budget, orders), self.dispatcher)

@@ -13,7 +13,7 @@ from blast_controller.core.model.fabric import CrossConnect, Fabric
 from blast_controller.core.model.identifiers import Device, device_name
 from blast_controller.core.rollout.late_writes import NOBODY
 from blast_controller.core.rollout.outbox import Outbox
-from blast_controller.core.rollout.reconciliation import Reconciliation, Seen
+from blast_controller.core.rollout.reconciliation import DeviceReading, Reconciliation
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Auditor:
             self._round.not_compared[device_name(device)] = f"disconnected before it replied: {reason}"
             self._conclude()
 
-    def observed(self, event: CircuitsObserved | TableObserved) -> Seen | None:
+    def observed(self, event: CircuitsObserved | TableObserved) -> DeviceReading | None:
         """Process a device's answer. Return the state to reconcile, or None."""
         current = self._round
         if current is None or event.device not in current.unread:
@@ -117,11 +117,11 @@ class Auditor:
         self._conclude()
         return None if current.dry_run else seen
 
-    def _compare(self, current: _Round, event: CircuitsObserved | TableObserved) -> Seen:
+    def _compare(self, current: _Round, event: CircuitsObserved | TableObserved) -> DeviceReading:
         if isinstance(event, CircuitsObserved):
-            seen = Seen(event.switch, circuits=event.circuits)
+            seen = DeviceReading(event.switch, circuits=event.circuits)
         else:
-            seen = Seen(event.datapath, rules=event.rules)
+            seen = DeviceReading(event.datapath, rules=event.rules)
             if event.foreign:
                 current.foreign.append(f"{event.foreign} rules on {event.datapath:016x}")
         current.foreign += [f"{c.input} to {c.output} on {c.switch}" for c in sorted(self._foreign(seen))]
@@ -133,12 +133,12 @@ class Auditor:
             current.not_compared[f"reservation {number} on {name}"] = "a change of it is in progress"
         return seen
 
-    def note_foreign(self, seen: Seen) -> None:
+    def note_foreign(self, seen: DeviceReading) -> None:
         """Plan around what is not ours on an optical switch."""
         if isinstance(seen.device, str):
             self._inventory.note_foreign(seen.device, self._foreign(seen))
 
-    def _foreign(self, seen: Seen) -> frozenset[CrossConnect]:
+    def _foreign(self, seen: DeviceReading) -> frozenset[CrossConnect]:
         if not isinstance(seen.device, str):
             return frozenset()
         return self._reconciliation.foreign(seen.device, seen.circuits)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from blast_controller.core.assembly import Assembly
+from blast_controller.core.assembly import CoreAssembly
 from blast_controller.core.deadlines import Deadlines, Handlers
 from blast_controller.core.explanation import Explanation
 from blast_controller.core.fibers import probe_circuits
@@ -53,7 +53,7 @@ from blast_controller.core.model.settings import CoreSettings
 from blast_controller.core.model.timers import AuditDue, ClearAgain, Cool, OptimizerLate, ProbeDue, QuotaLook
 from blast_controller.core.policy.splitter_limits import NO_LIGHT
 from blast_controller.core.rollout import late_writes
-from blast_controller.core.rollout.reconciliation import Seen
+from blast_controller.core.rollout.reconciliation import DeviceReading
 from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.rollout.reservation_states import ReservationState
 from blast_controller.core.snapshot.changes import Changes
@@ -73,7 +73,7 @@ class Core:
 
     def __init__(self, fabric: Fabric, settings: CoreSettings) -> None:
         self.fabric = fabric
-        self._parts = Assembly(fabric, settings)
+        self._parts = CoreAssembly(fabric, settings)
         self._table, self._reservations = self._parts.table, self._parts.reservations
         self._outbox, self._timers = self._parts.outbox, self._parts.timers
         self._auditor, self._fibers = self._parts.auditor, self._parts.fibers
@@ -341,7 +341,7 @@ class Core:
     def _on_device_up(self, event: DeviceUp, now: float) -> None:
         self._parts.inventory.note_back(event.device)
         self._parts.reconciliation.begin_session(event.device)
-        self._take_reading(Seen(event.device, event.circuits, event.rules), now)
+        self._take_reading(DeviceReading(event.device, event.circuits, event.rules), now)
         self._fibers.on_device_up(event, now)
 
     def _on_device_down(self, event: DeviceDown, now: float) -> None:
@@ -354,7 +354,7 @@ class Core:
         if seen is not None:
             self._take_reading(seen, now)
 
-    def _take_reading(self, seen: Seen, now: float) -> None:
+    def _take_reading(self, seen: DeviceReading, now: float) -> None:
         """Plan around what is not ours, and repair what differs from what is wanted."""
         if isinstance(seen.device, str):
             self._parts.late.take_reading(seen.device, seen.circuits, now)

@@ -105,7 +105,7 @@ def _givers_first(after: Mapping[int, frozenset[ElementId]], before: Mapping[int
     return list(TopologicalSorter(givers).static_order())
 
 
-class JournalReader:
+class StateReader:
     """Takes over what an earlier run has left on disk."""
 
     def __init__(

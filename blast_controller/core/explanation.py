@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from blast_controller.core.explaining.availability import NEVER, Availability
-from blast_controller.core.explaining.blocking_causes import BlockingCause, BlockingCauses, Question
-from blast_controller.core.explaining.holdings import Holdings
+from blast_controller.core.explaining.blocking_causes import BlockingCause, BlockingCauses, BlockingQuestion
+from blast_controller.core.explaining.holdings import HeldResources
 from blast_controller.core.explaining.prospect import Prospect, TreeSizes, Wish
-from blast_controller.core.explaining.smallest_change import Change, smallest_change
+from blast_controller.core.explaining.smallest_change import AdmissionChange, smallest_change
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import Part, Request, RequestKey
 from blast_controller.core.model.settings import StandingOrders
@@ -44,7 +44,7 @@ class _Wait:
     part: Part
     start: float
     obstacles: tuple[BlockingCause, ...]
-    change: Change
+    change: AdmissionChange
 
 
 class Explainer:
@@ -52,7 +52,7 @@ class Explainer:
 
     def __init__(
         self,
-        holdings: Holdings,
+        holdings: HeldResources,
         orders: StandingOrders,
         limits: SplitterLimits,
         sizes: TreeSizes,
@@ -67,7 +67,7 @@ class Explainer:
         A tenant sees holders of other tenants only as "another tenant", without name or number.
         """
         availability = Availability(self._holdings, self._orders, now)
-        obstacles = BlockingCauses(self._holdings, self._orders, Question(request.current.id, viewer, now))
+        obstacles = BlockingCauses(self._holdings, self._orders, BlockingQuestion(request.current.id, viewer, now))
         pending, others = _sorted(request)
         waits = [self._examine(request, part, obstacles, availability) for part in pending]
         clauses = [_of_part(request, part, _progress(part, now) + _min_margin(part)) for part in others]
@@ -188,7 +188,7 @@ def _waits(wait: _Wait) -> str:
     return f"waits {causes}{reason}"
 
 
-def _advice(request: Request, change: Change, viewer: str | None) -> str | None:
+def _advice(request: Request, change: AdmissionChange, viewer: str | None) -> str | None:
     """Describe the changes that let the request start now; None if it can only wait."""
     options = []
     if change.racks:

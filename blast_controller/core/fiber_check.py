@@ -14,7 +14,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from blast_controller.core.fibers.fiber_judge import FiberFault, judge
-from blast_controller.core.fibers.fiber_survey import FiberMap, Pair, Round, Survey, survey
+from blast_controller.core.fibers.fiber_survey import FiberMap, Pair, Survey, SurveyRound, survey
 from blast_controller.core.fibers.probe_circuits import ProbeCircuits
 from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.lifecycle.appointments import Appointments
@@ -59,7 +59,7 @@ class CheckStage(NamedTuple):
     phase: str
 
 
-class _Phase(Enum):
+class _SurveyPhase(Enum):
     """Where the survey of a switch stands: circuits are being set, probes are on their way, all is being removed."""
 
     SETTING = "setting"
@@ -68,15 +68,15 @@ class _Phase(Enum):
 
 
 @dataclass(slots=True)
-class _Bench:
+class _SurveyedSwitch:
     """The switch being surveyed. `payloads` maps each probe of the current round to its sender."""
 
     switch: SwitchId
     ports: tuple[OpticalPort, ...]
     splitters: tuple[Splitter, ...]
     rounds: Survey
-    phase: _Phase = _Phase.SETTING
-    round: Round = field(default_factory=lambda: Round((), (), frozenset()))
+    phase: _SurveyPhase = _SurveyPhase.SETTING
+    round: SurveyRound = field(default_factory=lambda: SurveyRound((), (), frozenset()))
     payloads: dict[bytes, OpticalPort] = field(default_factory=dict)
     seen: set[Pair] = field(default_factory=set)
     serial: int = 0
@@ -88,13 +88,13 @@ class _Bench:
 
 
 @dataclass(slots=True)
-class _Run:
+class _CheckRun:
     """One check: `switches` are still to come; `begin_by` is how long devices are waited for, None once begun."""
 
     nonce: bytes
     switches: list[SwitchId]
     begin_by: float | None
-    bench: _Bench | None = None
+    bench: _SurveyedSwitch | None = None
     faults: list[FiberFault] = field(default_factory=list)
     probed: set[ElementId] = field(default_factory=set)
     skipped: dict[ElementId, str] = field(default_factory=dict)
@@ -114,7 +114,7 @@ class FiberCheck:
     ) -> None:
         self._fabric, self._inventory, self._probes = fabric, inventory, probes
         self._outbox, self._appointments = outbox, appointments
-        self._run: _Run | None = None
+        self._run: _CheckRun | None = None
         self._number = 0
         self._serial = 0
         self._port_at = {
@@ -145,7 +145,7 @@ class FiberCheck:
         """Begin a check, or join the running one."""
         if self._run is None:
             self._number += 1
-            self._run = _Run(event.nonce, list(self._fabric.switches), now + event.seconds)
+            self._run = _CheckRun(event.nonce, list(self._fabric.switches), now + event.seconds)
             if event.seconds:
                 self._appointments.devices(self._serial, now + event.seconds)
             self._go_on(now)
@@ -157,7 +157,7 @@ class FiberCheck:
             return
         refused = isinstance(event, StepFailed)
         bench = self._bench_of(switch)
-        if bench is not None and bench.phase is _Phase.SETTING:
+        if bench is not None and bench.phase is _SurveyPhase.SETTING:
             if isinstance(event, StepFailed):
                 self._abandon(bench, event.reason, now)
             else:
@@ -170,7 +170,7 @@ class FiberCheck:
     def on_seen(self, event: ProbeSeen, now: float) -> None:
         """Record a received probe; probes of earlier rounds are ignored."""
         bench = self._run.bench if self._run else None
-        if bench is None or bench.phase is not _Phase.PROBING:
+        if bench is None or bench.phase is not _SurveyPhase.PROBING:
             return
         sender, receiver = bench.payloads.get(event.payload), self._port_at.get((event.datapath, event.port))
         if sender is not None and receiver is not None:
@@ -183,7 +183,7 @@ class FiberCheck:
         bench = self._run.bench if self._run else None
         if bench is None:
             self._go_on(now)
-        elif bench.phase is _Phase.PROBING and bench.serial == deadline.serial:
+        elif bench.phase is _SurveyPhase.PROBING and bench.serial == deadline.serial:
             if bench.times_sent < TIMES_SENT:
                 self._send(bench, now)
             else:
@@ -198,10 +198,10 @@ class FiberCheck:
         bench = self._run.bench if self._run else None
         if isinstance(event.device, str):
             if bench is not None and bench.switch == event.device:
-                if bench.phase is not _Phase.CLEARING:
+                if bench.phase is not _SurveyPhase.CLEARING:
                     self._skip(bench.elements, f"{event.device} disconnected: {event.reason}")
                 self._over(bench, now)
-        elif bench is not None and bench.phase is not _Phase.CLEARING and self._needs(bench, event.device):
+        elif bench is not None and bench.phase is not _SurveyPhase.CLEARING and self._needs(bench, event.device):
             self._restart_survey(bench, now)
 
     def on_device_up(self, event: DeviceUp, now: float) -> None:
@@ -227,7 +227,7 @@ class FiberCheck:
             self._outbox.say(Announce(self.topic, run.report()))
             self._run = None
 
-    def _begin(self, run: _Run, switch: SwitchId, now: float) -> None:
+    def _begin(self, run: _CheckRun, switch: SwitchId, now: float) -> None:
         free = [] if self._probes.has(switch) else self._inventory.untouched(switch)
         ports = tuple(piece for piece in free if isinstance(piece, OpticalPort))
         splitters = tuple(piece for piece in free if isinstance(piece, Splitter))
@@ -238,11 +238,11 @@ class FiberCheck:
         if not ports:
             self._skip((splitter.element for splitter in splitters), "no free port for the probe")
             return
-        bench = run.bench = _Bench(switch, ports, splitters, survey(switch, ports, splitters))
+        bench = run.bench = _SurveyedSwitch(switch, ports, splitters, survey(switch, ports, splitters))
         self._probes.take(switch, bench.elements)
         self._next_round(bench, next(bench.rounds), now)
 
-    def _advance(self, bench: _Bench, now: float) -> None:
+    def _advance(self, bench: _SurveyedSwitch, now: float) -> None:
         try:
             following = bench.rounds.send(frozenset(bench.seen))
         except StopIteration as end:
@@ -250,20 +250,20 @@ class FiberCheck:
         else:
             self._next_round(bench, following, now)
 
-    def _next_round(self, bench: _Bench, following: Round, now: float) -> None:
+    def _next_round(self, bench: _SurveyedSwitch, following: SurveyRound, now: float) -> None:
         bench.round, bench.seen = following, set()
-        bench.phase = _Phase.SETTING
+        bench.phase = _SurveyPhase.SETTING
         if self._probes.lay(bench.switch, following.circuits, following.done):
             self._shine(bench, now)
 
-    def _shine(self, bench: _Bench, now: float) -> None:
+    def _shine(self, bench: _SurveyedSwitch, now: float) -> None:
         """Send probes with new payloads through the connected circuits, and free the elements that are done."""
         self._serial += 1
-        bench.phase, bench.serial, bench.times_sent = _Phase.PROBING, self._serial, 0
+        bench.phase, bench.serial, bench.times_sent = _SurveyPhase.PROBING, self._serial, 0
         bench.payloads = {self._payload(number): sender for number, sender in enumerate(bench.round.senders)}
         self._send(bench, now)
 
-    def _send(self, bench: _Bench, now: float) -> None:
+    def _send(self, bench: _SurveyedSwitch, now: float) -> None:
         bench.times_sent += 1
         for payload, sender in bench.payloads.items():
             self._outbox.say(SendProbe(self._fabric.datapath_of(sender.rack), sender.port, payload))
@@ -276,7 +276,7 @@ class FiberCheck:
 
     # -------------------------------------------------------------------------------------------- its end
 
-    def _conclude(self, bench: _Bench, found: FiberMap, now: float) -> None:
+    def _conclude(self, bench: _SurveyedSwitch, found: FiberMap, now: float) -> None:
         if self._run is not None:
             self._run.faults += judge(found)
             self._run.probed |= {port.element for port in found.ports}
@@ -285,12 +285,12 @@ class FiberCheck:
             self._skip((splitter.element for splitter in bench.splitters), "no port with a working fiber for the probe")
         self._clear(bench, now)
 
-    def _abandon(self, bench: _Bench, reason: str, now: float) -> None:
+    def _abandon(self, bench: _SurveyedSwitch, reason: str, now: float) -> None:
         """End the survey of a switch that does not execute its commands."""
         self._skip(bench.elements, reason)
         self._clear(bench, now)
 
-    def _restart_survey(self, bench: _Bench, now: float) -> None:
+    def _restart_survey(self, bench: _SurveyedSwitch, now: float) -> None:
         """Restart the survey: a disconnected ToR looks like a dead fiber, so all earlier results are void."""
         if self._run is None:
             return
@@ -301,20 +301,20 @@ class FiberCheck:
             self._skip(bench.elements, "ToRs disconnected during the probe")
         self._clear(bench, now)
 
-    def _clear(self, bench: _Bench, now: float) -> None:
-        bench.phase = _Phase.CLEARING
+    def _clear(self, bench: _SurveyedSwitch, now: float) -> None:
+        bench.phase = _SurveyPhase.CLEARING
         if self._probes.clear(bench.switch):
             self._over(bench, now)
 
-    def _over(self, bench: _Bench | None, now: float) -> None:
+    def _over(self, bench: _SurveyedSwitch | None, now: float) -> None:
         if bench is not None and self._run is not None:
             self._run.bench = None
             self._go_on(now)
 
-    def _needs(self, bench: _Bench, datapath: DatapathId) -> bool:
+    def _needs(self, bench: _SurveyedSwitch, datapath: DatapathId) -> bool:
         return any(self._fabric.datapath_of(port.rack) == datapath for port in bench.ports)
 
-    def _bench_of(self, switch: SwitchId) -> _Bench | None:
+    def _bench_of(self, switch: SwitchId) -> _SurveyedSwitch | None:
         bench = self._run.bench if self._run else None
         return bench if bench is not None and bench.switch == switch else None
 

@@ -8,10 +8,10 @@ from types import MappingProxyType
 
 from algorithms.scheduling.job import PartName
 from blast_controller.core.auditor import Auditor
-from blast_controller.core.explaining.holdings import Holdings
+from blast_controller.core.explaining.holdings import HeldResources
 from blast_controller.core.fiber_check import CheckStage, FiberCheck
 from blast_controller.core.fibers.probe_circuits import ProbeCircuits
-from blast_controller.core.inventory.kinds import Kind
+from blast_controller.core.inventory.kinds import PieceKind
 from blast_controller.core.inventory.links import Links
 from blast_controller.core.model.fabric import CrossConnect
 from blast_controller.core.model.identifiers import Device, ElementId, LinkId, SwitchId
@@ -27,7 +27,7 @@ from blast_controller.core.rollout.reservation import Reservation
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class PolicyView:
     """The scheduling policy and its input."""
 
     dispatcher: Dispatcher
@@ -52,7 +52,9 @@ class View:
     Elements, devices and reservations go by their names and numbers.
     """
 
-    def __init__(self, holdings: Holdings, links: Links, timers: Timers, policy: Policy, checks: Checks) -> None:
+    def __init__(
+        self, holdings: HeldResources, links: Links, timers: Timers, policy: PolicyView, checks: Checks
+    ) -> None:
         self._holdings, self._inventory = holdings, holdings.inventory
         self._links, self._timers, self._policy, self._checks = links, timers, policy, checks
 
@@ -163,12 +165,12 @@ class View:
         return self._policy.warm.counts
 
     @property
-    def idle(self) -> Mapping[Kind, int]:
+    def idle(self) -> Mapping[PieceKind, int]:
         """Return the number of idle pieces of each kind in service."""
         return MappingProxyType(self._inventory.idle)
 
     @property
-    def dark(self) -> Mapping[Kind, int]:
+    def dark(self) -> Mapping[PieceKind, int]:
         """Return how many of the idle pieces of each kind are dark or becoming so."""
         return MappingProxyType(self._inventory.dark)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from blast_controller.history.past import Bucket
 
 
-class Piece(NamedTuple):
+class ActivityPiece(NamedTuple):
     """The least and the most wall time, how many moments, and how many changes."""
 
     least: int
@@ -17,7 +17,7 @@ class Piece(NamedTuple):
     changes: int
 
 
-def spread(pieces: Iterable[Piece], buckets: int, begin: int, end: int) -> list[Bucket]:
+def spread(pieces: Iterable[ActivityPiece], buckets: int, begin: int, end: int) -> list[Bucket]:
     """Distribute pieces over buckets of equal length between two times; each piece evenly over its time."""
     length = max(end - begin, 1) / buckets
     moments, changes = [0.0] * buckets, [0.0] * buckets

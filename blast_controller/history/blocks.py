@@ -84,7 +84,7 @@ def _times(stamps: list[Stamp]) -> Iterator[str]:
         before = stamp
 
 
-class Block:
+class RecordedBlock:
     """A block that is read; the time of its first moment is stored separately.
 
     Raises DecompressionError, as `play` does.

@@ -14,7 +14,7 @@ from blast_controller.history.errors import (
     RecordingInUseError,
     RecordingStorageError,
 )
-from blast_controller.store.sqlite_file import Faults, connect, typed
+from blast_controller.store.sqlite_file import SqliteFaults, connect, typed
 
 APPLICATION_ID = 0x424C5352
 """Marks an SQLite file as a recording of Blast ("BLSR")."""
@@ -44,7 +44,7 @@ TABLES = (
 MOMENTS, NET, ALL = 1, 2, 3
 """Kinds of body: a block's moments, what a block comes to, and a base's rows."""
 
-_FAULTS = Faults(
+_FAULTS = SqliteFaults(
     inaccessible=MissingRecordingError,
     in_use=RecordingInUseError,
     damaged=DamagedRecordingError,

@@ -7,12 +7,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, TypeVar, get_type_hints
 
-from blast_controller.history.activity import Piece
-from blast_controller.history.blocks import Block, Stamp
+from blast_controller.history.activity import ActivityPiece
+from blast_controller.history.blocks import RecordedBlock, Stamp
 from blast_controller.history.compression import DecompressionError, unpacked
 from blast_controller.history.errors import DamagedRecordingError
 from blast_controller.history.files import MOMENTS
-from blast_controller.history.past import Run
+from blast_controller.history.past import RecordedRun
 from blast_controller.store.checksums import body_digest, digest_of
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ class RunRow(NamedTuple):
     reason: str
 
 
-class Look:
+class RecordingQueries:
     """Queries of a recording's tables. The methods raise DamagedRecordingError, sqlite3.Error."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
@@ -80,11 +80,11 @@ class Look:
         """Return the first of such bases."""
         return next(iter(self._rows(BaseRow, f"SELECT * FROM base {rest} LIMIT 1", values)), None)
 
-    def runs(self, rest: str, *values: int) -> list[Run]:
+    def runs(self, rest: str, *values: int) -> list[RecordedRun]:
         """Read runs by the rest of a query."""
         rows = self._rows(RunRow, f"SELECT * FROM run {rest}", values)
         return [
-            Run(
+            RecordedRun(
                 number=row.number,
                 first=row.first,
                 began=row.began / 1e6,
@@ -97,13 +97,13 @@ class Look:
             for row in rows
         ]
 
-    def pieces(self, begin: int, end: int) -> list[Piece]:
+    def pieces(self, begin: int, end: int) -> list[ActivityPiece]:
         """Return the activity between two wall times."""
         blocks = self.blocks("WHERE most >= ? AND least <= ?", begin, end)
         bases = self._rows(BaseRow, "SELECT * FROM base WHERE alone AND wall BETWEEN ? AND ?", (begin, end))
         return [
-            *(Piece(one.least, one.most, one.last - one.first + 1, one.changes) for one in blocks),
-            *(Piece(one.wall, one.wall, 1, one.changes) for one in bases),
+            *(ActivityPiece(one.least, one.most, one.last - one.first + 1, one.changes) for one in blocks),
+            *(ActivityPiece(one.wall, one.wall, 1, one.changes) for one in bases),
         ]
 
     def check(self) -> None:
@@ -126,10 +126,10 @@ class Look:
                 raise DamagedRecordingError(self._path, "a body has changed, or is missing")
         return [data for data, _, _ in found]
 
-    def read(self, row: BlockRow) -> Block:
+    def read(self, row: BlockRow) -> RecordedBlock:
         """Return the moments of a block."""
         try:
-            block = Block(only(self.bodies(row.first, MOMENTS)), row.stamp)
+            block = RecordedBlock(only(self.bodies(row.first, MOMENTS)), row.stamp)
         except DecompressionError as error:
             raise DamagedRecordingError(self._path, str(error)) from error
         if len(block.stamps) != row.last - row.first + 1:

@@ -16,7 +16,7 @@ class Instant(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RecordedRun:
     """A continuous recording from `began` to `seen` (wall times) by one controller.
 
     `first` is the number of its first moment; `reason` is why it began.
@@ -41,12 +41,12 @@ class Gap(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class RecordedSpan:
     """The oldest and the newest moment that can be shown, and the runs, oldest first."""
 
     oldest: Instant
     newest: Instant
-    runs: tuple[Run, ...]
+    runs: tuple[RecordedRun, ...]
 
     @property
     def gaps(self) -> tuple[Gap, ...]:
@@ -65,7 +65,7 @@ class Past:
     sequence: int
     now: float
     wall: float
-    run: Run
+    run: RecordedRun
     rows: Rows
     gap: Gap | None = None
     """Where what is asked for lies in a gap: then this is what was shown before it."""

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from blast_controller.history.activity import spread
-from blast_controller.history.blocks import Block, Stamp
+from blast_controller.history.blocks import RecordedBlock, Stamp
 from blast_controller.history.compression import DecompressionError, unpacked
 from blast_controller.history.differences import MOST, Differences, differences
 from blast_controller.history.encoder import Rows
 from blast_controller.history.errors import DamagedRecordingError, NothingRecordedError, RecordingStorageError
 from blast_controller.history.files import ALL, MOMENTS, NET, open_to_read, typed_faults
 from blast_controller.history.images import apply_image
-from blast_controller.history.look import BaseRow, BlockRow, Look, only
-from blast_controller.history.past import Bucket, Gap, Instant, Past, Run, Span
+from blast_controller.history.look import BaseRow, BlockRow, RecordingQueries, only
+from blast_controller.history.past import Bucket, Gap, Instant, Past, RecordedRun, RecordedSpan
 
 SOON = 30.0
 """Seconds. It is noted more often that a controller is still there."""
@@ -29,13 +29,13 @@ KEPT_STATES = 2
 LATEST = (1 << 63) - 1
 
 
-class _Found(NamedTuple):
+class _MomentPlace(NamedTuple):
     """Where a moment is: in a block, or a base by itself."""
 
     sequence: int
     stamp: Stamp
     run: int
-    block: tuple[BlockRow, Block] | None
+    block: tuple[BlockRow, RecordedBlock] | None
 
 
 class _Step(NamedTuple):
@@ -53,10 +53,10 @@ class _Way(NamedTuple):
     rows: Rows
     images: list[bytes]
     steps: list[_Step]
-    found: _Found
+    found: _MomentPlace
 
 
-class Reader:
+class RecordingReader:
     """One recording. All methods but `close` raise RecordingError."""
 
     def __init__(self, path: Path) -> None:
@@ -81,7 +81,7 @@ class Reader:
 
     # ---------------------------------------------------------------------------------------------- overview
 
-    def span(self) -> Span:
+    def span(self) -> RecordedSpan:
         """Return the recorded period. Raises NothingRecordedError for an empty file."""
         with self._looking() as look:
             oldest, base = look.base("ORDER BY sequence"), look.base("ORDER BY sequence DESC")
@@ -92,7 +92,7 @@ class Reader:
             newest = Instant(base.sequence, base.wall / 1e6)
             if block is not None and block.last > newest.sequence:
                 newest = Instant(block.last, look.read(block).stamps[-1].wall / 1e6)
-        return Span(Instant(oldest.sequence, oldest.wall / 1e6), newest, tuple(runs))
+        return RecordedSpan(Instant(oldest.sequence, oldest.wall / 1e6), newest, tuple(runs))
 
     def activity(self, buckets: int, begin: float, end: float) -> list[Bucket]:
         """Return the activity from `begin` to `end` (wall times), in `buckets` periods of equal length.
@@ -138,7 +138,7 @@ class Reader:
         # Its clock may have been set back.
         return Gap(past.run.seen, run.began, run.reason) if wall < run.began else None
 
-    def _past(self, find: Callable[[Look], _Found]) -> Past:
+    def _past(self, find: Callable[[RecordingQueries], _MomentPlace]) -> Past:
         with self._looking() as look:
             found = find(look)
             run = self._run(look, found)
@@ -149,13 +149,13 @@ class Reader:
             raise DamagedRecordingError(self._path, str(error)) from error
         return Past(found.sequence, found.stamp.now / 1e6, found.stamp.wall / 1e6, run, rows)
 
-    def _run(self, look: Look, found: _Found) -> Run:
+    def _run(self, look: RecordingQueries, found: _MomentPlace) -> RecordedRun:
         runs = look.runs("WHERE number = ?", found.run)
         if not runs:
             raise DamagedRecordingError(self._path, "a moment belongs to no run")
         return runs[0]
 
-    def _found_at(self, look: Look, wall: int) -> _Found:
+    def _found_at(self, look: RecordingQueries, wall: int) -> _MomentPlace:
         base = look.base("WHERE alone AND wall <= ? ORDER BY sequence DESC", wall)
         block = look.block("WHERE least <= ? ORDER BY first DESC", wall)
         if block is not None and (base is None or block.first > base.sequence):
@@ -163,7 +163,7 @@ class Reader:
             places = [place for place, stamp in enumerate(read.stamps) if stamp.wall <= wall]
             if not places:
                 raise DamagedRecordingError(self._path, "a block has no moment of its time")
-            return _Found(block.first + places[-1], read.stamps[places[-1]], block.run, (block, read))
+            return _MomentPlace(block.first + places[-1], read.stamps[places[-1]], block.run, (block, read))
         # A recording may begin with a base that ends a block which is gone.
         base = base or look.base("WHERE wall <= ? ORDER BY sequence", wall)
         if base is None:
@@ -172,11 +172,11 @@ class Reader:
             )
         return _alone(base)
 
-    def _found(self, look: Look, sequence: int) -> _Found:
+    def _found(self, look: RecordingQueries, sequence: int) -> _MomentPlace:
         block = look.block("WHERE first <= ? ORDER BY first DESC", sequence)
         if block is not None and block.last >= sequence:
             read = look.read(block)
-            return _Found(sequence, read.stamps[sequence - block.first], block.run, (block, read))
+            return _MomentPlace(sequence, read.stamps[sequence - block.first], block.run, (block, read))
         base = look.base("WHERE sequence = ?", sequence)
         if base is None:
             raise NothingRecordedError(f"there is no moment {sequence} in {self._path}")
@@ -184,7 +184,7 @@ class Reader:
 
     # --------------------------------------------------------------------------------------------- the way there
 
-    def _way(self, look: Look, found: _Found) -> _Way:
+    def _way(self, look: RecordingQueries, found: _MomentPlace) -> _Way:
         """Read everything needed to reconstruct a moment in one transaction, so that trimming cannot interfere."""
         base = look.base("WHERE sequence <= ? ORDER BY sequence DESC", found.sequence)
         if base is None:
@@ -214,7 +214,7 @@ class Reader:
             if nets:
                 apply_image((unpacked(net) for net in nets), rows)
             else:
-                Block(only(moments), block.stamp).play(rows, block.last - block.first + 1)
+                RecordedBlock(only(moments), block.stamp).play(rows, block.last - block.first + 1)
             at = block.last
         if way.found.block is not None:
             row, read = way.found.block
@@ -231,14 +231,14 @@ class Reader:
                 self._kept.popitem(last=False)
 
     @contextmanager
-    def _looking(self) -> Iterator[Look]:
+    def _looking(self) -> Iterator[RecordingQueries]:
         """Yield the file as of one moment."""
         with self._reading, typed_faults(self._path):
             if self._closed:
                 raise RecordingStorageError(self._path, "it is closed already")
             self._connection.execute("BEGIN")
             try:
-                yield Look(self._connection, self._path)
+                yield RecordingQueries(self._connection, self._path)
             finally:
                 self._connection.execute("COMMIT")
 
@@ -248,8 +248,8 @@ def _check_follows(block: BlockRow, at: int) -> None:
         raise DecompressionError("a block is missing")
 
 
-def _alone(base: BaseRow) -> _Found:
-    return _Found(base.sequence, Stamp(base.now, base.wall), base.run, None)
+def _alone(base: BaseRow) -> _MomentPlace:
+    return _MomentPlace(base.sequence, Stamp(base.now, base.wall), base.run, None)
 
 
 def _microseconds(wall: float) -> int:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 MICROSECONDS_PER_DAY = 86_400_000_000
 
 
-class Group(NamedTuple):
+class RetainedGroup(NamedTuple):
     """A base and its blocks, which are dropped together. `newest` is wall time in microseconds."""
 
     first: int
@@ -26,7 +26,7 @@ class Keep:
         if self.bytes < MIN_BYTES or self.days <= 0:
             raise ValueError(f"the retention must be at least {MIN_BYTES} bytes and more than 0 s")
 
-    def is_over(self, oldest: Group, used: int, wall: int) -> bool:
+    def is_over(self, oldest: RetainedGroup, used: int, wall: int) -> bool:
         """Return true if the oldest group must be dropped, given the bytes in use and the wall time (microseconds)."""
         return used > self.bytes or wall - oldest.newest > self.days * MICROSECONDS_PER_DAY
 

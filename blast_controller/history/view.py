@@ -10,7 +10,7 @@ from typing import Any
 
 from blast_controller.history import rows
 from blast_controller.history.differences import fabric_summary
-from blast_controller.history.past import Gap, Past, Span
+from blast_controller.history.past import Gap, Past, RecordedSpan
 
 LIVE = ("active", "configuring", "pending")
 """States of requests that are shown one by one, in this order."""
@@ -75,7 +75,7 @@ def _request(row: Mapping[str, Any], now: float) -> str:
     )
 
 
-def span_line(span: Span) -> str:
+def span_line(span: RecordedSpan) -> str:
     """Describe the recorded period."""
     return f"recorded from {when(span.oldest.wall)} to {when(span.newest.wall)}"
 

@@ -20,7 +20,7 @@ from blast_controller.history.encoder import Difference, Rows
 from blast_controller.history.errors import MissingRecordingError, RecordingInUseError
 from blast_controller.history.files import ALL, MOMENTS, NET, open_to_write, typed_faults
 from blast_controller.history.images import TEXT_BYTES, image_texts
-from blast_controller.history.retention import MICROSECONDS_PER_DAY, Group, Keep
+from blast_controller.history.retention import MICROSECONDS_PER_DAY, Keep, RetainedGroup
 from blast_controller.store.checksums import body_digest, digest_of
 from blast_controller.store.errors import JournalLockedError, NotAccessibleError
 from blast_controller.store.lock import FileLock
@@ -258,7 +258,7 @@ class Writer:
             if free * self._pragma("page_size") > SHARE_OF_GROUP * self._keep.bytes:
                 self._connection.execute(f"PRAGMA incremental_vacuum({MAX_VACUUMED})").fetchall()
 
-    def _oldest(self) -> Group | None:
+    def _oldest(self) -> RetainedGroup | None:
         """Return the oldest group that is followed by another, as the sequence from which on things stay."""
         with typed_faults(self.path):
             bases = self._connection.execute("SELECT sequence, wall FROM base ORDER BY sequence LIMIT 2").fetchall()
@@ -267,7 +267,7 @@ class Writer:
             (_, wall), (following, _) = bases
             query = "SELECT max(most) FROM block WHERE first <= ?"
             (newest,) = self._connection.execute(query, (following,)).fetchone()
-        return Group(following, max(wall, newest if newest is not None else wall))
+        return RetainedGroup(following, max(wall, newest if newest is not None else wall))
 
     def _drop_before(self, base: int) -> None:
         with self._transaction():

@@ -42,7 +42,7 @@ from blast_controller.openflow.driver import OpenFlowDriver
 from blast_controller.openflow.rules import RuleSettings
 from blast_controller.openflow.server import EchoProbe
 from blast_controller.openflow.vocabulary import Event
-from blast_controller.serving.tls import TlsFileError, TlsSettings
+from blast_controller.serving.tls import TlsFileError, ServerTlsSettings
 
 STDIN = 0
 
@@ -59,7 +59,7 @@ class Configuration:
     echo_unanswered: int = 5
     handshake_timeout: float = 10.0
     generation: int | None = 0
-    tls: TlsSettings | None = None
+    tls: ServerTlsSettings | None = None
     certificates: dict[DatapathId, str] | None = None
 
 

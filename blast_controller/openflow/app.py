@@ -12,10 +12,10 @@ from blast_controller.openflow.flow_stats import MalformedEntryError, decode_ent
 from blast_controller.openflow.framework import (
     DEAD_DISPATCHER,
     MAIN_DISPATCHER,
-    Application,
     Datapath,
     EventBase,
     Fatal,
+    RyuApplication,
     handles,
     ofp_event,
     ofproto_v1_3,
@@ -25,20 +25,20 @@ from blast_controller.openflow.probe import probe_payload
 from blast_controller.openflow.vocabulary import (
     BarrierAnswered,
     Connected,
-    Demoted,
+    ErrorReceived,
     Input,
-    Lost,
     MalformedMessage,
+    MasterLost,
     PortReported,
     ProbeArrived,
-    Refusal,
     RoleAnswered,
     RulesCounted,
     RulesRead,
+    SessionLost,
 )
 
 
-class ForwardingApplication(Application):
+class ForwardingApplication(RyuApplication):
     """Reports connections, answers, errors, ports and probe frames to `deliver`."""
 
     def __init__(self, deliver: Callable[[Input], None], fatal: Fatal) -> None:
@@ -53,7 +53,7 @@ class ForwardingApplication(Application):
             ports = tuple(port_state(description) for description in list(connection.ports.values()))
             self._deliver(Connected(connection, connection.id, ports, connection.names))
         else:
-            self._deliver(Lost(connection, "its connection was closed"))
+            self._deliver(SessionLost(connection, "its connection was closed"))
 
     @handles(ofp_event.EventOFPRoleReply, [MAIN_DISPATCHER])
     def role_replied(self, event: EventBase) -> None:
@@ -87,7 +87,7 @@ class ForwardingApplication(Application):
     def refused(self, event: EventBase) -> None:
         """Handle a refusal; the error has the transaction id of the refused message."""
         message = event.msg
-        self._deliver(Refusal(message.datapath, message.xid, error_name(message), is_fenced(message)))
+        self._deliver(ErrorReceived(message.datapath, message.xid, error_name(message), is_fenced(message)))
 
     @handles(ofp_event.EventOFPPortStatus, [MAIN_DISPATCHER])
     def port_reported(self, event: EventBase) -> None:
@@ -110,4 +110,4 @@ class ForwardingApplication(Application):
     def extended(self, event: EventBase) -> None:
         """Handle an extension's message; only the loss of the master role matters."""
         if is_demotion(event.msg):
-            self._deliver(Demoted(event.msg.datapath))
+            self._deliver(MasterLost(event.msg.datapath))

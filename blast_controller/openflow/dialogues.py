@@ -29,18 +29,18 @@ from blast_controller.openflow.rules import Operation, Rule, Stray
 from blast_controller.openflow.vocabulary import (
     Answer,
     BarrierAnswered,
-    Claim,
     CountRules,
+    ErrorReceived,
     Event,
     Fence,
     Message,
     Numbered,
     ReadOurRules,
-    Refusal,
+    RequestMaster,
+    RequestSlave,
     RoleAnswered,
     RulesCounted,
     RulesRead,
-    Standby,
     StepKey,
 )
 
@@ -104,7 +104,7 @@ class Dialogue(ABC):
         return numbered
 
 
-class Standing(Dialogue):
+class StandbyDialogue(Dialogue):
     """Ask to be a slave, whom a ToR does not obey. It may refuse to make us one: we write nothing in any case."""
 
     exclusive = True
@@ -115,7 +115,7 @@ class Standing(Dialogue):
 
     def open(self) -> tuple[Numbered, ...]:
         """Return the role request."""
-        return self._number([Standby(self._generation)])
+        return self._number([RequestSlave(self._generation)])
 
     def receive(self, answer: Answer, now: float) -> Reaction:
         """Finish: every answer ends this dialogue."""
@@ -138,7 +138,7 @@ class Claiming(Dialogue):
 
     def open(self) -> tuple[Numbered, ...]:
         """Return the role request."""
-        return self._number([Claim(self._generation)])
+        return self._number([RequestMaster(self._generation)])
 
     def receive(self, answer: Answer, now: float) -> Reaction:
         """Process the role reply: master, or the end of the connection."""
@@ -146,7 +146,7 @@ class Claiming(Dialogue):
             case RoleAnswered(master=True):
                 self.done = True
                 return Reaction()
-            case Refusal(fenced=False, reason=reason):
+            case ErrorReceived(fenced=False, reason=reason):
                 return Reaction(over=f"it refused the master role: {reason}")
             case _:
                 return Reaction(
@@ -158,7 +158,7 @@ class Claiming(Dialogue):
         return Reaction(over="it did not answer the role request in time")
 
 
-class Reading(Dialogue):
+class ReadingDialogue(Dialogue):
     """Read our rules and count the rest; mend what the audit finds wrong, if asked to."""
 
     def __init__(
@@ -199,7 +199,7 @@ class Reading(Dialogue):
                 self._count = count
             case BarrierAnswered():
                 return self._next_repair()
-            case Refusal(fenced=fenced, reason=reason):
+            case ErrorReceived(fenced=fenced, reason=reason):
                 return Reaction(over=FENCED if fenced else f"it refused: {reason}")
         if not self._complete or self._count is None:
             return Reaction()
@@ -262,9 +262,9 @@ class Changing(Dialogue):
         match answer:
             case BarrierAnswered(xid=xid) if xid == self._fence:
                 return self._fenced(now)
-            case Refusal(fenced=True):
+            case ErrorReceived(fenced=True):
                 return Reaction(over=FENCED)
-            case Refusal(xid=xid, reason=reason):
+            case ErrorReceived(xid=xid, reason=reason):
                 return self._refused(xid, f"ToR {self._datapath:016x} refused: {reason}")
             case _:
                 return Reaction()

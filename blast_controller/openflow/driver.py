@@ -18,10 +18,10 @@ from blast_controller.openflow.framework import Fatal, ending_the_process
 from blast_controller.openflow.messages import encode
 from blast_controller.openflow.probe import MAX_BYTES
 from blast_controller.openflow.rules import RuleSettings
-from blast_controller.openflow.server import Connection, EchoProbe, Server
-from blast_controller.openflow.steps import Steps
+from blast_controller.openflow.server import EchoProbe, Server, TorConnection
+from blast_controller.openflow.steps import ForwardingSteps
 from blast_controller.openflow.vocabulary import (
-    Command,
+    ChangeRequested,
     Connected,
     Effect,
     Event,
@@ -30,16 +30,16 @@ from blast_controller.openflow.vocabulary import (
     HangUp,
     Input,
     Lead,
-    Lost,
+    MasterTerms,
     Numbered,
-    Probe,
+    ProbeRequested,
     Read,
     RejectCall,
-    Terms,
+    SessionLost,
     Transmit,
 )
 from blast_controller.serving.loop_thread import LoopThread
-from blast_controller.serving.tls import TlsSettings
+from blast_controller.serving.tls import ServerTlsSettings
 
 LOG = logging.getLogger(__name__)
 STRANGERS = 64
@@ -86,14 +86,14 @@ class OpenFlowDriver:
         step_timeout: float = 2.0,
         probe: EchoProbe | None = None,
         generation: int | None = 0,
-        tls: TlsSettings | None = None,
+        tls: ServerTlsSettings | None = None,
         certificates: Mapping[DatapathId, str] | None = None,
         strangers: int = STRANGERS,
         io: LoopThread | None = None,
     ) -> None:
         self._settings, self._step_timeout = settings, step_timeout
         terms = None if generation is None else self._terms(settings, generation)
-        self._steps = Steps(terms, optical_ports, _multicast_network(group_network), certificates)
+        self._steps = ForwardingSteps(terms, optical_ports, _multicast_network(group_network), certificates)
         self._on_event = on_event
         self._fatal = fatal
         self._inbox: deque[Input] = deque()
@@ -128,12 +128,12 @@ class OpenFlowDriver:
         """
         self._put(Lead(self._terms(replace(self._settings, epoch=epoch), generation)))
 
-    def _terms(self, settings: RuleSettings, generation: int) -> Terms:
+    def _terms(self, settings: RuleSettings, generation: int) -> MasterTerms:
         if not 0 <= generation <= LAST_GENERATION:
             raise ValueError(f"generation is {generation}, but must fit in 64 bits")
-        return Terms(settings, generation, self._step_timeout)
+        return MasterTerms(settings, generation, self._step_timeout)
 
-    def reload_certificate(self, tls: TlsSettings) -> None:
+    def reload_certificate(self, tls: ServerTlsSettings) -> None:
         """Use this certificate for new connections; TLS cannot be turned on or off. Raises TlsFileError."""
         self._server.reload_certificate(tls)
 
@@ -142,7 +142,7 @@ class OpenFlowDriver:
 
         An absent ToR fails its steps at once, a forward that no rule can express fails its step.
         """
-        self._put(Command(command, time.monotonic()))
+        self._put(ChangeRequested(command, time.monotonic()))
 
     def read(self, datapath: DatapathId) -> None:
         """Read a ToR's rules after all previous commands, and repair the driver's own rules; return at once.
@@ -166,7 +166,7 @@ class OpenFlowDriver:
         """
         if len(payload) > MAX_BYTES:
             raise ValueError(f"a probe of {len(payload)} bytes is longer than {MAX_BYTES}")
-        self._put(Probe(datapath, port, payload))
+        self._put(ProbeRequested(datapath, port, payload))
 
     def stop(self) -> None:
         """Close every connection; the ToRs keep their rules, unanswered steps stay unanswered."""
@@ -185,7 +185,7 @@ class OpenFlowDriver:
         self._inbox.append(happened)
         self._empty()
 
-    def _stalled(self, connection: Connection, reason: str) -> None:
+    def _stalled(self, connection: TorConnection, reason: str) -> None:
         if connection.id is not None:
             self._received(HandshakeFailed(connection, connection.id, connection.names, reason))
 
@@ -246,7 +246,7 @@ class OpenFlowDriver:
         unsent, self._unsent = self._unsent, {}
         for session, messages in unsent.items():
             if not session.transmit(encode(session, messages)):
-                self._inbox.append(Lost(session, "its connection is closing"))
+                self._inbox.append(SessionLost(session, "its connection is closing"))
 
     @staticmethod
     def _close(session: Any) -> None:

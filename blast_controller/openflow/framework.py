@@ -116,7 +116,7 @@ class _Direct(_ApplicationBase):  # type: ignore[misc]
             handler(event)
 
 
-class Application(_Direct):
+class RyuApplication(_Direct):
     """Base class of OpenFlow 1.3 applications; its handlers are made by `handles` and must not wait."""
 
     OFP_VERSIONS = (ofproto_v1_3.OFP_VERSION,)
@@ -129,19 +129,19 @@ class Application(_Direct):
         """Handle a barrier reply of a connection that has finished its handshake."""
 
 
-class _Handshake(_Direct, _OFPHandler):  # type: ignore[misc]
+class _FrameworkHandshake(_Direct, _OFPHandler):  # type: ignore[misc]
     """The framework's own application for hello, features and echo, without its listening socket."""
 
-    application: Application
+    application: RyuApplication
     """The only other application."""
 
 
-class Applications:
+class RyuApplications:
     """The framework's application and one of ours. One at a time in a process: frameworks register them globally."""
 
-    def __init__(self, application: type[Application], *arguments: object) -> None:
+    def __init__(self, application: type[RyuApplication], *arguments: object) -> None:
         self._manager = _app_manager.AppManager()
-        handshake = self._manager.instantiate(_Handshake)
+        handshake = self._manager.instantiate(_FrameworkHandshake)
         handshake.application = self._manager.instantiate(application, *arguments)
 
     def close(self) -> None:
@@ -178,7 +178,7 @@ def handles(event: type[EventBase], states: Sequence[str]) -> Callable[[Handler]
 
     def decorate(method: Handler) -> Handler:
         @functools.wraps(method)
-        def guarded(application: Application, received: EventBase) -> None:
+        def guarded(application: RyuApplication, received: EventBase) -> None:
             with ending_the_process(application.fatal):
                 method(application, received)
 

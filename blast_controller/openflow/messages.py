@@ -18,15 +18,15 @@ from blast_controller.openflow.rules import (
     DeleteStray,
 )
 from blast_controller.openflow.vocabulary import (
-    Claim,
     CountRules,
     Fence,
     Message,
     Numbered,
     PortState,
     ReadOurRules,
-    SendProbe,
-    Standby,
+    RequestMaster,
+    RequestSlave,
+    TransmitProbe,
 )
 
 WHOLE_COOKIE = 0xFFFF_FFFF_FFFF_FFFF
@@ -88,18 +88,20 @@ def _serialized(message: MsgBase, xid: int) -> bytes:
     return bytes(message.buf)
 
 
-def _message(protocol: Datapath, message: Claim | Standby | ReadOurRules | CountRules | SendProbe) -> MsgBase:
+def _message(
+    protocol: Datapath, message: RequestMaster | RequestSlave | ReadOurRules | CountRules | TransmitProbe
+) -> MsgBase:
     match message:
-        case Claim(generation):
+        case RequestMaster(generation):
             return parser.OFPRoleRequest(protocol, ofproto.OFPCR_ROLE_MASTER, generation)
-        case Standby(generation):
+        case RequestSlave(generation):
             return parser.OFPRoleRequest(protocol, ofproto.OFPCR_ROLE_SLAVE, generation)
         case ReadOurRules():
             return parser.OFPFlowStatsRequest(protocol, cookie=MAGIC, cookie_mask=MAGIC_MASK)
         case CountRules():
             everything = (ofproto.OFPTT_ALL, ofproto.OFPP_ANY, ofproto.OFPG_ANY, 0, 0, parser.OFPMatch())
             return parser.OFPAggregateStatsRequest(protocol, 0, *everything)
-        case SendProbe(port, payload):
+        case TransmitProbe(port, payload):
             return parser.OFPPacketOut(
                 protocol,
                 buffer_id=ofproto.OFP_NO_BUFFER,

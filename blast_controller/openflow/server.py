@@ -12,10 +12,10 @@ from blast_controller.openflow.framework import (
     HANDSHAKE_DISPATCHER,
     HEADER,
     MAIN_DISPATCHER,
-    Application,
-    Applications,
     Datapath,
     Fatal,
+    RyuApplication,
+    RyuApplications,
     ending_the_process,
     hear,
 )
@@ -23,7 +23,7 @@ from blast_controller.openflow.screening import is_readable
 from blast_controller.serving.listener import Door, Listener
 from blast_controller.serving.loop_thread import LoopThread
 from blast_controller.serving.places import Places
-from blast_controller.serving.tls import TlsSettings, certificate_names
+from blast_controller.serving.tls import ServerTlsSettings, certificate_names
 from blast_transport.base.endpoint import listen_on
 
 LOG = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class _NoSocket:
         pass
 
 
-class Connection(Datapath):  # type: ignore[misc]
+class TorConnection(Datapath):  # type: ignore[misc]
     """The connection of one switch. Compare by identity: the same switch may be back before this one is dead."""
 
     def __init__(self, stream: asyncio.Transport, probe: EchoProbe) -> None:
@@ -71,7 +71,7 @@ class Connection(Datapath):  # type: ignore[misc]
         self._probe = probe
         self._unread = bytearray()
 
-    def begin(self, loop: asyncio.AbstractEventLoop, stalled: Callable[[Connection, str], None]) -> None:
+    def begin(self, loop: asyncio.AbstractEventLoop, stalled: Callable[[TorConnection, str], None]) -> None:
         """Send hello and begin to probe the switch; call `stalled` if it is alive but does not read."""
         self.send_msg(self.ofproto_parser.OFPHello(self))
         self._ask(loop)
@@ -116,7 +116,7 @@ class Connection(Datapath):  # type: ignore[misc]
         self.close()
         self._stream.abort()
 
-    def _check_handshake(self, stalled: Callable[[Connection, str], None]) -> None:
+    def _check_handshake(self, stalled: Callable[[TorConnection, str], None]) -> None:
         if self.state in (MAIN_DISPATCHER, DEAD_DISPATCHER):
             return
         missing = (
@@ -139,18 +139,18 @@ class Connection(Datapath):  # type: ignore[misc]
         loop.call_later(self._probe.interval, self._ask, loop)
 
 
-class _Stream(asyncio.BufferedProtocol):
+class _TorStream(asyncio.BufferedProtocol):
     """Feeds a Connection; ends it when its switch talks nonsense."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._connection: Connection | None = None
+        self._connection: TorConnection | None = None
         self._received_bytes = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         with ending_the_process(self._server.fatal):
-            self._connection = Connection(transport, self._server.probe)
+            self._connection = TorConnection(transport, self._server.probe)
             self._server.welcome(self._connection)
             self._connection.begin(self._server.loop, self._server.stalled)
 
@@ -195,17 +195,17 @@ class Server:
         listen: tuple[str, int],
         fatal: Fatal,
         probe: EchoProbe | None = None,
-        tls: TlsSettings | None = None,
+        tls: ServerTlsSettings | None = None,
         strangers: int = BACKLOG,
         io: LoopThread | None = None,
     ) -> None:
         self.fatal = fatal
         self.probe = probe or EchoProbe()
-        self.stalled: Callable[[Connection, str], None] = lambda connection, reason: None
+        self.stalled: Callable[[TorConnection, str], None] = lambda connection, reason: None
         """Called with a connection that is closed because it did not complete the handshake, and why."""
-        self.connections: set[Connection] = set()
-        self._strangers: Places[Connection] = Places(strangers, strangers)
-        self._listening = Listener(Door(lambda: _Stream(self), _handshake_failed, strangers, strangers), tls)
+        self.connections: set[TorConnection] = set()
+        self._strangers: Places[TorConnection] = Places(strangers, strangers)
+        self._listening = Listener(Door(lambda: _TorStream(self), _handshake_failed, strangers, strangers), tls)
         self._listener = listen_on(*listen, BACKLOG)
         self.port: int = self._listener.getsockname()[1]
         self._io = io or LoopThread("openflow")
@@ -213,20 +213,20 @@ class Server:
         self.soon = self._io.post
         """Does work on the server's thread; nothing once it has stopped."""
         self.buffer = memoryview(bytearray(READ_BYTES))
-        self._applications: Applications | None = None
+        self._applications: RyuApplications | None = None
         self._accepts = False
 
-    def start(self, application: type[Application], *arguments: object) -> None:
+    def start(self, application: type[RyuApplication], *arguments: object) -> None:
         """Make `application(*arguments, fatal)` and accept switches."""
-        self._applications = Applications(application, *arguments, self.fatal)
+        self._applications = RyuApplications(application, *arguments, self.fatal)
         self._accepts = True
         self._io.run(self._accept())
 
-    def reload_certificate(self, tls: TlsSettings) -> None:
+    def reload_certificate(self, tls: ServerTlsSettings) -> None:
         """Use this certificate for new connections; TLS cannot be turned on or off. Raises TlsFileError."""
         self._listening.reload(tls)
 
-    def welcome(self, connection: Connection) -> None:
+    def welcome(self, connection: TorConnection) -> None:
         """Give a new connection a place among the unidentified ones; the oldest of these may be closed."""
         self.connections.add(connection)
         closed = self._strangers.enter(connection, str((connection.address or ("?",))[0]))
@@ -239,14 +239,14 @@ class Server:
 
     def settle(self, connection: object) -> None:
         """Mark a connection as that of a configured ToR."""
-        assert isinstance(connection, Connection)
+        assert isinstance(connection, TorConnection)
         self._strangers.leave(connection)
 
-    def is_strange(self, connection: Connection) -> bool:
+    def is_strange(self, connection: TorConnection) -> bool:
         """Return true if a connection is not, or not yet, that of a configured ToR."""
         return connection in self._strangers
 
-    def part_with(self, connection: Connection) -> None:
+    def part_with(self, connection: TorConnection) -> None:
         """Handle the end of a connection."""
         self.connections.discard(connection)
         self._strangers.leave(connection)

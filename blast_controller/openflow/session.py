@@ -33,30 +33,30 @@ from blast_controller.openflow.dialogues import (
     Claiming,
     Dialogue,
     Reaction,
-    Reading,
-    Standing,
+    ReadingDialogue,
+    StandbyDialogue,
     StepRules,
 )
 from blast_controller.openflow.rules import InvalidForwardError, Rule, RuleSettings, additions, merged, removals
 from blast_controller.openflow.vocabulary import (
     Answer,
     Connected,
-    Demoted,
     Effect,
+    ErrorReceived,
     Event,
     Fence,
     HangUp,
     MalformedMessage,
+    MasterLost,
+    MasterTerms,
     News,
     PortReported,
     PortState,
-    Probe,
     ProbeArrived,
-    Refusal,
-    SendProbe,
+    ProbeRequested,
     StepKey,
-    Terms,
     Transmit,
+    TransmitProbe,
 )
 from blast_controller.serving.tls import CertificateNames
 
@@ -80,7 +80,7 @@ class Tor:
         return self.certificate is None or self.certificate.lower() in {name.lower() for _, name in names}
 
 
-class _State(Enum):
+class _SessionState(Enum):
     STANDING = "standby"
     CLAIMING = "claiming"
     PREPARING = "preparing"
@@ -88,16 +88,16 @@ class _State(Enum):
     ENDED = "ended"
 
 
-class Session:
+class TorSession:
     """Turns messages of its ToR and commands of the core into effects."""
 
     def __init__(self, connected: Connected, tor: Tor, numbers: Iterator[int]) -> None:
         self.handle = connected.session
         self.datapath = tor.datapath
         self._tor = tor
-        self._terms: Terms
+        self._terms: MasterTerms
         self._numbers = numbers
-        self._state = _State.STANDING
+        self._state = _SessionState.STANDING
         self._under_way: list[Dialogue] = []
         self._waiting: deque[Dialogue] = deque()
         self.deadline: float | None = None
@@ -109,22 +109,22 @@ class Session:
     @property
     def up(self) -> bool:
         """Return true if commands are accepted."""
-        return self._state is _State.UP
+        return self._state is _SessionState.UP
 
     @property
     def ended(self) -> bool:
         """Return true if the session is over."""
-        return self._state is _State.ENDED
+        return self._state is _SessionState.ENDED
 
     # ------------------------------------------------------------------------------------------ what the core wants
 
     def become_standby(self, generation: int, now: float) -> list[Effect]:
         """Request the slave role on a new connection, for the generation of the leader."""
-        return self._ask(Standing(self._numbers, now + ANSWER_TIMEOUT, generation))
+        return self._ask(StandbyDialogue(self._numbers, now + ANSWER_TIMEOUT, generation))
 
-    def lead(self, tor: Tor, terms: Terms, now: float) -> list[Effect]:
+    def lead(self, tor: Tor, terms: MasterTerms, now: float) -> list[Effect]:
         """Take the ToR over on these terms: the connection is new, or belonged to a standby."""
-        self._tor, self._terms, self._state = tor, terms, _State.CLAIMING
+        self._tor, self._terms, self._state = tor, terms, _SessionState.CLAIMING
         return self._ask(Claiming(self._numbers, now + ANSWER_TIMEOUT, terms.generation))
 
     def command(self, change: SetForwarding, asked: float) -> list[Effect]:
@@ -144,17 +144,17 @@ class Session:
     def read(self, mend: bool, now: float) -> list[Effect]:
         """Read the rules, after everything that was asked before."""
         judge = partial(audit, self._terms.settings, self._tor.guards)
-        return self._ask(Reading(self._numbers, now + ANSWER_TIMEOUT, judge, mend))
+        return self._ask(ReadingDialogue(self._numbers, now + ANSWER_TIMEOUT, judge, mend))
 
     def challenge(self) -> list[Effect]:
         """Request an answer from the ToR, unless one is outstanding; any answer proves that it is alive."""
-        if self._state in (_State.STANDING, _State.CLAIMING):
+        if self._state in (_SessionState.STANDING, _SessionState.CLAIMING):
             return []
         return [Transmit(self.handle, ((next(self._numbers), Fence()),))]
 
-    def probe(self, probe: Probe) -> list[Effect]:
+    def probe(self, probe: ProbeRequested) -> list[Effect]:
         """Send a probe frame; nothing answers it."""
-        return [Transmit(self.handle, ((next(self._numbers), SendProbe(probe.port, probe.payload)),))]
+        return [Transmit(self.handle, ((next(self._numbers), TransmitProbe(probe.port, probe.payload)),))]
 
     # --------------------------------------------------------------------------------------------- messages of the ToR
 
@@ -164,14 +164,14 @@ class Session:
             if dialogue.concerns(answer.xid):
                 return self._react(dialogue.receive(answer, now)) + self._settle(dialogue, now)
         # A probe's transaction id is not kept; that it is no longer ours to send still matters.
-        return self.hang_up(FENCED) if isinstance(answer, Refusal) and answer.fenced else []
+        return self.hang_up(FENCED) if isinstance(answer, ErrorReceived) and answer.fenced else []
 
     def hears(self, news: News) -> list[Effect]:
         """Process an unsolicited message."""
         match news:
-            case Demoted():
+            case MasterLost():
                 # To a standby it is no news.
-                return [] if self._state is _State.STANDING else self.hang_up(FENCED)
+                return [] if self._state is _SessionState.STANDING else self.hang_up(FENCED)
             case MalformedMessage(_, reason):
                 return self.hang_up(f"protocol violation: {reason}")
             case PortReported(_, state):
@@ -198,7 +198,7 @@ class Session:
         Return DeviceDown if the core knew it or must be notified, then the events of the unanswered steps.
         """
         down: list[Effect] = [DeviceDown(self.datapath, reason)] if self.up or notify else []
-        self._state = _State.ENDED
+        self._state = _SessionState.ENDED
         sentence = f"ToR {self.datapath:016x} disconnected: {reason}"
         return down + [event for dialogue in self._dialogues() for event in dialogue.abandon(sentence)]
 
@@ -249,12 +249,12 @@ class Session:
             case Changing():
                 return []
             case Claiming():
-                self._state = _State.PREPARING
+                self._state = _SessionState.PREPARING
                 return self.read(mend=True, now=now)
-            case Reading() if not self.up:
-                self._state = _State.UP
+            case ReadingDialogue() if not self.up:
+                self._state = _SessionState.UP
                 return [DeviceUp(self.datapath, rules=dialogue.findings.forwards), *self._all_ports()]
-            case Reading():
+            case ReadingDialogue():
                 return [TableObserved(self.datapath, dialogue.findings.forwards, dialogue.foreign)]
             case _:
                 return []

@@ -30,29 +30,29 @@ from blast_controller.core.model.events import DeviceDown, DeviceUp, StepConfirm
 from blast_controller.core.model.identifiers import DatapathId
 from blast_controller.openflow.dialogues import transaction_ids
 from blast_controller.openflow.rules import Rule, guards, merged
-from blast_controller.openflow.session import Session, Tor
+from blast_controller.openflow.session import Tor, TorSession
 from blast_controller.openflow.vocabulary import (
     BarrierAnswered,
-    Command,
+    ChangeRequested,
     Connected,
-    Demoted,
     Effect,
+    ErrorReceived,
     Follow,
     HandshakeFailed,
     Input,
     Lead,
-    Lost,
     MalformedMessage,
+    MasterLost,
+    MasterTerms,
     PortReported,
-    Probe,
     ProbeArrived,
+    ProbeRequested,
     Read,
-    Refusal,
     RejectCall,
     RoleAnswered,
     RulesCounted,
     RulesRead,
-    Terms,
+    SessionLost,
     Transmit,
 )
 
@@ -64,11 +64,11 @@ CHALLENGE = 2.0
 class _Waiting:
     """A second connection of a ToR, until when the first one has time to answer."""
 
-    session: Session
+    session: TorSession
     until: float
 
 
-class Steps:
+class ForwardingSteps:
     """Turns inputs into effects. Times are seconds of any monotonic clock.
 
     Parameters
@@ -81,7 +81,7 @@ class Steps:
 
     def __init__(
         self,
-        terms: Terms | None,
+        terms: MasterTerms | None,
         optical_ports: Mapping[DatapathId, Sequence[int]],
         group_network: IPv4Network,
         certificates: Mapping[DatapathId, str] | None = None,
@@ -96,8 +96,8 @@ class Steps:
             for datapath, ports in sorted(optical_ports.items())
         }
         self._numbers = transaction_ids()
-        self._sessions: dict[object, Session] = {}
-        self._current: dict[DatapathId, Session] = {}
+        self._sessions: dict[object, TorSession] = {}
+        self._current: dict[DatapathId, TorSession] = {}
         self._waiting: dict[DatapathId, _Waiting] = {}
         self._notified: dict[int, str] = {}
         self._earliest: float | None = None
@@ -121,7 +121,7 @@ class Steps:
     def receive(self, happened: Input, now: float) -> list[Effect]:
         """Return the effects of one input."""
         match happened:
-            case Command(change, asked):
+            case ChangeRequested(change, asked):
                 effects = self._command(change, asked)
             case Connected():
                 effects = self._connected(happened, now)
@@ -133,7 +133,7 @@ class Steps:
                 self._leader, effects = generation, []
             case Lead(terms):
                 effects = self._lead(terms, now)
-            case Read() | Probe():
+            case Read() | ProbeRequested():
                 effects = self._handle_query(happened, now)
             case _ if session := self._sessions.get(happened.session):
                 effects = self._handle_message(session, happened, now)
@@ -174,7 +174,7 @@ class Steps:
             return [RejectCall(connected.session, f"claims to be {name}, but its certificate is not {tor.certificate}")]
         if tor.datapath in self._waiting:
             return [RejectCall(connected.session, f"is a third connection of {name}")]
-        session = Session(connected, tor, self._numbers)
+        session = TorSession(connected, tor, self._numbers)
         old = self._current.get(tor.datapath)
         if old is None:
             return self._begin(session, now)
@@ -182,13 +182,13 @@ class Steps:
         self._earliest = min(now + CHALLENGE, self._earliest or now + CHALLENGE)
         return self._kept(old, old.challenge())
 
-    def _begin(self, session: Session, now: float) -> list[Effect]:
+    def _begin(self, session: TorSession, now: float) -> list[Effect]:
         self._sessions[session.handle] = self._current[session.datapath] = session
         if self._terms is None:
             return self._kept(session, session.become_standby(self._leader, now))
         return self._kept(session, session.lead(self._tors[session.datapath], self._terms, now))
 
-    def _lead(self, terms: Terms, now: float) -> list[Effect]:
+    def _lead(self, terms: MasterTerms, now: float) -> list[Effect]:
         self._terms = terms
         self._tors = {name: replace(tor, guards=self._guards(tor.optical_ports)) for name, tor in self._tors.items()}
         sessions = list(self._sessions.values())
@@ -205,7 +205,7 @@ class Steps:
             (w for w in self._waiting.values() if w.session.handle is getattr(happened, "session", None)), None
         )
         match happened:
-            case Lost() if waiting is not None:
+            case SessionLost() if waiting is not None:
                 del self._waiting[waiting.session.datapath]
             case PortReported() if waiting is not None:
                 waiting.session.hears(happened)
@@ -218,28 +218,28 @@ class Steps:
             return [StepFailed(change.datapath, *step, reason=reason) for step in merged(change.changes)]
         return self._kept(session, session.command(change, asked))
 
-    def _handle_query(self, wanted: Read | Probe, now: float) -> list[Effect]:
+    def _handle_query(self, wanted: Read | ProbeRequested, now: float) -> list[Effect]:
         match wanted:
             case Read(datapath, mend) if (session := self._current.get(datapath)) and session.up:
                 return self._kept(session, session.read(mend, now))
-            case Probe(datapath) if (session := self._current.get(datapath)) and session.up:
+            case ProbeRequested(datapath) if (session := self._current.get(datapath)) and session.up:
                 return session.probe(wanted)
             case _:
                 return []
 
-    def _handle_message(self, session: Session, happened: Input, now: float) -> list[Effect]:
-        if isinstance(happened, Lost):
+    def _handle_message(self, session: TorSession, happened: Input, now: float) -> list[Effect]:
+        if isinstance(happened, SessionLost):
             return self._kept(session, session.end(happened.reason)) + self._admit(session.datapath, now)
         effects = self._answers_the_challenge(session)
         match happened:
-            case BarrierAnswered() | RoleAnswered() | RulesRead() | RulesCounted() | Refusal():
+            case BarrierAnswered() | RoleAnswered() | RulesRead() | RulesCounted() | ErrorReceived():
                 return effects + self._kept(session, session.answered(happened, now))
-            case Demoted() | MalformedMessage() | PortReported() | ProbeArrived():
+            case MasterLost() | MalformedMessage() | PortReported() | ProbeArrived():
                 return effects + self._kept(session, session.hears(happened))
             case _:
                 return effects
 
-    def _answers_the_challenge(self, session: Session) -> list[Effect]:
+    def _answers_the_challenge(self, session: TorSession) -> list[Effect]:
         waiting = self._waiting.pop(session.datapath, None)
         if waiting is None:
             return []
@@ -250,7 +250,7 @@ class Steps:
             )
         ]
 
-    def _kept(self, session: Session, effects: list[Effect]) -> list[Effect]:
+    def _kept(self, session: TorSession, effects: list[Effect]) -> list[Effect]:
         """Note what has become of a session: when it is next due, or that it is gone."""
         if session.ended:
             del self._sessions[session.handle], self._current[session.datapath]

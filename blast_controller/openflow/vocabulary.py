@@ -46,7 +46,7 @@ class Connected:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class SessionLost:
     """`session` is dead."""
 
     session: object
@@ -100,7 +100,7 @@ class BarrierAnswered:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ErrorReceived:
     """The ToR answered the message `xid` with an error; `fenced` if because another controller is its master."""
 
     session: object
@@ -110,7 +110,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Demoted:
+class MasterLost:
     """Another controller has become the master of the ToR."""
 
     session: object
@@ -141,14 +141,14 @@ class MalformedMessage:
     reason: str
 
 
-Answer = RoleAnswered | RulesRead | RulesCounted | BarrierAnswered | Refusal
-News = Demoted | PortReported | ProbeArrived | MalformedMessage
+Answer = RoleAnswered | RulesRead | RulesCounted | BarrierAnswered | ErrorReceived
+News = MasterLost | PortReported | ProbeArrived | MalformedMessage
 
 # --------------------------------------------------------------------------------------- inputs: commands of the core
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ChangeRequested:
     """The core wants `change`, asked at time `asked`."""
 
     change: SetForwarding
@@ -164,7 +164,7 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class ProbeRequested:
     """The core wants a probe frame sent out of a port."""
 
     datapath: DatapathId
@@ -173,7 +173,7 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class MasterTerms:
     """The terms for every ToR of a leader; `step_timeout` is in seconds."""
 
     settings: RuleSettings
@@ -192,24 +192,24 @@ class Follow:
 class Lead:
     """From now on we lead."""
 
-    terms: Terms
+    terms: MasterTerms
 
 
-DriverInput = Command | Read | Probe | Follow | Lead
-Input = Connected | HandshakeFailed | Lost | Answer | News | DriverInput
+DriverInput = ChangeRequested | Read | ProbeRequested | Follow | Lead
+Input = Connected | HandshakeFailed | SessionLost | Answer | News | DriverInput
 
 # ---------------------------------------------------------------------------------------------- messages to a ToR
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class RequestMaster:
     """Make us the master, unless a controller of a later generation already is (OFPT_ROLE_REQUEST)."""
 
     generation: int
 
 
 @dataclass(frozen=True, slots=True)
-class Standby:
+class RequestSlave:
     """Make us a slave, unless a controller of a generation later than this is known (OFPT_ROLE_REQUEST)."""
 
     generation: int
@@ -231,14 +231,14 @@ class Fence:
 
 
 @dataclass(frozen=True, slots=True)
-class SendProbe:
+class TransmitProbe:
     """Send a probe frame out of `port` (OFPT_PACKET_OUT)."""
 
     port: int
     payload: bytes
 
 
-Message = Operation | Claim | Standby | ReadOurRules | CountRules | Fence | SendProbe
+Message = Operation | RequestMaster | RequestSlave | ReadOurRules | CountRules | Fence | TransmitProbe
 Numbered = tuple[int, Message]
 """A message under its transaction id (xid), which the ToR's answer or error carries too."""
 

@@ -27,7 +27,7 @@ log = logging.getLogger("blast.activity")
 
 
 @dataclass(frozen=True)
-class Line:
+class LogLine:
     """A log line: `known` are its fields beside the event's name."""
 
     level: int
@@ -36,7 +36,7 @@ class Line:
     known: Mapping[str, object]
 
 
-def tell(line: Line | None) -> None:
+def tell(line: LogLine | None) -> None:
     """Write a line, if there is one to write."""
     if line is not None:
         log.log(line.level, line.message, extra=fields(event=line.event, **line.known))
@@ -45,14 +45,14 @@ def tell(line: Line | None) -> None:
 # --------------------------------------------------------------------------------------------------- requests
 
 
-def request_line(request: RequestKey, event: RequestEvent) -> Line:
+def request_line(request: RequestKey, event: RequestEvent) -> LogLine:
     """Build the line for an event of a request."""
     tenant, key = request
     level, name, message, more = _REQUEST_LINES[event.kind](key, event)
     known = {"tenant": tenant, "request": key, "part": event.part, "reason": event.reason, **more}
     if event.grant is not None:
         known["reservation"] = event.grant.reservation
-    return Line(level, name, message, known)
+    return LogLine(level, name, message, known)
 
 
 _Line = tuple[int, str, str, Mapping[str, object]]
@@ -112,53 +112,53 @@ def _grant_fields(grant: Grant) -> Mapping[str, object]:
 # ---------------------------------------------------------------------------------------------------- devices
 
 
-def late_line(command: SetCircuits) -> Line | None:
+def late_line(command: SetCircuits) -> LogLine | None:
     """Build the line for the removal of late cross-connects; None if there are none."""
     late = [circuit for change in command.changes if change.reservation == NOBODY for circuit in change.disconnect]
     if not late:
         return None
     name, circuits = device_name(command.switch), ", ".join(f"{c.input} to {c.output}" for c in late)
     message = f"{name} made cross-connects from a late command of an earlier controller or session; removed {circuits}"
-    return Line(logging.WARNING, "late_write", message, {"device": name, "circuits": circuits})
+    return LogLine(logging.WARNING, "late_write", message, {"device": name, "circuits": circuits})
 
 
 @singledispatch
-def device_line(event: object) -> Line | None:
+def device_line(event: object) -> LogLine | None:
     """Build the line for an event of a device; None for routine events."""
     return None
 
 
 @device_line.register
-def _(event: StepFailed) -> Line:
+def _(event: StepFailed) -> LogLine:
     known = {"device": device_name(event.device), "reservation": event.reservation, "reason": event.reason}
-    return Line(logging.WARNING, "failure", f"{device_name(event.device)} failed a step: {event.reason}", known)
+    return LogLine(logging.WARNING, "failure", f"{device_name(event.device)} failed a step: {event.reason}", known)
 
 
 @device_line.register
-def _(event: DeviceUp) -> Line | None:
+def _(event: DeviceUp) -> LogLine | None:
     # The optical executor logs the events of its switches itself.
     if isinstance(event.device, str):
         return None
     name = device_name(event.device)
-    return Line(logging.INFO, "device_up", f"{name} is connected", {"device": name})
+    return LogLine(logging.INFO, "device_up", f"{name} is connected", {"device": name})
 
 
 @device_line.register
-def _(event: DeviceDown) -> Line | None:
+def _(event: DeviceDown) -> LogLine | None:
     if isinstance(event.device, str):
         return None
     name = device_name(event.device)
     known = {"device": name, "reason": event.reason}
-    return Line(logging.WARNING, "device_down", f"{name} is disconnected: {event.reason}", known)
+    return LogLine(logging.WARNING, "device_down", f"{name} is disconnected: {event.reason}", known)
 
 
 @device_line.register
-def _(event: PortChanged) -> Line:
+def _(event: PortChanged) -> LogLine:
     name = f"{device_name(event.datapath)} port {event.port}"
     known = {"device": device_name(event.datapath), "port": event.port, "reason": event.reason or None}
     if event.up:
-        return Line(logging.INFO, "port_up", f"{name} link up", known)
-    return Line(logging.WARNING, "port_down", f"{name} link down", known)
+        return LogLine(logging.INFO, "port_up", f"{name} link up", known)
+    return LogLine(logging.WARNING, "port_down", f"{name} link down", known)
 
 
 # ------------------------------------------------------------------------------------------------------ drift
@@ -170,21 +170,23 @@ class DriftWatch:
     def __init__(self) -> None:
         self._seen: dict[str, int] = {}
 
-    def rules(self, datapath: DatapathId, foreign: int) -> Line | None:
+    def rules(self, datapath: DatapathId, foreign: int) -> LogLine | None:
         """Handle the number of foreign rules on a ToR.
 
         They include the packet network's own rules, so this is no fault.
         """
         return self._line(logging.INFO, device_name(datapath), foreign, f"{foreign} rules that Blast did not create")
 
-    def occupied(self, switch: SwitchId, elements: Collection[str]) -> Line | None:
+    def occupied(self, switch: SwitchId, elements: Collection[str]) -> LogLine | None:
         """Handle the elements of an optical switch that foreign cross-connects occupy."""
         description = f"cross-connects that Blast did not create on {', '.join(sorted(elements)) or 'no element'}"
         return self._line(logging.WARNING, device_name(switch), len(elements), description)
 
-    def _line(self, level: int, device: str, amount: int, description: str) -> Line | None:
+    def _line(self, level: int, device: str, amount: int, description: str) -> LogLine | None:
         before, self._seen[device] = self._seen.get(device, 0), amount
         if amount == before:
             return None
         known = {"device": device, "foreign": amount}
-        return Line(level if amount > before else logging.INFO, "drift", f"drift: {device} holds {description}", known)
+        return LogLine(
+            level if amount > before else logging.INFO, "drift", f"drift: {device} holds {description}", known
+        )

@@ -7,7 +7,7 @@ from blast_controller.core.model.commands import Command, Publish, SetCircuits
 from blast_controller.core.model.events import CircuitsObserved, DeviceUp, Event, StepConfirmed, TableObserved
 from blast_controller.core.model.identifiers import SwitchId
 from blast_controller.core.observer import Observer
-from blast_controller.ops.activity import DriftWatch, Line, device_line, late_line, request_line, tell
+from blast_controller.ops.activity import DriftWatch, LogLine, device_line, late_line, request_line, tell
 
 
 class ActivityLog(Observer):
@@ -31,7 +31,7 @@ class ActivityLog(Observer):
         elif isinstance(command, SetCircuits):
             tell(late_line(command))
 
-    def _drifted(self, event: Event, core: Core) -> Line | None:
+    def _drifted(self, event: Event, core: Core) -> LogLine | None:
         match event:
             case TableObserved(datapath=datapath, foreign=foreign):
                 return self._drift.rules(datapath, foreign)
@@ -42,5 +42,5 @@ class ActivityLog(Observer):
             case _:
                 return None
 
-    def _occupied(self, switch: SwitchId, core: Core) -> Line | None:
+    def _occupied(self, switch: SwitchId, core: Core) -> LogLine | None:
         return self._drift.occupied(switch, core.view.occupied.get(switch, {}))

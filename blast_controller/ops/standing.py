@@ -35,7 +35,7 @@ class Sources:
     levels: Callable[[], Counts]
 
 
-class Standing(Collector):
+class StateCollector(Collector):
     """Collects metrics of the current state."""
 
     def __init__(self, sources: Sources) -> None:

@@ -20,7 +20,7 @@ MAX_GRANTS = 4096
 """The limit of grant times kept until the next point."""
 
 
-class Point(NamedTuple):
+class VitalPoint(NamedTuple):
     """The vital signs at one time.
 
     `wall` is in seconds since 1970; `waiting` parts wait, and `trees` are on devices; `granted` is the number of grants
@@ -38,15 +38,15 @@ class Vitals(Observer):
     """An observer of the runtime, and what it has seen. `sample` is called once a second, from one other thread."""
 
     def __init__(self) -> None:
-        self.history: deque[Point] = deque(maxlen=POINTS)
+        self.history: deque[VitalPoint] = deque(maxlen=POINTS)
         self._grants: deque[float] = deque(maxlen=MAX_GRANTS)
         self._granted = self._reported = 0
 
-    def sample(self, snapshot: Snapshot, wall: float) -> Point:
+    def sample(self, snapshot: Snapshot, wall: float) -> VitalPoint:
         """Return the next point."""
         granted = self._granted
         times = [self._grants.popleft() for _ in range(len(self._grants))]
-        point = Point(
+        point = VitalPoint(
             round(wall, 3),
             snapshot.waiting_of(None),
             len(snapshot.trees),
@@ -66,7 +66,7 @@ class Vitals(Observer):
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class ConditionQueries:
     """Queries of the controller's state.
 
     `epoch` is that of the leader (0: a standby); `leader` is the leader's address, `stale` the age of the displayed

@@ -37,7 +37,7 @@ from tl1_driver.dialects.base import Dialect
 from tl1_driver.protocol.circuits import Circuit
 from tl1_driver.protocol.errors import CommandDeniedError, Tl1Error
 from tl1_driver.protocol.messages import Autonomous
-from tl1_driver.transport import Tcp, Way
+from tl1_driver.transport import Tcp, Tl1Transport
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class SwitchSettings:
     password: str = ""
     timeout: float = 2.0
     light: LightCheck = field(default_factory=LightCheck)
-    way: Way = Tcp()  # noqa: RUF009 - it cannot be changed
+    way: Tl1Transport = Tcp()  # noqa: RUF009 - it cannot be changed
 
     @property
     def secrets(self) -> frozenset[str]:

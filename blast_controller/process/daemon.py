@@ -44,7 +44,7 @@ from blast_controller.optimizer.process import OptimizerProcess
 from blast_controller.process.first_fiber_check import check_fibers
 from blast_controller.process.garbage import GarbageCollection
 from blast_controller.process.http_services import HttpSide, MetricSources, Watchers
-from blast_controller.process.safe_mode import End, EndRecord, reason_to_hold
+from blast_controller.process.safe_mode import EndRecord, RunFailure, reason_to_hold
 from blast_controller.rpc.clients.gate import Gate
 from blast_controller.rpc.clients.rates import Rate
 from blast_controller.rpc.condition import no_standby, not_in_safe_mode
@@ -55,7 +55,7 @@ from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.methods import ROLES
 from blast_controller.runtime.runtime import Runtime
 from blast_controller.runtime.standby import said_of
-from blast_controller.runtime.waiting import Places
+from blast_controller.runtime.waiting import WaitingLimits
 from blast_controller.serving.listener import HANDSHAKES
 from blast_controller.serving.loop_thread import LoopThread
 from blast_controller.store.compaction import Compactor
@@ -113,7 +113,7 @@ class Daemon:
         self._ends = EndRecord.beside(config.journal.path)
         self._compactor = Compactor(self._store, self._die)
         self._garbage = GarbageCollection()
-        places = Places(of_one=config.controller.max_waiting_calls_per_tenant)
+        places = WaitingLimits(of_one=config.controller.max_waiting_calls_per_tenant)
         watchers = Watchers((tenant.name for tenant in config.tenant), lambda: self.runtime.snapshot)
         self._recorder = _recorder(config)
         observers: list[Observer] = [ActivityLog(), *watchers.observers]
@@ -296,7 +296,7 @@ class Daemon:
         if self._deposed.locked():
             # Whatever fails from here on has lost its journal, and ends with the process anyway.
             return
-        self._ends.add(End(self.epoch, time.monotonic() - self._began, f"{type(error).__name__}: {error}"))
+        self._ends.add(RunFailure(self.epoch, time.monotonic() - self._began, f"{type(error).__name__}: {error}"))
         log.critical("the controller exits: %s: %s", type(error).__name__, error)
         logging.shutdown()
         os._exit(EXIT_FAILED)

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from blast_controller.core.fiber_check import FiberReport
 from blast_controller.core.model.errors import RejectedError, RequestError
 from blast_controller.core.model.events import VerifyAsked
-from blast_controller.ops.activity import Line, tell
+from blast_controller.ops.activity import LogLine, tell
 from blast_controller.runtime.runtime import CoreContext, Runtime
 from blast_controller.runtime.waiting import Wait
 
@@ -43,24 +43,24 @@ def _log_report(checked: Future[FiberReport]) -> None:
         return
     error = checked.exception()
     if isinstance(error, RequestError):
-        tell(Line(logging.WARNING, "fibers", f"the fiber check failed: {error}", {}))
+        tell(LogLine(logging.WARNING, "fibers", f"the fiber check failed: {error}", {}))
     elif error is None:
         for line in report_lines(checked.result()):
             tell(line)
 
 
-def report_lines(report: FiberReport) -> Iterator[Line]:
+def report_lines(report: FiberReport) -> Iterator[LogLine]:
     """Yield a report as log lines: each fault, what was not probed, and that it is done."""
     for fault in report.faults:
         known = {"element": fault.element, "reason": fault.sentence}
-        yield Line(logging.WARNING, "fiber_fault", f"{fault.element}: {fault.sentence}", known)
+        yield LogLine(logging.WARNING, "fiber_fault", f"{fault.element}: {fault.sentence}", known)
     for skipped in report.skipped:
-        yield Line(logging.INFO, "fiber_skipped", f"not probed: {skipped}", {"element": skipped.partition(": ")[0]})
+        yield LogLine(logging.INFO, "fiber_skipped", f"not probed: {skipped}", {"element": skipped.partition(": ")[0]})
     counts = {"faults": len(report.faults), "probed": report.probed, "skipped": len(report.skipped)}
     if not report.probed:
-        yield Line(logging.WARNING, "fibers", "the fiber check probed nothing", counts)
+        yield LogLine(logging.WARNING, "fibers", "the fiber check probed nothing", counts)
         return
     count = len(report.faults)
     summary = f"{count} differ from the configuration" if count else "all probed fibers match the configuration"
     text = f"fiber check complete: {summary} ({report.probed} probed, {len(report.skipped)} not)"
-    yield Line(logging.INFO, "fibers", text, counts)
+    yield LogLine(logging.INFO, "fibers", text, counts)

@@ -19,15 +19,15 @@ from blast_controller.ops.http.application import Site, application
 from blast_controller.ops.http.health import Health
 from blast_controller.ops.http.server import HttpServer
 from blast_controller.ops.live.actions import Actions, Now
-from blast_controller.ops.live.broadcast import Broadcast
+from blast_controller.ops.live.broadcast import LiveBroadcast
 from blast_controller.ops.live.routes import LivePage, live_routes
 from blast_controller.ops.live.signs import Signs
 from blast_controller.ops.metering import Metering
 from blast_controller.ops.metrics import Metrics
 from blast_controller.ops.page.files import page_files
 from blast_controller.ops.page.picture import picture
-from blast_controller.ops.standing import Sources, Standing
-from blast_controller.ops.vitals import Condition, Vitals
+from blast_controller.ops.standing import Sources, StateCollector
+from blast_controller.ops.vitals import ConditionQueries, Vitals
 from blast_controller.rpc.caller import Caller
 from blast_controller.rpc.clients.gate import Gate
 from blast_controller.rpc.clients.identity import DEFAULT_TENANT
@@ -35,7 +35,7 @@ from blast_controller.rpc.fabric_reading import FabricReading
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.runtime.runtime import Runtime
 from blast_controller.runtime.standby import said_of
-from blast_controller.serving.tls import TlsSettings
+from blast_controller.serving.tls import ServerTlsSettings
 
 RELEASE = version("blast-controller")
 GOODBYE = "The controller is stopping. This page reconnects automatically when it runs again."
@@ -47,7 +47,7 @@ class Watchers:
     def __init__(self, tenants: Iterable[str], snapshot: Callable[[], Snapshot]) -> None:
         self.metrics = Metrics()
         self.vitals = Vitals()
-        self.broadcast = Broadcast(snapshot, {"release": RELEASE})
+        self.broadcast = LiveBroadcast(snapshot, {"release": RELEASE})
         self.metering = Metering(self.metrics, [DEFAULT_TENANT, *tenants])
 
     @property
@@ -90,7 +90,7 @@ class HttpSide:
     _reading: FabricReading = field(default_factory=FabricReading)
     _drawing: _Drawing = field(default_factory=_Drawing)
 
-    def server(self, tls: TlsSettings | None, share: Callable[[int], int] = lambda bound: bound) -> HttpServer:
+    def server(self, tls: ServerTlsSettings | None, share: Callable[[int], int] = lambda bound: bound) -> HttpServer:
         """Return the server, not started. Raises TlsFileError."""
         runtime, registry = self.runtime, self.watchers.metrics.registry
         sources = Sources(
@@ -101,7 +101,7 @@ class HttpSide:
             counts=self.sources.counts,
             levels=self.sources.levels,
         )
-        registry.register(Standing(sources))
+        registry.register(StateCollector(sources))
         signs = Signs(self.watchers.vitals, self._condition(), self._snapshot)
         page = self._page(signs)
 
@@ -134,9 +134,9 @@ class HttpSide:
     def _snapshot(self) -> Snapshot:
         return self.runtime.snapshot
 
-    def _condition(self) -> Condition:
+    def _condition(self) -> ConditionQueries:
         runtime = self.runtime
-        return Condition(
+        return ConditionQueries(
             epoch=self.sources.epoch,
             leader=lambda: None if runtime.standby is None else runtime.standby.leader(),
             stale=lambda: None if runtime.standby is None else runtime.standby.age(),

@@ -30,7 +30,7 @@ MAX_BYTES = 16_384
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class RunFailure:
     """The failure of the run `epoch` after `ran` seconds; `sentence` is its cause."""
 
     epoch: int
@@ -38,7 +38,7 @@ class End:
     sentence: str
 
 
-def reason_to_hold(ends: Sequence[End]) -> str | None:
+def reason_to_hold(ends: Sequence[RunFailure]) -> str | None:
     """Return why a controller with this record must start in safe mode, as a sentence, or None."""
     if len(ends) < KEPT:
         return None
@@ -63,7 +63,7 @@ class EndRecord:
         """Return the record of the controller with this journal; it survives as the journal does."""
         return cls(None if journal is None else journal.with_name(f"{journal.name}.ends"))
 
-    def read(self) -> list[End]:
+    def read(self) -> list[RunFailure]:
         """Return the recorded failures, oldest first; empty for an unreadable file, which is logged."""
         if self._path is None or not self._path.exists():
             return []
@@ -74,7 +74,7 @@ class EndRecord:
             log.error("the record of failures %s cannot be read: %s", self._path, error)
             return []
 
-    def add(self, end: End) -> None:
+    def add(self, end: RunFailure) -> None:
         """Record that the process ends now. A failure is logged: the process ends in any case."""
         # Several parts of the process may fail together: a run ends once.
         earlier = [before for before in self.read() if before.epoch != end.epoch]
@@ -85,7 +85,7 @@ class EndRecord:
         if self._path is not None:
             self._path.unlink(missing_ok=True)
 
-    def _write(self, ends: Sequence[End]) -> None:
+    def _write(self, ends: Sequence[RunFailure]) -> None:
         if self._path is None:
             return
         text = "".join(json.dumps(asdict(end)) + "\n" for end in ends)
@@ -104,8 +104,8 @@ class EndRecord:
             )
 
 
-def _end(line: bytes) -> End:
+def _end(line: bytes) -> RunFailure:
     match json.loads(line):
         case {"epoch": int(epoch), "ran": float(ran) | int(ran), "sentence": str(sentence)}:
-            return End(epoch, float(ran), sentence)
+            return RunFailure(epoch, float(ran), sentence)
     raise ValueError("a line is malformed")

@@ -26,9 +26,9 @@ from blast_controller.core.model.requests import (
 )
 from blast_controller.core.snapshot.facts import PartFacts, RequestFacts
 from blast_controller.core.snapshot.snapshot import Snapshot
-from blast_controller.rpc.connections.messages import Refusals
+from blast_controller.rpc.connections.messages import RefusalErrors
 from blast_controller.runtime.parked_future import ParkedFuture
-from blast_controller.runtime.runtime import Look
+from blast_controller.runtime.runtime import PublishedState
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ def bad_text(field: str, sentence: str) -> ttypes.Rejected:
     return ttypes.Rejected("bad_key" if field == "key" else "bad_text", sentence)
 
 
-REFUSALS = Refusals(ttypes.Denied, bad_text)
+REFUSALS = RefusalErrors(ttypes.Denied, bad_text)
 
 # ------------------------------------------------------------------------------------------------ from Thrift
 
@@ -164,7 +164,9 @@ def refuse_failed_change(found: RequestEvent) -> None:
 Reasons = Callable[[PartFacts], str | None]
 
 
-def status(request: RequestFacts, look: Look, reasons: Reasons, max_margins: int = MAX_MARGINS) -> ttypes.RequestStatus:
+def status(
+    request: RequestFacts, look: PublishedState, reasons: Reasons, max_margins: int = MAX_MARGINS
+) -> ttypes.RequestStatus:
     """Convert the status of a request, with at most `max_margins` margins of each part.
 
     `reasons` has the reasons of parts.
@@ -186,7 +188,7 @@ def status(request: RequestFacts, look: Look, reasons: Reasons, max_margins: int
     )
 
 
-def stale(look: Look) -> int | None:
+def stale(look: PublishedState) -> int | None:
     """Return the age of the data in milliseconds; None if it is current."""
     return None if look.stale is None else _whole_ms(look.stale)
 

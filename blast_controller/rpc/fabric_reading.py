@@ -20,14 +20,14 @@ Key = TypeVar("Key")
 Answer = TypeVar("Answer")
 
 
-class Freshness(NamedTuple):
+class AnswerFreshness(NamedTuple):
     """The maximum age of the data in milliseconds (None: current), and the latest entry of a shared journal."""
 
     stale_ms: int | None = None
     sequence: int | None = None
 
 
-AS_IT_IS = Freshness()
+AS_IT_IS = AnswerFreshness()
 
 
 class FabricReading:
@@ -41,7 +41,11 @@ class FabricReading:
         self._trees: _Kept[int, ttypes.LightTreeStatus]
 
     def read(
-        self, snapshot: Snapshot, tenant: str | None, warnings: Sequence[str] = (), freshness: Freshness = AS_IT_IS
+        self,
+        snapshot: Snapshot,
+        tenant: str | None,
+        warnings: Sequence[str] = (),
+        freshness: AnswerFreshness = AS_IT_IS,
     ) -> ttypes.FabricStatus:
         """Return racks, splitters, switches, light trees and pending requests.
 

@@ -9,7 +9,7 @@ from blast_controller.rpc.call_context import About, History, Services
 from blast_controller.rpc.clients.gate import Gate
 from blast_controller.rpc.condition import Condition, Healthy
 from blast_controller.rpc.connections.connection import Connection
-from blast_controller.rpc.methods import METHODS, Cost, Method
+from blast_controller.rpc.methods import METHODS, Cost, RpcMethod
 from blast_controller.runtime.runtime import Runtime
 
 FIELD_FEATURES = frozenset({"deadlines", "pausing", "priorities", "splitting"})
@@ -19,7 +19,7 @@ FIELD_FEATURES = frozenset({"deadlines", "pausing", "priorities", "splitting"})
 class BlastHandler:
     """Methods of `BlastOperator`, each under its own name. Most hand their work to the runtime and return a future."""
 
-    methods: Mapping[str, Method] = METHODS
+    methods: Mapping[str, RpcMethod] = METHODS
 
     def __init__(
         self,

@@ -33,7 +33,7 @@ class Cost(Enum):
     COUNTED = "the same; and each counts against the calls that an account may make: it costs a decision"
 
 
-class Method:
+class RpcMethod:
     """One method: `of` is the interface's, called as `does(desk, connection, *arguments)`.
 
     An omitted argument is None. `role` is the minimum role of a caller, None: any client. `feature` is its name in
@@ -62,12 +62,12 @@ class Method:
             raise to_thrift_error(error) from error
 
 
-def table(rows: Iterable[Method]) -> Mapping[str, Method]:
+def table(rows: Iterable[RpcMethod]) -> Mapping[str, RpcMethod]:
     """Return the methods by name."""
     return {row.name: row for row in rows}
 
 
-def roles(methods: Mapping[str, Method]) -> Mapping[str, Role | None]:
+def roles(methods: Mapping[str, RpcMethod]) -> Mapping[str, Role | None]:
     """Return the least role for each method."""
     return {name: method.role for name, method in methods.items()}
 
@@ -75,28 +75,28 @@ def roles(methods: Mapping[str, Method]) -> Mapping[str, Role | None]:
 METHODS = table(
     (
         # A client must be able to ask whether it needs to log in, and then to do so.
-        Method(Iface.ping, server.ping, None, Cost.NOTHING),
-        Method(Iface.version, server.version, None),
-        Method(Iface.login, server.login, None),
-        Method(Iface.status, looks(requests.status), Role.VIEWER, Cost.NOTHING),
-        Method(Iface.awaitEvent, requests.await_event, Role.VIEWER, Cost.NOTHING),
-        Method(Iface.listRequests, requests.list_requests, Role.VIEWER, feature="list"),
-        Method(Iface.explain, looks(requests.explain), Role.VIEWER, feature="explain"),
-        Method(Iface.fabric, server.fabric, Role.VIEWER, feature="fabric"),
-        Method(Iface.elements, server.elements, Role.VIEWER, feature="elements"),
-        Method(Iface.submit, requests.submit, Role.USER, Cost.COUNTED),
-        Method(Iface.request, requests.request_grant, Role.USER, Cost.COUNTED),
-        Method(Iface.extend, requests.extend, Role.USER, Cost.COUNTED, "extend"),
-        Method(Iface.finish, changes(requests.to_finish), Role.USER, Cost.NOTHING),
-        Method(Iface.withdraw, requests.withdraw, Role.USER, Cost.NOTHING, "withdraw"),
-        Method(Iface.drain, server.drain, Role.OPERATOR, feature="drain"),
-        Method(Iface.reconcile, awaits(server.to_audit, server.AUDIT), Role.OPERATOR, feature="reconcile"),
-        Method(Iface.verifyFabric, awaits(server.to_verify, server.PROBES), Role.OPERATOR, feature="verify"),
-        Method(Iface.quarantine, sends_event(server.to_quarantine), Role.OPERATOR, feature="quarantine"),
-        Method(Iface.releaseElement, sends_event(server.to_release), Role.OPERATOR, feature="quarantine"),
-        Method(Iface.resume, server.resume, Role.OPERATOR, feature="safe_mode"),
-        Method(Iface.stepDown, server.step_down, Role.OPERATOR, feature="standby"),
-        Method(Iface.journal, server.journal, Role.OPERATOR, feature="journal"),
+        RpcMethod(Iface.ping, server.ping, None, Cost.NOTHING),
+        RpcMethod(Iface.version, server.version, None),
+        RpcMethod(Iface.login, server.login, None),
+        RpcMethod(Iface.status, looks(requests.status), Role.VIEWER, Cost.NOTHING),
+        RpcMethod(Iface.awaitEvent, requests.await_event, Role.VIEWER, Cost.NOTHING),
+        RpcMethod(Iface.listRequests, requests.list_requests, Role.VIEWER, feature="list"),
+        RpcMethod(Iface.explain, looks(requests.explain), Role.VIEWER, feature="explain"),
+        RpcMethod(Iface.fabric, server.fabric, Role.VIEWER, feature="fabric"),
+        RpcMethod(Iface.elements, server.elements, Role.VIEWER, feature="elements"),
+        RpcMethod(Iface.submit, requests.submit, Role.USER, Cost.COUNTED),
+        RpcMethod(Iface.request, requests.request_grant, Role.USER, Cost.COUNTED),
+        RpcMethod(Iface.extend, requests.extend, Role.USER, Cost.COUNTED, "extend"),
+        RpcMethod(Iface.finish, changes(requests.to_finish), Role.USER, Cost.NOTHING),
+        RpcMethod(Iface.withdraw, requests.withdraw, Role.USER, Cost.NOTHING, "withdraw"),
+        RpcMethod(Iface.drain, server.drain, Role.OPERATOR, feature="drain"),
+        RpcMethod(Iface.reconcile, awaits(server.to_audit, server.AUDIT), Role.OPERATOR, feature="reconcile"),
+        RpcMethod(Iface.verifyFabric, awaits(server.to_verify, server.PROBES), Role.OPERATOR, feature="verify"),
+        RpcMethod(Iface.quarantine, sends_event(server.to_quarantine), Role.OPERATOR, feature="quarantine"),
+        RpcMethod(Iface.releaseElement, sends_event(server.to_release), Role.OPERATOR, feature="quarantine"),
+        RpcMethod(Iface.resume, server.resume, Role.OPERATOR, feature="safe_mode"),
+        RpcMethod(Iface.stepDown, server.step_down, Role.OPERATOR, feature="standby"),
+        RpcMethod(Iface.journal, server.journal, Role.OPERATOR, feature="journal"),
     )
 )
 

@@ -9,7 +9,7 @@ from blast_controller.core.model.requests import Request, RequestKey
 from blast_controller.rpc import convert
 from blast_controller.rpc.clients.access import name_request
 from blast_controller.rpc.clients.identity import Identity
-from blast_controller.runtime.runtime import CoreContext, Look
+from blast_controller.runtime.runtime import CoreContext, PublishedState
 
 
 def named(known: Container[RequestKey], client: Identity, key: str | None) -> RequestKey:
@@ -40,7 +40,7 @@ def changed_status(context: CoreContext, request: RequestKey) -> ttypes.RequestS
     return _status(context, request, context.written)
 
 
-def _status(context: CoreContext, request: RequestKey, look: Look) -> ttypes.RequestStatus:
+def _status(context: CoreContext, request: RequestKey, look: PublishedState) -> ttypes.RequestStatus:
     if request not in look.snapshot.requests.by_name:
         context.check_leader()
     facts = look.snapshot.request(request)

@@ -11,7 +11,7 @@ from blast_controller.core.model.part_states import PartState
 from blast_controller.core.snapshot.facts import RequestFacts
 from blast_controller.rpc import convert
 from blast_controller.rpc.convert import state_number
-from blast_controller.runtime.runtime import Look
+from blast_controller.runtime.runtime import PublishedState
 
 LARGEST_PAGE = 1000
 MAX_ON_A_PAGE = 100
@@ -64,7 +64,7 @@ class Page:
         return self.answer
 
 
-def page(look: Look, query: PageQuery) -> Page:
+def page(look: PublishedState, query: PageQuery) -> Page:
     """Return the requests that a client wants to see, in order of arrival; fewer where more would take long."""
     every = look.snapshot.requests.after(query.after)
     own = (request for request in every if query.tenant in (None, request.current.tenant))

@@ -15,7 +15,7 @@ from blast_controller.core.model.wording import listed
 from blast_controller.rpc import acting, convert, pages
 from blast_controller.rpc.call_context import Services
 from blast_controller.rpc.connections.connection import Connection
-from blast_controller.rpc.fabric_reading import Freshness
+from blast_controller.rpc.fabric_reading import AnswerFreshness
 from blast_controller.rpc.kinds import Announcement
 from blast_controller.runtime.runtime import CoreContext
 
@@ -46,7 +46,7 @@ def fabric(services: Services, connection: Connection) -> ttypes.FabricStatus:
     """Return racks, splitters, switches and light trees."""
     tenant = services.gate.identity(connection).only_tenant
     look = services.runtime.look()
-    freshness = Freshness(convert.stale(look), look.sequence)
+    freshness = AnswerFreshness(convert.stale(look), look.sequence)
     return services.fabric.read(look.snapshot, tenant, services.condition.warnings(), freshness)
 
 

@@ -50,7 +50,7 @@ from blast_controller.runtime.observing import Observers
 from blast_controller.runtime.parked_future import ParkedFuture
 from blast_controller.runtime.settling import run_into
 from blast_controller.runtime.standby import Standby
-from blast_controller.runtime.waiting import Places, Seat, Wait, WaitingRoom
+from blast_controller.runtime.waiting import Seat, Wait, WaitingLimits, WaitingRoom
 from blast_controller.store.errors import JournalError, LockLostError, StoreUsageError
 from blast_controller.store.interface import Loaded, Store
 
@@ -68,7 +68,7 @@ LONGEST_SLEEP = 3600.0
 log = logging.getLogger(__name__)
 
 
-class Look(NamedTuple):
+class PublishedState(NamedTuple):
     """The published state, with the time of the read on the core's clock.
 
     On a standby, or if leadership is uncertain, the state is at most `stale` seconds old. If several controllers share
@@ -101,7 +101,7 @@ class CoreContext:
         self._runtime.check_leader_now()
 
     @property
-    def look(self) -> Look:
+    def look(self) -> PublishedState:
         """Return the published state at the time of this turn.
 
         Raises NotLeaderError if another controller may have a newer one.
@@ -110,7 +110,7 @@ class CoreContext:
         return runtime.look_at_written() if runtime.has_just_written else runtime.look()
 
     @property
-    def written(self) -> Look:
+    def written(self) -> PublishedState:
         """Return the state as of the latest write, valid at that time even if there is another leader now."""
         return self._runtime.look_at_written()._replace(now=self.now)
 
@@ -164,7 +164,7 @@ class Runtime:
         core: Core,
         store: Store,
         fatal: Callable[[BaseException], None],
-        places: Places | None = None,
+        places: WaitingLimits | None = None,
         observers: Iterable[Observer] = (),
     ) -> None:
         """Create the runtime.
@@ -174,7 +174,7 @@ class Runtime:
         self.core = core
         self._shown = _Shown(core.snapshot)
         self.waiting = WaitingRoom(places)
-        self.announced = WaitingRoom(Places(in_all=MAX_OPERATORS, of_one=MAX_OPERATORS))
+        self.announced = WaitingRoom(WaitingLimits(in_all=MAX_OPERATORS, of_one=MAX_OPERATORS))
         self.store_fault: str | None = None
         self.holding: str | None = None
         """Why nothing is decided until an operator lets it go on; None: it decides."""
@@ -234,7 +234,7 @@ class Runtime:
         if batch.changes != NOTHING:
             self._observers.on_published(self._shown.snapshot, batch.changes)
 
-    def look(self) -> Look:
+    def look(self) -> PublishedState:
         """Return the published state, for any thread.
 
         Raises NotLeaderError on a standby that has read nothing yet, and on a leader that may have lost leadership.
@@ -244,16 +244,16 @@ class Runtime:
         if stale is None:
             # An answer without an age claims to be current: no other leader may have changed the state.
             self.check_leader()
-        return Look(shown.snapshot, time.monotonic(), stale, shown.sequence)
+        return PublishedState(shown.snapshot, time.monotonic(), stale, shown.sequence)
 
     def _seconds_in_doubt(self) -> float | None:
         """Return for how long the outcome of a write has been unknown; other controllers may see it already."""
         since = self._in_doubt_since
         return None if since is None else time.monotonic() - since
 
-    def look_at_written(self) -> Look:
+    def look_at_written(self) -> PublishedState:
         """Return the state as of the latest write, even if there is another leader now."""
-        return Look(self._shown.snapshot, time.monotonic(), None, self._shown.sequence)
+        return PublishedState(self._shown.snapshot, time.monotonic(), None, self._shown.sequence)
 
     def hold(self, reason: str, loaded: Loaded) -> None:
         """Enter safe mode: show the state of the store and do nothing; no event and no time reaches the core."""

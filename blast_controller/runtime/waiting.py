@@ -24,7 +24,7 @@ FOR_LOOKERS = 0.75
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class WaitingLimits:
     """The limits of waiters: in total, and for one account."""
 
     in_all: int = 12_288
@@ -71,8 +71,8 @@ class WaitingRoom:
     or cancelled waiters stay until they are due, or until they are half of all.
     """
 
-    def __init__(self, places: Places | None = None) -> None:
-        self.places = places or Places()
+    def __init__(self, places: WaitingLimits | None = None) -> None:
+        self.places = places or WaitingLimits()
         self._audiences: defaultdict[Hashable, Audience[_Waiter]] = defaultdict(Audience)
         self._called: deque[tuple[_Waiter, Callable[[], object]]] = deque()
         self._deadlines: list[tuple[float, int, _Waiter]] = []

@@ -18,7 +18,7 @@ from functools import partial
 
 from blast_controller.runtime.faults import without_frames
 from blast_controller.serving.places import Places
-from blast_controller.serving.tls import TlsSettings, reason_of, server_context
+from blast_controller.serving.tls import ServerTlsSettings, reason_of, server_context
 from blast_controller.serving.untied import untie_transports
 
 _log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class Listener:
     The listener of asyncio accepts a thousand at once, does not limit handshakes, and does not report failed ones.
     """
 
-    def __init__(self, door: Door, tls: TlsSettings | None) -> None:
+    def __init__(self, door: Door, tls: ServerTlsSettings | None) -> None:
         untie_transports()
         self._door = door
         self._tls = tls
@@ -66,7 +66,7 @@ class Listener:
         self._socket: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
 
-    def reload(self, tls: TlsSettings) -> None:
+    def reload(self, tls: ServerTlsSettings) -> None:
         """Reload certificates for new clients; TLS cannot be turned on or off. From any thread.
 
         Raises TlsFileError, with nothing changed.

@@ -22,7 +22,7 @@ class PeerCertificate(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class TlsSettings:
+class ServerTlsSettings:
     """Files (PEM) of the server's side of TLS. With `client_ca`, clients show certificates; they must if `required`."""
 
     certificate: Path
@@ -36,7 +36,7 @@ class TlsFileError(Exception):
     """The operator's fault: a certificate or key cannot be used. One sentence."""
 
 
-def server_context(settings: TlsSettings) -> ssl.SSLContext:
+def server_context(settings: ServerTlsSettings) -> ssl.SSLContext:
     """Return the context of a server. Raises TlsFileError."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -53,7 +53,7 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
     return context
 
 
-def _load_certificate(context: ssl.SSLContext, settings: TlsSettings) -> None:
+def _load_certificate(context: ssl.SSLContext, settings: ServerTlsSettings) -> None:
     try:
         # Without a password of our own, OpenSSL would ask for one at the terminal.
         context.load_cert_chain(settings.certificate, settings.private_key, password=lambda: "")

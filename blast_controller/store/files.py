@@ -17,9 +17,9 @@ from blast_controller.store.errors import (
     NotAccessibleError,
 )
 from blast_controller.store.schema import make_tables
-from blast_controller.store.sqlite_file import Faults, connect, typed
+from blast_controller.store.sqlite_file import SqliteFaults, connect, typed
 
-_FAULTS = Faults(
+_FAULTS = SqliteFaults(
     inaccessible=NotAccessibleError,
     in_use=lambda path, _: JournalLockedError(path, None),
     damaged=DamagedJournalError,

@@ -54,7 +54,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class JournalPosition:
     """The state of a journal that another controller writes.
 
     `leader` is the leader's address, `generation` the number of its term (0: no leader), and `sequence` that of the

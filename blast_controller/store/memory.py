@@ -15,7 +15,7 @@ from blast_controller.core.model.records import Body, Record
 from blast_controller.store.errors import JournalLockedError, JournalNotOpenError
 from blast_controller.store.holdings import Holdings
 from blast_controller.store.interface import Entry, Loaded
-from blast_controller.store.retention import Line, Retention, size_of
+from blast_controller.store.retention import RetainedEntry, Retention, size_of
 from blast_controller.store.rows import EPOCH_KEY, EPOCH_KIND, EPOCH_NOTE, Row, decode, encode, to_row
 
 NAME = Path("in memory")
@@ -73,7 +73,9 @@ class MemoryStore:
         """Drop all the history that need not be kept, at once."""
         with self._lock:
             self._check_open()
-            oldest = [Line(sequence, written, size_of(row.body)) for sequence, written, _, row in self._entries]
+            oldest = [
+                RetainedEntry(sequence, written, size_of(row.body)) for sequence, written, _, row in self._entries
+            ]
             last = self._retention.last_expired(oldest, self._newest, sum(line.size for line in oldest), at)
             self._entries = [entry for entry in self._entries if entry[0] > last]
             return False

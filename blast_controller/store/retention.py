@@ -12,7 +12,7 @@ BYTES_BESIDE_BODY = 100
 """The assumed size of an entry without its body."""
 
 
-class Line(NamedTuple):
+class RetainedEntry(NamedTuple):
     """The properties of an entry for retention: its sequence, the wall time of its commit, and its size in bytes."""
 
     sequence: int
@@ -40,7 +40,7 @@ class Retention:
         if self.entries < 1:
             raise ValueError("keep at least one entry")
 
-    def last_expired(self, oldest: Sequence[Line], newest: int, size: int, at: float) -> int:
+    def last_expired(self, oldest: Sequence[RetainedEntry], newest: int, size: int, at: float) -> int:
         """Return the last sequence to drop of these entries, 0 for none.
 
         They are the oldest there are, in order; `newest` is the latest sequence of all and `size` what all have

@@ -28,7 +28,7 @@ from blast_controller.store.holdings import Changes, Holdings
 from blast_controller.store.interface import Entry, Loaded
 from blast_controller.store.lock import FileLock
 from blast_controller.store.reader import JournalReader
-from blast_controller.store.retention import BYTES_BESIDE_BODY, Line, Retention, size_of
+from blast_controller.store.retention import BYTES_BESIDE_BODY, RetainedEntry, Retention, size_of
 from blast_controller.store.rows import EPOCH_KEY, EPOCH_KIND, EPOCH_NOTE, Row, decode, encode, to_row
 from blast_controller.store.schema import CHAIN, ENTRY, STATE, TRIMMED, check_is_ours, check_is_whole
 from blast_controller.store.sqlite_file import connect
@@ -61,7 +61,7 @@ LONGEST_LOG = 1000
 
 
 @dataclass(slots=True)
-class _Opened:
+class _OpenedFile:
     """The connections of an open store, and where its history stands.
 
     `upkeep` writes without waiting for the disk. `history_bytes` is the size that the history is reckoned at.
@@ -112,7 +112,7 @@ class SqliteStore:
         self._on_commit = on_commit
         self._writing = threading.Lock()
         self._compacting = threading.Lock()
-        self._opened: _Opened | None = None
+        self._opened: _OpenedFile | None = None
         self._to_close = ExitStack()
 
     # ------------------------------------------------------------------------------------------ open, close
@@ -147,7 +147,7 @@ class SqliteStore:
             reader = JournalReader(self.path)
             undo.callback(reader.close)
             self._to_close = undo.pop_all()
-        self._opened = _Opened(
+        self._opened = _OpenedFile(
             writer, upkeep, reader, holdings, epoch, newest, int(size), witness, total, chain, things
         )
         return Loaded(epoch, state, is_new, written=latest[0] if latest else None)
@@ -252,18 +252,18 @@ class SqliteStore:
                 self._carry_over(opened)
             return more
 
-    def _trim(self, opened: _Opened, at: float) -> bool:
+    def _trim(self, opened: _OpenedFile, at: float) -> bool:
         lines = f"SELECT sequence, at, {ENTRY_BYTES} AS size FROM journal ORDER BY sequence LIMIT ?"
         query = f"SELECT json_group_array(json_array(sequence, at, size)) FROM ({lines})"
         (found,) = opened.upkeep.execute(query, (TRIM_BATCH,)).fetchone()
-        oldest = [Line(*line) for line in decode(found)]
+        oldest = [RetainedEntry(*line) for line in decode(found)]
         last = self._retention.last_expired(oldest, opened.newest, opened.history_bytes, at)
         if last:
             _transact(opened.upkeep, lambda: _drop(opened.upkeep, last))
             opened.history_bytes -= sum(line.size for line in oldest if line.sequence <= last)
         return len(oldest) == TRIM_BATCH and last == oldest[-1].sequence
 
-    def _carry_over(self, opened: _Opened) -> None:
+    def _carry_over(self, opened: _OpenedFile) -> None:
         newest = opened.newest
         _, pages, carried_over = opened.upkeep.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         if carried_over == pages:
@@ -273,7 +273,7 @@ class SqliteStore:
             with self._writing:
                 opened.upkeep.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
 
-    def _current(self) -> _Opened:
+    def _current(self) -> _OpenedFile:
         if self._opened is None:
             raise JournalNotOpenError
         return self._opened
@@ -302,7 +302,7 @@ def _drop(connection: sqlite3.Connection, last: int) -> None:
     connection.execute("DELETE FROM journal WHERE sequence <= ?", (last,))
 
 
-def _write(opened: _Opened, rows: Sequence[Row], changes: Changes, at: float) -> _Commit:
+def _write(opened: _OpenedFile, rows: Sequence[Row], changes: Changes, at: float) -> _Commit:
     chain = opened.chain
     kept: dict[tuple[str, str], tuple[int, Row]] = {}
     forgotten: dict[tuple[str, str], None] = {}
@@ -338,7 +338,7 @@ def _write(opened: _Opened, rows: Sequence[Row], changes: Changes, at: float) ->
     return _Commit(state.total, chain, things)
 
 
-def _remember(opened: _Opened, done: _Commit) -> None:
+def _remember(opened: _OpenedFile, done: _Commit) -> None:
     opened.state.total, opened.chain = done.state, done.chain
     for name, thing in done.things.items():
         if thing is None:

@@ -15,7 +15,7 @@ Fault = Callable[[Path, str], Exception]
 """A constructor from the file and SQLite's message."""
 
 
-class Faults(NamedTuple):
+class SqliteFaults(NamedTuple):
     """The faults for a file that is not accessible, in use, damaged, out of space, or on a failing disk."""
 
     inaccessible: Fault
@@ -25,7 +25,7 @@ class Faults(NamedTuple):
     failed: Fault
 
 
-_KINDS: Mapping[int, Callable[[Faults], Fault]] = {
+_KINDS: Mapping[int, Callable[[SqliteFaults], Fault]] = {
     sqlite3.SQLITE_FULL: lambda faults: faults.full,
     sqlite3.SQLITE_READONLY: lambda faults: faults.inaccessible,
     sqlite3.SQLITE_CANTOPEN: lambda faults: faults.inaccessible,
@@ -43,7 +43,7 @@ _KINDS: Mapping[int, Callable[[Faults], Fault]] = {
 
 
 @contextmanager
-def typed(path: Path, faults: Faults) -> Iterator[None]:
+def typed(path: Path, faults: SqliteFaults) -> Iterator[None]:
     """Turn sqlite3.Error and OSError about a file into these."""
     try:
         yield

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from blast_controller.configuration.etcd import EtcdSection
 from blast_controller.store.errors import JournalError
-from blast_controller.store.etcd.access import Access, TlsFiles, User
-from blast_controller.store.etcd.connection import Connection
+from blast_controller.store.etcd.access import Access, EtcdTlsFiles, User
+from blast_controller.store.etcd.connection import EtcdConnection
 from blast_controller.store.etcd.followed import FollowedJournal
 from blast_controller.store.etcd.keys import Keys
 from blast_controller.store.etcd.leadership import Leadership
 from blast_controller.store.etcd.presence import Presence
-from blast_controller.store.etcd.store import EtcdStore, Policy
+from blast_controller.store.etcd.store import EtcdStore, StorePolicy
 from blast_controller.store.interface import Entry
 from blast_controller.store.retention import Retention
 from blast_controller.succession.candidate import Candidate, Hooks
@@ -37,13 +37,13 @@ class EtcdSuccession:
     """
 
     def __init__(self, access: Access, keys: Keys, address: str, term: LeaderTerms) -> None:
-        self._connection = Connection(access)
+        self._connection = EtcdConnection(access)
         self._leadership = Leadership(self._connection, keys, address, term.lease)
         self._followed = FollowedJournal(self._connection, keys)
         self._presence = Presence(self._connection, keys, address)
         self._following: Following | None = None
         self._candidate: Candidate | None = None
-        self.store = EtcdStore(self._leadership, Policy(retention=term.retention))
+        self.store = EtcdStore(self._leadership, StorePolicy(retention=term.retention))
 
     @property
     def generation(self) -> int:
@@ -103,7 +103,7 @@ def joined(section: EtcdSection, address: str, retention: Retention) -> EtcdSucc
     """
     tls = user = None
     if section.ca is not None and section.certificate is not None and section.private_key is not None:
-        tls = TlsFiles(section.ca, section.certificate, section.private_key)
+        tls = EtcdTlsFiles(section.ca, section.certificate, section.private_key)
     if section.user is not None and section.password_file is not None:
         user = User(section.user, section.password_file)
     access = Access(tuple(section.endpoints), tls, user)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from blast_controller.store.errors import JournalError, StoreUnreachableError
-from blast_controller.store.interface import Loaded, Seen
+from blast_controller.store.interface import JournalPosition, Loaded
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ SHARE = 0.1
 class Journal(Protocol):
     """The followed journal. Both methods raise JournalError."""
 
-    def look(self) -> Seen:
+    def look(self) -> JournalPosition:
         """Return the state of the journal."""
 
     def state(self) -> Loaded:
@@ -39,7 +39,7 @@ class Following:
         self._journal = journal
         self._show = show
         self._meet = meet
-        self._seen = Seen(None, 0, -1)
+        self._seen = JournalPosition(None, 0, -1)
         self._shown = -1
         self._as_of: float | None = None
         self._ended = threading.Event()

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from algorithms.b_matching import greedy
 from algorithms.b_matching.exact import exact
 from algorithms.b_matching.feasibility import Feasibility, Pieces
-from algorithms.b_matching.group import Group, members
-from algorithms.b_matching.optimized import Optimized, Selection, bounded, fill, total
+from algorithms.b_matching.group import CompetingGroup, members
+from algorithms.b_matching.optimized import OptimizedSelection, Selection, bounded, fill, total
 from algorithms.b_matching.optimizer import optimize, warm_up
 from algorithms.b_matching.options import options
 from algorithms.b_matching.relaxation import Relaxation, to_whole_units
@@ -35,7 +35,7 @@ AT_REST = State(set_up=0.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class AllocationMethod:
     """An allocation method: the `policy` values requests; without a time budget, its order decides.
 
     `optimize` is the optimizer's time limit; `exact` the time limit of the integer program.
@@ -47,7 +47,7 @@ class Method:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedRequest:
     """A request that is not served, and why."""
 
     name: str
@@ -55,17 +55,17 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class AllocationPlan:
     """Served requests with their splitters, refused ones, and the allocation with its bound, decided in `seconds`."""
 
     selected: tuple[tuple[str, Pieces], ...]
-    refused: tuple[Refusal, ...]
-    allocation: Optimized
+    refused: tuple[RefusedRequest, ...]
+    allocation: OptimizedSelection
     seconds: float
 
 
-def plan(instance: Instance, method: Method) -> Plan:
-    """Allocate ports and splitters to the requests. Raises algorithms.b_matching.exact.SolverError."""
+def plan(instance: Instance, method: AllocationMethod) -> AllocationPlan:
+    """Allocate ports and splitters to the requests. Raises algorithms.b_matching.exact.MatchingSolverError."""
     groups, idle = instance.groups(), instance.feasibility()
     if method.optimize is not None:
         # The solver's first start takes longer than a decision may.
@@ -77,7 +77,7 @@ def plan(instance: Instance, method: Method) -> Plan:
     if found.bound is None or method.policy != "paper" or len(selection) > len(found.selection):
         found = with_bound(selection, groups, idle)
     names = [request.name for request in instance.requests]
-    return Plan(
+    return AllocationPlan(
         tuple((names[_place(group)], tuple(sorted(pieces, reverse=True))) for group, pieces in selection),
         _refusals(instance, groups, selection),
         found,
@@ -85,12 +85,14 @@ def plan(instance: Instance, method: Method) -> Plan:
     )
 
 
-def _decide(groups: Sequence[Group], idle: Feasibility, policy: Policy, method: Method) -> Optimized:
+def _decide(
+    groups: Sequence[CompetingGroup], idle: Feasibility, policy: Policy, method: AllocationMethod
+) -> OptimizedSelection:
     jobs = [Job(group.name, group, 0, group.weight / (group.racks - 1), 0.0) for group in groups]
     if method.optimize is None and method.exact is None:
         order = sorted(jobs, key=lambda job: policy.key(job, 0.0, AT_REST))
         selection = greedy.select_in_order((job.group for job in order), idle.copy())
-        return Optimized(selection, total(selection), None)
+        return OptimizedSelection(selection, total(selection), None)
     worth = [replace(job.group, weight=policy.objective(job, AT_REST)) for job in jobs]
     if method.exact is not None:
         found = exact(worth, idle, method.exact)
@@ -100,20 +102,20 @@ def _decide(groups: Sequence[Group], idle: Feasibility, policy: Policy, method: 
     return replace(found, selection=[(groups[_place(group)], pieces) for group, pieces in found.selection])
 
 
-def with_bound(selection: Selection, groups: Sequence[Group], idle: Feasibility) -> Optimized:
+def with_bound(selection: Selection, groups: Sequence[CompetingGroup], idle: Feasibility) -> OptimizedSelection:
     """Return a selection with the linear relaxation's bound on any allocation; with none if that takes too long."""
     choices = options(groups, idle)
     if not len(choices):
-        return Optimized(selection, total(selection), total(selection))
+        return OptimizedSelection(selection, total(selection), total(selection))
     choices, grid = to_whole_units(choices)
     began = time.perf_counter()
     relaxed = Relaxation(choices, lambda: time.perf_counter() - began > BOUND_SECONDS).solve()
     if relaxed is None or not choices.complete:
-        return Optimized(selection, total(selection), None)
+        return OptimizedSelection(selection, total(selection), None)
     return bounded(selection, grid, relaxed.bound)
 
 
-def _refusals(instance: Instance, groups: Sequence[Group], selection: Selection) -> tuple[Refusal, ...]:
+def _refusals(instance: Instance, groups: Sequence[CompetingGroup], selection: Selection) -> tuple[RefusedRequest, ...]:
     left = instance.feasibility()
     served = set()
     for group, pieces in selection:
@@ -121,13 +123,13 @@ def _refusals(instance: Instance, groups: Sequence[Group], selection: Selection)
         served.add(group.name)
     idle = instance.feasibility()
     return tuple(
-        Refusal(instance.requests[_place(group)].name, _reason(instance, group, idle, left))
+        RefusedRequest(instance.requests[_place(group)].name, _reason(instance, group, idle, left))
         for group in groups
         if group.name not in served
     )
 
 
-def _reason(instance: Instance, group: Group, idle: Feasibility, left: Feasibility) -> str:
+def _reason(instance: Instance, group: CompetingGroup, idle: Feasibility, left: Feasibility) -> str:
     """Return why `group` is not served with the resources in `left`; permanent reasons come first."""
     portless = _racks(instance, group.ports & idle.full)
     if portless:
@@ -140,7 +142,7 @@ def _reason(instance: Instance, group: Group, idle: Feasibility, left: Feasibili
     return f"the splitters left ({pool_text(left.pool)}) do not make a tree of {group.leaves} leaves"
 
 
-def _too_few(instance: Instance, group: Group) -> str:
+def _too_few(instance: Instance, group: CompetingGroup) -> str:
     limit = instance.max_splitters_per_tree
     reach = max_leaves(instance.pool, limit)
     allowed = "all splitters together" if limit is None else f"the largest {limit} splitters"
@@ -165,6 +167,6 @@ def _racks(instance: Instance, ports: int) -> str:
     return f"racks {', '.join(found[:4])}{more} have"
 
 
-def _place(group: Group) -> int:
+def _place(group: CompetingGroup) -> int:
     """Return the index of the request in its instance, by which `Instance.groups` names groups."""
     return int(str(group.name))

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from algorithms.b_matching.feasibility import Choose, Feasibility, by_count
-from algorithms.b_matching.group import Group, directional_ports, shared_ports
+from algorithms.b_matching.group import CompetingGroup, directional_ports, shared_ports
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class InstanceRequest:
     """One multicast, or unicast where there is one receiver. `weight` is the paper's volume: data times receivers."""
 
     name: str
@@ -35,16 +35,16 @@ class Instance:
 
     ports: tuple[int, ...]
     pool: Mapping[int, int]
-    requests: tuple[Request, ...]
+    requests: tuple[InstanceRequest, ...]
     max_splitters_per_tree: int | None = None
     directional: bool = False
     loop_leaf: bool = False
 
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[CompetingGroup]:
         """Return the requests as groups of the matching, in order, named by their index."""
         vertices = directional_ports(len(self.ports)) if self.directional else shared_ports
         return [
-            Group(
+            CompetingGroup(
                 place,
                 vertices(request.sender, request.receivers),
                 len(request.racks),
@@ -54,7 +54,7 @@ class Instance:
             for place, request in enumerate(self.requests)
         ]
 
-    def leaves(self, request: Request) -> int:
+    def leaves(self, request: InstanceRequest) -> int:
         """Return the number of leaves of the request's tree; a loop to a single receiver is a two-way circuit."""
         return len(request.receivers) + (self.loop_leaf and len(request.receivers) > 1)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from blast_sim.allocation.instance import Instance, Request
+from blast_sim.allocation.instance import Instance, InstanceRequest
 from blast_sim.base.json_input import parse_json
 from blast_sim.base.wrong_input import InputError, entry_of, first_repeated, list_of, number, shown, truth, whole
 
@@ -92,7 +92,7 @@ def _pool(value: object) -> dict[int, int]:
     return pool
 
 
-def _request(value: object, place: int, racks: int) -> Request:
+def _request(value: object, place: int, racks: int) -> InstanceRequest:
     where = f"request {shown(value['id'])}" if isinstance(value, dict) and "id" in value else f"request number {place}"
     entry = entry_of(value, where, ("id", "sender", "receivers", "weight"))
     if not isinstance(entry["id"], str) or not entry["id"]:
@@ -109,4 +109,4 @@ def _request(value: object, place: int, racks: int) -> Request:
     if twice is not None:
         raise InputError(f"{where}: rack {twice} is there twice among its receivers")
     weight = number(entry["weight"], f"{where}: weight", MIN_WEIGHT, MAX_WEIGHT)
-    return Request(entry["id"], sender, tuple(receivers), weight)
+    return InstanceRequest(entry["id"], sender, tuple(receivers), weight)

@@ -11,7 +11,14 @@ import math
 import random
 from dataclasses import replace
 
-from blast_sim.allocation.workloads import FAMILIES, FAN_OUT, SERVERS_PER_RACK, Edge, Instance, unicast_pairs
+from blast_sim.allocation.workloads import (
+    FAMILIES,
+    FAN_OUT,
+    SERVERS_PER_RACK,
+    WorkloadEdge,
+    WorkloadInstance,
+    unicast_pairs,
+)
 
 RACKS = 200
 MEGABYTES = 300.0
@@ -22,7 +29,7 @@ OCCUPIED = 0.9
 """The paper's own share of servers in groups that have none in common (section VI-A)."""
 
 
-def sharing(place: str, groups: int, seed: int, receivers: str) -> Instance:
+def sharing(place: str, groups: int, seed: int, receivers: str) -> WorkloadInstance:
     """Draw groups of all sizes that may share racks; `place` is contig or random, weights count `receivers`."""
     rng = random.Random(f"sw{place}{groups}{seed}{receivers}")
     edges = FAMILIES[{"contig": "P-contig", "random": "P-random"}[place]](rng, RACKS, groups)
@@ -31,7 +38,7 @@ def sharing(place: str, groups: int, seed: int, receivers: str) -> Instance:
     return _with_unicast(f"sharing-{place}-{receivers}", seed, edges, rng, receivers)
 
 
-def apart(place: str, servers: int, seed: int, receivers: str, occupied: float = OCCUPIED) -> Instance:
+def apart(place: str, servers: int, seed: int, receivers: str, occupied: float = OCCUPIED) -> WorkloadInstance:
     """Draw groups of one size without common racks, as many as the share `occupied` of the racks holds.
 
     `place` and `receivers` are as in `sharing`.
@@ -43,10 +50,12 @@ def apart(place: str, servers: int, seed: int, receivers: str, occupied: float =
     each = math.ceil(servers / SERVERS_PER_RACK)
     weight = MEGABYTES * (each - 1 if receivers == "racks" else servers - 1)
     firsts = range(0, int(occupied * RACKS) - each + 1, each)
-    edges = [Edge(tuple(racks[first : first + each]), weight) for first in firsts]
+    edges = [WorkloadEdge(tuple(racks[first : first + each]), weight) for first in firsts]
     return _with_unicast(f"apart-{place}-{receivers}", seed, edges, rng, receivers)
 
 
-def _with_unicast(name: str, seed: int, edges: list[Edge], rng: random.Random, receivers: str) -> Instance:
+def _with_unicast(
+    name: str, seed: int, edges: list[WorkloadEdge], rng: random.Random, receivers: str
+) -> WorkloadInstance:
     pairs = unicast_pairs(rng, RACKS, *MAX_OF_A_PAIR[receivers])
-    return Instance(name, seed, (1,) * RACKS, {FAN_OUT: RACKS // 3}, tuple(edges + pairs))
+    return WorkloadInstance(name, seed, (1,) * RACKS, {FAN_OUT: RACKS // 3}, tuple(edges + pairs))

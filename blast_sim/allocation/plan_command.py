@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from blast_sim.allocation.allocate import ONE_SHOT, Method, Plan, plan
+from blast_sim.allocation.allocate import ONE_SHOT, AllocationMethod, AllocationPlan, plan
 from blast_sim.allocation.instance import Instance
 from blast_sim.allocation.instance_file import parse_instance
 from blast_sim.base.provenance import Origin, Recording, describe_input, with_provenance
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> None:
             "plug-in as module:Class"
         )
     milliseconds = arguments.optimize
-    method = Method(
+    method = AllocationMethod(
         arguments.policy,
         None if milliseconds is None else milliseconds / 1e3,
         arguments.time_limit if arguments.exact else None,
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> None:
     sys.stdout.write(text + "\n")
 
 
-def as_json(found: Plan) -> dict[str, object]:
+def as_json(found: AllocationPlan) -> dict[str, object]:
     """Return the result as a JSON object."""
     return {
         "selected": [
@@ -68,7 +68,7 @@ def as_json(found: Plan) -> dict[str, object]:
     }
 
 
-def as_text(instance: Instance, found: Plan) -> str:
+def as_text(instance: Instance, found: AllocationPlan) -> str:
     """Return the result as a table with a summary."""
     requests = {request.name: request for request in instance.requests}
     rows = [
@@ -87,7 +87,7 @@ def _splitters(pieces: tuple[int, ...]) -> str:
     return "served: " + (", ".join(f"{count} x 1:{fan_out}" for fan_out, count in counts) or "a plain cross-connect")
 
 
-def _summary(found: Plan) -> str:
+def _summary(found: AllocationPlan) -> str:
     requests, allocation = len(found.selected) + len(found.refused), found.allocation
     served = f"{len(found.selected)} of {requests} served, weight {allocation.value:{ALL_DIGITS}}"
     if allocation.certified:

@@ -16,7 +16,7 @@ SUFFIX = ".toml"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ScenarioSource:
     """The text of a scenario and where it is from."""
 
     name: str
@@ -34,21 +34,21 @@ def shipped_in(package: str) -> list[str]:
     return sorted(file.name.removesuffix(SUFFIX) for file in files if file.name.endswith(SUFFIX))
 
 
-def find_in(package: str, name: str) -> Source:
+def find_in(package: str, name: str) -> ScenarioSource:
     """Return a scenario that comes with this package, or the file of this name. Raises InputError, OSError."""
     shipped = shipped_in(package)
     if name in shipped:
-        return Source(name, resources.files(package).joinpath(name + SUFFIX).read_text("utf-8"))
+        return ScenarioSource(name, resources.files(package).joinpath(name + SUFFIX).read_text("utf-8"))
     path = Path(name)
     if not path.is_file():
         raise InputError(f"there is no scenario {name!r}: name a file, or one of {', '.join(shipped)}")
     try:
-        return Source(name, path.read_text("utf-8"))
+        return ScenarioSource(name, path.read_text("utf-8"))
     except UnicodeDecodeError as error:
         raise InputError(f"{name} is not UTF-8 text (byte {error.start})") from None
 
 
-def tables_of(source: Source, settings: Mapping[str, object]) -> dict[str, object]:
+def tables_of(source: ScenarioSource, settings: Mapping[str, object]) -> dict[str, object]:
     """Return the file's tables, with some (dotted) keys replaced. Raises SchemaError."""
     tables: dict[str, object] = read_toml(source.text)
     for key, value in settings.items():
@@ -64,7 +64,7 @@ def parsed_value(text: str) -> object:
         return text
 
 
-def refusal(source: Source, origins: Mapping[str, str], fault: SchemaError) -> InputError:
+def refusal(source: ScenarioSource, origins: Mapping[str, str], fault: SchemaError) -> InputError:
     """Return a fault with its place: FILE:LINE, or the option in `origins` that set the key."""
     return InputError(f"{_place(source, origins, fault.location)}: {str(fault).rstrip('.')}")
 
@@ -86,7 +86,7 @@ def _put(tables: dict[str, object], key: str, value: object) -> None:
         here[last] = value
 
 
-def _place(source: Source, origins: Mapping[str, str], location: Location) -> str:
+def _place(source: ScenarioSource, origins: Mapping[str, str], location: Location) -> str:
     steps = tuple(str(step) for step in location)
     for key, origin in origins.items():
         path = tuple(key.split("."))

@@ -26,7 +26,7 @@ class NoSchedulerError(Exception):
     """The cluster cannot be used: Dask is not installed, or its address does not answer."""
 
 
-class Cell(Protocol):
+class SweepCell(Protocol):
     """One simulation with all choices made. It can be pickled."""
 
     @property
@@ -46,7 +46,7 @@ class Cell(Protocol):
         """The request that gives the same result again."""
 
 
-C = TypeVar("C", bound=Cell)
+C = TypeVar("C", bound=SweepCell)
 Item = TypeVar("Item")
 Made = TypeVar("Made")
 
@@ -91,7 +91,7 @@ class Kept:
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
 
-    def get(self, cell: Cell) -> list[Row] | None:
+    def get(self, cell: SweepCell) -> list[Row] | None:
         """Return the stored result of this cell. Raises InputError for an invalid file."""
         path = self._path(cell)
         if path is None or not path.exists():
@@ -102,7 +102,7 @@ class Kept:
             raise InputError(f"{path} is no result of a cell: remove it") from None
         return rows
 
-    def put(self, cell: Cell, rows: list[Row], provenance: Provenance) -> None:
+    def put(self, cell: SweepCell, rows: list[Row], provenance: Provenance) -> None:
         """Keep a result: the file is there whole or not at all, whatever happens."""
         path = self._path(cell)
         if path is not None:
@@ -115,7 +115,7 @@ class Kept:
         for path in self._folder.glob("*.json") if self._folder is not None else ():
             path.unlink()
 
-    def _path(self, cell: Cell) -> Path | None:
+    def _path(self, cell: SweepCell) -> Path | None:
         return None if self._folder is None else self._folder / f"{cell.key}.json"
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from algorithms.b_matching.budget import Steps
+from algorithms.b_matching.budget import StepBudget
 from algorithms.scheduling.choosing import choose
 from blast_controller.core.controller import Core
 from blast_controller.core.model.commands import (
@@ -56,7 +56,7 @@ class Notification:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class EventRefused:
     """An application's event that the core has refused."""
 
     event: Event
@@ -72,7 +72,7 @@ class CoreDriver:
         clock: VirtualClock,
         delays: Delays,
         compute: Compute,
-        listener: Callable[[Notification | Refused], None],
+        listener: Callable[[Notification | EventRefused], None],
     ) -> None:
         self.core = core
         self.decisions: list[float] = []
@@ -116,7 +116,7 @@ class CoreDriver:
         now, self._wakes_at = self._clock.now, None
         events, self._inbox = self._inbox, []
         began = time.thread_time()
-        refused = [Refused(event, error) for event in events if (error := self._take(event)) is not None]
+        refused = [EventRefused(event, error) for event in events if (error := self._take(event)) is not None]
         commands = self.core.conclude(now)
         taken = self._compute(time.thread_time() - began)
         if any(isinstance(command, SetForwarding) for command in commands):
@@ -172,4 +172,4 @@ class CoreDriver:
 
     def _optimize(self, question: Optimize) -> None:
         dice = random.Random(question.revision)
-        self._receive(Optimized(question.revision, choose(question.contention, Steps(OPTIMIZER_STEPS), dice)))
+        self._receive(Optimized(question.revision, choose(question.contention, StepBudget(OPTIMIZER_STEPS), dice)))

@@ -26,7 +26,7 @@ class Effort:
 
 
 @dataclass(frozen=True)
-class Cell:
+class FlowCell:
     """`labels` are the swept keys and the seed, where there are several, with their values.
 
     Its result belongs to the `software` and to the source of the `plugins` of the process that has made the cell, which
@@ -96,7 +96,7 @@ class Cell:
         return Origin(KIND, request, (self.seed,), self.plugins)
 
 
-def cells_of(scenario: Scenario, seeds: Sequence[int], effort: Effort, labels: Row | None = None) -> Iterator[Cell]:
+def cells_of(scenario: Scenario, seeds: Sequence[int], effort: Effort, labels: Row | None = None) -> Iterator[FlowCell]:
     """Yield a cell for every combination that the scenario requests; only cells of Blast differ by policy."""
     for run in scenario.run:
         for method, network, background in product(run.methods, run.networks, run.backgrounds):
@@ -106,4 +106,4 @@ def cells_of(scenario: Scenario, seeds: Sequence[int], effort: Effort, labels: R
                     shown["policy"] = policy
                 if len(seeds) > 1:
                     shown["seed"] = seed
-                yield Cell(scenario, method, network, background, policy, seed, effort, shown)
+                yield FlowCell(scenario, method, network, background, policy, seed, effort, shown)

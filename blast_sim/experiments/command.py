@@ -12,12 +12,12 @@ from tqdm import tqdm
 from blast_sim.base.parquet import write_parquet
 from blast_sim.base.provenance import Origin, Recording
 from blast_sim.base.report import Row, as_csv, as_json, as_table
-from blast_sim.base.scenario_file import Source
+from blast_sim.base.scenario_file import ScenarioSource
 from blast_sim.base.settings import combinations, setting, sweep
 from blast_sim.base.sweep import Failure, Kept, Workers, run_cells
 from blast_sim.base.wrong_input import InputError
 from blast_sim.controller.compute import compute_of
-from blast_sim.experiments.cell import Cell, Effort, cells_of
+from blast_sim.experiments.cell import Effort, FlowCell, cells_of
 from blast_sim.experiments.run import run_cell
 from blast_sim.plugins.loading import is_plugin, require_plugin
 from blast_sim.scenarios.loading import find, load
@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
         workers = Workers(arguments.processes, arguments.scheduler)
         results = run_cells(run_cell, cells, workers, Kept(arguments.keep), bar.update)
     rows: list[Row] = []
-    failures: list[tuple[Cell, str]] = []
+    failures: list[tuple[FlowCell, str]] = []
     for cell, result in zip(cells, results, strict=True):
         if isinstance(result, Failure):
             failures.append((cell, result.reason))
@@ -79,14 +79,14 @@ OPTIONS: dict[str, type | UnionType] = {
 """Options that affect results, with their types; lists are tuples here, and lists in JSON."""
 
 
-def origin_of(source: Source, arguments: argparse.Namespace, cells: Sequence[Cell]) -> Origin:
+def origin_of(source: ScenarioSource, arguments: argparse.Namespace, cells: Sequence[FlowCell]) -> Origin:
     """Return the request that reproduces these results."""
     plugins = dict.fromkeys(plugin for cell in cells for plugin in cell.plugins)
     options = {option: getattr(arguments, option) for option in OPTIONS}
     return Origin(KIND, {"scenario": source.description, **options}, arguments.seeds, tuple(plugins))
 
 
-def requested_cells(source: Source, arguments: argparse.Namespace) -> list[Cell]:
+def requested_cells(source: ScenarioSource, arguments: argparse.Namespace) -> list[FlowCell]:
     """Return the cells that pass the filters, for every combination of the swept keys.
 
     Raises InputError, PluginFailedError.
@@ -96,7 +96,7 @@ def requested_cells(source: Source, arguments: argparse.Namespace) -> list[Cell]
     effort = Effort(arguments.compute, arguments.stepped)
     # An invalid option must be reported before any cell runs.
     compute_of(arguments.compute, 1, 1)
-    cells: list[Cell] = []
+    cells: list[FlowCell] = []
     for labels in combinations(swept):
         scenario = with_plugins(load(source, {**fixed, **labels}), arguments.methods or (), arguments.policies or ())
         cells += cells_of(scenario, arguments.seeds, effort, labels)
@@ -129,13 +129,13 @@ def with_plugins(scenario: Scenario, methods: Sequence[str], policies: Sequence[
     return scenario.model_copy(update={"run": runs})
 
 
-def _without_repeats(cells: Sequence[Cell]) -> list[Cell]:
+def _without_repeats(cells: Sequence[FlowCell]) -> list[FlowCell]:
     """Drop repeated cells of plug-ins: two runs of a scenario may share a network and a background."""
     names = [name_of(cell) for cell in cells]
     return [cell for place, cell in enumerate(cells) if not cell.plugins or names[place] not in names[:place]]
 
 
-def _left(cells: Sequence[Cell], names: Sequence[str] | None, part: str) -> list[Cell]:
+def _left(cells: Sequence[FlowCell], names: Sequence[str] | None, part: str) -> list[FlowCell]:
     """Return the cells whose `part` is one of these names or empty; all cells if `names` is None.
 
     Raises InputError for a name that no cell has.
@@ -152,13 +152,13 @@ def _left(cells: Sequence[Cell], names: Sequence[str] | None, part: str) -> list
     return [cell for cell in cells if getattr(cell, part) in (*names, "")]
 
 
-def printed(cell: Cell, row: Row) -> Row:
+def printed(cell: FlowCell, row: Row) -> Row:
     """Return a row of a cell with the columns that the scenario prints."""
     columns = cell.scenario.columns or tuple(row)
     return {**cell.labels, **{column: row[column] for column in columns if column in row}}
 
 
-def name_of(cell: Cell) -> str:
+def name_of(cell: FlowCell) -> str:
     """Return a name that is unique among the cells of a scenario."""
     labels = [f"{key} = {value}" for key, value in cell.labels.items()]
     return ", ".join(filter(None, (cell.method, cell.network, cell.background, cell.policy, *labels)))

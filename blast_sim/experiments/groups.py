@@ -7,14 +7,14 @@ import random
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from blast_sim.flow.network import Network
+from blast_sim.flow.network import RackNetwork
 from blast_sim.methods.method import Multicast
 from blast_sim.scenarios.schema import MulticastsSection
 
 MEGABYTE = 1_000_000
 
 
-def multicasts(section: MulticastsSection, network: Network, seed: int) -> list[tuple[float, Multicast]]:
+def multicasts(section: MulticastsSection, network: RackNetwork, seed: int) -> list[tuple[float, Multicast]]:
     """Return every multicast with its submission time in seconds, in order of time."""
     dice = random.Random(f"flow/groups/{seed}")
     racks = _rack_sets(section, network, dice)
@@ -28,12 +28,12 @@ def pods_of(racks: int, pods: int) -> list[range]:
     return [range(*both) for both in pairwise(ends)]
 
 
-def servers_of(network: Network, racks: Sequence[int]) -> list[int]:
+def servers_of(network: RackNetwork, racks: Sequence[int]) -> list[int]:
     """Return all servers of these racks."""
     return [server for rack in racks for server in network.servers_of(rack)]
 
 
-def _rack_sets(section: MulticastsSection, network: Network, dice: random.Random) -> list[list[int]]:
+def _rack_sets(section: MulticastsSection, network: RackNetwork, dice: random.Random) -> list[list[int]]:
     sizes = [dice.randint(*section.rack_range) for _ in range(section.groups)]
     pods = pods_of(network.racks, section.pods)
     if not section.disjoint:
@@ -51,7 +51,7 @@ def _moments(section: MulticastsSection, dice: random.Random) -> Iterator[float]
 
 
 def _multicast(
-    section: MulticastsSection, network: Network, number: int, racks: Sequence[int], dice: random.Random
+    section: MulticastsSection, network: RackNetwork, number: int, racks: Sequence[int], dice: random.Random
 ) -> Multicast:
     factor = math.exp(dice.gauss(0.0, section.size_spread)) if section.size_spread else 1.0
     size = max(1, round(section.megabytes * MEGABYTE * factor))

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from itertools import cycle
 
 from blast_sim.experiments.groups import MEGABYTE, servers_of
-from blast_sim.experiments.rounds import Round
+from blast_sim.experiments.rounds import JobRound
 from blast_sim.fair import Paths
-from blast_sim.flow.network import Network
+from blast_sim.flow.network import RackNetwork
 from blast_sim.flow.phases import Graph, Phase, in_sequence
 from blast_sim.methods.method import Method, Multicast, World
 from blast_sim.scenarios.schema import JobSection
@@ -24,11 +24,11 @@ class JobTimes:
     completion: float = 0.0
     multicast: float = 0.0
     communication: float = 0.0
-    rounds: list[Round] = field(default_factory=list)
+    rounds: list[JobRound] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class SimulatedJob:
     """A job on its racks; the first server of the first rack is the master, all others are workers."""
 
     name: str
@@ -46,20 +46,24 @@ class Job:
         return self.servers[1:]
 
 
-def draw_jobs(sections: Sequence[JobSection], network: Network, seed: int) -> list[Job]:
+def draw_jobs(sections: Sequence[JobSection], network: RackNetwork, seed: int) -> list[SimulatedJob]:
     """Draw all jobs, dealt to racks in random order; racks serve several jobs only when every rack has one."""
     deal = cycle(random.Random(f"flow/jobs/{seed}").sample(range(network.racks), network.racks))
     return [
-        Job(f"{section.name}-{number}", section, tuple(servers_of(network, [next(deal) for _ in range(section.racks)])))
+        SimulatedJob(
+            f"{section.name}-{number}", section, tuple(servers_of(network, [next(deal) for _ in range(section.racks)]))
+        )
         for section in sections
         for number in range(section.count)
     ]
 
 
-class Run:
+class JobRun:
     """One job at work; `ended` is called when its last iteration is over."""
 
-    def __init__(self, job: Job, world: World, method: Method, dice: random.Random, ended: Callable[[], None]) -> None:
+    def __init__(
+        self, job: SimulatedJob, world: World, method: Method, dice: random.Random, ended: Callable[[], None]
+    ) -> None:
         self.times = JobTimes(job.section.name)
         self._job, self._world, self._method, self._dice, self._ended = job, world, method, dice, ended
         self._clock = world.simulation.clock
@@ -82,7 +86,7 @@ class Run:
         seconds = self._clock.now - self._began
         self.times.multicast += seconds
         self.times.communication += seconds
-        self.times.rounds.append(Round(self._began, self._clock.now))
+        self.times.rounds.append(JobRound(self._began, self._clock.now))
         spread = self._job.section.compute_spread
         pause = self._job.section.compute_s * self._dice.uniform(1 - spread, 1 + spread)
         self._clock.at(self._clock.now + pause, self._exchange)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from algorithms.splitter_tree import splitters_needed
 from blast_sim.base.percentiles import percentile
 from blast_sim.base.report import Row
-from blast_sim.experiments.cell import Cell
+from blast_sim.experiments.cell import FlowCell
 from blast_sim.experiments.groups import MEGABYTE
 from blast_sim.scenarios.schema import JobSection
 
@@ -22,7 +22,7 @@ WARM_UP = 1 / 3
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class JobRound:
     """A multicast of a job: its submission, and its arrival at all workers (seconds)."""
 
     submitted: float
@@ -30,22 +30,22 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
-class Light:
+class OpticalShare:
     """The resources of a round: `service` seconds at the optical rate, and its share of all splitters."""
 
     service: float
     share: float
 
 
-def light_of(section: JobSection, cell: Cell) -> Light:
+def light_of(section: JobSection, cell: FlowCell) -> OpticalShare:
     """Return the resources of a multicast of these jobs; no splitters for packet methods."""
     light = cell.scenario.light
     service = 8.0 * MEGABYTE * section.megabytes / (light.rate_gbps * 1e9)
     splitters = splitters_needed(section.racks, light.fan_out) if cell.method == "blast" else 0
-    return Light(service, splitters / max(1, light.splitters))
+    return OpticalShare(service, splitters / max(1, light.splitters))
 
 
-def rates(rounds: Sequence[Round], until: float, light: Light) -> Row:
+def rates(rounds: Sequence[JobRound], until: float, light: OpticalShare) -> Row:
     """Return the optical columns of jobs that all ran from 0 to `until` (seconds)."""
     begin = until * WARM_UP
     ended = [one for one in rounds if begin <= one.arrived < until]

@@ -12,20 +12,20 @@ from blast_sim.base.percentiles import percentile
 from blast_sim.base.report import Row
 from blast_sim.controller.compute import compute_of
 from blast_sim.controller.core_driver import Delays
-from blast_sim.experiments.cell import Cell
+from blast_sim.experiments.cell import FlowCell
 from blast_sim.experiments.groups import multicasts
-from blast_sim.experiments.jobs import JobTimes, Run, draw_jobs
+from blast_sim.experiments.jobs import JobRun, JobTimes, draw_jobs
 from blast_sim.experiments.rounds import light_of, rates
 from blast_sim.flow.background import Rounds
 from blast_sim.flow.engine import EXACT, Simulation, Stepping
-from blast_sim.flow.network import Network
-from blast_sim.flow.optics import Optics
-from blast_sim.flow.sites import Sites
-from blast_sim.methods.hdfs import Reading, hdfs
+from blast_sim.flow.network import RackNetwork
+from blast_sim.flow.optics import OpticalResources
+from blast_sim.flow.sites import SiteNetwork
+from blast_sim.methods.hdfs import HdfsReading, hdfs
 from blast_sim.methods.ip_multicast import ip_multicast
 from blast_sim.methods.method import Method, Multicast, Phased, World
 from blast_sim.methods.naive import naive
-from blast_sim.methods.optical import Blast, Control, Terms
+from blast_sim.methods.optical import Blast, Control, RequestTerms
 from blast_sim.methods.overlay import overlay
 from blast_sim.methods.pipeline import pipeline
 from blast_sim.methods.rack_fabric import rack_fabric
@@ -38,7 +38,7 @@ from blast_sim.scenarios.sites import hosts_of
 PHASED = {"naive": naive, "pipeline": pipeline, "trees": trees}
 
 
-def run_cell(cell: Cell) -> list[Row]:
+def run_cell(cell: FlowCell) -> list[Row]:
     """Return the results of a cell: one row, or one for each kind of jobs.
 
     Raises StalledError, PluginFailedError, and the errors of the method; OtherSoftwareError or PluginError on a worker
@@ -53,12 +53,12 @@ def run_cell(cell: Cell) -> list[Row]:
     return [{**chosen, **row} for row in rows]
 
 
-def build_network(scenario: Scenario, name: str) -> Network:
+def build_network(scenario: Scenario, name: str) -> RackNetwork:
     """Return the network of this name in the scenario."""
     section, light = scenario.network, scenario.light
     if name in section.sites:
-        return Sites.of(hosts_of(section.sites[name]))
-    return Network(
+        return SiteNetwork.of(hosts_of(section.sites[name]))
+    return RackNetwork(
         section.racks,
         section.servers_per_rack,
         section.server_gbps * 1e9,
@@ -69,7 +69,7 @@ def build_network(scenario: Scenario, name: str) -> Network:
     )
 
 
-def build_world(cell: Cell) -> World:
+def build_world(cell: FlowCell) -> World:
     """Build an idle network with its background traffic.
 
     The random generator is for the method only: methods with and without random choices meet the same traffic.
@@ -82,7 +82,7 @@ def build_world(cell: Cell) -> World:
     return World(network, simulation, random.Random(f"flow/method/{cell.seed}"))
 
 
-def build_method(cell: Cell, world: World, servers: Iterable[int], together: int) -> Method:
+def build_method(cell: FlowCell, world: World, servers: Iterable[int], together: int) -> Method:
     """Return the method of this cell; up to `together` multicasts begin at the same time."""
     if cell.method == "blast":
         return _blast(cell, world, servers, together)
@@ -96,7 +96,7 @@ def packet_method(name: str, scenario: Scenario, world: World) -> Method:
     if name == "ip-multicast":
         return Phased(world, partial(ip_multicast, set_up=scenario.packet_multicast.set_up_ms / 1000))
     if name == "hdfs":
-        return Phased(world, partial(hdfs, reading=Reading(**scenario.hdfs.model_dump())))
+        return Phased(world, partial(hdfs, reading=HdfsReading(**scenario.hdfs.model_dump())))
     if name == "overlay":
         return Phased(world, partial(overlay, stages=scenario.overlay.stages))
     if name == "rack-fabric":
@@ -104,7 +104,7 @@ def packet_method(name: str, scenario: Scenario, world: World) -> Method:
     return Phased(world, PHASED[name]) if name in PHASED else method_named(name, world)
 
 
-def _blast(cell: Cell, world: World, servers: Iterable[int], together: int) -> Blast:
+def _blast(cell: FlowCell, world: World, servers: Iterable[int], together: int) -> Blast:
     light = cell.scenario.light
     settings = CoreSettings(
         policy=cell.policy,
@@ -114,19 +114,19 @@ def _blast(cell: Cell, world: World, servers: Iterable[int], together: int) -> B
         optimize=light.optimizer_budget_ms / 1000,
     )
     control = Control(
-        Optics(light.splitters, light.fan_out, light.directional, light.switches),
+        OpticalResources(light.splitters, light.fan_out, light.directional, light.switches),
         settings,
         Delays(light.switching_seconds, light.openflow_ms / 1000, light.rpc_ms / 1000),
         compute_of(cell.effort.compute, world.network.racks, together),
     )
-    terms = Terms(light.may_pause, light.may_split, light.pending_timeout_s)
+    terms = RequestTerms(light.may_pause, light.may_split, light.pending_timeout_s)
     return Blast(world, servers, control, terms, packet_method(light.fallback, cell.scenario, world))
 
 
 # --------------------------------------------------------------------------------------------- multicasts
 
 
-def _send_all(cell: Cell, world: World) -> Row:
+def _send_all(cell: FlowCell, world: World) -> Row:
     section = cell.scenario.multicasts
     assert section is not None, "the caller has looked"
     planned = multicasts(section, world.network, cell.seed)
@@ -168,13 +168,13 @@ def compute_by_multicast(method: Method) -> dict[str, float]:
 # --------------------------------------------------------------------------------------------------- jobs
 
 
-def _run_jobs(cell: Cell, world: World) -> list[Row]:
+def _run_jobs(cell: FlowCell, world: World) -> list[Row]:
     jobs = draw_jobs(cell.scenario.jobs, world.network, cell.seed)
     servers = dict.fromkeys(server for job in jobs for server in job.servers)
     method = build_method(cell, world, servers, 1)
     left = {job.name for job in jobs}
     runs = [
-        Run(job, world, method, random.Random(f"flow/job/{cell.seed}/{job.name}"), partial(left.discard, job.name))
+        JobRun(job, world, method, random.Random(f"flow/job/{cell.seed}/{job.name}"), partial(left.discard, job.name))
         for job in jobs
     ]
     for run in runs:

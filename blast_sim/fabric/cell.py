@@ -13,7 +13,7 @@ KIND = "fabric cell"
 
 
 @dataclass(frozen=True)
-class Cell:
+class FabricCell:
     """`labels` are the swept keys with their values; `simulator` names the program's own version."""
 
     title: str

@@ -11,11 +11,11 @@ from blast_controller.configuration.schema import SchemaError, line_of
 from blast_sim.base.parquet import write_parquet
 from blast_sim.base.provenance import Origin, Provenance, Recording
 from blast_sim.base.report import Row, as_csv, as_json, as_table
-from blast_sim.base.scenario_file import Source, find_in, refusal
+from blast_sim.base.scenario_file import ScenarioSource, find_in, refusal
 from blast_sim.base.settings import combinations, setting, sweep
 from blast_sim.base.sweep import Failure, Kept, Workers
 from blast_sim.base.wrong_input import InputError
-from blast_sim.fabric.cell import Cell
+from blast_sim.fabric.cell import FabricCell
 from blast_sim.fabric.running import simulated
 from blast_sim.fabric.scenario import HERE, dotted, load
 from blast_sim.fabric.simulator import ScenarioRefusedError, Simulator, program
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     return DONE if len(found) == len(cells) else SOME if found else FAILED
 
 
-def origin_of(source: Source, arguments: argparse.Namespace, simulator: Simulator) -> Origin:
+def origin_of(source: ScenarioSource, arguments: argparse.Namespace, simulator: Simulator) -> Origin:
     """Return the request that reproduces these results."""
     options = {option: getattr(arguments, option) for option in OPTIONS}
     return Origin(
@@ -65,7 +65,7 @@ def origin_of(source: Source, arguments: argparse.Namespace, simulator: Simulato
     )
 
 
-def requested_cells(source: Source, arguments: argparse.Namespace, simulator: Simulator) -> list[Cell]:
+def requested_cells(source: ScenarioSource, arguments: argparse.Namespace, simulator: Simulator) -> list[FabricCell]:
     """Return a cell for every combination of the swept keys, each checked.
 
     Raises InputError, RunFailedError, OSError.
@@ -85,7 +85,7 @@ def requested_cells(source: Source, arguments: argparse.Namespace, simulator: Si
     ]
 
 
-def destinations(cell: Cell, results: Row) -> Iterator[Row]:
+def destinations(cell: FabricCell, results: Row) -> Iterator[Row]:
     """Yield a row for each destination of each flow, with the swept keys before it."""
     for flow in results.get("flows", []):
         for destination in flow["destinations"]:
@@ -94,7 +94,9 @@ def destinations(cell: Cell, results: Row) -> Iterator[Row]:
             yield {**cell.labels, "flow": flow["name"], **first, **values}
 
 
-def _sweep_of(source: Source, fixed: Mapping[str, object], origins: Mapping[str, str]) -> Mapping[str, list[object]]:
+def _sweep_of(
+    source: ScenarioSource, fixed: Mapping[str, object], origins: Mapping[str, str]
+) -> Mapping[str, list[object]]:
     try:
         return load(source, fixed).sweep
     except SchemaError as fault:
@@ -102,13 +104,13 @@ def _sweep_of(source: Source, fixed: Mapping[str, object], origins: Mapping[str,
 
 
 def _cell(  # noqa: PLR0913, PLR0917
-    source: Source,
+    source: ScenarioSource,
     settings: Mapping[str, object],
     origins: Mapping[str, str],
     simulator: Simulator,
     version: str,
     labels: Row,
-) -> Cell:
+) -> FabricCell:
     try:
         scenario = load(source, settings)
         taken = simulator.check(scenario.model)
@@ -117,7 +119,7 @@ def _cell(  # noqa: PLR0913, PLR0917
     except ScenarioRefusedError as wrong:
         place = f"{dotted(wrong.location)}: " if wrong.location else ""
         raise refusal(source, origins, SchemaError(f"{place}{wrong}", wrong.location)) from None
-    return Cell(scenario.title, scenario.model, taken.events, taken.memory_bytes, version, labels)
+    return FabricCell(scenario.title, scenario.model, taken.events, taken.memory_bytes, version, labels)
 
 
 def _labels(values: Row, swept: Mapping[str, list[object]]) -> Row:
@@ -125,7 +127,7 @@ def _labels(values: Row, swept: Mapping[str, list[object]]) -> Row:
     return {key: value for key, value in values.items() if key != "seed" or len(swept["seed"]) > 1}
 
 
-def _check_trace(arguments: argparse.Namespace, cells: list[Cell]) -> None:
+def _check_trace(arguments: argparse.Namespace, cells: list[FabricCell]) -> None:
     if arguments.trace is None:
         return
     if len(cells) > 1 or arguments.keep is not None or arguments.scheduler is not None:
@@ -136,18 +138,18 @@ def _check_trace(arguments: argparse.Namespace, cells: list[Cell]) -> None:
         raise InputError(f"--trace: {arguments.trace} is not a file: name another one")
 
 
-def answer(cell: Cell, results: Row) -> Row:
+def answer(cell: FabricCell, results: Row) -> Row:
     """Return a cell of the JSON result."""
     return {"settings": cell.labels, "scenario": cell.model, "results": results}
 
 
-def _shown(found: Sequence[tuple[Cell, Row]], arguments: argparse.Namespace, provenance: Provenance) -> str:
+def _shown(found: Sequence[tuple[FabricCell, Row]], arguments: argparse.Namespace, provenance: Provenance) -> str:
     if arguments.json:
         return as_json([answer(*one) for one in found], provenance)
     rows = [row for cell, values in found for row in destinations(cell, values)]
     return as_csv(rows, provenance) if arguments.csv else as_table(rows)
 
 
-def name_of(cell: Cell) -> str:
+def name_of(cell: FabricCell) -> str:
     """Return a name that is unique among the cells of a scenario."""
     return ", ".join(f"{key} = {value}" for key, value in cell.labels.items()) or cell.title

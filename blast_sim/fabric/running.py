@@ -13,14 +13,14 @@ from blast_sim.base.report import Row
 from blast_sim.base.software import OtherSoftwareError
 from blast_sim.base.sweep import Kept, Result, Workers, run_cells
 from blast_sim.fabric.at_once import at_once
-from blast_sim.fabric.cell import Cell
+from blast_sim.fabric.cell import FabricCell
 from blast_sim.fabric.memory import available_bytes, runs_at_once
 from blast_sim.fabric.progress import Bar
 from blast_sim.fabric.simulator import Simulator, program
 
 
 def simulated(
-    simulator: Simulator, cells: Sequence[Cell], kept: Kept, workers: Workers, trace: Path | None = None
+    simulator: Simulator, cells: Sequence[FabricCell], kept: Kept, workers: Workers, trace: Path | None = None
 ) -> list[Result]:
     """Return the result of every cell in order, a list of one row or a Failure; show a progress bar.
 
@@ -34,7 +34,7 @@ def simulated(
         return run_cells(work, cells, workers, kept, bar.finished)
 
 
-def _simulated_there(cell: Cell) -> list[Row]:
+def _simulated_there(cell: FabricCell) -> list[Row]:
     """Simulate a cell on a worker of a cluster, with the program there.
 
     Raises NoSimulatorError, OtherSoftwareError, InputError, RunFailedError.
@@ -48,6 +48,6 @@ def _simulated_there(cell: Cell) -> list[Row]:
     return [simulator.run(cell.model)]
 
 
-def _simulated_here(simulator: Simulator, bar: Bar, trace: Path | None, cell: Cell) -> list[Row]:
+def _simulated_here(simulator: Simulator, bar: Bar, trace: Path | None, cell: FabricCell) -> list[Row]:
     with bar.under_way() as advance, nullcontext() if trace is None else whole_or_not(trace) as unfinished:
         return [simulator.run(cell.model, advance, unfinished)]

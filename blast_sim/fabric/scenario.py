@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from blast_controller.configuration.schema import Location, SchemaError
-from blast_sim.base.scenario_file import Source, tables_of
+from blast_sim.base.scenario_file import ScenarioSource, tables_of
 from blast_sim.base.wrong_input import shown
 
 HERE = "blast_sim.fabric.scenarios"
@@ -23,7 +23,7 @@ MIN_INTEGER, MAX_INTEGER = -(2**63), 2**64 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Scenario:
+class FabricScenario:
     """A scenario file as read; the keys of `sweep` are not yet applied."""
 
     title: str
@@ -31,7 +31,7 @@ class Scenario:
     model: Model
 
 
-def load(source: Source, settings: Mapping[str, object]) -> Scenario:
+def load(source: ScenarioSource, settings: Mapping[str, object]) -> FabricScenario:
     """Load the scenario, with some keys (dotted) set otherwise. Raises SchemaError."""
     tables = tables_of(source, settings)
     title, sweep = tables.pop("title", source.name), tables.pop("sweep", {})
@@ -46,7 +46,7 @@ def load(source: Source, settings: Mapping[str, object]) -> Scenario:
             )
     for value, location in _values(tables, ()):
         _require_json_value(value, location)
-    return Scenario(title, sweep, tables)
+    return FabricScenario(title, sweep, tables)
 
 
 def dotted(location: Location) -> str:

@@ -54,7 +54,7 @@ class StoppedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class RunEstimate:
     """The cost of a run: maximum memory, and approximate number of events."""
 
     memory_bytes: int
@@ -94,11 +94,11 @@ class Simulator:
         """
         return hashlib.sha256(Path(self._path).read_bytes()).hexdigest()
 
-    def check(self, model: Model) -> Estimate:
+    def check(self, model: Model) -> RunEstimate:
         """Return the cost of a run. Raises ScenarioRefusedError, RunFailedError, StoppedError."""
         values = self._answer(["check", "-"], model, lambda share: None, CHECK_SECONDS)
         try:
-            return Estimate(int(values["memory_bytes"]), float(values["events"]))
+            return RunEstimate(int(values["memory_bytes"]), float(values["events"]))
         except (KeyError, TypeError, ValueError):
             raise RunFailedError(f"{self._path} does not estimate a run: rebuild it with `make setup`") from None
 

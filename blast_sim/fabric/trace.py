@@ -6,7 +6,7 @@ The file, little-endian throughout, is a header of 16 bytes, b"BLASTRF1", versio
 | bytes | field | is |
 |---|---|---|
 | 0–7 | time_ps | simulated picoseconds since the start |
-| 8 | kind | one of `Kind` |
+| 8 | kind | one of `TraceEventKind` |
 | 9 | flags | by kind |
 | 10–11 | port | leaf × ports of a leaf + number of the port |
 | 12–15 | frame | number of the frame, or `NONE` |
@@ -55,7 +55,7 @@ Events = NDArray[np.void]
 """Records, an array with the fields of RECORD."""
 
 
-class Kind(IntEnum):
+class TraceEventKind(IntEnum):
     """The kind of an event."""
 
     FRAME_IN = 1
@@ -88,7 +88,7 @@ class Kind(IntEnum):
     CORRUPTED = 23
 
 
-class Reason(IntEnum):
+class DropReason(IntEnum):
     """Why a virtual output queue was resumed."""
 
     COUNT = 0
@@ -127,6 +127,6 @@ def _check_header(path: Path, header: bytes) -> None:
 
 
 def _check_kinds(path: Path, kinds: NDArray[np.generic]) -> None:
-    if not min(Kind) <= kinds.min() <= kinds.max() <= max(Kind):
-        unknown = next(int(kind) for kind in kinds if kind not in Kind.__members__.values())
+    if not min(TraceEventKind) <= kinds.min() <= kinds.max() <= max(TraceEventKind):
+        unknown = next(int(kind) for kind in kinds if kind not in TraceEventKind.__members__.values())
         raise InputError(f"{path} has an event of the unknown kind {unknown}: write the trace again")

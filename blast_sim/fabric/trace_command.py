@@ -9,17 +9,17 @@ import sys
 import numpy as np
 
 from blast_sim.base.text import table
-from blast_sim.fabric.trace import VERSION, Kind, read_trace
+from blast_sim.fabric.trace import VERSION, TraceEventKind, read_trace
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the counts; return the exit status. Raises InputError, OSError."""
-    counts: dict[Kind, int] = {}
-    first: dict[Kind, int] = {}
-    last: dict[Kind, int] = {}
+    counts: dict[TraceEventKind, int] = {}
+    first: dict[TraceEventKind, int] = {}
+    last: dict[TraceEventKind, int] = {}
     for events in read_trace(arguments.file):
         kinds = events["kind"]
-        for kind in map(Kind, np.unique(kinds)):
+        for kind in map(TraceEventKind, np.unique(kinds)):
             times = events["time_ps"][kinds == kind]
             counts[kind] = counts.get(kind, 0) + len(times)
             first.setdefault(kind, int(times[0]))

@@ -27,7 +27,7 @@ def fill(room: Numbers, paths: Paths, demands: Demands) -> Numbers:
     return flows.levels
 
 
-class Refilling:
+class NumbaRefilling:
     """Levels of the flows of a table, found again from the lowest level that a change concerns."""
 
     def __init__(self, room: Numbers, table: FlowTable) -> None:

@@ -66,7 +66,7 @@ def _loads(paths: Paths, amounts: Numbers, links: int) -> Numbers:
     return loads
 
 
-class Refilling:
+class NumpyRefilling:
     """Levels of the flows of a table, recomputed from the lowest level that a change affects."""
 
     def __init__(self, room: Numbers, table: FlowTable) -> None:

@@ -21,7 +21,7 @@ FRESH = 128
 """Minimum number of flow ends before the index is rebuilt."""
 
 
-class Progress(NamedTuple):
+class FlowProgress(NamedTuple):
     """The bits that flows had left at the time `since`, when they end at the rates that they have, and their weights.
 
     Flows before `coming[started[0]]` have started.
@@ -58,7 +58,7 @@ def run(room: Numbers, paths: Paths, left: Numbers, begin: Numbers, demands: Dem
         flows = flows._replace(links=flows.links.copy())
         coming = np.flatnonzero(~flows.alive)
         coming = coming[np.argsort(begin[coming], kind="stable")]
-        progress = Progress(left, since, due, demands.weights, begin, coming, np.zeros(1, np.int64))
+        progress = FlowProgress(left, since, due, demands.weights, begin, coming, np.zeros(1, np.int64))
         work.left[:] = room
         take(flows, work, np.flatnonzero(flows.alive))
         part(flows, work, np.arange(len(ids)))
@@ -75,7 +75,7 @@ def run(room: Numbers, paths: Paths, left: Numbers, begin: Numbers, demands: Dem
 
 
 @compiled
-def _advance(problem: Problem, members: Members, progress: Progress, over: NDArray[np.bool_]) -> bool:
+def _advance(problem: Problem, members: Members, progress: FlowProgress, over: NDArray[np.bool_]) -> bool:
     """Go from event to event and note the flows that are over. Whether flows remain to be looked at when some are."""
     flows, room, work = problem
     count = len(over)
@@ -114,13 +114,13 @@ def _earliest(due: Numbers) -> float:
 
 
 @compiled
-def _next_start(progress: Progress) -> float:
+def _next_start(progress: FlowProgress) -> float:
     place = progress.started[0]
     return progress.begin[progress.coming[place]] if place < len(progress.coming) else np.inf
 
 
 @compiled
-def _ending(progress: Progress, now: float, events: Places) -> int:
+def _ending(progress: FlowProgress, now: float, events: Places) -> int:
     """Note the flows that end now. How many."""
     count = 0
     if now < np.inf:
@@ -132,7 +132,7 @@ def _ending(progress: Progress, now: float, events: Places) -> int:
 
 
 @compiled
-def _starting(progress: Progress, now: float, events: Places) -> int:
+def _starting(progress: FlowProgress, now: float, events: Places) -> int:
     """Note the flows that start now. How many."""
     count = 0
     while _next_start(progress) <= now:
@@ -143,7 +143,7 @@ def _starting(progress: Progress, now: float, events: Places) -> int:
 
 
 @compiled
-def _bring_up(flows: Columns, work: Work, progress: Progress, chosen: int, now: float) -> None:
+def _bring_up(flows: Columns, work: Work, progress: FlowProgress, chosen: int, now: float) -> None:
     """Take off what the chosen flows have carried since their rates were set."""
     for place in range(chosen):
         flow = at(work.chosen[at(place)])
@@ -153,7 +153,7 @@ def _bring_up(flows: Columns, work: Work, progress: Progress, chosen: int, now: 
 
 
 @compiled
-def _look_ahead(flows: Columns, work: Work, progress: Progress, chosen: int, now: float) -> None:
+def _look_ahead(flows: Columns, work: Work, progress: FlowProgress, chosen: int, now: float) -> None:
     """Compute when the chosen flows end at their current rates."""
     for place in range(chosen):
         flow = at(work.chosen[at(place)])

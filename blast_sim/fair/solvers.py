@@ -34,7 +34,7 @@ def filling(solver: Solver) -> Callable[[Numbers, Paths, Demands], Numbers]:
 def refilling(solver: Solver, room: Numbers, table: FlowTable) -> Refilling:
     """Return an incremental solver for the levels of the flows of this table."""
     if solver == "numpy":
-        return filling_numpy.Refilling(room, table)
+        return filling_numpy.NumpyRefilling(room, table)
     from blast_sim.fair import filling_numba
 
-    return filling_numba.Refilling(room, table)
+    return filling_numba.NumbaRefilling(room, table)

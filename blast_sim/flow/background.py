@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from blast_sim.fair import Paths
-from blast_sim.flow.network import Network
+from blast_sim.flow.network import RackNetwork
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Rounds:
     Light traffic has 3 each way, heavy traffic 40.
     """
 
-    network: Network
+    network: RackNetwork
     each_way: int
     seconds: float = 1.0
 

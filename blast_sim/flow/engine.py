@@ -47,7 +47,7 @@ EXACT = Stepping(0.0, 0.0)
 
 
 @dataclass(eq=False, slots=True)
-class Transfer:
+class FlowTransfer:
     """Flows that began together."""
 
     number: int
@@ -73,7 +73,7 @@ class Simulation:
         self._stepping = stepping
         self._round = -1
         self._background_ids: dict[int, Places] = {}
-        self._transfers: dict[int, Transfer] = {}
+        self._transfers: dict[int, FlowTransfer] = {}
         self._begun = 0
         self._stale = False
         self._not_before = 0.0
@@ -91,7 +91,7 @@ class Simulation:
         ended: Ended,
         multiplicity: ArrayLike | None = None,
         rate_caps: ArrayLike | None = None,
-    ) -> Transfer:
+    ) -> FlowTransfer:
         """Begin flows of `bits` bits each; `multiplicity` and `rate_caps` as in `fair_rates`.
 
         `ended` is called at the end of flows, with the places in `paths` of all flows that end at that time. Raises
@@ -101,7 +101,7 @@ class Simulation:
         if not len(paths) or not (amounts > 0).all() or not (paths.lengths > 0).all():
             raise ValueError("a transfer needs flows, and each of them bits and links")
         ids = self._shares.add(paths, multiplicity=multiplicity, rate_caps=rate_caps)
-        transfer = self._transfers[self._begun] = Transfer(self._begun, ids, ended, len(ids))
+        transfer = self._transfers[self._begun] = FlowTransfer(self._begun, ids, ended, len(ids))
         self._begun += 1
         self._grow(int(ids.max()) + 1)
         self._left[ids], self._owner[ids], self._place[ids] = amounts, transfer.number, np.arange(len(ids))
@@ -110,7 +110,7 @@ class Simulation:
         self._stale = True
         return transfer
 
-    def stop(self, transfer: Transfer) -> float:
+    def stop(self, transfer: FlowTransfer) -> float:
         """Stop a transfer; return the remaining bits of its flows in total. `ended` is not called any more."""
         mine = self._owner[self._ids] == transfer.number
         removed = self._ids[mine]
@@ -118,7 +118,7 @@ class Simulation:
         del self._transfers[transfer.number]
         return float(self._left[removed].sum())
 
-    def bits_left(self, transfer: Transfer) -> float:
+    def bits_left(self, transfer: FlowTransfer) -> float:
         """Return the remaining bits of a transfer's flows in total."""
         return float(self._left[self._ids[self._owner[self._ids] == transfer.number]].sum())
 

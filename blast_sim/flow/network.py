@@ -19,7 +19,7 @@ from blast_sim.fair.paths import Numbers, Places
 
 
 @dataclass(frozen=True)
-class Network:
+class RackNetwork:
     """Racks of servers; rates in bit/s. Each rack has `light_ports` optical ports at `light_rate`.
 
     `multicast_rate` is the rate of a rack's link to a separate packet network that duplicates in its switches.

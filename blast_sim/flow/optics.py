@@ -8,7 +8,7 @@ from itertools import chain, count
 
 from blast_controller.core.model.fabric import Fabric, Host, OpticalPort, Rack, Splitter
 from blast_controller.core.model.identifiers import DatapathId, SwitchId
-from blast_sim.flow.network import Network
+from blast_sim.flow.network import RackNetwork
 
 SWITCH = SwitchId("ocs")
 FIRST_OPTICAL_PORT = 1000
@@ -36,7 +36,7 @@ switches. The paper's 25 ms are the total with the optical switch in parallel to
 
 
 @dataclass(frozen=True, slots=True)
-class Optics:
+class OpticalResources:
     """The splitters and optical switches; with `directional` a port may send to one group and receive from another.
 
     Racks, in order, and splitters are shared evenly among `switches`; no light passes from one switch to another.
@@ -52,7 +52,7 @@ class Optics:
         splitters = -(-self.splitters // self.switches)
         return -(-racks // self.switches) * light_ports + splitters * (1 + self.fan_out)
 
-    def fabric(self, network: Network, servers: Iterable[int]) -> Fabric:
+    def fabric(self, network: RackNetwork, servers: Iterable[int]) -> Fabric:
         """Return the network as the core's fabric, with the servers that take part in multicasts as its hosts."""
         hosts = {host_name(server): _host(network, server) for server in servers}
         racks = {rack_name(rack): self._rack(network, rack) for rack in range(network.racks)}
@@ -68,7 +68,7 @@ class Optics:
         }
         return Fabric(racks, hosts, splitters, tuple(map(switch_name, range(self.switches))), network.light_rate)
 
-    def _rack(self, network: Network, rack: int) -> Rack:
+    def _rack(self, network: RackNetwork, rack: int) -> Rack:
         switch = switch_name(rack * self.switches // network.racks)
         numbers = range(rack * network.light_ports + 1, (rack + 1) * network.light_ports + 1)
         ports = [
@@ -83,7 +83,7 @@ class Optics:
 def switches_for(racks: int) -> tuple[int, int]:
     """Return the number of optical switches, and the ports of each, for `racks` racks and a third as many splitters."""
     for switches, ports in chain(((1, size) for size in SWITCH_SIZES), ((n, SWITCH_SIZES[-1]) for n in count(2))):
-        if Optics(racks // 3, switches=switches).switch_ports(racks, 1) <= ports:
+        if OpticalResources(racks // 3, switches=switches).switch_ports(racks, 1) <= ports:
             return switches, ports
     raise AssertionError("there is no limit to the number of switches")
 
@@ -113,7 +113,7 @@ def place_of(port: OpticalPort) -> tuple[int, int]:
     return int(port.rack[1:]), port.port - FIRST_OPTICAL_PORT
 
 
-def _host(network: Network, server: int) -> Host:
+def _host(network: RackNetwork, server: int) -> Host:
     rack = network.rack_of(server)
     number = server + 1
     address = f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}"

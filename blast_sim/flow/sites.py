@@ -17,7 +17,7 @@ from algorithms.balanced.network import Floats
 from algorithms.balanced.network import Network as Hosts
 from blast_sim.fair import Paths
 from blast_sim.fair.paths import Numbers, Places
-from blast_sim.flow.network import Network
+from blast_sim.flow.network import RackNetwork
 
 
 class DeadPathError(Exception):
@@ -25,13 +25,13 @@ class DeadPathError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sites(Network):
+class SiteNetwork(RackNetwork):
     """Sites numbered as the hosts of `model` are; its root and receivers do not matter here."""
 
     model: Hosts
 
     @classmethod
-    def of(cls, model: Hosts) -> Sites:
+    def of(cls, model: Hosts) -> SiteNetwork:
         """Return the sites of a network whose rates are in bit/s. Links that only racks have exist, without traffic."""
         fastest = float(model.widths.max())
         return cls(

@@ -5,7 +5,7 @@ server in another rack. When all blocks are written every receiver reads them, e
 there is one, otherwise from a random one of equally close replicas. A server that holds a replica does not read that
 block.
 
-`Reading` covers the points that the paper leaves open. Blast's advantage depends on them.
+`HdfsReading` covers the points that the paper leaves open. Blast's advantage depends on them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Stored = tuple[Replicas, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class HdfsReading:
     """The points that the paper leaves open: the order of writes and reads, and the rack of the third replica.
 
     Blocks are written and read one after another or all at once. The third replica is in the group or in the whole
@@ -42,10 +42,10 @@ class Reading:
     reads: Order = "parallel"
 
 
-DEFAULT_READING = Reading()
+DEFAULT_READING = HdfsReading()
 
 
-def hdfs(world: World, multicast: Multicast, reading: Reading = DEFAULT_READING) -> list[Phase]:
+def hdfs(world: World, multicast: Multicast, reading: HdfsReading = DEFAULT_READING) -> list[Phase]:
     """Return the phases that write the blocks, and then the phases that read them."""
     blocks = [min(BLOCK, multicast.bytes - first) * 8.0 for first in range(0, multicast.bytes, BLOCK)]
     replicas = [_replicas(world, multicast, reading.third_replica == "group") for _ in blocks]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from blast_sim.flow.engine import Simulation
-from blast_sim.flow.network import Network
+from blast_sim.flow.network import RackNetwork
 from blast_sim.flow.phases import Graph, Phase
 
 Order = Literal["sequential", "parallel"]
@@ -47,7 +47,7 @@ class Multicast:
 class World:
     """Where methods work: a network, flows on it, and dice of the run's own."""
 
-    network: Network
+    network: RackNetwork
     simulation: Simulation
     dice: random.Random
 

@@ -17,9 +17,9 @@ from blast_controller.core.model.events import ExtensionAsked, FinishAsked, Prog
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import EventKind, Extension, Grant, MulticastRequest, RequestEvent, RequestKey
 from blast_controller.core.model.settings import CoreSettings
-from blast_sim.controller.core_driver import Compute, CoreDriver, Delays, Notification, Refused
-from blast_sim.flow.engine import Transfer
-from blast_sim.flow.optics import Optics, host_name, place_of, server_of
+from blast_sim.controller.core_driver import Compute, CoreDriver, Delays, EventRefused, Notification
+from blast_sim.flow.engine import FlowTransfer
+from blast_sim.flow.optics import OpticalResources, host_name, place_of, server_of
 from blast_sim.methods.method import Done, Method, Multicast, World
 
 ASK_AT = 0.75
@@ -30,14 +30,14 @@ ASK_AT = 0.75
 class Control:
     """The controller's environment: its optical network, settings, device delays and computation time."""
 
-    optics: Optics
+    optics: OpticalResources
     settings: CoreSettings
     delays: Delays
     compute: Compute
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class RequestTerms:
     """The options of requests: see MulticastRequest; `pending_timeout` in seconds, None: unlimited."""
 
     may_pause: bool = False
@@ -52,7 +52,9 @@ class Blast:
     multicasts of the fallback method.
     """
 
-    def __init__(self, world: World, servers: Iterable[int], control: Control, terms: Terms, fallback: Method) -> None:
+    def __init__(
+        self, world: World, servers: Iterable[int], control: Control, terms: RequestTerms, fallback: Method
+    ) -> None:
         self.world = world
         self.terms = terms
         self.fallback = fallback
@@ -78,7 +80,7 @@ class Blast:
         self._requests[request.id] = _Request(self, request.id, multicast, done)
         self.driver.submit(RequestSubmitted(request))
 
-    def _receive(self, message: Notification | Refused) -> None:
+    def _receive(self, message: Notification | EventRefused) -> None:
         if isinstance(message, Notification):
             self._requests[message.request].receive(message.event, message.decided)
         elif isinstance(message.event, RequestSubmitted):
@@ -87,10 +89,10 @@ class Blast:
 
 
 @dataclass(slots=True)
-class _Session:
+class _TransmissionSession:
     """A part that transmits; its lease in seconds counts from its start, and ends at `lease_end`."""
 
-    transfer: Transfer
+    transfer: FlowTransfer
     first_byte: int
     bytes: int
     lease: float = 0.0
@@ -104,7 +106,7 @@ class _Request:
         self.without = set(multicast.receivers)
         self._blast, self._key, self._multicast, self._done = blast, key, multicast, done
         self._simulation = blast.world.simulation
-        self._sessions: dict[int, _Session] = {}
+        self._sessions: dict[int, _TransmissionSession] = {}
 
     def receive(self, event: RequestEvent, decided: float) -> None:
         """Handle a message of the core to the sender."""
@@ -136,7 +138,7 @@ class _Request:
         paths = network.session(self._multicast.sender, sorted(receivers), self._light(grant))
         left = self._multicast.bytes - grant.first_byte
         transfer = self._simulation.start(paths, 8.0 * left, lambda _: self._sent(grant.part, receivers))
-        self._sessions[grant.part] = _Session(transfer, grant.first_byte, left)
+        self._sessions[grant.part] = _TransmissionSession(transfer, grant.first_byte, left)
 
     def _light(self, grant: Grant) -> list[int]:
         """Return the optical links of the granted tree; none within one rack."""
@@ -180,13 +182,19 @@ class _Request:
             when, act = now + ASK_AT * (session.lease_end - now), self._ask_for_time
         self._simulation.clock.at(when, partial(self._in_lease, grant.part, session, session.lease_end, act))
 
-    def _in_lease(self, part: int, session: _Session, lease_end: float, act: Callable[[int, _Session], None]) -> None:
+    def _in_lease(
+        self,
+        part: int,
+        session: _TransmissionSession,
+        lease_end: float,
+        act: Callable[[int, _TransmissionSession], None],
+    ) -> None:
         if self._sessions.get(part) is session and session.lease_end == lease_end:
             act(part, session)
 
-    def _report_progress(self, part: int, session: _Session) -> None:
+    def _report_progress(self, part: int, session: _TransmissionSession) -> None:
         reached = session.first_byte + session.bytes - math.ceil(self._simulation.bits_left(session.transfer) / 8)
         self._blast.driver.submit(ProgressReported(self._key, part, reached))
 
-    def _ask_for_time(self, part: int, session: _Session) -> None:
+    def _ask_for_time(self, part: int, session: _TransmissionSession) -> None:
         self._blast.driver.submit(ExtensionAsked(self._key, Extension(add_seconds=session.lease)))

@@ -18,7 +18,7 @@ from itertools import chain, pairwise
 from algorithms.balanced.exact import exact
 from algorithms.balanced.fpfr import searches
 from algorithms.balanced.network import Network as Hosts
-from algorithms.balanced.plan import Plan, Tree, edges, max_rate
+from algorithms.balanced.plan import MulticastPlan, Tree, edges, max_rate
 from blast_sim.flow.phases import Phase
 from blast_sim.flow.relays import Edge, longest
 from blast_sim.methods.method import Multicast, World
@@ -73,7 +73,7 @@ def _slowness(world: World, way: Sequence[Edge]) -> float:
     return longest(way, (1 / relays.alone(world.network.capacities)).tolist())
 
 
-def planned(hosts: Hosts) -> Plan:
+def planned(hosts: Hosts) -> MulticastPlan:
     """Return the best trees; for a group of more than `MAX_PLANNED` racks, the first tree of FPFR.
 
     That tree is the best one where all links are equal.
@@ -81,7 +81,7 @@ def planned(hosts: Hosts) -> Plan:
     if hosts.size <= MAX_PLANNED:
         return exact(hosts)
     tree, _ = next(searches(hosts))
-    return Plan((tree,), (max_rate(hosts, tree),))
+    return MulticastPlan((tree,), (max_rate(hosts, tree),))
 
 
 def _between(chains: Sequence[Sequence[int]], tree: Tree) -> Iterator[Edge]:

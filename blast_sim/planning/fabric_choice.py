@@ -11,7 +11,7 @@ from blast_sim.planning.hardware import Bill, Hardware
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class FabricCandidate:
     """A fabric, its bill, the share of each sample's volume that it serves, and an upper bound on the mean share."""
 
     hardware: Hardware
@@ -26,23 +26,23 @@ class Candidate:
         return fmean(self.shares)
 
 
-def pareto(candidates: Iterable[Candidate]) -> list[Candidate]:
+def pareto(candidates: Iterable[FabricCandidate]) -> list[FabricCandidate]:
     """Return the Pareto-optimal fabrics in price and share served, the cheapest first."""
-    kept: list[Candidate] = []
+    kept: list[FabricCandidate] = []
     for candidate in sorted(candidates, key=lambda one: (one.bill.price, -one.served)):
         if not kept or candidate.served > kept[-1].served:
             kept.append(candidate)
     return kept
 
 
-def cheapest_serving(candidates: Sequence[Candidate], share_of_best: float) -> Candidate:
+def cheapest_serving(candidates: Sequence[FabricCandidate], share_of_best: float) -> FabricCandidate:
     """Return the cheapest fabric that serves at least this share of the best one's."""
     required = share_of_best * max(candidate.served for candidate in candidates)
     good = [candidate for candidate in candidates if candidate.served >= required]
     return min(good, key=lambda candidate: candidate.bill.price)
 
 
-def best_for(candidates: Sequence[Candidate], max_price: float) -> Candidate:
+def best_for(candidates: Sequence[FabricCandidate], max_price: float) -> FabricCandidate:
     """Return the fabric that serves the most for at most this price. Raises InputError."""
     affordable = [candidate for candidate in candidates if candidate.bill.price <= max_price]
     if not affordable:

@@ -16,16 +16,16 @@ from dataclasses import dataclass, replace
 from functools import cache
 from statistics import fmean
 
-from algorithms.b_matching.budget import Steps
+from algorithms.b_matching.budget import StepBudget
 from algorithms.b_matching.feasibility import Choose, Pieces
-from algorithms.b_matching.optimized import Optimized
+from algorithms.b_matching.optimized import OptimizedSelection
 from algorithms.b_matching.optimizer import optimize
 from algorithms.b_matching.options import Options, options
 from blast_sim.allocation.instance import Instance
-from blast_sim.planning.fabric_choice import Candidate
+from blast_sim.planning.fabric_choice import FabricCandidate
 from blast_sim.planning.hardware import Hardware, bill, ports_of
-from blast_sim.planning.plan_trees import Offer, tree_choice
-from blast_sim.planning.pool_program import PoolProgram, Size
+from blast_sim.planning.plan_trees import TreeSplitters, tree_choice
+from blast_sim.planning.pool_program import PoolProgram, SplitterSize
 from blast_sim.planning.prices import Prices
 
 STEPS = 3000
@@ -36,7 +36,7 @@ RATES = (0.001, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.2, 2.0, 4.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class PlanQuestion:
     """For what to plan: samples of the workload (their own ports and splitters do not count) and what is on offer.
 
     `max_splitters_per_tree` in a tree (None: no limit), `packed` counting of switch ports (see `Hardware`).
@@ -78,7 +78,7 @@ class NextPiece:
 class Planner:
     """Proposes, tries and compares fabrics for one question."""
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: PlanQuestion) -> None:
         self._question = question
         self._choice = cache(self._find_choice)
         self.reach = self._find_reach()
@@ -101,7 +101,7 @@ class Planner:
                     found.append(hardware)
         return found
 
-    def tried(self, hardware: Hardware, directional: bool | None = None) -> Candidate | None:
+    def tried(self, hardware: Hardware, directional: bool | None = None) -> FabricCandidate | None:
         """Return the evaluated fabric without unused parts; None if no switch of the table has enough ports.
 
         `directional` replaces the samples' setting.
@@ -115,7 +115,7 @@ class Planner:
         smaller = hardware.with_pool(_max_used([pieces for _, pieces in one.selection] for one in found))
         cost = bill(smaller, self._question.prices)
         assert cost is not None, "a fabric with fewer ports fits as well"
-        return Candidate(
+        return FabricCandidate(
             smaller,
             cost,
             tuple(one.value / volume for one, volume in zip(found, volumes, strict=True)),
@@ -123,7 +123,7 @@ class Planner:
             instances[0].directional,
         )
 
-    def next_pieces(self, chosen: Candidate) -> Iterator[NextPiece]:
+    def next_pieces(self, chosen: FabricCandidate) -> Iterator[NextPiece]:
         """Yield the gain of one more piece of each kind for this fabric."""
         hardware = chosen.hardware
         for fan_out in self._question.prices.splitters:
@@ -137,7 +137,7 @@ class Planner:
         if not chosen.directional and not any(sample.loop_leaf for sample in self._question.samples):
             yield self._gain("directional ports (a setting)", chosen, hardware, directional=True)
 
-    def _gain(self, name: str, chosen: Candidate, more: Hardware, directional: bool | None = None) -> NextPiece:
+    def _gain(self, name: str, chosen: FabricCandidate, more: Hardware, directional: bool | None = None) -> NextPiece:
         better, cost = self.tried(more, directional), bill(more, self._question.prices)
         if better is None or cost is None:
             return NextPiece(name, None, None, None)
@@ -163,15 +163,17 @@ class Planner:
                 shares[sample.leaves(request)] += request.weight / volume
         return shares
 
-    def _size(self, fan_out: int, amplified: int | None) -> Size:
+    def _size(self, fan_out: int, amplified: int | None) -> SplitterSize:
         """Return a splitter, priced with the switch ports that it takes and with its amplifier."""
         prices, ports = self._question.prices, ports_of(fan_out, self._question.packed)
         amplifier = prices.amplifier.item.price if prices.amplifier and fan_out == amplified else 0.0
-        return Size(fan_out, prices.splitters[fan_out].item.price + ports * prices.per_switch_port + amplifier, ports)
+        return SplitterSize(
+            fan_out, prices.splitters[fan_out].item.price + ports * prices.per_switch_port + amplifier, ports
+        )
 
     def _find_choice(self, amplified: int | None) -> Choose:
         question, light = self._question, self._question.prices.light
-        offer = Offer(
+        offer = TreeSplitters(
             {fan_out: self._size(fan_out, amplified).price for fan_out in question.prices.splitters},
             question.racks,
             0.0 if light is None else light.pass_loss_db,
@@ -188,9 +190,9 @@ class Planner:
         instance = self._on(sample, replace(hardware, pool=plenty), None)
         return options(instance.groups(), instance.feasibility(self._choice(hardware.amplified)))
 
-    def _allocated(self, instance: Instance, hardware: Hardware) -> Optimized:
+    def _allocated(self, instance: Instance, hardware: Hardware) -> OptimizedSelection:
         feasibility = instance.feasibility(self._choice(hardware.amplified))
-        return optimize(instance.groups(), feasibility, Steps(STEPS), random.Random(0))
+        return optimize(instance.groups(), feasibility, StepBudget(STEPS), random.Random(0))
 
 
 def _max_used(samples: Iterable[Iterable[Pieces]]) -> dict[int, int]:

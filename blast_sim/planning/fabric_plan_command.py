@@ -14,8 +14,8 @@ from blast_sim.allocation.instance import Instance
 from blast_sim.base.provenance import Origin, Recording, describe_input, with_provenance
 from blast_sim.base.wrong_input import InputError
 from blast_sim.planning.fabric_choice import best_for, cheapest_serving, pareto
-from blast_sim.planning.fabric_plan import Planner, Question
-from blast_sim.planning.fabric_plan_text import Answer, as_json, as_text
+from blast_sim.planning.fabric_plan import Planner, PlanQuestion
+from blast_sim.planning.fabric_plan_text import FabricPlanAnswer, as_json, as_text
 from blast_sim.planning.paper_costs import claims
 from blast_sim.planning.prices import example_text, read_prices
 from blast_sim.planning.samples import from_family, from_file, is_family
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> None:
     samples = _samples(arguments)
     limits = [sample.max_splitters_per_tree for sample in samples]
     limit = arguments.max_splitters_per_tree if arguments.max_splitters_per_tree is not None else limits[0]
-    question = Question(samples, read_prices(arguments.prices), limit, arguments.counting == "packed")
+    question = PlanQuestion(samples, read_prices(arguments.prices), limit, arguments.counting == "packed")
     answer = _answer(question, arguments)
     if arguments.json:
         record = with_provenance(recording.provenance(_origin(arguments)), as_json(answer))
@@ -80,7 +80,7 @@ def _samples(arguments: argparse.Namespace) -> list[Instance]:
     return [replace(sample, directional=True) for sample in samples]
 
 
-def _answer(question: Question, arguments: argparse.Namespace) -> Answer:
+def _answer(question: PlanQuestion, arguments: argparse.Namespace) -> FabricPlanAnswer:
     planner = Planner(question)
     proposed = {ports: planner.proposals(ports) for ports in arguments.ports}
     proposals = [hardware for found in proposed.values() for hardware in found]
@@ -93,7 +93,7 @@ def _answer(question: Question, arguments: argparse.Namespace) -> Answer:
     else:
         chosen = best_for(fabrics, arguments.max_price)
     static = list(static_trees(question.samples, question.prices))
-    return Answer(
+    return FabricPlanAnswer(
         too_many_ports=[ports for ports, found in proposed.items() if not found],
         fabrics=fabrics,
         chosen=chosen,
@@ -104,7 +104,7 @@ def _answer(question: Question, arguments: argparse.Namespace) -> Answer:
     )
 
 
-def _too_small(question: Question, ports: int) -> str:
+def _too_small(question: PlanQuestion, ports: int) -> str:
     return (
         f"{question.racks} racks need an optical switch of {question.racks * ports} ports or more, but the largest of "
         f"the price table has {question.prices.switches[-1].ports}: add a larger one with --prices"

@@ -6,35 +6,35 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from blast_sim.base.text import table
-from blast_sim.planning.fabric_choice import Candidate
+from blast_sim.planning.fabric_choice import FabricCandidate
 from blast_sim.planning.fabric_plan import NextPiece, Reach
 from blast_sim.planning.hardware import Bill, Hardware
-from blast_sim.planning.paper_costs import Claim
+from blast_sim.planning.paper_costs import CostClaim
 from blast_sim.planning.prices import Prices
 from blast_sim.planning.static_trees import StaticTrees
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FabricPlanAnswer:
     """The result: Pareto-optimal fabrics, the `chosen` one, the gain of further pieces, and static trees.
 
     `too_many_ports` lists the numbers of ports per rack for which the price table has no switch.
     """
 
     too_many_ports: Sequence[int]
-    fabrics: Sequence[Candidate]
-    chosen: Candidate
+    fabrics: Sequence[FabricCandidate]
+    chosen: FabricCandidate
     next_pieces: Sequence[NextPiece]
     reach: Reach
     static: Sequence[StaticTrees]
-    claims: Sequence[Claim]
+    claims: Sequence[CostClaim]
 
     def cheapest_as_good(self, step: StaticTrees) -> float | None:
         """Return the price of the cheapest switched fabric that serves as much, or None if there is none."""
         return min((one.bill.price for one in self.fabrics if one.served >= step.served), default=None)
 
 
-def as_json(answer: Answer) -> dict[str, object]:
+def as_json(answer: FabricPlanAnswer) -> dict[str, object]:
     """Return the whole result as a JSON object."""
     return {
         "ports_per_rack_too_many": list(answer.too_many_ports),
@@ -69,7 +69,7 @@ def _bill(bought: Bill) -> list[dict[str, object]]:
     return [{"item": one.what, "count": one.count, "price": one.price, "watts": one.watts} for one in bought.lines]
 
 
-def _fabric(candidate: Candidate) -> dict[str, object]:
+def _fabric(candidate: FabricCandidate) -> dict[str, object]:
     hardware = candidate.hardware
     return {
         "ports_per_rack": hardware.ports,
@@ -86,7 +86,7 @@ def _fabric(candidate: Candidate) -> dict[str, object]:
     }
 
 
-def as_text(answer: Answer, prices: Prices) -> str:
+def as_text(answer: FabricPlanAnswer, prices: Prices) -> str:
     """Return the whole result as tables."""
     fabrics = [
         [
@@ -144,7 +144,7 @@ def amplifier_summary(reach: Reach, hardware: Hardware, prices: Prices) -> str:
     return f"Amplifiers: none in the chosen fabric. {needed}; amplifiers could light {reach.amplified:.1%}."
 
 
-def _static(answer: Answer) -> str:
+def _static(answer: FabricPlanAnswer) -> str:
     if not answer.static:
         return "none: no rack repeats a multicast that the listed splitters can serve."
     rows = [

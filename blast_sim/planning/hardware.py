@@ -44,7 +44,7 @@ class Hardware:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class BillLine:
     """One line of a bill: `item` is the price and power of one of the `count` pieces."""
 
     what: str
@@ -66,7 +66,7 @@ class Line:
 class Bill:
     """The pieces to buy."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[BillLine, ...]
 
     @property
     def price(self) -> float:
@@ -92,18 +92,18 @@ def bill(hardware: Hardware, prices: Prices) -> Bill | None:
     switch = min(large_enough, key=lambda offer: offer.item.price)
     return Bill(
         (
-            Line(f"{SWITCH}, {switch.ports} ports", 1, switch.item),
-            Line(RACK_PORT, hardware.racks * hardware.ports, prices.rack_port),
+            BillLine(f"{SWITCH}, {switch.ports} ports", 1, switch.item),
+            BillLine(RACK_PORT, hardware.racks * hardware.ports, prices.rack_port),
             *glass(hardware.pool, hardware.amplifiers, prices),
         )
     )
 
 
-def glass(pool: Mapping[int, int], amplifiers: int, prices: Prices) -> Iterator[Line]:
+def glass(pool: Mapping[int, int], amplifiers: int, prices: Prices) -> Iterator[BillLine]:
     """Yield the lines of these splitters and amplifiers."""
     for fan_out, count in sorted(pool.items()):
         if count:
-            yield Line(f"1:{fan_out} splitter", count, prices.splitters[fan_out].item)
+            yield BillLine(f"1:{fan_out} splitter", count, prices.splitters[fan_out].item)
     if amplifiers:
         assert prices.amplifier is not None, "nothing is amplified without an offer"
-        yield Line("optical amplifier", amplifiers, prices.amplifier.item)
+        yield BillLine("optical amplifier", amplifiers, prices.amplifier.item)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from blast_sim.planning.fabric_choice import Candidate
-from blast_sim.planning.hardware import RACK_PORT, SWITCH, Bill, Hardware, Line, bill
+from blast_sim.planning.fabric_choice import FabricCandidate
+from blast_sim.planning.hardware import RACK_PORT, SWITCH, Bill, BillLine, Hardware, bill
 from blast_sim.planning.prices import Prices
 from blast_sim.planning.static_trees import StaticTrees
 
@@ -17,7 +17,7 @@ PAPERS_SWITCH_PORTS = PAPERS_FABRIC.switch_ports
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class CostClaim:
     """A sentence of the paper with its section, and the figures of this plan beside it, in the price table's money."""
 
     section: str
@@ -25,30 +25,30 @@ class Claim:
     here: str
 
 
-def claims(prices: Prices, chosen: Candidate, static: Sequence[StaticTrees]) -> Iterator[Claim]:
+def claims(prices: Prices, chosen: FabricCandidate, static: Sequence[StaticTrees]) -> Iterator[CostClaim]:
     """Yield the paper's statements on costs and power, each beside the figures of this plan."""
     sizes = ", ".join(f"1:{fan_out} {offer.item.price:,g}" for fan_out, offer in prices.splitters.items())
-    yield Claim("II-A", "splitters: 1:4 $40, 1:16 $80, 1:64 $250", f"price table: {sizes or 'none'}")
+    yield CostClaim("II-A", "splitters: 1:4 $40, 1:16 $80, 1:64 $250", f"price table: {sizes or 'none'}")
     amplifier = prices.amplifier
     listed_price = "none" if amplifier is None else f"{amplifier.item.price:,g}"
-    yield Claim(
+    yield CostClaim(
         "II-A", "an amplifier: roughly $1,000", f"price table: {listed_price}; bought: {chosen.hardware.amplifiers}"
     )
-    yield Claim("II-B", "static trees against hot spots: a few thousand dollars", _static(static))
+    yield CostClaim("II-B", "static trees against hot spots: a few thousand dollars", _static(static))
     listed = next((offer for offer in prices.switches if offer.ports == PAPERS_SWITCH_PORTS), None)
     listed_price = "no such switch" if listed is None else f"{listed.item.price:,g}"
-    yield Claim(
+    yield CostClaim(
         "II-B", "a 320-port MEMS switch: $85,000", f"price table: {listed_price}; bought: {_switch(chosen.bill)}"
     )
-    yield Claim("II-B", "the whole region of a moderate-scale cluster: around $100,000", _region(chosen))
+    yield CostClaim("II-B", "the whole region of a moderate-scale cluster: around $100,000", _region(chosen))
     papers = bill(PAPERS_FABRIC, prices) if PAPERS_FABRIC.pool.keys() <= prices.splitters.keys() else None
-    yield Claim(
+    yield CostClaim(
         "VI-A", "120 racks, 40 1:4 splitters, 320 ports (no price)", "no bill" if papers is None else _sum(papers)
     )
     listed_price = "none" if amplifier is None else f"{amplifier.item.watts:,g} W"
-    yield Claim("II-B", "power of a transceiver: 1 to 3.5 W", f"price table: {prices.rack_port.watts:,g} W")
-    yield Claim("II-B", "power of a 320-port switch: 50 W", f"bought: {_watts(chosen.bill)}")
-    yield Claim("II-B", "power of an amplifier: on the order of tens of watts", f"price table: {listed_price}")
+    yield CostClaim("II-B", "power of a transceiver: 1 to 3.5 W", f"price table: {prices.rack_port.watts:,g} W")
+    yield CostClaim("II-B", "power of a 320-port switch: 50 W", f"bought: {_watts(chosen.bill)}")
+    yield CostClaim("II-B", "power of an amplifier: on the order of tens of watts", f"price table: {listed_price}")
 
 
 def _static(steps: Sequence[StaticTrees]) -> str:
@@ -72,15 +72,15 @@ def _watts(bought: Bill) -> str:
     return f"{_ports(line)}, {line.watts:,g} W; everything {bought.watts:,g} W"
 
 
-def _switch_line(bought: Bill) -> Line:
+def _switch_line(bought: Bill) -> BillLine:
     return next(line for line in bought.lines if line.what.startswith(SWITCH))
 
 
-def _ports(switch: Line) -> str:
+def _ports(switch: BillLine) -> str:
     return switch.what.removeprefix(f"{SWITCH}, ")
 
 
-def _region(chosen: Candidate) -> str:
+def _region(chosen: FabricCandidate) -> str:
     return f"{chosen.hardware.racks} racks: {_sum(chosen.bill)}"
 
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 from algorithms.b_matching.feasibility import Choose, Pieces, by_count
-from algorithms.cascade import Budget, Catalog, Entry
-from algorithms.power_budget import Amplifier, Light, Passive, Piece, Window, exactly
-from blast_sim.planning.prices import AmplifierOffer, LightBudget, Prices
+from algorithms.cascade import Budget, Catalog, CatalogEntry
+from algorithms.power_budget import Amplifier, Passive, Piece, PowerLevel, Window, exactly
+from blast_sim.planning.prices import AmplifierOffer, PricedLightBudget, Prices
 
 
 @dataclass(frozen=True)
-class Offer:
+class TreeSplitters:
     """The splitters of trees, at most `most` of each size in one tree.
 
     `price_of` maps fan-out to the installed price. A pass through the optical switch loses `pass_loss_db`; a tree has
@@ -33,7 +33,7 @@ class Offer:
     max_splitters_per_tree: int | None = None
 
 
-def tree_choice(prices: Prices, offer: Offer, amplified: int | None = None) -> Choose:
+def tree_choice(prices: Prices, offer: TreeSplitters, amplified: int | None = None) -> Choose:
     """Return a rule that selects the cheapest splitters of a pool for a tree.
 
     In the pool, splitters of the size `amplified` have an amplifier each. Without a power budget in `prices`, only the
@@ -57,11 +57,16 @@ class _Trees:
     """The trees for a launch power of `launched` dB; with `first` only trees that begin with this size."""
 
     def __init__(
-        self, prices: Prices, light: LightBudget, offer: Offer, launched: float = 0.0, first: int | None = None
+        self,
+        prices: Prices,
+        light: PricedLightBudget,
+        offer: TreeSplitters,
+        launched: float = 0.0,
+        first: int | None = None,
     ) -> None:
         self._limit, self._first = offer.max_splitters_per_tree, first
         self._budget = Budget(
-            Light(launched, launched, launched),
+            PowerLevel(launched, launched, launched),
             Passive("optical switch", exactly(offer.pass_loss_db)),
             Window(-light.budget_db, math.inf),
         )
@@ -88,7 +93,7 @@ class _Trees:
             found = next((e.pieces for e in self._entries(leaves) if _pays(pool, e.pieces)), None)
         return None if found is None or (self._limit is not None and len(found) > self._limit) else found
 
-    def _find_entries(self, leaves: int) -> list[Entry]:
+    def _find_entries(self, leaves: int) -> list[CatalogEntry]:
         trees = self._catalog.entries(leaves)
         return [entry for entry in trees if entry.pieces and self._catalog.tree(entry).fan_out[0] == self._first]
 
@@ -115,10 +120,10 @@ class _Trees:
         return Catalog(self._supply, replace(self._budget, root=slot))
 
 
-def _as_if_launched(amplifier: AmplifierOffer, offer: Offer) -> float:
+def _as_if_launched(amplifier: AmplifierOffer, offer: TreeSplitters) -> float:
     """Return the launch power of a transmitter that equals the amplifier's output before the first splitter."""
     passed = Amplifier("amplifier", (amplifier.gain_db,) * 3, amplifier.max_output_db).after(
-        Light(-offer.pass_loss_db, -offer.pass_loss_db, -offer.pass_loss_db)
+        PowerLevel(-offer.pass_loss_db, -offer.pass_loss_db, -offer.pass_loss_db)
     )
     return passed.worst + offer.pass_loss_db
 

@@ -22,12 +22,12 @@ ROUNDING = 1e-6
 """Distance from a whole number that is the solver's tolerance."""
 
 
-class SolverError(RuntimeError):
+class PoolSolverError(RuntimeError):
     """The solver found no optimum of a program that has one, which is its fault."""
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class SplitterSize:
     """A size of splitter on offer: its `price` with the switch ports that it takes, and how many those are."""
 
     fan_out: int
@@ -38,7 +38,7 @@ class Size:
 class PoolProgram:
     """The program in the solver; the rate can be changed between solutions, which then cost a few pivots."""
 
-    def __init__(self, samples: Sequence[Options], sizes: Sequence[Size], max_ports: int) -> None:
+    def __init__(self, samples: Sequence[Options], sizes: Sequence[SplitterSize], max_ports: int) -> None:
         """Build the program; `samples` use all `sizes` and no others, and splitters take at most `max_ports` ports."""
         self._sizes, self._max_ports = sizes, max_ports
         rows = _Rows()
@@ -55,7 +55,7 @@ class PoolProgram:
         self._solver = rows.solver()
 
     def solve(self, rate: float) -> dict[int, int]:
-        """Return the best splitters by fan-out if a unit of price is worth `rate` of the volume. Raises SolverError."""
+        """Return the best splitters by fan-out if a price unit is worth `rate` of volume. Raises PoolSolverError."""
         if not self._sizes:
             return {}
         for size, column in zip(self._sizes, self._bought, strict=True):
@@ -63,14 +63,14 @@ class PoolProgram:
         self._solver.run()
         status = self._solver.getModelStatus()
         if status != highspy.HighsModelStatus.kOptimal:
-            raise SolverError(f"the solver ended with {self._solver.modelStatusToString(status)}")
+            raise PoolSolverError(f"the solver ended with {self._solver.modelStatusToString(status)}")
         values = self._solver.getSolution().col_value
         return _whole(
             {size: values[column] for size, column in zip(self._sizes, self._bought, strict=True)}, self._max_ports
         )
 
 
-def _whole(amounts: Mapping[Size, float], max_ports: int) -> dict[int, int]:
+def _whole(amounts: Mapping[SplitterSize, float], max_ports: int) -> dict[int, int]:
     """Round up; where the switch has no ports for that, undo the largest roundings first."""
     counts = {size: math.ceil(amount - ROUNDING) for size, amount in amounts.items()}
     for size in sorted(counts, key=lambda size: amounts[size] - counts[size]):

@@ -41,7 +41,7 @@ class SplitterOffer:
 
 
 @dataclass(frozen=True, slots=True)
-class LightBudget:
+class PricedLightBudget:
     """The allowed loss from a sender to a receiver in dB, and the loss of a pass through the switch."""
 
     budget_db: float
@@ -64,7 +64,7 @@ class Prices:
     rack_port: Item
     switches: tuple[SwitchOffer, ...]
     splitters: Mapping[int, SplitterOffer]
-    light: LightBudget | None
+    light: PricedLightBudget | None
     amplifier: AmplifierOffer | None = None
 
     @property
@@ -142,9 +142,9 @@ def _splitter(value: object, place: int, with_light: bool) -> tuple[int, Splitte
     )
 
 
-def _light(value: object) -> LightBudget:
+def _light(value: object) -> PricedLightBudget:
     entry = entry_of(value, "light", ("budget_db", "pass_loss_db"))
-    return LightBudget(
+    return PricedLightBudget(
         number(entry["budget_db"], "light: budget_db", 0.0, MAX_DB),
         number(entry["pass_loss_db"], "light: pass_loss_db", 0.0, MAX_DB),
     )

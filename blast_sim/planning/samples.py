@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from blast_sim.allocation import workloads
-from blast_sim.allocation.instance import Instance, Request
+from blast_sim.allocation.instance import Instance, InstanceRequest
 from blast_sim.allocation.instance_file import read_instance
 from blast_sim.base.wrong_input import InputError
 
@@ -52,8 +52,9 @@ def from_file(path: Path, racks: int | None) -> list[Instance]:
     return [replace(instance, ports=(1,) * racks)]
 
 
-def _instance(made: workloads.Instance) -> Instance:
+def _instance(made: workloads.WorkloadInstance) -> Instance:
     requests = tuple(
-        Request(str(number), edge.racks[0], edge.racks[1:], edge.weight) for number, edge in enumerate(made.edges)
+        InstanceRequest(str(number), edge.racks[0], edge.racks[1:], edge.weight)
+        for number, edge in enumerate(made.edges)
     )
     return Instance(made.budgets, made.pool, requests)

@@ -18,9 +18,9 @@ from heapq import nlargest
 from statistics import fmean
 
 from algorithms.b_matching.feasibility import Choose, Pieces
-from blast_sim.allocation.instance import Instance, Request
-from blast_sim.planning.hardware import RACK_PORT, Bill, Line, glass
-from blast_sim.planning.plan_trees import Offer, tree_choice
+from blast_sim.allocation.instance import Instance, InstanceRequest
+from blast_sim.planning.hardware import RACK_PORT, Bill, BillLine, glass
+from blast_sim.planning.plan_trees import TreeSplitters, tree_choice
 from blast_sim.planning.prices import Prices
 
 MAX_TREES = 8
@@ -34,7 +34,7 @@ _Group = tuple[int, frozenset[int]]
 
 
 @dataclass(frozen=True, slots=True)
-class StaticTree:
+class PlannedStaticTree:
     """One tree from the ToR of rack `root` to those of `leaves`; `amplifiers` of its splitters have one before them."""
 
     root: int
@@ -47,7 +47,7 @@ class StaticTree:
 class StaticTrees:
     """The first trees, their total price, and the share of each sample's volume that they serve."""
 
-    trees: tuple[StaticTree, ...]
+    trees: tuple[PlannedStaticTree, ...]
     bill: Bill
     shares: tuple[float, ...]
 
@@ -66,7 +66,7 @@ def static_trees(samples: Sequence[Instance], prices: Prices, max_trees: int = M
     """Yield the best tree, the best two, … up to `max_trees`, or until no recurring group is left."""
     volumes = [sum(request.weight for request in sample.requests) for sample in samples]
     candidates = list(_candidates(samples, prices))
-    bought: list[StaticTree] = []
+    bought: list[PlannedStaticTree] = []
     served: list[set[str]] = [set() for _ in samples]
     shares = [0.0] * len(samples)
     while len(bought) < max_trees:
@@ -87,11 +87,11 @@ def static_trees(samples: Sequence[Instance], prices: Prices, max_trees: int = M
 class _Candidate:
     """A tree, its price, and per sample the requests that it could serve, the heaviest first."""
 
-    tree: StaticTree
+    tree: PlannedStaticTree
     price: float
-    covered: Sequence[Sequence[Request]]
+    covered: Sequence[Sequence[InstanceRequest]]
 
-    def heaviest(self, served: Sequence[Set[str]]) -> list[Request | None]:
+    def heaviest(self, served: Sequence[Set[str]]) -> list[InstanceRequest | None]:
         """Return the request that it serves in each sample, in addition to served ones."""
         left = zip(self.covered, served, strict=True)
         return [next((one for one in covered if one.name not in done), None) for covered, done in left]
@@ -118,12 +118,12 @@ def _candidates(samples: Sequence[Instance], prices: Prices) -> Iterator[_Candid
             continue
         found = splitters.of(len(leaves))
         if found is not None:
-            tree = StaticTree(root, tuple(sorted(leaves)), *found)
+            tree = PlannedStaticTree(root, tuple(sorted(leaves)), *found)
             yield _Candidate(tree, _bill([tree], prices).price, covered)
 
 
-def _by_sender(sample: Instance) -> Mapping[int, Sequence[Request]]:
-    found: defaultdict[int, list[Request]] = defaultdict(list)
+def _by_sender(sample: Instance) -> Mapping[int, Sequence[InstanceRequest]]:
+    found: defaultdict[int, list[InstanceRequest]] = defaultdict(list)
     for request in sorted(sample.requests, key=lambda request: -request.weight):
         found[request.sender].append(request)
     return found
@@ -155,14 +155,14 @@ class _Glass:
         price_of = {
             fan_out: o.item.price + each * (fan_out == amplified) for fan_out, o in self._prices.splitters.items()
         }
-        return tree_choice(self._prices, Offer(price_of, self._max_leaves, 0.0), amplified)
+        return tree_choice(self._prices, TreeSplitters(price_of, self._max_leaves, 0.0), amplified)
 
 
-def _price(lines: Iterable[Line]) -> float:
+def _price(lines: Iterable[BillLine]) -> float:
     return sum(line.price for line in lines)
 
 
-def _bill(trees: Sequence[StaticTree], prices: Prices) -> Bill:
+def _bill(trees: Sequence[PlannedStaticTree], prices: Prices) -> Bill:
     splitters = Counter(fan_out for tree in trees for fan_out in tree.splitters)
-    ends = Line(RACK_PORT, sum(1 + len(tree.leaves) for tree in trees), prices.rack_port)
+    ends = BillLine(RACK_PORT, sum(1 + len(tree.leaves) for tree in trees), prices.rack_port)
     return Bill((ends, *glass(splitters, sum(tree.amplifiers for tree in trees), prices)))

@@ -52,7 +52,7 @@ class PluginChangedError(PluginError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Loaded:
     attribute: object
     module: str
     sha256: str
@@ -306,7 +306,7 @@ def _checked_method(name: str) -> MethodFunction | type[MethodClass]:
 
 
 @cache
-def _found(kind: Kind, name: str) -> _Found:
+def _found(kind: Kind, name: str) -> _Loaded:
     """Import the plug-in of this name; return it with the digest of its source at import time.
 
     Raises
@@ -336,7 +336,7 @@ def _found(kind: Kind, name: str) -> _Found:
             f"the {kind} {shown(name)} {states}, and this version of Blast has {INTERFACE_VERSION}: adapt it "
             f"to blast_sim/plugins/interface.py, then set `interface = {INTERFACE_VERSION}` in it"
         )
-    return _Found(attribute, module_name, source_digest(module_name))
+    return _Loaded(attribute, module_name, source_digest(module_name))
 
 
 def _place(kind: Kind, name: str) -> tuple[str, str]:

@@ -21,7 +21,7 @@ from blast_sim.flow.optics import SWITCHING_SECONDS
 from blast_sim.plugins.loading import plugins_of
 from blast_sim.replay.reading import describe_trace, policies_from, workload_from
 from blast_sim.replay.result import result
-from blast_sim.replay.runs import Ran, Run, play_all
+from blast_sim.replay.runs import Ran, ReplayRun, play_all
 from blast_sim.replay.seen import seen
 from blast_sim.replay.setting import Setting
 from blast_sim.replay.tables import CDF, COMPLETIONS, POLICIES, tables
@@ -71,16 +71,20 @@ def run(arguments: argparse.Namespace) -> int:
     return DONE
 
 
-def requested_runs(arguments: argparse.Namespace) -> tuple[Setting, Workload, list[Run]]:
+def requested_runs(arguments: argparse.Namespace) -> tuple[Setting, Workload, list[ReplayRun]]:
     """Return the setting, the workload, and a run for each policy. Raises InputError, PluginFailedError, OSError."""
     workload = workload_from(arguments)
     if not arguments.shuffles:
         workload = replace(workload, shuffles=())
     setting = _setting(arguments, workload)
-    return setting, workload, [Run(workload, setting, name) for name in policies_from(arguments.policy, plugins=True)]
+    return (
+        setting,
+        workload,
+        [ReplayRun(workload, setting, name) for name in policies_from(arguments.policy, plugins=True)],
+    )
 
 
-def played(runs: Sequence[Run], processes: int) -> list[Ran]:
+def played(runs: Sequence[ReplayRun], processes: int) -> list[Ran]:
     """Play the runs with a progress bar. Raises StalledError, PluginError, PluginFailedError, WorkerDiedError."""
     ends = sum(len(run.workload.multicasts) + len(run.workload.shuffles) for run in runs)
     with tqdm(total=ends, desc="ended", disable=not sys.stderr.isatty(), file=sys.stderr, leave=False) as bar:

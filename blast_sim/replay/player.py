@@ -22,10 +22,10 @@ from blast_sim.methods.naive import naive
 from blast_sim.methods.overlay import overlay
 from blast_sim.methods.pipeline import pipeline
 from blast_sim.methods.trees import trees
-from blast_sim.replay.result import Outcome, Played
+from blast_sim.replay.result import Played, ReplayOutcome
 from blast_sim.replay.setting import Setting
-from blast_sim.traces.workload import Multicast as Request
 from blast_sim.traces.workload import Shuffle, Workload
+from blast_sim.traces.workload import TraceMulticast as Request
 
 FALLBACKS = {"naive": naive, "pipeline": pipeline, "trees": trees, "overlay": overlay, "hdfs": hdfs}
 RACK_LINKS = slice(1, 3)
@@ -50,7 +50,7 @@ class Player:
         self._shuffled: dict[str, float] = {}
         self._following = {one.after: one for one in workload.shuffles if one.after is not None}
 
-    def play(self) -> Outcome:
+    def play(self) -> ReplayOutcome:
         """Play from the first arrival to the last end. Raises StalledError, which would be a method's fault."""
         for request, sent in zip(self._workload.multicasts, self._sent, strict=True):
             self._clock.at(request.arrival, partial(self._blast.send, sent, partial(self._arrived, request)))
@@ -59,7 +59,7 @@ class Player:
                 self._clock.at(shuffle.arrival, partial(self._shuffle, shuffle))
         total = len(self._workload.multicasts), len(self._workload.shuffles)
         self._world.simulation.run(lambda: (len(self._done), len(self._shuffled)) == total)
-        return Outcome([self._played(one) for one in self._workload.multicasts], self._shuffled)
+        return ReplayOutcome([self._played(one) for one in self._workload.multicasts], self._shuffled)
 
     def _played(self, request: Request) -> Played:
         compute = self._blast.computes.get(request.name)

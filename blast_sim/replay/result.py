@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from blast_sim.base.percentiles import percentile
 from blast_sim.base.report import Row
-from blast_sim.traces.workload import Multicast
+from blast_sim.traces.workload import TraceMulticast
 
 FORMAT = 1
 
@@ -34,14 +34,14 @@ class Played:
     computation, and `light` is true if it was granted optical resources at any time.
     """
 
-    request: Multicast
+    request: TraceMulticast
     seconds: float
     compute_seconds: float
     light: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ReplayOutcome:
     """The results of all multicasts in order of arrival, and of shuffles by name (seconds from their start)."""
 
     multicasts: list[Played]
@@ -62,7 +62,7 @@ def result(
     }
 
 
-def policy_row(policy: str, outcome: Outcome, light_rate: float) -> Row:
+def policy_row(policy: str, outcome: ReplayOutcome, light_rate: float) -> Row:
     """Return the row of a policy; `light_rate` in bit/s."""
     played = outcome.multicasts
     ordered = sorted(one.seconds for one in played)

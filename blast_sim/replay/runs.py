@@ -20,7 +20,7 @@ from blast_sim.traces.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ReplayRun:
     """A workload where, and under which policy."""
 
     workload: Workload
@@ -36,7 +36,7 @@ class Ran:
     cpu_seconds: float
 
 
-def play(run: Run, on_end: Callable[[], None] = lambda: None) -> Ran:
+def play(run: ReplayRun, on_end: Callable[[], None] = lambda: None) -> Ran:
     """Play one run. Raises StalledError, PluginError, PluginFailedError."""
     begun = time.process_time()
     # In a process of its own the policy is not loaded yet.
@@ -46,7 +46,7 @@ def play(run: Run, on_end: Callable[[], None] = lambda: None) -> Ran:
     return Ran(policy_row(run.policy, outcome, run.setting.light.rate_gbps * 1e9), spent)
 
 
-def play_all(runs: Sequence[Run], processes: int, progress: Callable[[int], object]) -> list[Ran]:
+def play_all(runs: Sequence[ReplayRun], processes: int, progress: Callable[[int], object]) -> list[Ran]:
     """Play all runs, in order; call `progress` with the number of further multicasts and shuffles ended.
 
     Raises StalledError, PluginError, PluginFailedError, WorkerDiedError.
@@ -73,7 +73,7 @@ def _one_more(progress: Callable[[int], object]) -> None:
     progress(1)
 
 
-def _play_in_worker(ended: Synchronized[int], run: Run) -> Ran:
+def _play_in_worker(ended: Synchronized[int], run: ReplayRun) -> Ran:
     def on_end() -> None:
         with ended.get_lock():
             ended.value += 1

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from blast_controller.core.model.settings import CoreSettings
 from blast_sim.controller.compute import compute_of
 from blast_sim.controller.core_driver import Delays
-from blast_sim.flow.network import Network
-from blast_sim.flow.optics import Optics
+from blast_sim.flow.network import RackNetwork
+from blast_sim.flow.optics import OpticalResources
 from blast_sim.methods.method import Method, World
-from blast_sim.methods.optical import Blast, Control, Terms
+from blast_sim.methods.optical import Blast, Control, RequestTerms
 from blast_sim.scenarios.schema import LightSection
 
 
@@ -27,11 +27,11 @@ class Setting:
     compute: str
 
     @property
-    def network(self) -> Network:
+    def network(self) -> RackNetwork:
         """The network as numbered links."""
         light = self.light
         rates = (self.server_gbps * 1e9, self.uplink_gbps * 1e9, light.rate_gbps * 1e9)
-        return Network(self.racks, self.servers_per_rack, *rates, light.ports_per_rack)
+        return RackNetwork(self.racks, self.servers_per_rack, *rates, light.ports_per_rack)
 
     def blast(self, world: World, servers: Iterable[int], policy: str, fallback: Method) -> Blast:
         """Return the controller for these servers, with this policy and this fallback method."""
@@ -44,13 +44,13 @@ class Setting:
             optimize=light.optimizer_budget_ms / 1000,
         )
         control = Control(
-            Optics(light.splitters, light.fan_out, light.directional),
+            OpticalResources(light.splitters, light.fan_out, light.directional),
             settings,
             Delays(light.switching_seconds, light.openflow_ms / 1000, light.rpc_ms / 1000),
             compute_of(self.compute, self.racks, 1),
         )
         return Blast(
-            world, servers, control, Terms(light.may_pause, light.may_split, light.pending_timeout_s), fallback
+            world, servers, control, RequestTerms(light.may_pause, light.may_split, light.pending_timeout_s), fallback
         )
 
     @property

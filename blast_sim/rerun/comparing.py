@@ -13,7 +13,7 @@ ABSENT = "absent"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ComparedPart:
     """A part of a result, computed again.
 
     Attributes
@@ -54,14 +54,14 @@ class Compared:
         return f"{self.name}: different: {self.field} is {self.in_file!r} in the file and {self.now!r} now"
 
 
-def compared(recorded: list[Any], parts: list[Part]) -> list[Compared]:
+def compared(recorded: list[Any], parts: list[ComparedPart]) -> list[Compared]:
     """Compare the parts of a file with those of now, in order."""
     if len(recorded) != len(parts):
         return [Compared("the results", "different", "number of results", len(recorded), len(parts))]
     return [_one(part, value) for value, part in zip(recorded, parts, strict=True)]
 
 
-def _one(part: Part, recorded: object) -> Compared:
+def _one(part: ComparedPart, recorded: object) -> Compared:
     if part.reason:
         return Compared(part.name, "not repeatable", reason=part.reason)
     found = next(_differences(recorded, part.now, ""), None)

@@ -12,7 +12,7 @@ from typing import Any
 from blast_controller.configuration.schema import SchemaError, checked
 from blast_sim.base.parquet import as_parquet_rows
 from blast_sim.base.report import Row, as_csv, from_csv
-from blast_sim.base.scenario_file import Source
+from blast_sim.base.scenario_file import ScenarioSource
 from blast_sim.base.sweep import Failure, Kept, Workers, run_cells
 from blast_sim.base.wrong_input import InputError
 from blast_sim.controller.compute import MEASURED as COMPUTE_MEASURED
@@ -28,7 +28,7 @@ from blast_sim.replay import command as replay
 from blast_sim.replay.options import replay_arguments
 from blast_sim.replay.reading import describe_trace
 from blast_sim.replay.tables import tables
-from blast_sim.rerun.comparing import MEASURED, Part
+from blast_sim.rerun.comparing import MEASURED, ComparedPart
 from blast_sim.rerun.result_file import Form, ResultFile, TraceChangedError, TraceMissingError
 from blast_sim.scenarios.schema import Scenario
 
@@ -38,7 +38,7 @@ class Again:
     """The parts that a file holds, and the same computed now."""
 
     recorded: list[Any]
-    parts: list[Part]
+    parts: list[ComparedPart]
 
 
 def again(file: ResultFile, processes: int) -> Again:
@@ -67,7 +67,7 @@ def _check_plugins(file: ResultFile) -> None:
 
 def _flow(file: ResultFile, processes: int) -> Again:
     arguments = argparse.Namespace(**{name: file.option(name, kind) for name, kind in flow.OPTIONS.items()})
-    source = Source(str(file.part("request", "scenario", "name")), file.scenario_text())
+    source = ScenarioSource(str(file.part("request", "scenario", "name")), file.scenario_text())
     cells = _built(file, lambda: flow.requested_cells(source, arguments))
     parts = _parts_of(cells, processes, flow.printed)
     return Again(file.rows(_rows_key(file, "cells")), _in_form(file.form, parts))
@@ -78,29 +78,31 @@ def _flow_cell(file: ResultFile, processes: int) -> Again:
     options = {name: file.option(name, kind) for name, kind in names.items()}
     effort = flow_cell.Effort(file.option("compute", str), file.option("stepped", bool))
     scenario = _model(file)
-    cell = _built(file, lambda: flow_cell.Cell(_checked(scenario), effort=effort, **options))
+    cell = _built(file, lambda: flow_cell.FlowCell(_checked(scenario), effort=effort, **options))
     return Again(file.rows("rows"), _parts_of([cell], processes, lambda _, row: row))
 
 
 def _parts_of(
-    cells: Sequence[flow_cell.Cell], processes: int, shown: Callable[[flow_cell.Cell, Row], Row]
-) -> list[Part]:
+    cells: Sequence[flow_cell.FlowCell], processes: int, shown: Callable[[flow_cell.FlowCell, Row], Row]
+) -> list[ComparedPart]:
     repeatable = [cell for cell in cells if not _is_measured(cell)]
     found = dict(zip(map(id, repeatable), run_cells(run_cell, repeatable, Workers(processes), Kept(None)), strict=True))
-    parts: list[Part] = []
+    parts: list[ComparedPart] = []
     for cell in cells:
         name, result = flow.name_of(cell), found.get(id(cell))
         if result is None:
             jobs = [f"{name}, {job.name}" for job in cell.scenario.jobs]
-            parts += [Part(one, reason=MEASURED) for one in jobs or [name]]
+            parts += [ComparedPart(one, reason=MEASURED) for one in jobs or [name]]
         elif isinstance(result, Failure):
             _report(name, result)
         else:
-            parts += [Part(f"{name}, {row['job']}" if "job" in row else name, shown(cell, row)) for row in result]
+            parts += [
+                ComparedPart(f"{name}, {row['job']}" if "job" in row else name, shown(cell, row)) for row in result
+            ]
     return parts
 
 
-def _is_measured(cell: flow_cell.Cell) -> bool:
+def _is_measured(cell: flow_cell.FlowCell) -> bool:
     """Return True if the result contains measured times: only decisions of the controller are timed."""
     return cell.effort.compute == COMPUTE_MEASURED and cell.method == "blast"
 
@@ -117,7 +119,7 @@ def _checked(model: Row) -> Scenario:
 
 def _fabric(file: ResultFile, processes: int) -> Again:
     arguments = argparse.Namespace(**{name: file.option(name, kind) for name, kind in fabric.OPTIONS.items()})
-    source = Source(str(file.part("request", "scenario", "name")), file.scenario_text())
+    source = ScenarioSource(str(file.part("request", "scenario", "name")), file.scenario_text())
     simulator = Simulator(program())
     cells = _built(file, lambda: fabric.requested_cells(source, arguments, simulator))
     results = simulated(simulator, cells, Kept(None), Workers(processes))
@@ -126,9 +128,11 @@ def _fabric(file: ResultFile, processes: int) -> Again:
             _report(fabric.name_of(cell), result)
     found = [(cell, result[0]) for cell, result in zip(cells, results, strict=True) if not isinstance(result, Failure)]
     if file.form == "JSON":
-        return Again(file.rows("cells"), [Part(fabric.name_of(cell), fabric.answer(cell, row)) for cell, row in found])
+        return Again(
+            file.rows("cells"), [ComparedPart(fabric.name_of(cell), fabric.answer(cell, row)) for cell, row in found]
+        )
     parts = [
-        Part(f"{fabric.name_of(cell)}: {row['flow']} to {row.get('leaf')}, {row.get('port')}", row)
+        ComparedPart(f"{fabric.name_of(cell)}: {row['flow']} to {row.get('leaf')}, {row.get('port')}", row)
         for cell, record in found
         for row in fabric.destinations(cell, record)
     ]
@@ -138,12 +142,12 @@ def _fabric(file: ResultFile, processes: int) -> Again:
 def _fabric_cell(file: ResultFile, processes: int) -> Again:
     model, simulator = _model(file), Simulator(program())
     taken = _built(file, lambda: simulator.check(model))
-    cell = fabric_cell.Cell("", model, taken.events, taken.memory_bytes, simulator.version())
+    cell = fabric_cell.FabricCell("", model, taken.events, taken.memory_bytes, simulator.version())
     (result,) = simulated(simulator, [cell], Kept(None), Workers(processes))
     if isinstance(result, Failure):
         _report(file.kind, result)
     rows = [] if isinstance(result, Failure) else result
-    return Again(file.rows("rows"), [Part(str(file.content.get("title", "the cell")), row) for row in rows])
+    return Again(file.rows("rows"), [ComparedPart(str(file.content.get("title", "the cell")), row) for row in rows])
 
 
 # ----------------------------------------------------------------------------------------------- replay
@@ -160,18 +164,18 @@ def _replay(file: ResultFile, processes: int) -> Again:
     if file.form != "JSON":
         return _replay_table(file, [run.policy for run in runs], rows, measured)
     record = replay.answer(arguments, setting, workload, [])
-    parts = [Part("the setting", record)]
-    parts += [Part(run.policy, row, measured) for run, row in zip(runs, rows, strict=True)]
+    parts = [ComparedPart("the setting", record)]
+    parts += [ComparedPart(run.policy, row, measured) for run, row in zip(runs, rows, strict=True)]
     return Again([{**file.content, "policies": []}, *file.rows("policies")], _in_form(file.form, parts))
 
 
 def _replay_table(file: ResultFile, policies: Sequence[str], rows: Sequence[Row], measured: str) -> Again:
     recorded = file.rows("rows")
     if measured:
-        return Again(recorded, [Part(str(row.get("policy")), reason=measured) for row in recorded])
+        return Again(recorded, [ComparedPart(str(row.get("policy")), reason=measured) for row in recorded])
     for table in tables(rows).values():
         if recorded and set(table[0]) == set(recorded[0]):
-            parts = [Part(f"{row['policy']}, row {number}", row) for number, row in enumerate(table, start=1)]
+            parts = [ComparedPart(f"{row['policy']}, row {number}", row) for number, row in enumerate(table, start=1)]
             return Again(recorded, _in_form(file.form, parts))
     raise file.unusable(f"its columns are those of no table of a replay of {', '.join(policies)}")
 
@@ -227,7 +231,7 @@ def _built(file: ResultFile, build: Callable[[], Any]) -> Any:
         raise file.unusable(f"this version does not take its request: {' '.join(str(error).split())}") from error
 
 
-def _in_form(form: Form, parts: Sequence[Part]) -> list[Part]:
+def _in_form(form: Form, parts: Sequence[ComparedPart]) -> list[ComparedPart]:
     """Return the parts as they come out of a file of this form."""
     rows = [part.now for part in parts if not part.reason]
     if form == "JSON":
@@ -235,4 +239,4 @@ def _in_form(form: Form, parts: Sequence[Part]) -> list[Part]:
     else:
         read = from_csv(as_csv(rows))[1] if form == "CSV" else as_parquet_rows(rows)
     left = iter(read)
-    return [part if part.reason else Part(part.name, next(left)) for part in parts]
+    return [part if part.reason else ComparedPart(part.name, next(left)) for part in parts]

@@ -9,7 +9,7 @@ from algorithms.balanced.network import InvalidNetworkError
 from algorithms.splitter_tree import max_leaves
 from blast_controller.configuration.schema import Location, SchemaError
 from blast_sim.fabric.replication import RACKS
-from blast_sim.flow.optics import Optics
+from blast_sim.flow.optics import OpticalResources
 from blast_sim.scenarios.schema import NetworkSection, Scenario, SitesSection
 from blast_sim.scenarios.sites import hosts_of
 
@@ -144,7 +144,7 @@ def _background(scenario: Scenario) -> Iterator[tuple[str, Location]]:
 
 def _light(scenario: Scenario) -> Iterator[tuple[str, Location]]:
     light, racks = scenario.light, scenario.network.racks
-    optics = Optics(light.splitters, light.fan_out, switches=light.switches)
+    optics = OpticalResources(light.splitters, light.fan_out, switches=light.switches)
     needed = optics.switch_ports(racks, light.ports_per_rack)
     if light.switch_ports is not None and needed > light.switch_ports:
         share = "" if light.switches == 1 else f", shared among {light.switches} optical switches,"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from blast_controller.configuration.schema import SchemaError, checked
-from blast_sim.base.scenario_file import Source, find_in, refusal, shipped_in, tables_of
+from blast_sim.base.scenario_file import ScenarioSource, find_in, refusal, shipped_in, tables_of
 from blast_sim.scenarios.consistency import check
 from blast_sim.scenarios.schema import Scenario
 
@@ -17,12 +17,12 @@ def shipped() -> list[str]:
     return shipped_in(HERE)
 
 
-def find(name: str) -> Source:
+def find(name: str) -> ScenarioSource:
     """Return a shipped scenario, or the file of this name. Raises InputError, OSError."""
     return find_in(HERE, name)
 
 
-def load(source: Source, settings: Mapping[str, object] | None = None) -> Scenario:
+def load(source: ScenarioSource, settings: Mapping[str, object] | None = None) -> Scenario:
     """Load the scenario, with some keys (dotted) set otherwise.
 
     Raises InputError, which names file and line, or the key.

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from blast_sim.base.wrong_input import InputError, shown
-from blast_sim.traces.jobs import Job, JobTable
+from blast_sim.traces.jobs import JobTable, TraceJob
 
 COLUMNS = (
     "job_name",
@@ -51,7 +51,7 @@ def parse_alibaba(lines: Iterable[str], name: str) -> JobTable:
             raise InputError(f"{place}: job_name is empty")
         starts[job] = min(starts.get(job, math.inf), _seconds(start, place))
         machines.setdefault(job, {})[machine] = None
-    jobs = (Job(job, start, tuple(machines[job])) for job, start in starts.items() if len(machines[job]) > 1)
+    jobs = (TraceJob(job, start, tuple(machines[job])) for job, start in starts.items() if len(machines[job]) > 1)
     return JobTable.of(jobs, left_out)
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from blast_sim.traces.coflow_file import Coflow, CoflowTrace
-from blast_sim.traces.workload import MEGABYTE, Multicast, Shuffle, Workload
+from blast_sim.traces.workload import MEGABYTE, Shuffle, TraceMulticast, Workload
 
 Rule = Literal["job-broadcast", "one-to-many"]
 RULES: tuple[Rule, ...] = ("job-broadcast", "one-to-many")
@@ -93,25 +93,25 @@ def sender_among(racks: Iterable[int], seed: int, name: str) -> int:
     return random.Random(f"trace/{seed}/{name}").choice(sorted(racks))
 
 
-def _broadcast(coflow: Coflow, volume: Volume, seed: int) -> Multicast | None:
+def _broadcast(coflow: Coflow, volume: Volume, seed: int) -> TraceMulticast | None:
     sender = sender_among(coflow.mappers, seed, coflow.name)
     return _multicast(coflow, sender, coflow.racks, volume)
 
 
-def _one_to_many(coflow: Coflow, volume: Volume) -> Multicast | None:
+def _one_to_many(coflow: Coflow, volume: Volume) -> TraceMulticast | None:
     if len(coflow.mappers) > 1 or len(coflow.reducers) < 2:
         return None
     return _multicast(coflow, coflow.mappers[0], set(coflow.reducers), volume)
 
 
-def _multicast(coflow: Coflow, sender: int, racks: set[int], volume: Volume) -> Multicast | None:
+def _multicast(coflow: Coflow, sender: int, racks: set[int], volume: Volume) -> TraceMulticast | None:
     receivers = tuple(sorted(racks - {sender}))
     if not receivers:
         return None
-    return Multicast(coflow.name, coflow.arrival_ms / 1000, sender, receivers, volume.of(coflow.megabytes))
+    return TraceMulticast(coflow.name, coflow.arrival_ms / 1000, sender, receivers, volume.of(coflow.megabytes))
 
 
-def _shuffle(coflow: Coflow, multicast: Multicast | None) -> Shuffle:
+def _shuffle(coflow: Coflow, multicast: TraceMulticast | None) -> Shuffle:
     sizes = tuple(map(whole_bytes, coflow.megabytes))
     after = None if multicast is None else multicast.name
     return Shuffle(coflow.name, coflow.arrival_ms / 1000, coflow.mappers, coflow.reducers, sizes, after)

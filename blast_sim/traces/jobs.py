@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from blast_sim.traces.deriving import Volume, sender_among
-from blast_sim.traces.workload import Multicast, Workload
+from blast_sim.traces.workload import TraceMulticast, Workload
 
 Placement = Literal["sorted", "hash"]
 PLACEMENTS: tuple[Placement, ...] = ("sorted", "hash")
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class TraceJob:
     """Machines that began to work together at `arrival` (seconds since the first of the trace)."""
 
     name: str
@@ -28,15 +28,15 @@ class Job:
 class JobTable:
     """Jobs in order of arrival; `left_out` have no machines or no time in the trace."""
 
-    jobs: tuple[Job, ...]
+    jobs: tuple[TraceJob, ...]
     left_out: int
 
     @classmethod
-    def of(cls, jobs: Iterable[Job], left_out: int) -> JobTable:
+    def of(cls, jobs: Iterable[TraceJob], left_out: int) -> JobTable:
         """Return the jobs in order of arrival, with times counted from the first."""
         ordered = sorted(jobs, key=lambda job: (job.arrival, job.name))
         start = ordered[0].arrival if ordered else 0.0
-        return cls(tuple(Job(job.name, job.arrival - start, job.machines) for job in ordered), left_out)
+        return cls(tuple(TraceJob(job.name, job.arrival - start, job.machines) for job in ordered), left_out)
 
 
 def racks_of(machines: Iterable[str], per_rack: int, placement: Placement) -> dict[str, int]:
@@ -61,7 +61,7 @@ def workload_of(table: JobTable, per_rack: int, placement: Placement, volume: Vo
         if len(racks) > 1:
             sender = sender_among(racks, seed, job.name)
             receivers = tuple(sorted(racks - {sender}))
-            multicasts.append(Multicast(job.name, job.arrival, sender, receivers, volume.of([volume.megabytes])))
+            multicasts.append(TraceMulticast(job.name, job.arrival, sender, receivers, volume.of([volume.megabytes])))
     rules: dict[str, str | int | float] = {
         "rule": "job groups",
         "volume": str(volume),

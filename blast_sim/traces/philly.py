@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from blast_sim.base.wrong_input import InputError, list_of, shown
-from blast_sim.traces.jobs import Job, JobTable
+from blast_sim.traces.jobs import JobTable, TraceJob
 
 TIME = "%Y-%m-%d %H:%M:%S"
 NOT_RECORDED = (None, "", "None")
@@ -33,7 +33,7 @@ def parse_philly(data: bytes, name: str) -> JobTable:
         raise InputError(f"{name}: this is no job log: its brackets are nested too deep") from None
     except ValueError as error:
         raise InputError(f"{name}: this is no JSON: {error}") from None
-    jobs: list[Job] = []
+    jobs: list[TraceJob] = []
     left_out = 0
     for number, entry in enumerate(list_of(entries, f"{name}: the job log"), start=1):
         for job in _jobs(entry, f"{name}: job {number}"):
@@ -44,7 +44,7 @@ def parse_philly(data: bytes, name: str) -> JobTable:
     return JobTable.of(jobs, left_out)
 
 
-def _jobs(entry: object, where: str) -> Iterator[Job | None]:
+def _jobs(entry: object, where: str) -> Iterator[TraceJob | None]:
     """Yield a job for each attempt; None for an attempt without a start."""
     if not isinstance(entry, dict):
         raise InputError(f"{where} must be an object with jobid and attempts, not {shown(entry)}")
@@ -60,7 +60,7 @@ def _jobs(entry: object, where: str) -> Iterator[Job | None]:
         if start in NOT_RECORDED:
             yield None
         else:
-            yield Job(f"{identity}/{number}", _seconds(start, there), _servers(attempt, there))
+            yield TraceJob(f"{identity}/{number}", _seconds(start, there), _servers(attempt, there))
 
 
 def _servers(attempt: dict[str, object], where: str) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from blast_sim.base.wrong_input import InputError
 from blast_sim.traces.coflow_file import Coflow, CoflowTrace
-from blast_sim.traces.workload import MEGABYTE, Multicast, Workload
+from blast_sim.traces.workload import MEGABYTE, TraceMulticast, Workload
 
 
 def scaled(workload: Workload, racks: int, scale: float, speed: float) -> Workload:
@@ -34,17 +34,17 @@ def as_coflows(workload: Workload) -> CoflowTrace:
     return CoflowTrace(workload.racks, tuple(_coflows(workload.multicasts)))
 
 
-def _folded(one: Multicast, racks: int) -> Multicast:
+def _folded(one: TraceMulticast, racks: int) -> TraceMulticast:
     sender = one.sender % racks
     receivers = {receiver % racks for receiver in one.receivers} - {sender}
     return replace(one, sender=sender, receivers=tuple(sorted(receivers)))
 
 
-def _shrunk(one: Multicast, scale: float, speed: float) -> Multicast:
+def _shrunk(one: TraceMulticast, scale: float, speed: float) -> TraceMulticast:
     return replace(one, arrival=round(one.arrival / speed, 3), bytes=max(1, math.ceil(one.bytes / scale)))
 
 
-def _coflows(multicasts: Iterable[Multicast]) -> Iterable[Coflow]:
+def _coflows(multicasts: Iterable[TraceMulticast]) -> Iterable[Coflow]:
     for one in multicasts:
         sizes = (one.bytes / MEGABYTE,) * len(one.receivers)
         yield Coflow(one.name, round(one.arrival * 1000), (one.sender,), one.receivers, sizes)

@@ -9,7 +9,7 @@ MEGABYTE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Multicast:
+class TraceMulticast:
     """A request at `arrival` (seconds) to send `bytes` from one rack to others."""
 
     name: str
@@ -39,6 +39,6 @@ class Workload:
     """The events on `racks` racks, in order of arrival; `rules` records how it was derived."""
 
     racks: int
-    multicasts: tuple[Multicast, ...]
+    multicasts: tuple[TraceMulticast, ...]
     shuffles: tuple[Shuffle, ...]
     rules: Mapping[str, str | int | float]

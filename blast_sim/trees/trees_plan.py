@@ -20,7 +20,7 @@ from algorithms.balanced.bottleneck import bottleneck
 from algorithms.balanced.exact import ExactSearch
 from algorithms.balanced.fpfr import DEFAULT_ORDER, Order, fpfr
 from algorithms.balanced.network import Network
-from algorithms.balanced.plan import Plan, Tree, paths
+from algorithms.balanced.plan import MulticastPlan, Tree, paths
 from algorithms.balanced.semi_flat import semi_flat
 from algorithms.balanced.subset import SubsetSearch
 from algorithms.balanced.unshaped import unshaped
@@ -33,10 +33,10 @@ from blast_sim.trees.trees_svg import trees_svg
 STANDARD_INPUT = "-"
 SHOW_AFTER_SECONDS = 1.0
 
-SINGLE_TREE: dict[str, Callable[[Network], Plan]] = {"bottleneck": bottleneck, "semi-flat": semi_flat}
+SINGLE_TREE: dict[str, Callable[[Network], MulticastPlan]] = {"bottleneck": bottleneck, "semi-flat": semi_flat}
 
 
-def unshaped_fpfr(network: Network, order: Order = DEFAULT_ORDER, seed: int = 0) -> Plan:
+def unshaped_fpfr(network: Network, order: Order = DEFAULT_ORDER, seed: int = 0) -> MulticastPlan:
     """Return the trees of FPFR at the rates that they reach without traffic shaping."""
     return unshaped(network, fpfr(network, order, seed).trees)
 
@@ -44,7 +44,7 @@ def unshaped_fpfr(network: Network, order: Order = DEFAULT_ORDER, seed: int = 0)
 class OrderedMethod(Protocol):
     """A method over the trees of FPFR, which depend on the order of its searches."""
 
-    def __call__(self, network: Network, order: Order = ..., seed: int = ...) -> Plan:
+    def __call__(self, network: Network, order: Order = ..., seed: int = ...) -> MulticastPlan:
         """Return the plan; the order `random` uses the seed."""
         ...
 
@@ -56,12 +56,12 @@ LIMITED = {"exact": best_trees, "balanced": thinned}
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class TreesPlanAnswer:
     """A plan with its bound, the plan without a limit on its trees, and the seconds for both."""
 
     label: str
-    plan: Plan
-    unlimited: Plan
+    plan: MulticastPlan
+    unlimited: MulticastPlan
     seconds: float
 
 
@@ -125,7 +125,7 @@ def _options(arguments: argparse.Namespace) -> PlanOptions:
     return PlanOptions(method, arguments.max_trees, order or DEFAULT_ORDER, seed or 0)
 
 
-def answer_of(network: Network, options: PlanOptions) -> Answer:
+def answer_of(network: Network, options: PlanOptions) -> TreesPlanAnswer:
     """Return the plan of a method beside the bound of `exact`."""
     optimum = _optimum(network)
     began = time.perf_counter()
@@ -133,10 +133,10 @@ def answer_of(network: Network, options: PlanOptions) -> Answer:
     fewer, limit = LIMITED.get(options.method), options.max_trees
     limited = plan if fewer is None or limit is None else fewer(network, plan, limit)
     seconds = time.perf_counter() - began + (optimum.seconds if plan is optimum.plan else 0.0)
-    return Answer(options.label, limited, plan, seconds)
+    return TreesPlanAnswer(options.label, limited, plan, seconds)
 
 
-def _plan(network: Network, options: PlanOptions, optimum: Plan) -> Plan:
+def _plan(network: Network, options: PlanOptions, optimum: MulticastPlan) -> MulticastPlan:
     if options.method in ORDERED:
         plan = ORDERED[options.method](network, options.order, options.seed)
     elif options.method in SINGLE_TREE:
@@ -146,7 +146,7 @@ def _plan(network: Network, options: PlanOptions, optimum: Plan) -> Plan:
     return replace(plan, bound=optimum.bound)
 
 
-def _optimum(network: Network) -> Answer:
+def _optimum(network: Network) -> TreesPlanAnswer:
     began = time.perf_counter()
     search = ExactSearch(network) if network.to_all else SubsetSearch(network)
     quiet = not sys.stderr.isatty()
@@ -156,10 +156,10 @@ def _optimum(network: Network) -> Answer:
             progress.set_description(f"rate {search.rate:.6g}, bound {search.bound:.6g}", refresh=False)
             progress.update()
     plan = search.plan()
-    return Answer("exact", plan, plan, time.perf_counter() - began)
+    return TreesPlanAnswer("exact", plan, plan, time.perf_counter() - began)
 
 
-def as_json(network: Network, plan: Plan) -> dict[str, object]:
+def as_json(network: Network, plan: MulticastPlan) -> dict[str, object]:
     """Return the plan as a JSON object; an edge into a host precedes the edges out of it."""
     return {
         "rate": plan.rate,
@@ -175,7 +175,7 @@ def _edges(network: Network, tree: Tree) -> list[list[str]]:
     return [[network.hosts[sender], network.hosts[receiver]] for sender, receiver in pairs]
 
 
-def as_text(network: Network, answer: Answer) -> str:
+def as_text(network: Network, answer: TreesPlanAnswer) -> str:
     """Return the plan as a table, with its rate and bound."""
     plan = answer.plan
     rows = [
@@ -194,7 +194,7 @@ def _way(network: Network, way: Sequence[int]) -> str:
     return " → ".join(network.hosts[host] for host in way)
 
 
-def _summary(answer: Answer) -> str:
+def _summary(answer: TreesPlanAnswer) -> str:
     plan, unlimited = answer.plan, answer.unlimited
     trees = f"{len(plan.trees)} tree{'' if len(plan.trees) == 1 else 's'}"
     text = f"{answer.label}: rate {plan.rate:.6g} over {trees}, found in {answer.seconds * 1e3:.3g} ms"

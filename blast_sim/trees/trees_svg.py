@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 
 from algorithms.balanced.network import Network
-from algorithms.balanced.plan import Plan, Tree, children, edges
+from algorithms.balanced.plan import MulticastPlan, Tree, children, edges
 
 COLORS = ("#1c7ed6", "#e8590c", "#2f9e44", "#ae3ec9", "#0c8599", "#e64980", "#7950f2", "#a0522d")
 MAX_DRAWN = 24
@@ -37,7 +37,7 @@ text { fill: #e6edf3 } .card { fill: #0d1117; stroke: #30363d } .panel { fill: #
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class OutlineLine:
     """A host of an outline: its number, how deep it is, and the line of its parent (None for the root)."""
 
     host: int
@@ -45,7 +45,7 @@ class Line:
     parent: int | None
 
 
-def trees_svg(network: Network, plan: Plan) -> str:
+def trees_svg(network: Network, plan: MulticastPlan) -> str:
     """Draw the trees of a plan, the first ones where there are very many, as an SVG document."""
     outlines = [_outline(network.root, tree) for tree in plan.trees[:MAX_DRAWN]]
     panel = max(_width(network, outline) for outline in outlines)
@@ -74,7 +74,7 @@ def trees_svg(network: Network, plan: Plan) -> str:
     )
 
 
-def _title(network: Network, plan: Plan) -> str:
+def _title(network: Network, plan: MulticastPlan) -> str:
     trees = f"{len(plan.trees)} tree{'' if len(plan.trees) == 1 else 's'}"
     subtitle = f"{trees} · rate {plan.rate:.6g}"
     if plan.bound is not None:
@@ -85,7 +85,7 @@ def _title(network: Network, plan: Plan) -> str:
     return _text(MARGIN, 32, name, 'font-size="17" font-weight="600"') + _text(MARGIN, 54, subtitle, FAINT)
 
 
-def _panel(network: Network, plan: Plan, number: int, outline: Sequence[Line]) -> Iterator[str]:
+def _panel(network: Network, plan: MulticastPlan, number: int, outline: Sequence[OutlineLine]) -> Iterator[str]:
     """Yield the SVG elements of one tree, its title first."""
     rate, color = plan.rates[number], COLORS[number % len(COLORS)]
     share = rate / plan.rate
@@ -107,19 +107,19 @@ def _panel(network: Network, plan: Plan, number: int, outline: Sequence[Line]) -
         yield _text(x + 10, y + 4, name, BOLD if line.parent is None else FAINT if relays else PLAIN)
 
 
-def _outline(root: int, tree: Tree) -> list[Line]:
+def _outline(root: int, tree: Tree) -> list[OutlineLine]:
     """Return the hosts in the order of the outline: each one above the hosts that it sends to."""
     below = children(tree)
-    order: list[Line] = []
+    order: list[OutlineLine] = []
     waiting: list[tuple[int, int, int | None]] = [(root, 0, None)]
     while waiting:
-        line = Line(*waiting.pop())
+        line = OutlineLine(*waiting.pop())
         waiting += [(child, line.depth + 1, len(order)) for child in reversed(below.get(line.host, []))]
         order.append(line)
     return order
 
 
-def _width(network: Network, outline: Sequence[Line]) -> float:
+def _width(network: Network, outline: Sequence[OutlineLine]) -> float:
     longest = max(line.depth * INDENT + len(_shortened(network.hosts[line.host])) * CHARACTER for line in outline)
     return max(186.0, longest + 46)
 
@@ -128,7 +128,7 @@ def _relays(network: Network, host: int) -> bool:
     return host != network.root and host not in network.receivers
 
 
-def _dot(line: Line, place: int) -> tuple[float, float]:
+def _dot(line: OutlineLine, place: int) -> tuple[float, float]:
     return 20 + line.depth * INDENT, HEAD + place * LINE
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from blast_transport.agent.bundle import build_bundle
 from blast_transport.agent.host_check import check_host
 from blast_transport.agent.process import make_server, serve
-from blast_transport.agent.reload import Reloader
+from blast_transport.agent.reload import AgentReloader
 from blast_transport.agent.reporting import Reporter, install_log
 from blast_transport.agent.settings import FORMATS, LEVELS, Settings, load
 from blast_transport.base.errors import SettingsError, TransportError, sentence
@@ -86,7 +86,7 @@ def _run(options: argparse.Namespace) -> int:
         install_log(level, form)
         reporter = Reporter(sys.stdout if options.json else None)
         server = make_server(settings, check_host(settings), reporter)
-        serve(server, reporter, reload=Reloader(options.config, settings, server, reporter).reload)
+        serve(server, reporter, reload=AgentReloader(options.config, settings, server, reporter).reload)
     except TransportError as error:
         return _complain(error)
     # Whatever hangs on must not keep the process.

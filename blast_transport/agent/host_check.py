@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from blast_transport.agent.settings import AccessSection, CommandSection, DeviceSection, FolderSection, Settings
+from blast_transport.agent.settings import AgentAccessSection, CommandSection, DeviceSection, FolderSection, Settings
 from blast_transport.base.errors import SettingsError, WrongInputError, sentence
 from blast_transport.credentials.admission import Admission
 from blast_transport.credentials.material import Credentials, SharedSecret, read_secret, refuse_readable_by_others
@@ -32,7 +32,7 @@ def check_host(settings: Settings) -> Credentials:
     return credentials
 
 
-def credentials_of(access: AccessSection) -> Credentials:
+def credentials_of(access: AgentAccessSection) -> Credentials:
     """Return the credentials that the configuration names. Raise SettingsError for files that cannot be used."""
     if access.secret_file is not None:
         return SharedSecret(read_secret(access.secret_file))

@@ -8,12 +8,12 @@ import threading
 from contextlib import suppress
 
 from blast_transport.base.errors import NotAllowedError, RemoteError
-from blast_transport.credentials.admission import Connection
+from blast_transport.credentials.admission import AgentConnection
 from blast_transport.credentials.roles import SENDER
 from blast_transport.links.dialling import Dialer
 from blast_transport.measuring.limits import MeasuringLimits
 from blast_transport.measuring.sink import Sink
-from blast_transport.measuring.source import Source
+from blast_transport.measuring.source import MeasurementSource
 from blast_transport.measuring.timings import ANSWER_SECONDS
 from blast_transport.wire.measuring import (
     Accepted,
@@ -34,10 +34,10 @@ class Measurements:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._running: tuple[Measure, Sink | Source] | None = None
+        self._running: tuple[Measure, Sink | MeasurementSource] | None = None
         self._ending = False
 
-    def serve(self, connection: Connection, measure: Measure, dialer: Dialer, limits: MeasuringLimits) -> None:
+    def serve(self, connection: AgentConnection, measure: Measure, dialer: Dialer, limits: MeasuringLimits) -> None:
         """Act as an end of this measurement and report the result to its commander.
 
         Raises NotAllowedError or BusyError, which is also sent to the commander, or RemoteError if the commander
@@ -57,7 +57,7 @@ class Measurements:
             self._running = None
         _send(connection.sock, result)
 
-    def join(self, connection: Connection, probe: Probe) -> None:
+    def join(self, connection: AgentConnection, probe: Probe) -> None:
         """Assign a probe to the sink that waits for it. Raise NotAllowedError, which the other side has received."""
         with self._lock:
             match self._running:
@@ -75,16 +75,16 @@ class Measurements:
             if self._running is not None:
                 self._running[1].stop()
 
-    def _begin(self, measure: Measure, dialer: Dialer) -> Sink | Source:
+    def _begin(self, measure: Measure, dialer: Dialer) -> Sink | MeasurementSource:
         with self._lock:
             if self._running is not None or self._ending:
                 raise BusyError("another measurement is at work on this host; try again")
-            end = Source(measure, dialer) if measure.targets else Sink(measure)
+            end = MeasurementSource(measure, dialer) if measure.targets else Sink(measure)
             self._running = measure, end
         return end
 
 
-def _check(connection: Connection, measure: Measure, limits: MeasuringLimits) -> None:
+def _check(connection: AgentConnection, measure: Measure, limits: MeasuringLimits) -> None:
     if connection.role != SENDER:
         raise NotAllowedError("a client with the role neighbor may not measure")
     if not limits.bytes:

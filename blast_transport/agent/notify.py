@@ -13,7 +13,7 @@ STOPPING = "STOPPING=1"
 ALIVE = "WATCHDOG=1"
 
 
-class Notifier:
+class AgentNotifier:
     """Client of the service manager: sends assignments to the socket NOTIFY_SOCKET; does nothing without it."""
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 
 from blast_transport.agent.claims import Claims
-from blast_transport.agent.notify import ALIVE, READY, STOPPING, Notifier
+from blast_transport.agent.notify import ALIVE, READY, STOPPING, AgentNotifier
 from blast_transport.agent.permissions import Permissions
 from blast_transport.agent.reporting import Reporter
 from blast_transport.agent.server import AgentServer, ServerParts
@@ -108,8 +108,8 @@ def serve(
         signal.signal(number, end)
     if reload is not None:
         signal.signal(signal.SIGHUP, lambda number, _: hangups.append(number))
-    notifier = Notifier()
-    heartbeat = _Heartbeat(notifier, server)
+    notifier = AgentNotifier()
+    heartbeat = _ServiceHeartbeat(notifier, server)
     host, port = server.endpoint
     notifier.send(READY, f"STATUS={server.status}")
     reporter.report(
@@ -138,10 +138,10 @@ def serve(
     reporter.report("ended", f"ended: {server.reason}", reason=server.reason, refused=refused)
 
 
-class _Heartbeat:
+class _ServiceHeartbeat:
     """Heartbeat of the service manager: reports that the loop runs, and the load."""
 
-    def __init__(self, notifier: Notifier, server: AgentServer) -> None:
+    def __init__(self, notifier: AgentNotifier, server: AgentServer) -> None:
         self._notifier, self._server = notifier, server
         self._next = 0.0
 

@@ -34,7 +34,7 @@ WAITS = frozenset(
 """Keys whose change waits for a restart."""
 
 
-class Reloader:
+class AgentReloader:
     """Reloads the file at `path`, with which `server` was made."""
 
     def __init__(self, path: Path, settings: Settings, server: AgentServer, reporter: Reporter) -> None:

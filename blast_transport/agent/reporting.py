@@ -65,7 +65,7 @@ class Reporter:
                 self._events.flush()
 
 
-class Refusals:
+class RefusalCounters:
     """Counters of refusals, which reports each kind at most once a second. Thread-safe."""
 
     def __init__(self, reporter: Reporter, clock: Callable[[], float] = time.monotonic) -> None:
@@ -100,7 +100,7 @@ class Refusals:
 # -------------------------------------------------------------------------------------------------------- the log
 
 
-class JsonFormatter(logging.Formatter):
+class AgentJsonFormatter(logging.Formatter):
     """One JSON object a line: time (UTC), level, thread, message, the event with its fields, error (a traceback)."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -117,7 +117,7 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line, default=str)
 
 
-class TextFormatter(logging.Formatter):
+class AgentTextFormatter(logging.Formatter):
     """`time LEVEL message`; only a traceback takes more than one line."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -130,7 +130,7 @@ class TextFormatter(logging.Formatter):
 def install_log(level: str, form: str, stream: TextIO | None = None) -> None:
     """Write this process's log to `stream` (default: standard error), as `text` or `json`."""
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
+    handler.setFormatter(AgentJsonFormatter() if form == "json" else AgentTextFormatter())
     logging.getLogger().handlers[:] = [handler]
     logging.getLogger().setLevel(level.upper())
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from blast_transport.agent.claims import Claims
 from blast_transport.agent.measurements import BusyError, Measurements
-from blast_transport.agent.reporting import LOGGER, RefusalReason, Refusals, Reporter
+from blast_transport.agent.reporting import LOGGER, RefusalCounters, RefusalReason, Reporter
 from blast_transport.agent.sessions import RunningSessions, SessionFactory
 from blast_transport.agent.settings import Settings
 from blast_transport.base.endpoint import Endpoint, listen_on
@@ -37,7 +37,7 @@ from blast_transport.base.errors import (
     sentence,
 )
 from blast_transport.base.threads import start_thread
-from blast_transport.credentials.admission import Admission, Connection
+from blast_transport.credentials.admission import Admission, AgentConnection
 from blast_transport.credentials.roles import SENDER
 from blast_transport.links.connection_limits import ConnectionLimiter
 from blast_transport.links.dialling import Dialer, dial
@@ -92,7 +92,7 @@ class AgentServer:
         self._places_of_leaders = threading.Semaphore(settings.limits.sessions)
         self._message_seconds = settings.access.handshake_timeout_ms / 1000
         self._stop_seconds = settings.agent.stop_timeout_ms / 1000
-        self.refusals = Refusals(reporter)
+        self.refusals = RefusalCounters(reporter)
         limits = settings.limits
         self._admission = ConnectionLimiter(limits.connections, limits.unauthenticated, limits.unauthenticated_per_host)
         self._sessions = RunningSessions(settings.limits.sessions)
@@ -175,7 +175,7 @@ class AgentServer:
 
     def _serve(self, sock: socket.socket, host: str, peer: str) -> None:
         # Close the socket and release its slot after any failure.
-        connection, guest = Connection(sock, peer), False
+        connection, guest = AgentConnection(sock, peer), False
         try:
             connection = self._parts.admission.admit(sock, peer)
             self._admission.welcome(host)
@@ -197,7 +197,7 @@ class AgentServer:
 
     # ---------------------------------------------------------------------------------------------------- inside
 
-    def _attend(self, connection: Connection, ended: int | None) -> int | None:
+    def _attend(self, connection: AgentConnection, ended: int | None) -> int | None:
         """Do what the other side wants next, after the session `ended`.
 
         The session that has ended by now, if it may want something else on this connection.
@@ -224,7 +224,7 @@ class AgentServer:
         connection.close()
         return None
 
-    def _join(self, connection: Connection, join: Join) -> None:
+    def _join(self, connection: AgentConnection, join: Join) -> None:
         session = self._sessions.find(join.session)
         try:
             if session is None:
@@ -234,7 +234,7 @@ class AgentServer:
             self.refusals.add(RefusalReason.JOIN, connection.peer, str(error))
             connection.close()
 
-    def _lead(self, connection: Connection, relay: Relay) -> None:
+    def _lead(self, connection: AgentConnection, relay: Relay) -> None:
         if connection.role != SENDER:
             self.refusals.add(
                 RefusalReason.ROLE,
@@ -253,7 +253,7 @@ class AgentServer:
             finally:
                 self._places_of_leaders.release()
 
-    def _run_leader(self, connection: Connection, relay: Relay) -> None:
+    def _run_leader(self, connection: AgentConnection, relay: Relay) -> None:
         try:
             leader = Leader(connection.sock, relay, self._parts.dialer)
         except OSError as error:
@@ -265,7 +265,7 @@ class AgentServer:
         finally:
             self._leaders.discard(leader)
 
-    def _measure(self, connection: Connection, measure: Measure) -> None:
+    def _measure(self, connection: AgentConnection, measure: Measure) -> None:
         try:
             self._measurements.serve(connection, measure, self._parts.dialer, self._parts.measuring)
         except (NotAllowedError, BusyError) as error:
@@ -275,14 +275,14 @@ class AgentServer:
         except OSError as error:
             self.refusals.add(RefusalReason.RESOURCES, connection.peer, f"nothing can be measured: {sentence(error)}")
 
-    def _join_measurement(self, connection: Connection, probe: Probe) -> None:
+    def _join_measurement(self, connection: AgentConnection, probe: Probe) -> None:
         try:
             self._measurements.join(connection, probe)
         except NotAllowedError as error:
             self.refusals.add(RefusalReason.MEASURE, connection.peer, str(error))
             connection.close()
 
-    def _session(self, connection: Connection, hello: Hello) -> bool:
+    def _session(self, connection: AgentConnection, hello: Hello) -> bool:
         if connection.role != SENDER:
             return self._refuse(
                 RefusalReason.ROLE, connection, hello, "a client with the role neighbor may not start sessions"
@@ -312,7 +312,7 @@ class AgentServer:
         # A refused sender may reconnect at once, by another path: its number must be free by then.
         return self._refuse(kind, connection, hello, reason)
 
-    def _refuse(self, kind: RefusalReason, connection: Connection, hello: Hello, reason: str) -> bool:
+    def _refuse(self, kind: RefusalReason, connection: AgentConnection, hello: Hello, reason: str) -> bool:
         self.refusals.add(kind, connection.peer, reason)
         with suppress(OSError):
             connection.sock.settimeout(_REFUSAL_SECONDS)

@@ -9,8 +9,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Protocol
 
-from blast_transport.credentials.admission import Connection
-from blast_transport.links.verdict import Verdict
+from blast_transport.credentials.admission import AgentConnection
+from blast_transport.links.verdict import SessionVerdict
 from blast_transport.wire.joining import Join
 from blast_transport.wire.messages import Hello
 
@@ -30,7 +30,7 @@ class Session(Protocol):
         The session reports its failures.
         """
 
-    def join(self, connection: Connection, join: Join) -> None:
+    def join(self, connection: AgentConnection, join: Join) -> None:
         """Take over a neighbor's connection. May be called from any thread.
 
         Raise TransportError for an unexpected join; the caller then keeps the connection.
@@ -39,18 +39,18 @@ class Session(Protocol):
     def stop(self, reason: str) -> None:
         """End the session soon and report the reason to the sender. May be called from any thread."""
 
-    def rejoin(self, connection: Connection) -> bool:
+    def rejoin(self, connection: AgentConnection) -> bool:
         """Continue to the end over this connection, by which the sender has reconnected; return as `run` does.
 
         May be called from any thread.
         """
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> SessionVerdict:
         """Return the state that remains after the session."""
 
 
-SessionFactory = Callable[[Connection, Hello], Session]
+SessionFactory = Callable[[AgentConnection, Hello], Session]
 """Raises TransportError if the data cannot be received here; the sender gets the message."""
 
 
@@ -61,7 +61,7 @@ class RunningSessions:
         self._max_sessions = max_sessions
         self._changed = threading.Condition()
         self._sessions: dict[int, Session | None] = {}
-        self._verdicts: OrderedDict[int, Verdict] = OrderedDict()
+        self._verdicts: OrderedDict[int, SessionVerdict] = OrderedDict()
         self._ending = ""
 
     def __len__(self) -> int:
@@ -101,7 +101,7 @@ class RunningSessions:
                     self._verdicts.popitem(last=False)
             self._changed.notify_all()
 
-    def begun(self, hello: Hello) -> Session | Verdict | None:
+    def begun(self, hello: Hello) -> Session | SessionVerdict | None:
         """Return the session, or the verdict on it, that an earlier Hello of the same sender began.
 
         None if there was none, or if its sender was another one.
@@ -112,7 +112,7 @@ class RunningSessions:
             earlier = self._verdicts.get(hello.session) if session is None else session
         if earlier is None or not hello.owner:
             return None
-        owner = earlier.owner if isinstance(earlier, Verdict) else earlier.hello.owner
+        owner = earlier.owner if isinstance(earlier, SessionVerdict) else earlier.hello.owner
         return earlier if hmac.compare_digest(owner, hello.owner) else None
 
     def find(self, number: int) -> Session | None:

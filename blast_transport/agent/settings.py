@@ -157,7 +157,7 @@ class LimitsSection:
 
 
 @dataclass(frozen=True, slots=True)
-class ClientSection:
+class AgentClientSection:
     """Certificates with all of these names: their owners may connect as `role`."""
 
     common_name: Annotated[str | None, text()] = None
@@ -173,19 +173,19 @@ class ClientSection:
 
 
 @dataclass(frozen=True, slots=True)
-class AccessSection:
+class AgentAccessSection:
     """Authentication of the agent and its clients: by certificates, or by a shared secret."""
 
     certificate: Annotated[Path | None, _path] = None
     private_key: Annotated[Path | None, _path] = None
     client_ca: Annotated[Path | None, _path] = None
-    client: Annotated[tuple[ClientSection, ...], sections(ClientSection)] = ()
+    client: Annotated[tuple[AgentClientSection, ...], sections(AgentClientSection)] = ()
     secret_file: Annotated[Path | None, _path] = None
     handshake_timeout_ms: Annotated[float, positive(_MAX_MILLISECONDS)] = 5_000.0
 
 
 @dataclass(frozen=True, slots=True)
-class LogSection:
+class AgentLogSection:
     """Level and format of the log on standard error."""
 
     level: Annotated[str, one_of(*LEVELS)] = "info"
@@ -201,8 +201,8 @@ class Settings:
     device: Annotated[tuple[DeviceSection, ...], sections(DeviceSection)] = ()
     command: Annotated[tuple[CommandSection, ...], sections(CommandSection)] = ()
     limits: Annotated[LimitsSection, section(LimitsSection)] = LimitsSection()
-    access: Annotated[AccessSection, section(AccessSection)] = AccessSection()
-    log: Annotated[LogSection, section(LogSection)] = LogSection()
+    access: Annotated[AgentAccessSection, section(AgentAccessSection)] = AgentAccessSection()
+    log: Annotated[AgentLogSection, section(AgentLogSection)] = AgentLogSection()
 
 
 def load(path: Path) -> Settings:
@@ -259,7 +259,7 @@ def _faults(settings: Settings) -> Iterator[str]:
     yield from _access_faults(settings.access)
 
 
-def _access_faults(access: AccessSection) -> Iterator[str]:
+def _access_faults(access: AgentAccessSection) -> Iterator[str]:
     files = (access.certificate, access.private_key, access.client_ca)
     if any(files) and not all(files):
         yield "access.certificate, access.private_key and access.client_ca belong together: give all three."

@@ -7,7 +7,7 @@ import hashlib
 from blast_transport.agent.permissions import AllowedCommand, AllowedDevice, AllowedFile, AllowedFolder, Permissions
 from blast_transport.agent.sessions import SessionFactory
 from blast_transport.base.errors import StoreError, UnsafeNameError
-from blast_transport.credentials.admission import Connection
+from blast_transport.credentials.admission import AgentConnection
 from blast_transport.session.receiver_session import ReceiverSession, Surroundings
 from blast_transport.store.targets.command_target import CommandTarget
 from blast_transport.store.targets.device_target import DeviceTarget
@@ -49,7 +49,7 @@ class Targets:
 def session_factory(surroundings: Surroundings) -> SessionFactory:
     """Return the function by which an agent creates the session of a Hello."""
 
-    def make(connection: Connection, hello: Hello) -> ReceiverSession:
+    def make(connection: AgentConnection, hello: Hello) -> ReceiverSession:
         return ReceiverSession(connection.sock, hello, connection.peer, surroundings)
 
     return make

@@ -21,7 +21,7 @@ MAX_BLOCKS = 1 << 27
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class BlockLayout:
     """`size` in bytes, None while a stream has not ended; `overhead` is what sealing adds to a block, in bytes.
 
     `block_size` is the bytes of the file in a full block, `blocks` their number; of a stream that has not ended, the
@@ -78,6 +78,6 @@ class Layout:
         """Return a mask with a bit for each segment of this block."""
         return self._every if block < self._full else (1 << self.segments(block)) - 1
 
-    def closed(self, size: int) -> Layout:
+    def closed(self, size: int) -> BlockLayout:
         """Return the layout of an ended stream of `size` bytes. Raise RemoteProtocolError."""
         return replace(self, size=size)

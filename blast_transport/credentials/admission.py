@@ -22,7 +22,7 @@ from blast_transport.credentials.authentication import (
     refusal_read,
 )
 from blast_transport.credentials.material import Credentials, SharedSecret
-from blast_transport.credentials.roles import SENDER, Client
+from blast_transport.credentials.roles import SENDER, ClientRole
 from blast_transport.credentials.tls import TlsFiles, certificate_names, is_certified, tls_reason
 
 _MIN_SECONDS = 0.001
@@ -51,7 +51,7 @@ def hide(sock: socket.socket, session: int, key: bytes) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class AgentConnection:
     """Authenticated connection to an agent. `sock` is blocking, without a timeout.
 
     `peer` describes the client, for messages; `role` limits its permissions (roles.SENDER, roles.NEIGHBOR).
@@ -69,13 +69,13 @@ class Connection:
 class Admission:
     """Authentication at the agent. Thread-safe. Raises SettingsError for files that cannot be used."""
 
-    def __init__(self, credentials: Credentials, clients: Iterable[Client] = (), seconds: float = 5.0) -> None:
+    def __init__(self, credentials: Credentials, clients: Iterable[ClientRole] = (), seconds: float = 5.0) -> None:
         self._credentials = credentials
         self._clients = [(client.names(), client.role) for client in clients]
         self._seconds = seconds
         self._context = credentials.for_agent() if isinstance(credentials, TlsFiles) else None
 
-    def admit(self, sock: socket.socket, address: str, seconds: float = math.inf) -> Connection:
+    def admit(self, sock: socket.socket, address: str, seconds: float = math.inf) -> AgentConnection:
         """Authenticate the client, or raise AuthenticationError; the caller then closes `sock`.
 
         The handshake takes at most `seconds`, and at most the limit of this object.
@@ -93,8 +93,8 @@ class Admission:
             except AuthenticationError as error:
                 refuse(sock, str(error))
                 raise
-            return Connection(_unhurried(ProvenSocket.of(sock, handshake.keys)), address)
-        return Connection(_unhurried(sock), address)
+            return AgentConnection(_unhurried(ProvenSocket.of(sock, handshake.keys)), address)
+        return AgentConnection(_unhurried(sock), address)
 
     def refuse(self, sock: socket.socket, reason: str) -> None:
         """Send the reason to a client that is not authenticated yet, where the protocol permits it, and close."""
@@ -102,7 +102,7 @@ class Admission:
             refuse(sock, reason)
         sock.close()
 
-    def _by_certificate(self, sock: socket.socket, context: ssl.SSLContext, address: str) -> Connection:
+    def _by_certificate(self, sock: socket.socket, context: ssl.SSLContext, address: str) -> AgentConnection:
         try:
             tls = context.wrap_socket(sock, server_side=True)
         except OSError as error:
@@ -110,14 +110,14 @@ class Admission:
         with _closed_on_error(tls):
             return self._welcomed(tls, address)
 
-    def _welcomed(self, tls: ssl.SSLSocket, address: str) -> Connection:
+    def _welcomed(self, tls: ssl.SSLSocket, address: str) -> AgentConnection:
         names = certificate_names(tls)
         role = next((role for required, role in self._clients if required <= names), None)
         if role is None:
             refuse(tls, f"access.client of this agent does not permit {_shown(names)}; add it there")
             raise AuthenticationError(f"the certificate of {_shown(names)} matches no entry of access.client")
         _send(tls, WELCOME)
-        return Connection(_unhurried(tls), f"{address} ({_shown(names)})", role)
+        return AgentConnection(_unhurried(tls), f"{address} ({_shown(names)})", role)
 
 
 def prove(sock: socket.socket, credentials: Credentials, name: str, seconds: float) -> socket.socket:

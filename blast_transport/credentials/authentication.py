@@ -96,7 +96,7 @@ class ConnectionKeys:
         return bytes(one ^ other for one, other in zip(key, mask, strict=True))
 
 
-class _State(Enum):
+class _HandshakeState(Enum):
     FIRST = auto()
     SECOND = auto()
     DONE = auto()
@@ -113,14 +113,14 @@ class _Handshake(ABC):
         self.deadline = deadline
         self._secret = secret
         self._nonce = nonce or secrets.token_bytes(NONCE_BYTES)
-        self._state = _State.FIRST
+        self._state = _HandshakeState.FIRST
         self._received = b""
         self._keys: ConnectionKeys | None = None
 
     @property
     def done(self) -> bool:
         """Return whether both sides are authenticated."""
-        return self._state is _State.DONE
+        return self._state is _HandshakeState.DONE
 
     @property
     def keys(self) -> ConnectionKeys:
@@ -144,11 +144,11 @@ class _Handshake(ABC):
         if self.expected_bytes:
             return b""
         message, self._received = self._received, b""
-        if self._state is _State.FIRST:
-            self._state = _State.SECOND
+        if self._state is _HandshakeState.FIRST:
+            self._state = _HandshakeState.SECOND
             return self._take_first(message)
         self._take_second(message)
-        self._state = _State.DONE
+        self._state = _HandshakeState.DONE
         return self._last_word()
 
     def check(self, now: float) -> None:
@@ -157,7 +157,7 @@ class _Handshake(ABC):
             raise AuthenticationError("no proof came in time")
 
     def _needed(self) -> int:
-        return self._first if self._state is _State.FIRST else self._second
+        return self._first if self._state is _HandshakeState.FIRST else self._second
 
     @abstractmethod
     def _take_first(self, message: bytes) -> bytes: ...

@@ -8,7 +8,7 @@ SENDER, NEIGHBOR = "sender", "neighbor"
 """A SENDER starts sessions and may do everything; a NEIGHBOR may only forward data of running sessions."""
 
 
-class Client(Protocol):
+class ClientRole(Protocol):
     """Clients that may connect as `role`: those whose certificates have all of `names`."""
 
     @property

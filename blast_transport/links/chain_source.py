@@ -14,7 +14,7 @@ from collections.abc import Collection
 
 from blast_transport.base.endpoint import Endpoint
 from blast_transport.base.errors import AuthenticationError
-from blast_transport.credentials.admission import Admission, Connection, dialer, prove_to_one_of
+from blast_transport.credentials.admission import Admission, AgentConnection, dialer, prove_to_one_of
 from blast_transport.credentials.material import Credentials
 from blast_transport.credentials.roles import SENDER
 from blast_transport.links.dialling import SOURCE, Address, Dialer
@@ -28,9 +28,9 @@ class SourceAdmission:
     def __init__(self, credentials: Credentials, nodes: Collection[str]) -> None:
         self._credentials, self._nodes = credentials, frozenset(nodes)
 
-    def admit(self, sock: socket.socket, address: str) -> Connection:
+    def admit(self, sock: socket.socket, address: str) -> AgentConnection:
         """Authenticate the connecting node. Raise AuthenticationError, SettingsError; `sock` is then closed."""
-        return Connection(prove_to_one_of(sock, self._credentials, self._nodes, _SECONDS), address)
+        return AgentConnection(prove_to_one_of(sock, self._credentials, self._nodes, _SECONDS), address)
 
 
 def node_dialer(credentials: Credentials, admission: Admission) -> Dialer:

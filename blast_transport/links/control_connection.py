@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 from blast_transport.base.errors import RemoteError
 from blast_transport.base.precedence import BEST_EFFORT, EXPEDITED, set_precedence
 from blast_transport.credentials.authentication import REFUSED
-from blast_transport.wire.codec import Decoder, FrameDecoder, encode
+from blast_transport.wire.codec import ControlDecoder, FrameDecoder, encode
 from blast_transport.wire.messages import Message
 from blast_transport.wire.relaying import RelayDecoder, RelayMessage, encode_relay
 
@@ -144,7 +144,7 @@ class ControlConnection(FramedConnection[Message]):
     """One end of a control connection between a sender and a receiver."""
 
     def __init__(self, sock: socket.socket) -> None:
-        super().__init__(sock, Decoder(), encode)
+        super().__init__(sock, ControlDecoder(), encode)
 
 
 class LeaderConnection(FramedConnection[RelayMessage]):

@@ -10,7 +10,7 @@ import time
 
 from blast_transport.base.errors import AuthenticationError, RemoteProtocolError
 from blast_transport.credentials.admission import receive_some
-from blast_transport.wire.codec import FRAME, LARGEST_BODY, Decoder
+from blast_transport.wire.codec import FRAME, LARGEST_BODY, ControlDecoder
 from blast_transport.wire.joining import JOIN_TYPE, Join, read_join
 from blast_transport.wire.measuring import FIRST_TYPES, Measure, MeasuringDecoder, Probe
 from blast_transport.wire.messages import Hello, Message
@@ -59,7 +59,7 @@ def _parse(frame: bytes) -> Message | FirstMessage | None:
         return next((each for each in RelayDecoder().feed(frame) if isinstance(each, Relay)), None)
     if number in FIRST_TYPES:
         return next((each for each in MeasuringDecoder().feed(frame) if isinstance(each, Measure | Probe)), None)
-    return next(iter(Decoder().feed(frame)), None)
+    return next(iter(ControlDecoder().feed(frame)), None)
 
 
 def _rest(sock: socket.socket, begun: bytes, deadline: float, max_bytes: int) -> bytes:

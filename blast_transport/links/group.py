@@ -15,7 +15,7 @@ from blast_transport.wire.relaying import GroupCredit, MemberCredits, RelayMessa
 REPORT_SECONDS = 0.2
 
 
-class Group:
+class LeaderGroup:
     """The members of one leader, by number, in one session after the other."""
 
     def __init__(self) -> None:

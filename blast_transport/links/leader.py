@@ -20,7 +20,7 @@ from functools import partial
 from blast_transport.base.errors import RemoteError, RemoteProtocolError
 from blast_transport.links.control_connection import ControlConnection, LeaderConnection
 from blast_transport.links.dialling import Dialer, Dialling
-from blast_transport.links.group import REPORT_SECONDS, Group
+from blast_transport.links.group import REPORT_SECONDS, LeaderGroup
 from blast_transport.wire.codec import FRAME, decode, encode, type_of
 from blast_transport.wire.messages import Abort, Demoted, Hello, Message, Phase, Readmitted
 from blast_transport.wire.relaying import Envelope, Member, Relay, RelayCredit
@@ -56,7 +56,7 @@ class Leader:
         # Members that are new, or have queued messages: usually few.
         self._touched: dict[int, None] = {}
         self._reading = True
-        self._group = Group()
+        self._group = LeaderGroup()
         self._ended = False
         self._alive_at = 0.0
         self._wake_reader, self._wake_writer = socket.socketpair()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
-from blast_transport.credentials.admission import Connection
+from blast_transport.credentials.admission import AgentConnection
 from blast_transport.wire.codec import encode
 from blast_transport.wire.messages import Message
 
@@ -13,13 +13,13 @@ _SEND_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class SessionVerdict:
     """Last messages of an ended session, for its sender."""
 
     owner: bytes
     words: tuple[Message, ...]
 
-    def rejoin(self, connection: Connection) -> bool:
+    def rejoin(self, connection: AgentConnection) -> bool:
         """Send the messages; return whether the connection can carry a session."""
         with suppress(OSError):
             connection.sock.settimeout(_SEND_SECONDS)

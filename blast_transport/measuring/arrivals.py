@@ -25,7 +25,7 @@ _STEPS = 40
 """Halvings of an interval, after which its length is negligible."""
 
 
-class _Stream:
+class _StreamArrivals:
     """Arrivals of one stream: times, and bytes until then."""
 
     def __init__(self) -> None:
@@ -53,13 +53,13 @@ class Arrivals:
     """Arrivals of several streams, by number. Times are seconds of any monotonic clock."""
 
     def __init__(self) -> None:
-        self._streams: dict[int, _Stream] = {}
+        self._streams: dict[int, _StreamArrivals] = {}
         self.bytes = 0
 
     def add(self, stream: int, count: int, now: float) -> None:
         """Record `count` bytes."""
         self.bytes += count
-        self._streams.setdefault(stream, _Stream()).add(count, now, _MIN_GAP * len(self._streams))
+        self._streams.setdefault(stream, _StreamArrivals()).add(count, now, _MIN_GAP * len(self._streams))
 
     @property
     def seconds(self) -> float:

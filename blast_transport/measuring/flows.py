@@ -23,7 +23,7 @@ from blast_transport.base.threads import start_thread
 from blast_transport.links.control_connection import FramedConnection
 from blast_transport.links.dialling import Address, Dialer
 from blast_transport.measuring.loop import Loop
-from blast_transport.measuring.source import Source
+from blast_transport.measuring.source import MeasurementSource
 from blast_transport.measuring.timings import ANSWER_SECONDS, DIAL_SECONDS, JOIN_SECONDS, drain_seconds
 from blast_transport.wire.measuring import (
     MIN_BYTES,
@@ -52,7 +52,7 @@ _LATE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class FlowSize:
     """Amount of data of each flow: bytes or seconds, whichever ends first, and number of connections."""
 
     bytes: int = 8 << 20
@@ -60,7 +60,7 @@ class Size:
     streams: int = 1
 
 
-SHORT = Size(512 << 10, 0.2)
+SHORT = FlowSize(512 << 10, 0.2)
 """For a link of a transfer that is under way."""
 
 
@@ -86,7 +86,7 @@ class _BusyError(RemoteError):
 
 
 def measure_link(
-    source: Address | None, target: Address, dialer: Dialer, size: Size = SHORT, patience: float = _BUSY_SECONDS
+    source: Address | None, target: Address, dialer: Dialer, size: FlowSize = SHORT, patience: float = _BUSY_SECONDS
 ) -> float:
     """Return the rate in bits/s from one host to another, beside all other traffic.
 
@@ -98,7 +98,9 @@ def measure_link(
     return found.measured[target[0]].rate
 
 
-def measure_flows(flows: Sequence[Flow], dialer: Dialer, size: Size, patience: float = _BUSY_SECONDS) -> FlowsMeasured:
+def measure_flows(
+    flows: Sequence[Flow], dialer: Dialer, size: FlowSize, patience: float = _BUSY_SECONDS
+) -> FlowsMeasured:
     """Measure all flows at once. Retry for `patience` seconds while other measurements use one of the hosts.
 
     Then the flows of busy hosts fail, and the others are measured. No host may be both source and target.
@@ -154,7 +156,7 @@ class _Found:
 class _Measurement:
     """One attempt. `run` raises _BusyError."""
 
-    def __init__(self, flows: Sequence[Flow], dialer: Dialer, size: Size) -> None:
+    def __init__(self, flows: Sequence[Flow], dialer: Dialer, size: FlowSize) -> None:
         self._flows, self._dialer, self._size = flows, dialer, size
         self._token = secrets.token_bytes(TOKEN_BYTES)
         self._loop = Loop(dialer)
@@ -162,7 +164,7 @@ class _Measurement:
         self._sinks = {target[0]: self._sink(target) for _, target in flows}
         self._sources = {source[0]: self._source(source) for source, _ in flows if source is not None}
         self._from_here = tuple(target[0] for source, target in flows if source is HERE)
-        self._local: Source | None = None
+        self._local: MeasurementSource | None = None
         self._local_outcome: SourceResult | str | None = None
         self._local_ended = False
 
@@ -214,7 +216,7 @@ class _Measurement:
         if self._from_here and self._local is None and self._all_wait(self._from_here):
             targets = tuple(self._sinks[name].address for name in self._from_here)
             order = self._reachable(self._order(self._size.streams, len(targets), targets))
-            self._local = Source(order, self._dialer)
+            self._local = MeasurementSource(order, self._dialer)
             start_thread("measuring", self._run_local, self._local)
 
     def _all_wait(self, names: Sequence[str]) -> bool:
@@ -226,7 +228,7 @@ class _Measurement:
         targets = tuple(target for target in order.targets if target[0] not in self._found.failed)
         return replace(order, targets=targets)
 
-    def _run_local(self, source: Source) -> None:
+    def _run_local(self, source: MeasurementSource) -> None:
         try:
             self._local_outcome = source.run()
         except (OSError, TransportError) as error:

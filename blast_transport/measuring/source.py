@@ -50,7 +50,7 @@ class _Stream:
     waiting: bool = False
 
 
-class Source:
+class MeasurementSource:
     """One measurement, as `measure` asks for it."""
 
     def __init__(self, measure: Measure, dialer: Dialer) -> None:

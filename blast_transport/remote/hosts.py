@@ -30,7 +30,7 @@ _OVER = (HostState.READY, HostState.FAILED)
 
 
 @dataclass(slots=True)
-class _Host:
+class _RemoteHost:
     state: HostState = HostState.WAITING
     deadline: float = 0.0
     port: int = 0
@@ -43,7 +43,7 @@ class HostBook:
     """The hosts of one start, in their order. Thread-safe; `settled` is set when all are ready or failed."""
 
     def __init__(self, hosts: Iterable[str]) -> None:
-        self._hosts = {host: _Host() for host in hosts}
+        self._hosts = {host: _RemoteHost() for host in hosts}
         self._waiting = deque(self._hosts)
         self._concluded = False
         self._lock = threading.RLock()
@@ -133,7 +133,7 @@ class HostBook:
                 if host.state not in _OVER:
                     self._fail(name, reason)
 
-    def _ready(self, host: _Host, event: dict[str, object]) -> None:
+    def _ready(self, host: _RemoteHost, event: dict[str, object]) -> None:
         port, suites = event.get("port"), event.get("suites")
         if isinstance(port, int) and isinstance(suites, list):
             host.state, host.port, host.suites = HostState.READY, port, frozenset(map(str, suites))

@@ -47,7 +47,7 @@ class RemoteShells:
     """Remote runs of `command` on every host of `book`, with the input of `stdin_of`, which `end` closes."""
 
     def __init__(self, command: str, stdin_of: Callable[[str], bytes], settings: ShellSettings, book: HostBook) -> None:
-        self._handler = _Handler(command, stdin_of, settings, book)
+        self._handler = _ShellHandler(command, stdin_of, settings, book)
         self._book = book
         self._timeout = settings.seconds
         self._thread = threading.Thread(target=self._handler.run, name="ssh", daemon=True)
@@ -101,7 +101,7 @@ class _Task(Protocol):
     def run(self) -> None: ...
 
 
-class _Handler(EventHandler):  # type: ignore[misc]
+class _ShellHandler(EventHandler):  # type: ignore[misc]
     """Handler of ClusterShell's events; all methods but `end` run in its thread."""
 
     def __init__(self, command: str, stdin_of: Callable[[str], bytes], settings: ShellSettings, book: HostBook) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from blast_transport.transports.choices import Dark, Light, TransportChoice
+from blast_transport.transports.choices import OpticalChoice, OpticalPause, TransportChoice
 
 _WAITS = (0.5, 1.0, 2.0)
 """Seconds to the next try after each failure in a row."""
@@ -21,7 +21,7 @@ _STEADY_SECONDS = 5.0
 class LightRetry:
     """State of the retries; `light`: the grant to use at the next try, None: none."""
 
-    light: Light | None = None
+    light: OpticalChoice | None = None
     _due: float | None = None
     _failures: int = 0
     _began: float = math.inf
@@ -30,7 +30,7 @@ class LightRetry:
         """Record that sending has begun, by any grant."""
         self._began, self._due = now, None
 
-    def failed(self, light: Light, now: float) -> bool:
+    def failed(self, light: OpticalChoice, now: float) -> bool:
         """Record a failure of this host's side of `light`; return whether it will be retried."""
         self._failures = 1 if now >= self._began + _STEADY_SECONDS else self._failures + 1
         self._began, self._due = math.inf, None
@@ -43,13 +43,13 @@ class LightRetry:
         """Return whether this order concerns the unused grant; any other order cancels the retry."""
         if self._due is None:
             return False
-        if isinstance(order, Light | Dark):
-            self.light = order if isinstance(order, Light) else None
+        if isinstance(order, OpticalChoice | OpticalPause):
+            self.light = order if isinstance(order, OpticalChoice) else None
             return True
         self._due = None
         return False
 
-    def take(self, now: float) -> Light | None:
+    def take(self, now: float) -> OpticalChoice | None:
         """Return the grant when its next try is due, None otherwise."""
         if self._due is None or now < self._due or self.light is None:
             return None

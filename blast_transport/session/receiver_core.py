@@ -21,7 +21,7 @@ from enum import Enum, auto
 from blast_transport.base.errors import LocalProtocolError
 from blast_transport.blocks.block_map import Range
 from blast_transport.store.blocks.block_assembly import BlockAssembly
-from blast_transport.transports.receiving import Arrived
+from blast_transport.transports.receiving import SegmentsArrived
 from blast_transport.wire.codec import RANGES_PER_NACK
 from blast_transport.wire.messages import Credit, EndOfData, Fin, Hello, Message, Nack, Phase, PhaseReady
 
@@ -200,7 +200,7 @@ class ReceiverCore:
         self._last_received = now
         self._credit(now)
 
-    def arrived(self, arrived_now: Arrived, now: float) -> None:
+    def arrived(self, arrived_now: SegmentsArrived, now: float) -> None:
         """Handle segments that arrived over the optical path and are stored."""
         if not (arrived_now.runs and self.receiving):
             return

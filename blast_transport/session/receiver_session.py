@@ -27,17 +27,17 @@ from blast_transport.blocks.digests import suite_named
 from blast_transport.blocks.sealing import Sealer
 from blast_transport.links.dialling import Dialer, dial
 from blast_transport.links.sender_link import SenderLink
-from blast_transport.links.verdict import Verdict
+from blast_transport.links.verdict import SessionVerdict
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState, ReceiverTimings
 from blast_transport.session.registry import RECEIVERS
 from blast_transport.store.opening import open_assembly, open_store
 from blast_transport.store.targets.target import Target
 from blast_transport.transports.optical.interface import open_group_socket, receive_buffer
 from blast_transport.transports.receiving import (
-    Arrived,
     GroupOpener,
     ReceivingContext,
     ReceivingTransport,
+    SegmentsArrived,
     StatusReport,
     StoreLost,
 )
@@ -59,7 +59,7 @@ from blast_transport.wire.messages import (
 from blast_transport.wire.transports import Traits
 
 if TYPE_CHECKING:
-    from blast_transport.credentials.admission import Connection
+    from blast_transport.credentials.admission import AgentConnection
     from blast_transport.wire.joining import Join
 
 _WAKES = 4096
@@ -167,7 +167,7 @@ class ReceiverSession:
                 self._link.release()
         return self._good and self._link.connection.socket is self._first
 
-    def rejoin(self, connection: Connection) -> bool:
+    def rejoin(self, connection: AgentConnection) -> bool:
         """Continue over this connection; return whether it can carry another session. Thread-safe."""
         self._call(lambda: self._go_on(connection.sock))
         self._done.wait()
@@ -176,16 +176,16 @@ class ReceiverSession:
         return self._good
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> SessionVerdict:
         """Return the state that remains after the session."""
         fins = (message for message in self._core.outbox if isinstance(message, Fin))
-        return Verdict(self.hello.owner, (self._ready(), *fins))
+        return SessionVerdict(self.hello.owner, (self._ready(), *fins))
 
     def stop(self, reason: str) -> None:
         """End the session soon and report the reason to the sender. May be called from any thread."""
         self._call(lambda: self._core.fail(reason))
 
-    def join(self, connection: Connection, join: Join) -> None:
+    def join(self, connection: AgentConnection, join: Join) -> None:
         """Assign a neighbor's connection.
 
         May be called from any thread. Raises RemoteProtocolError if no phase expects it.
@@ -303,7 +303,7 @@ class ReceiverSession:
             if isinstance(event, StoreLost):
                 raise StoreError(event.reason)
             match event:
-                case Arrived():
+                case SegmentsArrived():
                     self._core.arrived(event, time.monotonic())
                 case StatusReport(phase, body):
                     self._core.outbox.append(TransportReport(self.hello.session, phase, body))

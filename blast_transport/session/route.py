@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from blast_transport.transports.choices import Dark, Light, TransportChoice
+from blast_transport.transports.choices import OpticalChoice, OpticalPause, TransportChoice
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +69,13 @@ class Route:
                 self.otherwise = choice
             self._order(Improve(choice))
 
-    def shine(self, light: Light) -> None:
+    def shine(self, light: OpticalChoice) -> None:
         """Use a light tree, from now on or for longer."""
         self._order(light)
 
     def darken(self) -> None:
         """Stop using the light tree until `shine`."""
-        self._order(Dark())
+        self._order(OpticalPause())
 
     def give_up(self, reason: str) -> None:
         """End the transfer as failed, in one sentence."""

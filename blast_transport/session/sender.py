@@ -26,7 +26,7 @@ from blast_transport.store.files.holes import blocks_within
 from blast_transport.store.opening import open_reader
 from blast_transport.store.sources.block_reader import BlockReader
 from blast_transport.store.sources.source import Source, StreamSource, opened_file
-from blast_transport.transports.choices import Light, Unicast
+from blast_transport.transports.choices import OpticalChoice, Unicast
 from blast_transport.transports.optical.interface import check_group, interface_mtu
 from blast_transport.transports.optical.pacing import check_rate
 from blast_transport.wire.datagram import segment_size_for, segments_for
@@ -78,7 +78,7 @@ class Sender:
         argument cannot be used, SourceChangedError if the file changes, LightPathError if the interface fails and the
         route has no other transport.
         """
-        return self.send_file(path, Route(Light(group, port, rate)))
+        return self.send_file(path, Route(OpticalChoice(group, port, rate)))
 
     def send_unicast(self, path: Path) -> TransferResult:
         """Send a file to every receiver over its own connection, for comparison. Raise as `send` does."""
@@ -111,7 +111,7 @@ class Sender:
         self._check(route, destination)
         hello = self._hello(source, destination)
         # An invitation that waits behind a flood of packets is late.
-        self._links.expedite(by_light=isinstance(route.first, Light))
+        self._links.expedite(by_light=isinstance(route.first, OpticalChoice))
         unreachable = self.connect()
         now = time.monotonic()
         core = SenderCore(hello, self._names, now, self._settings.timings)
@@ -146,7 +146,7 @@ class Sender:
         return mtu or own
 
     def _check(self, route: Route, destination: Destination) -> None:
-        if isinstance(route.first, Light):
+        if isinstance(route.first, OpticalChoice):
             if self._settings.interface_address is None:
                 raise WrongInputError(
                     "the optical transport needs the address of this host's interface on the optical network; "

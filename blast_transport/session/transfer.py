@@ -20,11 +20,11 @@ from blast_transport.session.sender_core import SenderCore
 from blast_transport.session.settings import SenderSettings
 from blast_transport.store.sources.block_reader import BlockReader
 from blast_transport.store.sources.source import Source, StreamSource
-from blast_transport.transports.choices import Dark, Light, TransportChoice, Unicast
+from blast_transport.transports.choices import OpticalChoice, OpticalPause, TransportChoice, Unicast
 from blast_transport.transports.sending import (
     Digested,
+    ForwardingMember,
     Granted,
-    Member,
     PeerLost,
     PhaseRequested,
     SendingContext,
@@ -246,7 +246,9 @@ class Transfer:
             elif isinstance(order, Improve):
                 if isinstance(self._choice, type(order.choice)) and not self._goes_on(order.choice):
                     self._go(order.choice)
-            elif self._retry.keeps(order) or (self._route.no_more_light and isinstance(order, Light | Dark)):
+            elif self._retry.keeps(order) or (
+                self._route.no_more_light and isinstance(order, OpticalChoice | OpticalPause)
+            ):
                 continue
             elif self._goes_on(order):
                 self._choice = order
@@ -259,12 +261,12 @@ class Transfer:
         Raises `error` if there is none.
         """
         light, otherwise = self._choice, self._route.otherwise
-        if otherwise is None or not isinstance(light, Light):
+        if otherwise is None or not isinstance(light, OpticalChoice):
             raise error
         self._go(otherwise)
         self._note_failure(light, error, time.monotonic())
 
-    def _try_again(self, light: Light, now: float) -> None:
+    def _try_again(self, light: OpticalChoice, now: float) -> None:
         """Retry the light tree that failed before; if it cannot begin, the data continues as it does."""
         try:
             self._make(light)[1].close()
@@ -273,7 +275,7 @@ class Transfer:
         else:
             self._go(light)
 
-    def _note_failure(self, light: Light, error: LightPathError, now: float) -> None:
+    def _note_failure(self, light: OpticalChoice, error: LightPathError, now: float) -> None:
         self._route.broken = str(error)
         if not self._retry.failed(light, now):
             self._route.light_broke(str(error))
@@ -286,14 +288,14 @@ class Transfer:
     def _go(self, choice: TransportChoice) -> None:
         self._choice, self._requested = choice, None
         self._leave()
-        if isinstance(choice, Dark):
+        if isinstance(choice, OpticalPause):
             self._core.pause()
 
     def _goes_on(self, choice: TransportChoice) -> bool:
         """Continue with the present transport, if it can follow this choice; return whether it does."""
         if self._transport is None or not self._transport.follow(choice):
             return False
-        if isinstance(choice, Dark):
+        if isinstance(choice, OpticalPause):
             self._core.pause()
         else:
             self._core.resume()
@@ -333,7 +335,7 @@ class Transfer:
             self._take_events(draining)
         if self._transport is not None:
             return self._advance(self._transport, now)
-        if isinstance(self._choice, Dark):
+        if isinstance(self._choice, OpticalPause):
             return _IDLE_SECONDS
         self._begin(self._choice, now)
         return 0
@@ -387,7 +389,7 @@ class Transfer:
         # An optical phase reaches any number of listeners.
         self._there = set() if phase.traits.windowed else {name for name, peer in core.peers.items() if peer.active}
         self._phases, self._transport = phase.number, transport
-        if isinstance(choice, Light):
+        if isinstance(choice, OpticalChoice):
             self._retry.began(now)
             self._route.broken = ""
         self._traits = phase.traits
@@ -447,7 +449,9 @@ class Transfer:
         return SendingContext(
             reader=self._reader,
             held=core.everywhere,
-            members=tuple(Member(self._links.address(name), core.peers[name].position < behind) for name in names),
+            members=tuple(
+                ForwardingMember(self._links.address(name), core.peers[name].position < behind) for name in names
+            ),
             own_address=self._links.own_address(),
             interface_address=settings.interface_address,
             dial=settings.dialer,

@@ -24,7 +24,7 @@ from blast_transport.links.dialling import Address
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
-from blast_transport.transports.choices import Chain, Light, TransportChoice, Unicast
+from blast_transport.transports.choices import Chain, OpticalChoice, TransportChoice, Unicast
 from blast_transport.transports.plan_file import read_plan
 from blast_transport.wire.transports import OPTICAL, PIPELINE, TREES, UNICAST, transport_named
 
@@ -38,7 +38,7 @@ _EXAMPLES = """examples:
 """
 
 
-class _Parser(argparse.ArgumentParser):
+class _StandaloneParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         sys.stderr.write(f"{self.prog}: {message}; --help shows an example\n")
         sys.exit(WRONG_INPUT)
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     formatter = argparse.RawDescriptionHelpFormatter
-    parser = _Parser(prog="blast_transport", description=__doc__, epilog=_EXAMPLES, formatter_class=formatter)
+    parser = _StandaloneParser(prog="blast_transport", description=__doc__, epilog=_EXAMPLES, formatter_class=formatter)
     commands = parser.add_subparsers(required=True, metavar="send|receive")
 
     receive = commands.add_parser("receive", help="receive files until SIGINT or SIGTERM")
@@ -183,7 +183,7 @@ def _secret(options: argparse.Namespace) -> SharedSecret | None:
 
 def _way(options: argparse.Namespace) -> TransportChoice:
     if options.transport == OPTICAL:
-        return Light(options.group, options.port, options.rate_mbps * 1e6)
+        return OpticalChoice(options.group, options.port, options.rate_mbps * 1e6)
     if options.transport == PIPELINE:
         order = tuple(name for name, _, _ in options.to) if options.as_given else None
         return Chain(order, options.slowest_mbps * 1e6)

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable
 from blast_transport.base.engines import compiled
 from blast_transport.blocks.block_map import Range
 from blast_transport.blocks.digests import Suite
-from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.layout import BlockLayout
 from blast_transport.blocks.sealing import Sealer
 from blast_transport.store.blocks.assembly import Assembly
 from blast_transport.store.blocks.block_assembly import BlockAssembly
 from blast_transport.store.blocks.block_store import BlockStore
 from blast_transport.store.blocks.compiled_assembly import CompiledAssembly
 from blast_transport.store.blocks.compiled_store import CompiledStore
-from blast_transport.store.blocks.store import Store
+from blast_transport.store.blocks.store import SessionStore
 from blast_transport.store.sources.block_reader import BlockReader
 from blast_transport.store.sources.compiled_reader import CompiledReader
 from blast_transport.store.sources.source import Source
@@ -30,20 +30,20 @@ def _nothing() -> None:
 
 def open_store(  # noqa: PLR0913, PLR0917 - a store's, and the engine
     engine: str,
-    layout: Layout,
+    layout: BlockLayout,
     suite: Suite,
     target: Target,
     checked: Callable[[], None] = _nothing,
     holes: Iterable[Range] = (),
 ) -> BlockStore:
-    """Open a store by this engine (`base/engines.py`); `checked` and `holes` are those of `Store`.
+    """Open a store by this engine (`base/engines.py`); `checked` and `holes` are those of `SessionStore`.
 
     Targets other than files, and other digests, use Python with any engine: `engine` of the store names the one in use.
     Raise WrongInputError, StoreError.
     """
     native = compiled(engine)
     if native is None or suite.name != _COMPILED_SUITE or not isinstance(target, FileTarget):
-        return Store(layout, suite, target, checked, holes)
+        return SessionStore(layout, suite, target, checked, holes)
     return CompiledStore(native, layout, suite, target, checked, holes)
 
 
@@ -57,7 +57,7 @@ def open_assembly(store: BlockStore, sealer: Sealer | None) -> BlockAssembly:
 def open_reader(  # noqa: PLR0913, PLR0917 - a reader's, and the engine
     engine: str,
     source: Source,
-    layout: Layout,
+    layout: BlockLayout,
     suite: Suite,
     sealer: Sealer | None,
     holes: Iterable[Range] = (),

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from blast_transport.base.errors import WrongInputError
 from blast_transport.links.dialling import SOURCE
-from blast_transport.transports.sight import Sight
+from blast_transport.transports.sight import PhaseMeasurement
 from blast_transport.wire.pipeline_bounds import (
     LARGEST_BUFFER,
     LONGEST_TIMEOUT,
@@ -37,7 +37,7 @@ class TransportChoice:
 
 
 @dataclass(frozen=True, slots=True)
-class Light(TransportChoice):
+class OpticalChoice(TransportChoice):
     """Grant to multicast to `group`:`port` at `rate` bits/s on the wire, until a time.monotonic().
 
     `queue_bytes` is the smallest queue on the path, if known.
@@ -57,7 +57,7 @@ class Light(TransportChoice):
 
 
 @dataclass(frozen=True, slots=True)
-class Dark(TransportChoice):
+class OpticalPause(TransportChoice):
     """Pause until the next grant; receivers keep their data, and repairs continue."""
 
 
@@ -139,7 +139,7 @@ class Trees(TransportChoice):
 
     transport: ClassVar[str] = TREES
     trees: tuple[Tree, ...]
-    watch: Callable[[Sight], None] | None = field(default=None, compare=False)
+    watch: Callable[[PhaseMeasurement], None] | None = field(default=None, compare=False)
     broken: frozenset[tuple[str, str]] = field(default=frozenset(), compare=False)
 
     def __post_init__(self) -> None:

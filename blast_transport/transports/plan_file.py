@@ -20,7 +20,7 @@ class PlannedTree(TypedDict):
     edges: list[tuple[str, str]]
 
 
-class Plan(TypedDict):
+class PlanFile(TypedDict):
     """Contents of a plan file."""
 
     trees: list[PlannedTree]
@@ -42,7 +42,7 @@ def read_plan(path: Path) -> Trees:
         raise WrongInputError(f"{path} is no plan of trees; write it with blast trees --json") from None
 
 
-def to_trees(plan: Plan) -> Trees:
+def to_trees(plan: PlanFile) -> Trees:
     """Return the trees of a plan. Raise WrongInputError; KeyError, TypeError, ValueError for another format."""
     found = [(float(tree["rate"]), _parents(tree["edges"])) for tree in plan["trees"]]
     receivers = {host for _, parents in found for host in parents}

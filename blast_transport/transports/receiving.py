@@ -16,7 +16,7 @@ GroupOpener = Callable[[str, str, int], socket.socket]
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
+class SegmentsArrived:
     """Segments arrived that others may overtake: as runs (first, stop) in their order, `new` of them new.
 
     `began`: time of the read, which a slow store may have delayed since.
@@ -28,7 +28,7 @@ class Arrived:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class BlocksStored:
     """Blocks were put into the store by a transport that loses nothing."""
 
 
@@ -50,7 +50,7 @@ class StatusReport:
     body: bytes
 
 
-TransportEvent = Arrived | Stored | StoreLost | StatusReport
+TransportEvent = SegmentsArrived | BlocksStored | StoreLost | StatusReport
 
 
 @dataclass(frozen=True, slots=True)

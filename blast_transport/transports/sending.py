@@ -60,7 +60,7 @@ SendingEvent = Granted | Sent | Digested | PeerLost | PhaseRequested
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ForwardingMember:
     """Receiver that may forward data. `lags`: its missing blocks are far behind those of the others."""
 
     address: Address
@@ -86,7 +86,7 @@ class SendingContext:
 
     reader: BlockReader
     held: BlockMap
-    members: tuple[Member, ...]
+    members: tuple[ForwardingMember, ...]
     own_address: str
     interface_address: str | None
     dial: Dialer

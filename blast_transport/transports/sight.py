@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class HostFlow:
     """Data from one host to another, of all trees together: `rate` bits/s over the last second or so.
 
     `planned`: bits/s that were to go. `held_back`: most of the time the network took less than was ready and permitted.
@@ -20,13 +20,13 @@ class Flow:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class PhaseMeasurement:
     """Measurements since the phase began, `seconds` ago.
 
     `lost`: hosts that are lost. `broken`: (parent, child) without a connection, although both live.
     """
 
     seconds: float
-    flows: tuple[Flow, ...] = ()
+    flows: tuple[HostFlow, ...] = ()
     lost: tuple[str, ...] = ()
     broken: tuple[tuple[str, str], ...] = ()

@@ -60,7 +60,7 @@ M = TypeVar("M", bound=Message)
 
 
 @dataclass(frozen=True, slots=True)
-class Form(Generic[M_co]):
+class MessageForm(Generic[M_co]):
     """Type of message: how to encode its body, how to decode it, and the maximum length of the body.
 
     `encode` accepts messages of this type only.
@@ -72,8 +72,8 @@ class Form(Generic[M_co]):
     largest: int
 
 
-def _json(kind: type[M]) -> Form[M]:
-    return Form(kind, to_json, partial(_checked, kind), _JSON_BYTES)
+def _json(kind: type[M]) -> MessageForm[M]:
+    return MessageForm(kind, to_json, partial(_checked, kind), _JSON_BYTES)
 
 
 def _checked(kind: type[M], body: bytes) -> M:
@@ -165,22 +165,24 @@ def _decode_word(body: bytes) -> TransportReport:
 _NACK_BYTES = _SESSION.size + RANGES_PER_NACK * _RANGE.size
 _DIGEST_MESSAGE_BYTES = _NUMBER.size + DIGESTS_PER_MESSAGE * DIGEST_BYTES
 
-_FORMS: dict[int, Form[Message]] = {
+_FORMS: dict[int, MessageForm[Message]] = {
     1: _json(Hello),
     2: _json(Ready),
     3: _json(Phase),
     4: _json(PhaseReady),
-    5: Form(Digests, _encode_digests, _decode_digests, _DIGEST_MESSAGE_BYTES),
-    6: Form(Credit, _encode_credit, _decode_credit, _CREDIT.size),
-    7: Form(Nack, _encode_nack, _decode_nack, _NACK_BYTES),
-    8: Form(Repair, _encode_repair, _decode_repair, _REPAIR.size + PIECES_PER_REPAIR * _PIECE.size + REPAIR_BYTES),
-    9: Form(EndOfData, _encode_end, _decode_end, _END.size),
+    5: MessageForm(Digests, _encode_digests, _decode_digests, _DIGEST_MESSAGE_BYTES),
+    6: MessageForm(Credit, _encode_credit, _decode_credit, _CREDIT.size),
+    7: MessageForm(Nack, _encode_nack, _decode_nack, _NACK_BYTES),
+    8: MessageForm(
+        Repair, _encode_repair, _decode_repair, _REPAIR.size + PIECES_PER_REPAIR * _PIECE.size + REPAIR_BYTES
+    ),
+    9: MessageForm(EndOfData, _encode_end, _decode_end, _END.size),
     10: _json(Fin),
-    11: Form(Heartbeat, _encode_heartbeat, _decode_heartbeat, _NUMBER.size),
+    11: MessageForm(Heartbeat, _encode_heartbeat, _decode_heartbeat, _NUMBER.size),
     12: _json(Abort),
     13: _json(Readmitted),
     14: _json(Demoted),
-    15: Form(TransportReport, _encode_word, _decode_word, _WORD.size + WORD_BYTES),
+    15: MessageForm(TransportReport, _encode_word, _decode_word, _WORD.size + WORD_BYTES),
 }
 _TYPES: dict[type[Message], int] = {form.message: number for number, form in _FORMS.items()}
 LARGEST_BODY = max(form.largest for form in _FORMS.values())
@@ -197,7 +199,7 @@ def encode(message: Message) -> bytes:
     return frame(number, _FORMS[number], message)
 
 
-def frame(number: int, form: Form[object], message: object) -> bytes:
+def frame(number: int, form: MessageForm[object], message: object) -> bytes:
     """Encode the message as one frame of this type and form. Raise LocalProtocolError if a field does not fit."""
     try:
         body = form.encode(message)
@@ -211,7 +213,7 @@ def frame(number: int, form: Form[object], message: object) -> bytes:
 class FrameDecoder(Generic[M_co]):
     """Decoder of frames of these forms, by type number, from a byte stream that is split anywhere."""
 
-    def __init__(self, forms: Mapping[int, Form[M_co]]) -> None:
+    def __init__(self, forms: Mapping[int, MessageForm[M_co]]) -> None:
         self._forms = forms
         self._buffer = bytearray()
 
@@ -256,7 +258,7 @@ class FrameDecoder(Generic[M_co]):
         return message
 
 
-class Decoder(FrameDecoder[Message]):
+class ControlDecoder(FrameDecoder[Message]):
     """Decoder of the messages of a control connection."""
 
     def __init__(self) -> None:
@@ -265,7 +267,7 @@ class Decoder(FrameDecoder[Message]):
 
 def decode(one: bytes) -> Message:
     """Decode one whole frame. Raise RemoteProtocolError if it is invalid."""
-    messages = Decoder().feed(one)
+    messages = ControlDecoder().feed(one)
     if len(messages) != 1:
         raise RemoteProtocolError("the bytes are not exactly one frame")
     return messages[0]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from blast_transport.base.errors import RemoteProtocolError
-from blast_transport.wire.codec import Form, FrameDecoder, frame
+from blast_transport.wire.codec import FrameDecoder, MessageForm, frame
 from blast_transport.wire.fields import from_json, to_json
 
 MEASURE_TYPE, PROBE_TYPE = 96, 97
@@ -138,11 +138,11 @@ def _decode(kind: type[M]) -> Callable[[bytes], M]:
     return decode
 
 
-def _form(kind: type[M], largest: int) -> Form[M]:
-    return Form(kind, to_json, _decode(kind), largest)
+def _form(kind: type[M], largest: int) -> MessageForm[M]:
+    return MessageForm(kind, to_json, _decode(kind), largest)
 
 
-FORMS: dict[int, Form[MeasuringMessage]] = {
+FORMS: dict[int, MessageForm[MeasuringMessage]] = {
     MEASURE_TYPE: _form(Measure, _MEASURE_BYTES),
     PROBE_TYPE: _form(Probe, _REASON_BYTES),
     98: _form(Accepted, _REASON_BYTES),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.blocks.block_map import Range
 from blast_transport.blocks.digests import Buffer
-from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.layout import BlockLayout
 from blast_transport.wire.fields import Parameters
 from blast_transport.wire.transports import TRANSPORTS, Traits
 
@@ -58,9 +58,9 @@ class Hello:
         return bool(self.content) and self.size is not None
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> BlockLayout:
         """Return the layout of the blocks. Raise RemoteProtocolError if it is invalid."""
-        return Layout(self.size, self.segment_size, self.block_segments, 16 if self.key else 0)
+        return BlockLayout(self.size, self.segment_size, self.block_segments, 16 if self.key else 0)
 
     def check(self) -> None:
         """Raise RemoteProtocolError if a field is out of range."""

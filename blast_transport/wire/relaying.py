@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from blast_transport.base.errors import RemoteProtocolError
-from blast_transport.wire.codec import FRAME, LARGEST_BODY, Form, FrameDecoder, frame
+from blast_transport.wire.codec import FRAME, LARGEST_BODY, FrameDecoder, MessageForm, frame
 from blast_transport.wire.fields import from_json, to_json
 
 MAX_MEMBERS = 256
@@ -142,23 +142,23 @@ def _decode_rows(body: bytes) -> MemberCredits:
 
 _NUMBERS_BYTES = _MEMBER.size * (1 + MAX_MEMBERS)
 
-FORMS: dict[int, Form[RelayMessage]] = {
-    RELAY_TYPE: Form(Relay, to_json, _decode_json(Relay), _JSON_BYTES),
-    65: Form(Member, to_json, _decode_json(Member), _JSON_BYTES),
-    66: Form(
+FORMS: dict[int, MessageForm[RelayMessage]] = {
+    RELAY_TYPE: MessageForm(Relay, to_json, _decode_json(Relay), _JSON_BYTES),
+    65: MessageForm(Member, to_json, _decode_json(Member), _JSON_BYTES),
+    66: MessageForm(
         Envelope,
         lambda envelope: _numbers(envelope.members) + envelope.frame,
         _decode_envelope,
         _NUMBERS_BYTES + FRAME.size + LARGEST_BODY,
     ),
-    67: Form(
+    67: MessageForm(
         RelayCredit,
         lambda credit: _CREDIT.pack(credit.member, credit.count),
         lambda body: RelayCredit(*_CREDIT.unpack(body)),
         _CREDIT.size,
     ),
-    68: Form(GroupCredit, _encode_group, _decode_group, _GROUP.size + _NUMBERS_BYTES),
-    69: Form(MemberCredits, _encode_rows, _decode_rows, _SESSION.size + MAX_MEMBERS * _ROW.size),
+    68: MessageForm(GroupCredit, _encode_group, _decode_group, _GROUP.size + _NUMBERS_BYTES),
+    69: MessageForm(MemberCredits, _encode_rows, _decode_rows, _SESSION.size + MAX_MEMBERS * _ROW.size),
 }
 _TYPES: dict[type[RelayMessage], int] = {form.message: number for number, form in FORMS.items()}
 

@@ -8,16 +8,16 @@ from pathlib import Path
 
 from blast_api.ttypes import EventKind, Grant, MulticastRequest
 from mininet_topos.demo.receivers import Receivers
-from mininet_topos.demo.results import Transfer
+from mininet_topos.demo.results import MeasuredTransfer
 from mininet_topos.demo.stage import GRANT_SECONDS, Stage
-from mininet_topos.demo.transfers import Job, check_optical
+from mininet_topos.demo.transfers import RepeatedTransfer, check_optical
 from mininet_topos.kernel.errors import DemoError
 
 SPLITTERS = 2
 
 
 @dataclass(frozen=True)
-class Group:
+class ContentionRequest:
     """A request of the scene: racks by number, the sender's first; `size` in bytes. Each takes one 1:4 splitter."""
 
     name: str
@@ -31,16 +31,16 @@ class Group:
 
 
 GROUPS = (
-    Group("A", (1, 2, 3), 8_000_000),
-    Group("B", (4, 5, 6), 7_500_000),
-    Group("C", (1, 2, 3), 4_000_000),
-    Group("D", (2, 4, 6), 7_000_000),
-    Group("E", (1, 3, 5), 6_000_000),
-    Group("F", (4, 5, 6), 5_000_000),
+    ContentionRequest("A", (1, 2, 3), 8_000_000),
+    ContentionRequest("B", (4, 5, 6), 7_500_000),
+    ContentionRequest("C", (1, 2, 3), 4_000_000),
+    ContentionRequest("D", (2, 4, 6), 7_000_000),
+    ContentionRequest("E", (1, 3, 5), 6_000_000),
+    ContentionRequest("F", (4, 5, 6), 5_000_000),
 )
 
 
-def picked(pending: Iterable[Group], active: Iterable[Group]) -> list[Group]:
+def picked(pending: Iterable[ContentionRequest], active: Iterable[ContentionRequest]) -> list[ContentionRequest]:
     """Return the groups that the paper's rule picks.
 
     The group with the highest score comes first, while all its racks are free and splitters are left.
@@ -62,16 +62,16 @@ class _Scene:
         self._receivers = receivers
         self._hosts = stage.first_hosts()
         self._requests = {group: self._request(group) for group in GROUPS}
-        self._pending: list[Group] = []
-        self._active: list[tuple[Group, Grant]] = []
+        self._pending: list[ContentionRequest] = []
+        self._active: list[tuple[ContentionRequest, Grant]] = []
         self.order: list[str] = []
         self.as_expected = True
-        self.transfers: list[Transfer] = []
+        self.transfers: list[MeasuredTransfer] = []
 
-    def _members(self, group: Group) -> list[str]:
+    def _members(self, group: ContentionRequest) -> list[str]:
         return [self._hosts[rack - 1] for rack in group.racks]
 
-    def _request(self, group: Group) -> MulticastRequest:
+    def _request(self, group: ContentionRequest) -> MulticastRequest:
         sender, *others = self._members(group)
         return self._stage.new_request(sender, others, group.size, f"group-{group.name}")
 
@@ -97,17 +97,17 @@ class _Scene:
             not self._stage.client.status(self._requests[g].key).parts[0].grant for g in self._pending
         )
 
-    def _grant_of(self, group: Group) -> Grant:
+    def _grant_of(self, group: ContentionRequest) -> Grant:
         event = self._stage.client.await_event(self._requests[group].key, 0, GRANT_SECONDS)
         self.as_expected &= event.kind == EventKind.GRANTED
         if event.grant is None:
             raise DemoError(f"{group.name} should be granted next, but is not: {event.reason}")
         return event.grant
 
-    def _serve(self, group: Group, grant: Grant) -> None:
+    def _serve(self, group: ContentionRequest, grant: Grant) -> None:
         path = _file(self._stage.lab.directory, group)
         sender, *others = self._members(group)
-        with Job(self._stage, self._receivers, sender, others, path) as job:
+        with RepeatedTransfer(self._stage, self._receivers, sender, others, path) as job:
             self.transfers.append(job.under_grant(f"group-{group.name}", grant))
         waiting = ", ".join(g.name for g in self._pending) or "none"
         self._stage.client.finish(self._requests[group].key, grant.part)
@@ -130,7 +130,7 @@ def play(stage: Stage, receivers: Receivers) -> None:
     check_optical(stage, scene.transfers)
 
 
-def _file(directory: Path, group: Group) -> Path:
+def _file(directory: Path, group: ContentionRequest) -> Path:
     path = directory / f"group-{group.name}.data"
     path.write_bytes((group.name.encode() * 61 + b"\n") * (group.size // 62 + 1))
     with path.open("r+b") as file:

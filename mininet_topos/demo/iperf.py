@@ -29,7 +29,7 @@ _SILENCE_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
-class Loss:
+class MeasuredLoss:
     """Counters of the iperf servers; `deaf` is the number of servers without any datagram."""
 
     lost: int
@@ -52,7 +52,7 @@ def play(stage: Stage) -> None:
     stage.measured("lost datagrams, all receivers", Quantity(loss.lost, "datagrams", {"sent": loss.sent}))
 
 
-def _run(stage: Stage, grant: Grant, sender: str) -> Loss:
+def _run(stage: Stage, grant: Grant, sender: str) -> MeasuredLoss:
     """Send once to the granted group. Raises DemoError."""
     servers = [_server(stage, host, grant.groupAddress, grant.groupPort) for host in grant.receivers]
     rate, length = stage.lab.plan.light_rate_mbps * SHARE_OF_LIGHT, stage.lab.plan.mtu - HEADERS
@@ -69,7 +69,7 @@ def _run(stage: Stage, grant: Grant, sender: str) -> Loss:
             server.terminate()
             server.communicate()
     lost, sent = sum(lost for lost, _ in reports), sum(sent for _, sent in reports)
-    return Loss(lost, sent, deaf=sum(not sent for _, sent in reports))
+    return MeasuredLoss(lost, sent, deaf=sum(not sent for _, sent in reports))
 
 
 def _await_membership(pid: int, group: str) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from mininet_topos.demo.receivers import Receivers
-from mininet_topos.demo.results import Quantity, Transfer
+from mininet_topos.demo.results import MeasuredTransfer, Quantity
 from mininet_topos.demo.stage import Stage
-from mininet_topos.demo.transfers import Job, check_intact, check_optical
+from mininet_topos.demo.transfers import RepeatedTransfer, check_intact, check_optical
 
 MAX_RECEIVERS = 7
 """Two cascaded 1:4 splitters reach seven racks."""
@@ -22,7 +22,7 @@ def play(stage: Stage, receivers: Receivers, path: Path, iterations: int) -> Non
     They go from the first host to those of seven other racks.
     """
     sender, *others = stage.first_hosts()[: MAX_RECEIVERS + 1]
-    with Job(stage, receivers, sender, others, path) as job:
+    with RepeatedTransfer(stage, receivers, sender, others, path) as job:
         light = _by_optical(stage, job, iterations)
         unicast = _by_unicast(stage, job)
         pipeline = _by_pipeline(stage, job)
@@ -33,7 +33,7 @@ def play(stage: Stage, receivers: Receivers, path: Path, iterations: int) -> Non
     )
 
 
-def _by_optical(stage: Stage, job: Job, iterations: int) -> list[Transfer]:
+def _by_optical(stage: Stage, job: RepeatedTransfer, iterations: int) -> list[MeasuredTransfer]:
     size = job.size / 1e6
     stage.open_scene("b", f"An iterative job: {iterations} x {size:.1f} MB from {job.host} to {len(job.hosts)} racks")
     transfers = []
@@ -49,7 +49,7 @@ def _by_optical(stage: Stage, job: Job, iterations: int) -> list[Transfer]:
     return transfers
 
 
-def _by_unicast(stage: Stage, job: Job) -> Transfer:
+def _by_unicast(stage: Stage, job: RepeatedTransfer) -> MeasuredTransfer:
     stage.open_scene("c", "The same file over the packet network: unicast to each receiver, then a pipeline")
     minimum = _min_seconds(stage, job)
     transfer = job.by_unicast("unicast")
@@ -62,7 +62,7 @@ def _by_unicast(stage: Stage, job: Job) -> Transfer:
     return transfer
 
 
-def _by_pipeline(stage: Stage, job: Job) -> Transfer:
+def _by_pipeline(stage: Stage, job: RepeatedTransfer) -> MeasuredTransfer:
     transfer = job.by_pipeline("pipeline")
     stage.explain(
         f"pipeline: {transfer.seconds:.3f} s, {transfer.payload_mbps:.1f} Mbit/s at each receiver, "
@@ -72,7 +72,7 @@ def _by_pipeline(stage: Stage, job: Job) -> Transfer:
     return transfer
 
 
-def _min_seconds(stage: Stage, job: Job) -> float:
+def _min_seconds(stage: Stage, job: RepeatedTransfer) -> float:
     """Return the minimum seconds: all copies leave by the sender's access link at its rate less headers."""
     plan = stage.lab.plan
     efficiency = (plan.mtu - TCP_HEADERS) / (plan.mtu + ETHERNET_HEADER)

@@ -25,7 +25,7 @@ KEEP_WARM_MS = 60_000
 """The controller's default, for measurements that include it."""
 
 
-class Endpoints:
+class UdpEndpoints:
     """A UDP socket in each host, all held by this process, so that one clock times both ends."""
 
     def __init__(self, stage: Stage, hosts: Sequence[str]) -> None:
@@ -121,9 +121,9 @@ def _commits(stage: Stage, sender: str, receivers: Sequence[str]) -> list[Commit
 
 
 @contextmanager
-def endpoints_of(stage: Stage) -> Iterator[Endpoints]:
+def endpoints_of(stage: Stage) -> Iterator[UdpEndpoints]:
     """Open sockets in the first host of every rack for the duration of a `with` block."""
-    endpoints = Endpoints(stage, stage.first_hosts())
+    endpoints = UdpEndpoints(stage, stage.first_hosts())
     try:
         endpoints.listen(5001)
         yield endpoints
@@ -135,7 +135,7 @@ def _request(stage: Stage, sender: str, receivers: Sequence[str]) -> MulticastRe
     return stage.new_request(sender, receivers, 1_000_000, "latency")
 
 
-def one(stage: Stage, endpoints: Endpoints, sender: str, receivers: Sequence[str]) -> dict[str, float]:
+def one(stage: Stage, endpoints: UdpEndpoints, sender: str, receivers: Sequence[str]) -> dict[str, float]:
     """Request a grant on an idle fabric, send a datagram, finish; return the milliseconds of each step.
 
     Raises DemoError.

@@ -40,7 +40,7 @@ _CHANCE_TO_PAUSE, _CHANCE_TO_SPLIT = 0.7, 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class MixRequest:
     """A request of the mix, which arrives `at` seconds after the start."""
 
     name: str
@@ -53,14 +53,14 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedRequest:
     """The result of a request.
 
     `seconds` is the time from its arrival to the last receiver's confirmation; `intact` compares SHA-256;
     `compute_seconds` is the controller's computation for the first grant.
     """
 
-    asked: Asked
+    asked: MixRequest
     seconds: float
     parts: tuple[PartSent, ...]
     intact: bool
@@ -79,11 +79,11 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class MixOutcome:
     """The result of a mix under one policy."""
 
     policy: str
-    served: tuple[Served, ...]
+    served: tuple[ServedRequest, ...]
 
     @property
     def mean_seconds(self) -> float:
@@ -106,7 +106,7 @@ class Outcome:
         return sum(len(one.parts) > 1 for one in self.served)
 
 
-def draw(plan: LabPlan, count: int, seed: str, load: float = 3.0) -> list[Asked]:
+def draw(plan: LabPlan, count: int, seed: str, load: float = 3.0) -> list[MixRequest]:
     """Return `count` requests of a mix, the same for the same seed.
 
     Arrivals are so dense that the total transfer time is `load` times the arrival period.
@@ -120,7 +120,7 @@ def draw(plan: LabPlan, count: int, seed: str, load: float = 3.0) -> list[Asked]
         sender, *receivers = chance.sample(hosts, chance.randint(2, min(len(hosts), MAX_RECEIVERS + 1)))
         size = round(length * plan.light_rate_mbps * 1e6 / 8)
         pause, split = chance.random() < _CHANCE_TO_PAUSE, chance.random() < _CHANCE_TO_SPLIT
-        asked.append(Asked(f"mix-{number}", at, sender, tuple(receivers), size, pause, split))
+        asked.append(MixRequest(f"mix-{number}", at, sender, tuple(receivers), size, pause, split))
         at += chance.expovariate(1 / every)
     return asked
 
@@ -133,14 +133,14 @@ def _seconds(chance: random.Random) -> float:
     return seconds
 
 
-def serve(stage: Stage, asked: Sequence[Asked], policy: str, done: Callable[[Served], None]) -> Outcome:
+def serve(stage: Stage, asked: Sequence[MixRequest], policy: str, done: Callable[[ServedRequest], None]) -> MixOutcome:
     """Send the whole mix in the stage's lab; call `done` after each request. Raises what sending raises."""
     with Receivers(stage, stage.first_hosts()) as receivers:
         served = asyncio.run(_Mix(stage, receivers, done).run(asked))
-    return Outcome(policy, tuple(served))
+    return MixOutcome(policy, tuple(served))
 
 
-class _Client(AsyncClient):
+class _MeasuringClient(AsyncClient):
     """A client that records the computation time of each request's first grant, in seconds by key."""
 
     def __init__(self, address: str) -> None:
@@ -155,16 +155,16 @@ class _Client(AsyncClient):
 
 
 class _Mix:
-    def __init__(self, stage: Stage, receivers: Receivers, done: Callable[[Served], None]) -> None:
+    def __init__(self, stage: Stage, receivers: Receivers, done: Callable[[ServedRequest], None]) -> None:
         self._stage, self._receivers, self._done = stage, receivers, done
 
-    async def run(self, mix: Sequence[Asked]) -> list[Served]:
-        client = _Client(self._stage.lab.thrift)
+    async def run(self, mix: Sequence[MixRequest]) -> list[ServedRequest]:
+        client = _MeasuringClient(self._stage.lab.thrift)
         async with client:
             began = time.monotonic() + _PREPARATION_SECONDS
             return list(await asyncio.gather(*(self._one(client, asked, began + asked.at) for asked in mix)))
 
-    async def _one(self, client: _Client, asked: Asked, arrival: float) -> Served:
+    async def _one(self, client: _MeasuringClient, asked: MixRequest, arrival: float) -> ServedRequest:
         """Send one request; its file exists only during that time, because all files together may not fit."""
         await _until(arrival - _PREPARATION_SECONDS)
         path = self._path(asked)
@@ -183,11 +183,11 @@ class _Mix:
         seconds = time.monotonic() - arrived
         intact = await asyncio.to_thread(self._receivers.hashes_equal, path, asked.receivers)
         path.unlink()
-        served = Served(asked, seconds, tuple(parts), intact, client.computes.get(asked.name, 0.0))
+        served = ServedRequest(asked, seconds, tuple(parts), intact, client.computes.get(asked.name, 0.0))
         self._done(served)
         return served
 
-    def _carry(self, asked: Asked, receivers: Sequence[str], route: Route) -> TransferResult:
+    def _carry(self, asked: MixRequest, receivers: Sequence[str], route: Route) -> TransferResult:
         def carry() -> TransferResult:
             settings = self._receivers.settings_of(asked.sender)
             with Sender(self._receivers.addresses(receivers), settings) as sender:
@@ -195,7 +195,7 @@ class _Mix:
 
         return run_in_network_of(self._stage.lab.host(asked.sender).pid, carry)
 
-    def _path(self, asked: Asked) -> Path:
+    def _path(self, asked: MixRequest) -> Path:
         return self._stage.lab.directory / f"{asked.name}.data"
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
-from mininet_topos.demo.results import Results, Transfer
+from mininet_topos.demo.results import MeasuredTransfer, Results
 
 
 def table(results: Results) -> list[str]:
@@ -28,16 +28,16 @@ def table(results: Results) -> list[str]:
     ]
 
 
-def _grouped(transfers: Iterable[Transfer]) -> list[tuple[str, list[Transfer]]]:
+def _grouped(transfers: Iterable[MeasuredTransfer]) -> list[tuple[str, list[MeasuredTransfer]]]:
     """Group numbered transfers (`optical-1`, `optical-2`, …) into one row."""
-    groups: dict[str, list[Transfer]] = {}
+    groups: dict[str, list[MeasuredTransfer]] = {}
     for transfer in transfers:
         stem, _, number = transfer.name.rpartition("-")
         groups.setdefault(stem if number.isdecimal() else transfer.name, []).append(transfer)
     return list(groups.items())
 
 
-def _row(name: str, group: list[Transfer]) -> str:
+def _row(name: str, group: list[MeasuredTransfer]) -> str:
     label = f"{name} (mean of {len(group)})" if len(group) > 1 else name
     seconds = sum(t.seconds for t in group) / len(group)
     first = group[0]

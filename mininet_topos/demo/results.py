@@ -45,7 +45,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Transfer:
+class MeasuredTransfer:
     """The transfer of one file to several receivers; `faults` names receivers without the file, with the reason.
 
     `seconds` is the time from the first datagram (or byte) to the last receiver's verified file; `uplink_copies` is the
@@ -107,7 +107,7 @@ class Results:
     scale: str
     checks: list[Check] = field(default_factory=list)
     measured: list[Measured] = field(default_factory=list)
-    transfers: list[Transfer] = field(default_factory=list)
+    transfers: list[MeasuredTransfer] = field(default_factory=list)
     latencies: Latencies = field(default_factory=Latencies)
     floor: Latencies = field(default_factory=Latencies)
 

@@ -25,7 +25,7 @@ _POLL_SECONDS = 0.002
 _IDLE = "idle"
 
 
-class Granted:
+class StageGrant:
     """A request's grant as a context manager."""
 
     def __init__(self, client: Client, request: MulticastRequest, timeout: float) -> None:
@@ -89,9 +89,9 @@ class Stage:
         self._keys += 1
         return MulticastRequest(key=f"{name}-{self._keys}", sender=sender, receivers=list(receivers), bytes=size)
 
-    def granted(self, request: MulticastRequest, timeout: float = GRANT_SECONDS) -> Granted:
+    def granted(self, request: MulticastRequest, timeout: float = GRANT_SECONDS) -> StageGrant:
         """Return a grant for a `with` block, finished afterwards."""
-        return Granted(self.client, request, timeout)
+        return StageGrant(self.client, request, timeout)
 
     def wait_devices(self) -> None:
         """Wait until all devices are connected to the controller. Raises DemoError."""

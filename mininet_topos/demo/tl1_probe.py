@@ -8,7 +8,7 @@ import time
 from blast_transport.base.endpoint import parse_endpoint
 from mininet_topos.kernel.errors import DemoError
 from tl1_driver.dialects import DIALECTS
-from tl1_driver.protocol.session import Answered, Failed, Session
+from tl1_driver.protocol.session import Answered, CommandFailed, Tl1Session
 
 _DIALECT = DIALECTS["glimmerglass"]
 """The dialect of every lab's switch."""
@@ -20,7 +20,7 @@ class Tl1Probe:
 
     def __init__(self, address: str) -> None:
         host, port = parse_endpoint(address)
-        self._session = Session(_DIALECT.deadlines, _DIALECT.wire)
+        self._session = Tl1Session(_DIALECT.deadlines, _DIALECT.wire)
         try:
             self._socket = socket.create_connection((host, port), _TIMEOUT_SECONDS)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -45,7 +45,7 @@ class Tl1Probe:
             raise ConnectionResetError("the session was closed")
         events = self._session.receive(received, time.monotonic())
         for event in events:
-            if isinstance(event, Failed) and event.ctag == ctag:
+            if isinstance(event, CommandFailed) and event.ctag == ctag:
                 raise DemoError(f"the optical switch refuses {_DIALECT.sign_of_life().verb}: {event.error}")
         return any(isinstance(event, Answered) and event.ctag == ctag for event in events)
 

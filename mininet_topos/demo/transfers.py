@@ -17,7 +17,7 @@ from blast_transport.session.sender import Sender
 from blast_transport.transports.choices import Chain
 from blast_transport.wire.datagram import segment_size_for
 from mininet_topos.demo.receivers import Receivers
-from mininet_topos.demo.results import Quantity, Transfer
+from mininet_topos.demo.results import MeasuredTransfer, Quantity
 from mininet_topos.demo.stage import GRANT_SECONDS, Stage
 from mininet_topos.kernel.namespace import run_in_network_of
 
@@ -28,7 +28,7 @@ MAX_COPIES = 1.05
 
 
 @dataclass
-class Job:
+class RepeatedTransfer:
     """A file that one host sends repeatedly to others, over persistent control connections.
 
     `result` is the result of the latest transfer.
@@ -40,7 +40,7 @@ class Job:
     hosts: Sequence[str]
     path: Path
 
-    def __enter__(self) -> Job:
+    def __enter__(self) -> RepeatedTransfer:
         addresses = self.receivers.addresses(self.hosts)
         self._sender = self._on_host(lambda: Sender(addresses, self.receivers.settings_of(self.host)))
         self._on_host(self._sender.connect)
@@ -56,7 +56,7 @@ class Job:
         """Size of the file in bytes."""
         return self.path.stat().st_size
 
-    def by_optical(self, name: str) -> tuple[Transfer, Grant]:
+    def by_optical(self, name: str) -> tuple[MeasuredTransfer, Grant]:
         """Request a grant, send once, and finish. Raises the client's errors."""
         request = self.stage.new_request(self.host, self.hosts, self.size, name)
         grant = self.stage.client.request(request, GRANT_SECONDS)
@@ -65,7 +65,7 @@ class Job:
         self.stage.client.finish(request.key, grant.part, report)
         return transfer, grant
 
-    def under_grant(self, name: str, grant: Grant) -> Transfer:
+    def under_grant(self, name: str, grant: Grant) -> MeasuredTransfer:
         """Send once to a granted group."""
 
         def send() -> TransferResult:
@@ -73,24 +73,24 @@ class Job:
 
         return self._measured(name, send, lit=True)
 
-    def by_unicast(self, name: str) -> Transfer:
+    def by_unicast(self, name: str) -> MeasuredTransfer:
         """Send one TCP copy to each receiver in parallel, over the packet network."""
         return self._measured(name, lambda: self._sender.send_unicast(self.path), lit=False)
 
-    def by_pipeline(self, name: str) -> Transfer:
+    def by_pipeline(self, name: str) -> MeasuredTransfer:
         """Send from host to host over the packet network, rack by rack."""
         racks = {host: str(self.stage.rack_number(host)) for host in (self.host, *self.hosts)}
         chain = Chain(tuple(by_racks(self.host, self.hosts, racks)))
         return self._measured(name, lambda: self._sender.send_file(self.path, Route(chain)), lit=False)
 
-    def _measured(self, name: str, send: Callable[[], TransferResult], lit: bool) -> Transfer:
+    def _measured(self, name: str, send: Callable[[], TransferResult], lit: bool) -> MeasuredTransfer:
         counters = self.stage.lab.counters
         rack = self.stage.rack_number(self.host)
         optical, core = counters.optical(rack), counters.core()
         result = self.result = self._on_host(send)
         optical, core = counters.optical(rack) - optical, counters.core() - core
         faults = self._faults(result)
-        transfer = Transfer(
+        transfer = MeasuredTransfer(
             name=name,
             receivers=len(self.hosts),
             bytes=result.bytes,
@@ -117,7 +117,7 @@ class Job:
         return run_in_network_of(self.stage.lab.host(self.host).pid, action)
 
 
-def check_optical(stage: Stage, transfers: Sequence[Transfer]) -> None:
+def check_optical(stage: Stage, transfers: Sequence[MeasuredTransfer]) -> None:
     """Check the data of optical transfers, which is machine-independent; report rates and repairs."""
     copies = max(t.first_copies for t in transfers)
     rates = [t.payload_mbps for t in transfers]
@@ -132,7 +132,7 @@ def check_optical(stage: Stage, transfers: Sequence[Transfer]) -> None:
     stage.measured("share of a file retransmitted over the optical path, maximum", Quantity(repeated * 100, "%"))
 
 
-def check_intact(stage: Stage, claim: str, transfers: Sequence[Transfer], seen: str) -> None:
+def check_intact(stage: Stage, claim: str, transfers: Sequence[MeasuredTransfer], seen: str) -> None:
     """Check that every receiver has every file, and report the receivers that do not, with the reason."""
     faults = [f"{transfer.name}: {fault}" for transfer in transfers for fault in transfer.faults]
     stage.check(claim, all(transfer.hashes_equal for transfer in transfers), "; ".join([seen, *faults]))

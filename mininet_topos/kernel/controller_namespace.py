@@ -15,7 +15,7 @@ from enum import Enum
 from blast_transport.base.endpoint import parse_endpoint
 from mininet_topos.kernel.errors import ProcessError
 from mininet_topos.kernel.names import MARK
-from mininet_topos.kernel.passages import Gate, Passage, Passages, here, listening_here, listening_within, within
+from mininet_topos.kernel.passages import Passage, Passages, TrafficGate, here, listening_here, listening_within, within
 
 _HOLD = "ip link set lo up && echo && exec sleep infinity"
 
@@ -35,7 +35,7 @@ class ControllerNamespace:
     """
 
     def __init__(self, lab: str, outward: Mapping[str, Side], inward: Mapping[str, Side]) -> None:
-        self._gates = {side: Gate() for side in Side}
+        self._gates = {side: TrafficGate() for side in Side}
         self._undo = ExitStack()
         # The process that keeps the namespace ends with the lab in any case: by its mark, or with this process.
         command = ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "sh", "-c", _HOLD]

@@ -17,7 +17,7 @@ _BYTES = 1 << 16
 _BACKLOG = 64
 
 
-class Gate:
+class TrafficGate:
     """Lets pass, or holds what comes. Shut and opened from any thread."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Passage:
 
     listening: socket.socket
     connect: Callable[[], Awaitable[socket.socket]]
-    gate: Gate = field(default_factory=Gate)
+    gate: TrafficGate = field(default_factory=TrafficGate)
 
 
 class Passages:
@@ -125,7 +125,7 @@ async def _serve(passage: Passage, near: socket.socket) -> None:
         pass
 
 
-async def _copy(source: socket.socket, target: socket.socket, gate: Gate) -> None:
+async def _copy(source: socket.socket, target: socket.socket, gate: TrafficGate) -> None:
     loop = asyncio.get_running_loop()
     try:
         while data := await loop.sock_recv(source, _BYTES):

@@ -18,7 +18,7 @@ _PORTS = "name the connects to deny: all, none, inputs (in 3,4) or outputs (out 
 
 
 @dataclass(frozen=True, slots=True)
-class Denied:
+class DeniedFault:
     """The connects that the optical switch denies: from these inputs, to these outputs, or `everything`."""
 
     inputs: tuple[int, ...] = ()
@@ -88,17 +88,17 @@ def read_decibels(words: Sequence[str]) -> float:
         raise PlanError("name the loss in dB as the last word: r3 rx 5, or r3 rx 0 to reset it") from error
 
 
-def read_denied(plan: LabPlan, words: Sequence[str]) -> Denied:
+def read_denied(plan: LabPlan, words: Sequence[str]) -> DeniedFault:
     """Parse `ocs1 all`, `ocs1 none`, `ocs1 in 3,4` or `ocs1 out 3`. Raises PlanError."""
     match read_switch(words):
         case ["all"]:
-            return Denied(everything=True)
+            return DeniedFault(everything=True)
         case ["none"]:
-            return Denied()
+            return DeniedFault()
         case ["in", numbers]:
-            return Denied(inputs=_ports(plan, numbers))
+            return DeniedFault(inputs=_ports(plan, numbers))
         case ["out", numbers]:
-            return Denied(outputs=_ports(plan, numbers))
+            return DeniedFault(outputs=_ports(plan, numbers))
     raise PlanError(_PORTS)
 
 

@@ -73,7 +73,7 @@ class Lab:
         self._asked = Service(**wishes)
         self._controller: LabProcess | None = None
         self._addresses = ReservedAddresses()
-        self._standbys = [Standby(number) for number in range(2, controllers + 1)]
+        self._standbys = [LabStandby(number) for number in range(2, controllers + 1)]
         self._etcd: LabEtcd | None = None
         self._namespaces: list[ControllerNamespace] = []
         self._tell: Callable[[str], None] | None = None
@@ -314,7 +314,7 @@ class Lab:
         registry.write_state(self.id, self.describe())
 
 
-class Standby:
+class LabStandby:
     """A further controller of a lab."""
 
     def __init__(self, number: int) -> None:

@@ -24,7 +24,7 @@ from blast_sim.traces.scaling import as_coflows, scaled
 from blast_sim.traces.workload import Workload
 from blast_transport.base.errors import TransportError
 from mininet_topos.demo.latency import KEEP_WARM_MS
-from mininet_topos.demo.mix import Asked, Served, serve
+from mininet_topos.demo.mix import MixRequest, ServedRequest, serve
 from mininet_topos.demo.results import Results
 from mininet_topos.demo.stage import Stage
 from mininet_topos.kernel.errors import LabError, PlanError
@@ -72,7 +72,9 @@ def _plan(arguments: argparse.Namespace) -> LabPlan:
     )
 
 
-def _played(plan: LabPlan, requests: Sequence[Asked], policies: Sequence[str]) -> dict[str, tuple[Served, ...]]:
+def _played(
+    plan: LabPlan, requests: Sequence[MixRequest], policies: Sequence[str]
+) -> dict[str, tuple[ServedRequest, ...]]:
     """Return the results of the requests under each policy, each policy in a new lab.
 
     Raises the exceptions of labs, clients and transfers.
@@ -93,8 +95,10 @@ def _played(plan: LabPlan, requests: Sequence[Asked], policies: Sequence[str]) -
     return served
 
 
-def _served(stage: Stage, requests: Sequence[Asked], policy: str, bar: tqdm[NoReturn]) -> tuple[Served, ...]:
-    def done(_: Served) -> None:
+def _served(
+    stage: Stage, requests: Sequence[MixRequest], policy: str, bar: tqdm[NoReturn]
+) -> tuple[ServedRequest, ...]:
+    def done(_: ServedRequest) -> None:
         bar.update()
 
     return serve(stage, requests, policy, done).served
@@ -104,7 +108,7 @@ def _print(
     arguments: argparse.Namespace,
     plan: LabPlan,
     workload: Workload,
-    served: dict[str, tuple[Served, ...]],
+    served: dict[str, tuple[ServedRequest, ...]],
     recording: Recording,
 ) -> None:
     rows = [
@@ -151,7 +155,7 @@ def _summary(workload: Workload, plan: LabPlan) -> str:
     )
 
 
-def _status(served: Sequence[Served]) -> int:
+def _status(served: Sequence[ServedRequest]) -> int:
     broken = [one for one in served if not one.complete]
     if not broken:
         return DONE

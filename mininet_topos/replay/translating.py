@@ -7,37 +7,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from blast_sim.replay.result import Outcome, Played
-from blast_sim.traces.workload import Multicast, Workload
+from blast_sim.replay.result import Played, ReplayOutcome
+from blast_sim.traces.workload import TraceMulticast, Workload
 from blast_transport.transports.optical.pacing import SHARE
 from blast_transport.wire.datagram import segment_size_for, wire_bytes
-from mininet_topos.demo.mix import Asked, Served
+from mininet_topos.demo.mix import MixRequest, ServedRequest
 from mininet_topos.topology.plan import LabPlan
 
 
-def requests_of(workload: Workload, plan: LabPlan, may_pause: bool, may_split: bool) -> list[Asked]:
+def requests_of(workload: Workload, plan: LabPlan, may_pause: bool, may_split: bool) -> list[MixRequest]:
     """Return the multicasts as requests, in order.
 
     They are named by place, because a trace's names may not be file names.
     """
     hosts = [rack.hosts[0].name for rack in plan.rack_plans]
 
-    def request(place: int, one: Multicast) -> Asked:
+    def request(place: int, one: TraceMulticast) -> MixRequest:
         receivers = tuple(hosts[rack] for rack in one.receivers)
-        return Asked(f"replay-{place}", one.arrival, hosts[one.sender], receivers, one.bytes, may_pause, may_split)
+        return MixRequest(f"replay-{place}", one.arrival, hosts[one.sender], receivers, one.bytes, may_pause, may_split)
 
     return [request(place, one) for place, one in enumerate(workload.multicasts)]
 
 
-def outcome_of(workload: Workload, served: Sequence[Served]) -> Outcome:
+def outcome_of(workload: Workload, served: Sequence[ServedRequest]) -> ReplayOutcome:
     """Return the results of the requests, in their order."""
     pairs = zip(workload.multicasts, served, strict=True)
-    return Outcome(
+    return ReplayOutcome(
         [Played(one, result.seconds, result.compute_seconds, bool(result.parts)) for one, result in pairs], {}
     )
 
 
-def failure_of(served: Served) -> str:
+def failure_of(served: ServedRequest) -> str:
     """Return the reason why a request is incomplete, from its parts and their receivers."""
     reasons = [part.reason for part in served.parts if not part.complete and part.reason]
     results = [part.result for part in served.parts if part.result is not None]

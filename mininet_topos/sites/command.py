@@ -28,7 +28,7 @@ from mininet_topos.sites.sites import Sites
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestedSites:
     """The sites to build, the network file for `blast trees`, and the host that has the data."""
 
     plan: SitesPlan
@@ -36,7 +36,7 @@ class Asked:
     root: str
 
 
-class _Host(TypedDict):
+class _SiteEntry(TypedDict):
     name: str
     address: str
     pid: int
@@ -51,7 +51,7 @@ class _Described(TypedDict):
     summary: str
     root: str
     network: str
-    hosts: list[_Host]
+    hosts: list[_SiteEntry]
     send: str | None
 
 
@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace, unit: float) -> int:
         return FAILED
 
 
-def asked_for(arguments: argparse.Namespace, unit: float) -> Asked:
+def asked_for(arguments: argparse.Namespace, unit: float) -> RequestedSites:
     """Return the sites that the options describe. Raises InputError, PlanError, OSError."""
     if (arguments.file is None) == (arguments.preset is None):
         raise InputError("give either a network file or --preset, as in `blast lab sites --preset gridlab`")
@@ -92,7 +92,7 @@ def asked_for(arguments: argparse.Namespace, unit: float) -> Asked:
         described = presets.clusters_file(arguments.clusters, arguments.nodes)
     if arguments.one_way is not None:
         plan = presets.far(plan, arguments.one_way)
-    return Asked(plan, described, root)
+    return RequestedSites(plan, described, root)
 
 
 def _preset(arguments: argparse.Namespace) -> SitesPlan:
@@ -107,7 +107,7 @@ def _preset(arguments: argparse.Namespace) -> SitesPlan:
             return presets.clusters(arguments.clusters, arguments.nodes)
 
 
-def _up(asked: Asked, arguments: argparse.Namespace) -> int:
+def _up(asked: RequestedSites, arguments: argparse.Namespace) -> int:
     require_root()
     end_in_order(DONE, signal.SIGINT)
     with ExitStack() as stack:
@@ -126,8 +126,8 @@ def _up(asked: Asked, arguments: argparse.Namespace) -> int:
     return DONE
 
 
-def _described(sites: Sites, asked: Asked, network: Path, agents: Agents | None) -> _Described:
-    hosts: list[_Host] = [
+def _described(sites: Sites, asked: RequestedSites, network: Path, agents: Agents | None) -> _Described:
+    hosts: list[_SiteEntry] = [
         {
             "name": host,
             "address": sites.address(host),

@@ -43,7 +43,7 @@ _ACKNOWLEDGMENTS = ("0x0000 0xffc0", "0x0040 0xfff0", "0x0050 0xffff")
 
 
 @dataclass(frozen=True)
-class Peer:
+class ShapedPeer:
     """The other end of a transmitter's traffic, by its number and address, with its rate in bits per second.
 
     `local`: its traffic is not part of the access link's.
@@ -65,7 +65,9 @@ class Peer:
         return [f"1:{_FIRST_TURN + self.number * _TURNS + turn:x}" for turn in range(_TURNS)]
 
 
-def access_link(device: str, capacity: float | None, side: Literal["src", "dst"], peers: Sequence[Peer]) -> list[str]:
+def access_link(
+    device: str, capacity: float | None, side: Literal["src", "dst"], peers: Sequence[ShapedPeer]
+) -> list[str]:
     """Return the lines of a transmitter with this capacity (bits per second; None: no limit) and a class per peer."""
     lines = _root(device, capacity)
     for peer in peers:
@@ -75,11 +77,11 @@ def access_link(device: str, capacity: float | None, side: Literal["src", "dst"]
 
 def shared_link(device: str, rate: float) -> list[str]:
     """Return the lines of a transmitter that is a shared link for all its users."""
-    everyone = Peer(0, "0.0.0.0", rate)
+    everyone = ShapedPeer(0, "0.0.0.0", rate)
     return [*_root(device, rate), *_set("add", device, everyone), *_told(device, everyone, "")]
 
 
-def changed(device: str, peer: Peer) -> list[str]:
+def changed(device: str, peer: ShapedPeer) -> list[str]:
     """Return the lines that set another rate for a peer of a transmitter."""
     return _set("change", device, peer)
 
@@ -98,7 +100,7 @@ def _root(device: str, capacity: float | None) -> list[str]:
     ]
 
 
-def _told(device: str, peer: Peer, address: str) -> list[str]:
+def _told(device: str, peer: ShapedPeer, address: str) -> list[str]:
     # The source port is at byte 20, and Linux assigns even ones to connecting sockets.
     return [
         f"filter add dev {device} parent 1: protocol ip prio 2 u32 {address} "
@@ -107,7 +109,7 @@ def _told(device: str, peer: Peer, address: str) -> list[str]:
     ]
 
 
-def _set(verb: Literal["add", "change"], device: str, peer: Peer) -> list[str]:
+def _set(verb: Literal["add", "change"], device: str, peer: ShapedPeer) -> list[str]:
     # The class of a dead path needs some rate; its queues take nothing.
     rate = max(peer.rate, FRAME * 8.0)
     parent, limit = ("1:", _own(rate)) if peer.local else ("1:1", _borrowed(rate))

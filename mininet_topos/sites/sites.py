@@ -32,7 +32,7 @@ from mininet_topos.kernel.process import LabProcess
 from mininet_topos.lab import cleanup, registry
 from mininet_topos.sites.holder import held_namespace
 from mininet_topos.sites.plan import Pair, SitesPlan, check_rate
-from mininet_topos.sites.shaping import MTU, Peer, access_link, changed, shared_link
+from mininet_topos.sites.shaping import MTU, ShapedPeer, access_link, changed, shared_link
 
 INTERFACE = "eth0"
 _NETWORK = "10.79.0.0/16"
@@ -189,15 +189,15 @@ class Sites:
             return []
         local = self.plan.local
         sources = [
-            Peer(number, self.address(other), local.get((other, host), capacity), (other, host) in local)
+            ShapedPeer(number, self.address(other), local.get((other, host), capacity), (other, host) in local)
             for other, number in self.plan.number.items()
             if other != host
         ]
         return access_link(self._port(host), capacity, "src", sources)
 
-    def _peer(self, host: str, sender: str, receiver: str) -> Peer:
+    def _peer(self, host: str, sender: str, receiver: str) -> ShapedPeer:
         rate, local = self.plan.rate(sender, receiver), (sender, receiver) in self.plan.local
-        return Peer(self.plan.number[host], self.address(host), rate, local)
+        return ShapedPeer(self.plan.number[host], self.address(host), rate, local)
 
     def _lay_detours(self, undo: ExitStack) -> None:
         entrances: dict[Pair, str] = {}

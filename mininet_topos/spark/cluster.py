@@ -26,7 +26,7 @@ from mininet_topos.kernel.namespace import run_in_network_of
 from mininet_topos.lab import registry
 from mininet_topos.lab.agents import Agents
 from mininet_topos.lab.lab import Lab
-from mininet_topos.spark.event_log import EventLog, read_event_log
+from mininet_topos.spark.event_log import SparkEventLog, read_event_log
 from mininet_topos.spark.host_process import HostProcess, Words
 from mininet_topos.spark.installation import SparkInstallation
 from mininet_topos.spark.remote_reads import RemoteReads, read_remote_reads
@@ -66,7 +66,7 @@ class Uplinks:
 
 
 @dataclass(frozen=True)
-class Run:
+class SparkRun:
     """A job that has succeeded.
 
     `seconds`: from the start of spark-submit to its end. `output`: the file of the job's output, `errors` the file of
@@ -76,7 +76,7 @@ class Run:
     seconds: float
     output: Path
     errors: Path
-    log: EventLog
+    log: SparkEventLog
     remote_reads: RemoteReads
     uplinks: Uplinks
     idle: float
@@ -151,7 +151,7 @@ class SparkCluster:
         *,
         folder: Path | None = None,
         meanwhile: Callable[[], None] = lambda: None,
-    ) -> Run:
+    ) -> SparkRun:
         """Run a job from its start to its end; call `meanwhile` several times per second.
 
         The parameters are those of `start`. Raises `ProcessError` if the job fails; an exception during the wait ends
@@ -168,7 +168,7 @@ class SparkCluster:
         if job.status:
             raise ProcessError(f"{script.name} {_how_it_ended(job.status)}: {job.words.last()}")
         log = read_event_log(self.event_file(job))
-        return Run(
+        return SparkRun(
             seconds,
             job.words.output,
             job.words.errors,
@@ -281,7 +281,7 @@ class SparkCluster:
             return run_in_network_of(self.lab.host(self.driver).pid, ask)
         return 0
 
-    def _remote_reads(self, log: EventLog) -> RemoteReads:
+    def _remote_reads(self, log: SparkEventLog) -> RemoteReads:
         """Return the reads in the executors' logs; then remove their logs and libraries."""
         folders = [self._work(host) / log.application for host in self.executors]
         reads = read_remote_reads([log for folder in folders for log in folder.glob("*/stderr")])

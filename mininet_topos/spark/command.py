@@ -15,11 +15,11 @@ from blast_sim.base.options import require_drawing
 from mininet_topos.kernel.errors import LabError, PlanError, ProcessError
 from mininet_topos.kernel.netdev import require_root
 from mininet_topos.kernel.termination import end_in_order
-from mininet_topos.spark.examples import Size, examples_of
+from mininet_topos.spark.examples import ExampleSize, examples_of
 from mininet_topos.spark.installation import ENVIRONMENT, find_plugin, find_spark
 from mininet_topos.spark.plan import spark_plan
 from mininet_topos.spark.report import as_json, as_text
-from mininet_topos.spark.trials import Trial, Trials
+from mininet_topos.spark.trials import SparkTrial, Trials
 from mininet_topos.topology.plan import LabPlan
 
 DONE, FAILED, WRONG_INPUT, SOME, ENDED = 0, 1, 2, 3, 143
@@ -29,7 +29,7 @@ _PICTURES = (".svg", ".png")
 def run(arguments: argparse.Namespace) -> int:
     """Measure, print and draw; return the exit status. Raises NotInstalledError if no picture can be drawn."""
     require_drawing()
-    seen: list[Trial] = []
+    seen: list[SparkTrial] = []
     try:
         plan = spark_plan(arguments.racks, arguments.rate_mbps)
         _measure(arguments, plan, _trials(arguments), seen)
@@ -57,13 +57,13 @@ def _trials(arguments: argparse.Namespace) -> Trials:
     return Trials(
         spark=find_spark(arguments.spark or ENVIRONMENT),
         examples=examples,
-        size=Size(round(arguments.mb * 1e6), arguments.iterations, arguments.racks - 1),
+        size=ExampleSize(round(arguments.mb * 1e6), arguments.iterations, arguments.racks - 1),
         pairs=arguments.pairs,
         plugin=None if arguments.without_plugin else find_plugin(arguments.plugin),
     )
 
 
-def _measure(arguments: argparse.Namespace, plan: LabPlan, trials: Trials, seen: list[Trial]) -> None:
+def _measure(arguments: argparse.Namespace, plan: LabPlan, trials: Trials, seen: list[SparkTrial]) -> None:
     """Fill `seen`."""
     require_root()
     # Mininet is a Debian package: errors must be reported without it.
@@ -87,7 +87,7 @@ def _measure(arguments: argparse.Namespace, plan: LabPlan, trials: Trials, seen:
                 bar.update()
 
 
-def _tell(arguments: argparse.Namespace, plan: LabPlan, trials: list[Trial]) -> None:
+def _tell(arguments: argparse.Namespace, plan: LabPlan, trials: list[SparkTrial]) -> None:
     from mininet_topos.spark.picture import draw
 
     pictures = draw(arguments.picture, trials)

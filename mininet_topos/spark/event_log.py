@@ -21,7 +21,7 @@ _BEGINNINGS = tuple(f'{{"Event":"SparkListener{event}"' for event in _WANTED)
 
 
 @dataclass
-class Broadcast:
+class BroadcastValue:
     """A broadcast value as the driver holds it: number of a piece → bytes, after compression if that is on.
 
     `after_jobs`: how many jobs had ended when its first piece was stored.
@@ -38,7 +38,7 @@ class Broadcast:
 
 
 @dataclass(frozen=True)
-class Job:
+class SparkJob:
     """A job that has ended: Spark's name for it (the line that started it), and its times in seconds (Unix time)."""
 
     id: int
@@ -48,14 +48,14 @@ class Job:
 
 
 @dataclass(frozen=True)
-class EventLog:
+class SparkEventLog:
     """An application: its id, start and end in seconds (Unix time), jobs in the order in which they ended."""
 
     application: str
     started: float
     ended: float
-    jobs: tuple[Job, ...]
-    broadcasts: tuple[Broadcast, ...]
+    jobs: tuple[SparkJob, ...]
+    broadcasts: tuple[BroadcastValue, ...]
 
     @property
     def seconds(self) -> float:
@@ -76,7 +76,7 @@ class Iteration:
     largest_bytes: int
 
 
-def iterations(log: EventLog, name: re.Pattern[str], jobs: int = 1) -> tuple[Iteration, ...]:
+def iterations(log: SparkEventLog, name: re.Pattern[str], jobs: int = 1) -> tuple[Iteration, ...]:
     """Return the iterations of a loop that ends after every `jobs`-th job with such a name."""
     ends = [place for place, job in enumerate(log.jobs) if name.search(job.name)][jobs - 1 :: jobs]
     first = next((place for place, job in enumerate(log.jobs) if name.search(job.name)), 0)
@@ -89,7 +89,7 @@ def iterations(log: EventLog, name: re.Pattern[str], jobs: int = 1) -> tuple[Ite
     return tuple(turns)
 
 
-def read_event_log(file: Path) -> EventLog:
+def read_event_log(file: Path) -> SparkEventLog:
     """Read the log of an application that has ended. Raises `ProcessError` if it is incomplete."""
     with file.open(encoding="utf-8") as lines:
         events = (json.loads(line) for line in lines if line.startswith(_BEGINNINGS))
@@ -104,13 +104,13 @@ class _Reading:
         self._start: dict[str, Any] = {}
         self._end: dict[str, Any] = {}
         self._begun: dict[int, dict[str, Any]] = {}
-        self._jobs: list[Job] = []
-        self._broadcasts: dict[int, Broadcast] = {}
+        self._jobs: list[SparkJob] = []
+        self._broadcasts: dict[int, BroadcastValue] = {}
         for event in events:
             self._take(event)
 
-    def whole(self) -> EventLog:
-        return EventLog(
+    def whole(self) -> SparkEventLog:
+        return SparkEventLog(
             self._start["App ID"],
             self._start["Timestamp"] / 1000,
             self._end["Timestamp"] / 1000,
@@ -129,7 +129,7 @@ class _Reading:
             case "SparkListenerJobEnd":
                 begun = self._begun.pop(event["Job ID"])
                 times = begun["Submission Time"] / 1000, event["Completion Time"] / 1000
-                self._jobs.append(Job(event["Job ID"], _name(begun["Stage Infos"]), *times))
+                self._jobs.append(SparkJob(event["Job ID"], _name(begun["Stage Infos"]), *times))
             case "SparkListenerBlockUpdated":
                 self._store(event["Block Updated Info"])
 
@@ -138,7 +138,7 @@ class _Reading:
         size = info["Memory Size"] + info["Disk Size"]
         if piece and size and info["Block Manager ID"]["Executor ID"] == _DRIVER:
             number = int(piece[1])
-            broadcast = self._broadcasts.setdefault(number, Broadcast(number, len(self._jobs)))
+            broadcast = self._broadcasts.setdefault(number, BroadcastValue(number, len(self._jobs)))
             broadcast.pieces[int(piece[2])] = size
 
 

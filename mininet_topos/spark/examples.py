@@ -25,7 +25,7 @@ _JOIN_ROW = 50
 
 
 @dataclass(frozen=True)
-class Size:
+class ExampleSize:
     """The size of an example: bytes to broadcast in each iteration, iterations, executors."""
 
     bytes: int
@@ -46,10 +46,10 @@ class Example:
     name: str
     broadcasts: str
     script: str | Path
-    arguments: Callable[[Size], Sequence[str]]
+    arguments: Callable[[ExampleSize], Sequence[str]]
     job: re.Pattern[str]
     jobs: int = 1
-    prepare: Callable[[Path, Size], None] = lambda _folder, _size: None
+    prepare: Callable[[Path, ExampleSize], None] = lambda _folder, _size: None
     driver_share: float = 4
     executor_share: float = 4
     fixed: bool = False
@@ -59,7 +59,7 @@ class Example:
         """Return the path of the script."""
         return spark.examples / self.script
 
-    def conf_of(self, size: Size) -> dict[str, str]:
+    def conf_of(self, size: ExampleSize) -> dict[str, str]:
         """Return its settings in addition to those of every job."""
         shares = {"driver": self.driver_share, "executor": self.executor_share}
         heaps = {
@@ -71,21 +71,21 @@ class Example:
 _SPARK_HEAP = 512 << 20
 
 
-def _als_arguments(size: Size) -> Sequence[str]:
+def _als_arguments(size: ExampleSize) -> Sequence[str]:
     users = ceil(size.bytes / _DOUBLE / _ALS_FACTORS)
     return [str(n) for n in (size.executors, users, _ALS_FACTORS, size.iterations, size.executors)]
 
 
-def _write_points(folder: Path, size: Size) -> None:
+def _write_points(folder: Path, size: ExampleSize) -> None:
     dimensions = ceil(size.bytes / _DOUBLE / _KMEANS_CENTERS)
     data.write_points(folder / "points", size.executors, ceil(_KMEANS_POINTS / size.executors), dimensions)
 
 
-def _write_labeled(folder: Path, size: Size) -> None:
+def _write_labeled(folder: Path, size: ExampleSize) -> None:
     data.write_labeled(folder / "labeled", max(_FEWEST_LABELED, size.executors), ceil(size.bytes / _DOUBLE))
 
 
-def _write_documents(folder: Path, size: Size) -> None:
+def _write_documents(folder: Path, size: ExampleSize) -> None:
     vocabulary = ceil(size.bytes / _DOUBLE / _LDA_TOPICS)
     place = folder / "data" / "mllib" / "sample_lda_libsvm_data.txt"
     data.write_documents(place, size.executors, _LDA_DOCUMENTS, _LDA_WORDS, vocabulary)

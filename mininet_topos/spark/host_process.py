@@ -36,7 +36,7 @@ def _last_line(file: Path) -> str:
     return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
-class Node(Protocol):
+class MininetNode(Protocol):
     """The part of a Mininet node that is needed here."""
 
     name: str
@@ -51,7 +51,9 @@ class HostProcess:
     Raises `ProcessError` if it cannot be started.
     """
 
-    def __init__(self, node: Node, command: Sequence[str], env: Mapping[str, str], folder: Path, words: Words) -> None:
+    def __init__(
+        self, node: MininetNode, command: Sequence[str], env: Mapping[str, str], folder: Path, words: Words
+    ) -> None:
         self.name, self.words = f"{Path(command[0]).name} on {node.name}", words
         with words.output.open("wb") as output, words.errors.open("wb") as errors:
             try:

@@ -11,12 +11,12 @@ from blast_sim.base.report import Row
 from blast_sim.papers.blast.allocation_drawings import COLORS, MARKERS
 from blast_sim.papers.blast.allocation_figures import Gallery, save
 from blast_sim.papers.canvas import Style
-from mininet_topos.spark.trials import ALONE, PLUGIN, Trial
+from mininet_topos.spark.trials import ALONE, PLUGIN, SparkTrial
 
 _LABELS = {ALONE: "Spark alone", PLUGIN: "with the plugin"}
 
 
-def draw(path: Path, trials: Sequence[Trial]) -> list[Path]:
+def draw(path: Path, trials: Sequence[SparkTrial]) -> list[Path]:
     """Write the figure (format by suffix) and its data as CSV; return the files."""
     rows = [
         {"example": one.example, "way": one.way, "pair": one.pair, "iteration": turn.number, "seconds": turn.seconds}

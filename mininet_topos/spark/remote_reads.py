@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from mininet_topos.spark.event_log import EventLog
+from mininet_topos.spark.event_log import SparkEventLog
 
 _FETCH = re.compile(rb"Getting remote block broadcast_(\d+)_piece(\d+)")
 
@@ -22,7 +22,7 @@ class RemoteReads:
 
     pieces: Counter[Piece]
 
-    def bytes_of(self, log: EventLog) -> int:
+    def bytes_of(self, log: SparkEventLog) -> int:
         """Return the bytes of all pieces that were fetched in this way, by all executors together."""
         sizes = {broadcast.id: broadcast.pieces for broadcast in log.broadcasts}
         return sum(count * sizes.get(one, {}).get(number, 0) for (one, number), count in self.pieces.items())

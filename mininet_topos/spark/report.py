@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 from blast_sim.base.text import table
 from mininet_topos.spark.printed import distance
-from mininet_topos.spark.trials import ALONE, Trial
+from mininet_topos.spark.trials import ALONE, SparkTrial
 from mininet_topos.topology.plan import LabPlan
 
 _HEADER = (
@@ -24,13 +24,13 @@ numbers compared with runs of Spark alone: the same, or the relative distance to
 the distance between them."""
 
 
-def as_text(plan: LabPlan, trials: Sequence[Trial]) -> str:
+def as_text(plan: LabPlan, trials: Sequence[SparkTrial]) -> str:
     """Return a table with a line for each example and way."""
     groups = _groups(trials)
     return f"{plan.summary}\n\n{table(_HEADER, [_line(group, trials) for group in groups])}\n{_LEGEND}\n"
 
 
-def as_json(plan: LabPlan, trials: Sequence[Trial]) -> dict[str, object]:
+def as_json(plan: LabPlan, trials: Sequence[SparkTrial]) -> dict[str, object]:
     """Return all data of every run."""
     return {
         "format": 1,
@@ -49,13 +49,13 @@ def as_json(plan: LabPlan, trials: Sequence[Trial]) -> dict[str, object]:
     }
 
 
-def _groups(trials: Sequence[Trial]) -> list[list[Trial]]:
+def _groups(trials: Sequence[SparkTrial]) -> list[list[SparkTrial]]:
     keys = dict.fromkeys((trial.example, trial.way) for trial in sorted(trials, key=lambda one: one.pair))
     by_example = sorted(keys, key=lambda key: [trial.example for trial in trials].index(key[0]))
     return [[one for one in trials if (one.example, one.way) == key] for key in by_example]
 
 
-def _line(group: Sequence[Trial], trials: Sequence[Trial]) -> list[str]:
+def _line(group: Sequence[SparkTrial], trials: Sequence[SparkTrial]) -> list[str]:
     apart = [distance for one in group if (distance := _apart(one, trials)) is not None]
     seconds = [one.iteration_seconds for one in group if one.iteration_seconds is not None]
     sizes = [one.iteration_bytes for one in group if one.iteration_bytes is not None]
@@ -75,7 +75,7 @@ def _line(group: Sequence[Trial], trials: Sequence[Trial]) -> list[str]:
     ]
 
 
-def _apart(trial: Trial, trials: Sequence[Trial]) -> float | None:
+def _apart(trial: SparkTrial, trials: Sequence[SparkTrial]) -> float | None:
     """Return the distance of its results from those of Spark alone: the nearest, or, for one of those, the furthest."""
     alone = [one for one in trials if one.example == trial.example and one.way == ALONE and one is not trial]
     distances = [distance(trial.printed, one.printed) for one in alone]

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mininet_topos.kernel.errors import ProcessError
-from mininet_topos.spark.cluster import Run
+from mininet_topos.spark.cluster import SparkRun
 from mininet_topos.spark.event_log import Iteration, iterations
-from mininet_topos.spark.examples import Example, Size
+from mininet_topos.spark.examples import Example, ExampleSize
 from mininet_topos.spark.installation import SparkInstallation
 from mininet_topos.spark.printed import Printed, read_printed
 from mininet_topos.spark.room import SparkRoom
@@ -21,8 +21,8 @@ ALONE, PLUGIN = "spark", "plugin"
 
 
 @dataclass(frozen=True)
-class Trial:
-    """One run of an example, with the data of its files. Bytes are counted as in `Run`.
+class SparkTrial:
+    """One run of an example, with the data of its files. Bytes are counted as in `SparkRun`.
 
     `broadcast_bytes`: the driver's broadcast data, once each; `remote_bytes`: the part that all executors together
     fetched over the network by Spark itself.
@@ -69,7 +69,7 @@ class Trials:
 
     spark: SparkInstallation
     examples: Sequence[Example]
-    size: Size
+    size: ExampleSize
     pairs: int
     plugin: Path | None
 
@@ -78,7 +78,9 @@ class Trials:
         """The number of runs."""
         return len(self.examples) * self.pairs * len(self._ways(0))
 
-    def run(self, room: SparkRoom, begun: Callable[[str, str], None], meanwhile: Callable[[], None]) -> Iterator[Trial]:
+    def run(
+        self, room: SparkRoom, begun: Callable[[str, str], None], meanwhile: Callable[[], None]
+    ) -> Iterator[SparkTrial]:
         """Run the trials and yield each result; call `begun` with example and way before each. Raises ProcessError."""
         for example in self.examples:
             folder = room.cluster.folder / "data" / example.name
@@ -99,7 +101,7 @@ class Trials:
 
     def _trial(  # noqa: PLR0913, PLR0917 - each is a thing of its own
         self, room: SparkRoom, example: Example, way: str, pair: int, folder: Path, meanwhile: Callable[[], None]
-    ) -> Trial:
+    ) -> SparkTrial:
         conf = example.conf_of(self.size)
         if way == PLUGIN and self.plugin is not None:
             conf |= room.plugin_conf(self.plugin)
@@ -117,9 +119,9 @@ class Trials:
 
 
 def _trial_of(  # noqa: PLR0913, PLR0917 - each is a thing of its own
-    run: Run, turns: tuple[Iteration, ...], example: str, way: str, pair: int, executors: int
-) -> Trial:
-    return Trial(
+    run: SparkRun, turns: tuple[Iteration, ...], example: str, way: str, pair: int, executors: int
+) -> SparkTrial:
+    return SparkTrial(
         example=example,
         way=way,
         pair=pair,

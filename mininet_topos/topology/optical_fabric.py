@@ -27,7 +27,7 @@ ACTIONS_PER_FILTER = 30
 
 
 @dataclass(frozen=True)
-class Splitter:
+class EmulatedSplitter:
     """A passive 1:N splitter, wired to one optical switch.
 
     The switch's output `input` feeds it; its outputs enter the switch at the inputs `outputs` (port numbers from 1).
@@ -48,7 +48,7 @@ class Splitter:
         return f"{self.input}={','.join(map(str, self.outputs))}"
 
     @classmethod
-    def parse(cls, wiring: str) -> Splitter:
+    def parse(cls, wiring: str) -> EmulatedSplitter:
         """Return the splitter of a text in the form of `wiring`.
 
         Raises `ValueError` for text of another form.
@@ -64,7 +64,7 @@ class OpticalFabric:
     """
 
     def __init__(
-        self, names: Names, ports: int, splitters: Iterable[Splitter], run_tc: Callable[[list[str]], None]
+        self, names: Names, ports: int, splitters: Iterable[EmulatedSplitter], run_tc: Callable[[list[str]], None]
     ) -> None:
         self._names = names
         self._ports = range(1, ports + 1)
@@ -143,7 +143,7 @@ def changed_circuits(
     return result
 
 
-def refuse_loops(circuits: Mapping[int, int], splitters: Iterable[Splitter]) -> None:
+def refuse_loops(circuits: Mapping[int, int], splitters: Iterable[EmulatedSplitter]) -> None:
     """Raise `FabricConflictError` when light could return to a splitter it has passed.
 
     Glass would only lose power in a loop; emulated light has no loss and would take the machine down.
@@ -161,7 +161,7 @@ def refuse_loops(circuits: Mapping[int, int], splitters: Iterable[Splitter]) -> 
         ) from None
 
 
-def mirror_set(splitter: Splitter, names: Names) -> list[str]:
+def mirror_set(splitter: EmulatedSplitter, names: Names) -> list[str]:
     """Return the `tc -batch` lines of a splitter: light from the switch leaves by every output."""
     return copied(names.splitter_side(splitter.input), [names.splitter_side(output) for output in splitter.outputs])
 

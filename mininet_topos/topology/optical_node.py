@@ -11,7 +11,7 @@ from mininet_topos.kernel.names import Names
 from mininet_topos.kernel.netdev import batch, veth_pair
 from mininet_topos.kernel.process import LabProcess
 from mininet_topos.topology.nodes import NamespaceSwitch
-from mininet_topos.topology.optical_fabric import Splitter
+from mininet_topos.topology.optical_fabric import EmulatedSplitter
 
 _READY_SECONDS = 60.0
 
@@ -28,7 +28,7 @@ class OpticalSwitch(NamespaceSwitch):
         name: str,
         *,
         ports: int,
-        splitters: Sequence[Splitter],
+        splitters: Sequence[EmulatedSplitter],
         mtu: int,
         agent: str | None,
         log: Path,

@@ -27,7 +27,7 @@ from mininet_topos.kernel.names import Names
 from mininet_topos.kernel.namespace import enter_network_of
 from mininet_topos.kernel.netdev import batch
 from mininet_topos.topology.faults import FaultDesk
-from mininet_topos.topology.optical_fabric import OpticalFabric, Splitter
+from mininet_topos.topology.optical_fabric import EmulatedSplitter, OpticalFabric
 from mininet_topos.topology.power import PowerModel, transmitter_inputs
 from tl1_driver.client import Circuit
 from tl1_driver.emulator.agent import EmulatedSwitch
@@ -105,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--lab", required=True, help="id of the lab, the prefix of its netdevs")
     parser.add_argument("--namespace-of", required=True, type=int, help="a process in the namespace of the ports")
     parser.add_argument("--ports", required=True, type=int, help="number of duplex ports")
-    parser.add_argument("--splitter", action="append", default=[], type=Splitter.parse, help="INPUT=OUTPUT,…")
+    parser.add_argument("--splitter", action="append", default=[], type=EmulatedSplitter.parse, help="INPUT=OUTPUT,…")
     parser.add_argument("--listen", default="127.0.0.1:0", help="where TL1 is served")
     parser.add_argument("--faults", type=Path, help="Unix socket at which faults are asked for (default: none are)")
     parser.add_argument("--connect-seconds", type=float, default=CONNECT_SECONDS, help="time to answer a connect")

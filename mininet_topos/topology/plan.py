@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from mininet_topos.kernel.errors import PlanError
-from mininet_topos.topology.optical_fabric import Splitter
+from mininet_topos.topology.optical_fabric import EmulatedSplitter
 from mininet_topos.topology.static_tree import StaticTreePlan, static_tree_plans
 
 SUBNET_BITS = 16
@@ -120,12 +120,12 @@ class LabPlan:
         return tuple(self._rack(number) for number in range(1, self.racks + 1))
 
     @cached_property
-    def splitter_plans(self) -> tuple[Splitter, ...]:
+    def splitter_plans(self) -> tuple[EmulatedSplitter, ...]:
         """Every splitter with the optical switch's ports it is wired to, narrow ones first."""
         sizes = [fan_out for fan_out, count in sorted(self.splitters.items()) for _ in range(count)]
         plans, first = [], self.racks * self.optical_ports_per_rack + 1
         for number, fan_out in enumerate(sizes, start=1):
-            plans.append(Splitter(f"s{number}", first, tuple(range(first, first + fan_out))))
+            plans.append(EmulatedSplitter(f"s{number}", first, tuple(range(first, first + fan_out))))
             first += fan_out
         return tuple(plans)
 

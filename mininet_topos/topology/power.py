@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mininet_topos.topology.optical_fabric import Splitter
+from mininet_topos.topology.optical_fabric import EmulatedSplitter
 from tl1_driver.protocol.circuits import Circuit, Port
 
 TRANSMITTED_DBM = 0.0
@@ -41,7 +41,7 @@ class PowerModel:
     """
 
     transmitters: Sequence[int]
-    splitters: Sequence[Splitter]
+    splitters: Sequence[EmulatedSplitter]
     broken: set[Port] = field(default_factory=set)
     dimmed: dict[Port, float] = field(default_factory=dict)
 
@@ -82,7 +82,7 @@ class PowerModel:
         }
 
 
-def transmitter_inputs(ports: int, splitters: Iterable[Splitter]) -> list[int]:
+def transmitter_inputs(ports: int, splitters: Iterable[EmulatedSplitter]) -> list[int]:
     """Return the inputs of a switch with duplex ports 1..`ports` that no splitter's output enters."""
     outputs = {output for splitter in splitters for output in splitter.outputs}
     return [number for number in range(1, ports + 1) if number not in outputs]

@@ -10,8 +10,8 @@ from blast_transport.store.files.folder_table import (
     HEAD_BYTES,
     MAGIC,
     MODE_BITS,
-    Entry,
-    Kind,
+    EntryKind,
+    FolderEntry,
     Table,
     check_path,
     decode,
@@ -22,16 +22,16 @@ from tests.support.transport_data import mutated
 
 SEEDS = [
     encode(Table(0o755, ())),
-    encode(Table(0o700, (Entry(Kind.FILE, "a", 0o644, 10**18, 5),))),
+    encode(Table(0o700, (FolderEntry(EntryKind.FILE, "a", 0o644, 10**18, 5),))),
     encode(
         Table(
             0o755,
             (
-                Entry(Kind.FOLDER, "d", 0o755, 1),
-                Entry(Kind.FILE, "d/f", 0o600, 2, 7),
-                Entry(Kind.LINK, "d/l", 0o777, 3, target="../e"),
-                Entry(Kind.LINK, "e", 0o777, 3, target="d/f"),
-                Entry(Kind.HARD_LINK, "h", 0o600, 2, target="d/f"),
+                FolderEntry(EntryKind.FOLDER, "d", 0o755, 1),
+                FolderEntry(EntryKind.FILE, "d/f", 0o600, 2, 7),
+                FolderEntry(EntryKind.LINK, "d/l", 0o777, 3, target="../e"),
+                FolderEntry(EntryKind.LINK, "e", 0o777, 3, target="d/f"),
+                FolderEntry(EntryKind.HARD_LINK, "h", 0o600, 2, target="d/f"),
             ),
         )
     ),

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import pytest
 
 from blast_transport.base.engines import COMPILED, PYTHON
-from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.layout import BlockLayout
 from blast_transport.store.blocks.block_assembly import BlockAssembly
 from blast_transport.store.opening import open_assembly
 from blast_transport.transports.optical.compiled_light import open_light
-from blast_transport.transports.optical.light_intake import Light
+from blast_transport.transports.optical.light_intake import OpticalIntake
 from blast_transport.wire.datagram import HEADER
 from tests.support.datagrams import bound_socket, delivered, on_one_processor
 from tests.support.engines import file_store
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.compiled
 
 INPUTS = inputs(20_000)
 SESSION = 0xB1A57
-LAYOUT = Layout(4000, 10, 4)
+LAYOUT = BlockLayout(4000, 10, 4)
 SEGMENTS = 400
 DATAGRAM = HEADER.size + LAYOUT.segment_size
 AT_ONCE = 20
@@ -66,7 +66,7 @@ class Receiver(NamedTuple):
     """The optical phase of one session with one engine."""
 
     ear: socket.socket
-    light: Light
+    light: OpticalIntake
     assembly: BlockAssembly
 
     def heard(self, stop: int) -> object:

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from blast_client.capacities.capacities import InvalidNetworkError, read_capacities
+from blast_client.capacities.capacities import InvalidNetworkFileError, read_capacities
 from blast_sim.base.wrong_input import InputError
 from blast_sim.trees.network_file import parse_network
 from blast_transport.base.errors import RemoteProtocolError
@@ -130,7 +130,7 @@ def as_the_simulator_reads_it(_: random.Random, text: str) -> str:
         network = None
     try:
         found = read_capacities(data)
-    except InvalidNetworkError as error:
+    except InvalidNetworkFileError as error:
         assert network is None, f"{error}: the simulator takes it"
         assert str(error).strip() and "\n" not in str(error)
         return "refused"

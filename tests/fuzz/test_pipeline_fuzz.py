@@ -9,7 +9,7 @@ from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
 from blast_transport.transports.pipeline.protocol.core import NodeCore, SourceCore
 from blast_transport.transports.pipeline.protocol.downstream import Down, Downstream
 from blast_transport.transports.pipeline.protocol.events import (
-    Arrived,
+    BytesArrived,
     FetchLost,
     FromPredecessor,
     FromSource,
@@ -22,22 +22,22 @@ from blast_transport.transports.pipeline.protocol.events import (
 )
 from blast_transport.transports.pipeline.protocol.messages import (
     Data,
-    Decoder,
     End,
     Forget,
     Get,
-    Heartbeat,
     Held,
     Message,
     Passed,
     Pget,
+    PipelineDecoder,
+    PipelineHeartbeat,
     Quit,
     QuitReason,
     Report,
     encode,
 )
 from blast_transport.transports.pipeline.protocol.node_state import NodeState
-from blast_transport.transports.pipeline.protocol.phase import Member, PipelinePhase
+from blast_transport.transports.pipeline.protocol.phase import ChainMember, PipelinePhase
 from blast_transport.transports.pipeline.protocol.upstream import Up, Upstream
 from tests.support.fuzzing import inputs
 from tests.support.transport_data import mutated
@@ -49,7 +49,7 @@ ODD_BYTES = (0, 1, 2, 0x24, 0x7F, 0x80, 0xFF)
 
 def heard(stream: bytes, step: int) -> list[Message | str]:
     """Return the messages of a stream that arrives `step` bytes at a time, with an error as the last entry."""
-    decoder, found = Decoder(), list[Message | str]()
+    decoder, found = PipelineDecoder(), list[Message | str]()
     try:
         while stream:
             if decoder.payload:
@@ -80,7 +80,7 @@ def test_streams_of_messages() -> None:
         assert found == heard(stream, chance.randint(1, 3))
         refused += found[-1:] == ["refused"]
         accepted += len(found) > 0 and found[0] != "refused"
-        if found and isinstance(found[0], Get | Pget | Forget | End | Heartbeat):
+        if found and isinstance(found[0], Get | Pget | Forget | End | PipelineHeartbeat):
             assert stream.startswith(encode(found[0]))
         if found and isinstance(found[0], Report):
             # Control characters of its reasons are replaced.
@@ -90,7 +90,7 @@ def test_streams_of_messages() -> None:
 
 
 def phase(index: int) -> PipelinePhase:
-    return PipelinePhase(1, 1, bytes(16), 0, tuple(Member(f"n{place}", "h", 1) for place in range(4)), index)
+    return PipelinePhase(1, 1, bytes(16), 0, tuple(ChainMember(f"n{place}", "h", 1) for place in range(4)), index)
 
 
 def any_message(chance: random.Random) -> Message:
@@ -105,7 +105,7 @@ def any_message(chance: random.Random) -> Message:
             Quit(chance.choice(list(QuitReason)), "why"),
             Report({chance.randrange(1 << 16): "x"}),
             Passed({chance.randrange(6): "x"}),
-            Heartbeat(number, False),
+            PipelineHeartbeat(number, False),
         ]
     )
 
@@ -130,7 +130,7 @@ def test_a_node_bears_whatever_its_neighbors_say() -> None:
                 case 4 if core.down.linked or core.down.state is Down.CONNECTING:
                     core.handle(Torn() if core.down.serving else SuccessorLost("x"), now)
                 case 5 if core.up.receiving or core.up.fetching:
-                    core.handle(Arrived(core.node.position + 25), now)
+                    core.handle(BytesArrived(core.node.position + 25), now)
                 case 6 if core.up.fetching:
                     core.handle(chance.choice([FetchLost("x"), FromSource(any_message(chance))]), now)
                 case _:
@@ -161,7 +161,15 @@ def test_a_source_bears_whatever_its_successor_says() -> None:
         assert core.node.over
 
 
-ODD: list[Any] = [*SAMPLES, Arrived(5), Joined(1), PredecessorLost(), SuccessorLost("x"), Started(), FetchLost("x")]
+ODD: list[Any] = [
+    *SAMPLES,
+    BytesArrived(5),
+    Joined(1),
+    PredecessorLost(),
+    SuccessorLost("x"),
+    Started(),
+    FetchLost("x"),
+]
 
 
 def test_every_pair_of_state_and_event_is_either_known_or_a_typed_error() -> None:

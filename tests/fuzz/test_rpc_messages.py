@@ -37,7 +37,7 @@ from blast_controller.rpc.clients.gate import Gate
 from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.connections.dispatch import Deferred, Reply, answer
 from blast_controller.rpc.connections.errors import CallRefusedError, ClientError, HandlerError, MalformedMessageError
-from blast_controller.rpc.connections.frames import FrameDecoder, encode_frame
+from blast_controller.rpc.connections.frames import RpcFrameDecoder, encode_frame
 from blast_controller.rpc.connections.messages import Call, ServiceCodec
 from blast_controller.rpc.convert import to_extension, to_request
 from blast_controller.rpc.handler import BlastHandler
@@ -188,7 +188,7 @@ def check_stream(chance: random.Random, stream: bytes) -> str:
 
 
 def frames_of(chance: random.Random, stream: bytes, most: int) -> tuple[list[bytes], str | None]:
-    decoder, out = FrameDecoder(FRAME_BYTES), []
+    decoder, out = RpcFrameDecoder(FRAME_BYTES), []
     try:
         while stream:
             cut = most if most >= len(stream) else chance.randrange(1, most)
@@ -308,7 +308,7 @@ def test_what_a_handler_must_not_return_is_its_own_fault():
         except HandlerError:
             outcomes["fault"] += 1
             continue
-        decoder = FrameDecoder()
+        decoder = RpcFrameDecoder()
         decoder.receive(reply)
         assert decoder.next_frame()
         outcomes["reply"] += 1

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blast_controller.configuration.schema import SchemaError
-from blast_sim.base.scenario_file import Source, find_in, parsed_value, refusal, shipped_in
+from blast_sim.base.scenario_file import ScenarioSource, find_in, parsed_value, refusal, shipped_in
 from blast_sim.base.wrong_input import InputError
 from blast_sim.fabric import scenario as fabric
 from blast_sim.scenarios import loading as flow
@@ -39,7 +39,7 @@ both = pytest.mark.parametrize("kind", TEXTS)
 
 
 def read(kind: str, text: str, settings: dict[str, object]) -> None:
-    source = Source("mine.toml", text)
+    source = ScenarioSource("mine.toml", text)
     try:
         if kind == "flow":
             assert isinstance(flow.load(source, settings), Scenario)

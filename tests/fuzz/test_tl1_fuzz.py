@@ -20,13 +20,13 @@ from tl1_driver.emulator.agent import EmulatedSwitch
 from tl1_driver.emulator.crossbar import RefusalError
 from tl1_driver.emulator.languages import LANGUAGES
 from tl1_driver.emulator.requests import RequestReader
-from tl1_driver.protocol.alarms import Row, read_rows
-from tl1_driver.protocol.codec import Decoder, encode_command
+from tl1_driver.protocol.alarms import AlarmRow, read_rows
+from tl1_driver.protocol.codec import Tl1Decoder, encode_command
 from tl1_driver.protocol.errors import InvalidCommandError, MalformedResponseError
-from tl1_driver.protocol.messages import Autonomous, Command, Message, Response, Unparsed
+from tl1_driver.protocol.messages import Autonomous, Message, Response, Tl1Command, Unparsed
 from tl1_driver.protocol.payload import parameters, quote, split_blocks, unquote
 from tl1_driver.protocol.procedure import Procedure
-from tl1_driver.protocol.session import Answered, Failed, Session
+from tl1_driver.protocol.session import Answered, CommandFailed, Tl1Session
 
 DATA = Path(__file__).parent.parent / "data" / "tl1"
 LONGEST = 2000
@@ -97,9 +97,9 @@ def described(message: Message) -> object:
 
 
 def check_decoder(rng: random.Random, data: bytes, limit: int) -> list[Message]:
-    whole = Decoder(limit)
+    whole = Tl1Decoder(limit)
     messages = whole.feed(data)
-    decoder = Decoder(limit)
+    decoder = Tl1Decoder(limit)
     maximum = 1 if rng.random() < 0.1 else 60
     pieces = [message for piece in cut(rng, data, maximum) for message in decoder.feed(piece)]
     messages, pieces = messages + whole.finish(), pieces + decoder.finish()
@@ -117,12 +117,12 @@ def cut(rng: random.Random, data: bytes, most: int) -> Iterator[bytes]:
 
 def check_session(data: bytes) -> None:
     """Check that each command ends exactly once, whatever is received."""
-    session = Session()
-    awaited = {session.send(Command("RTRV-HDR"), 0.0) for _ in range(3)}
+    session = Tl1Session()
+    awaited = {session.send(Tl1Command("RTRV-HDR"), 0.0) for _ in range(3)}
     events = session.receive(data, 0.5)
     for now in range(1, 200):
         events += session.handle_timer(float(now))
-    ended = [event.ctag for event in events if isinstance(event, Answered | Failed)]
+    ended = [event.ctag for event in events if isinstance(event, Answered | CommandFailed)]
     assert sorted(ended) == sorted(awaited)
     assert session.next_timer() is None
 
@@ -189,7 +189,7 @@ def check_encoding(rng: random.Random) -> None:
     fields = [noise(rng).decode("latin-1")[: rng.randint(0, 6)] for _ in range(3)]
     try:
         fields = [quote(field) if rng.random() < 0.7 else field for field in fields]
-        command = Command("ed-x", fields[0], ("", fields[1] or "x"), tid=fields[2])
+        command = Tl1Command("ed-x", fields[0], ("", fields[1] or "x"), tid=fields[2])
         wire = encode_command(command, rng.choice(["1", "a.b", "bad tag"]), limit=rng.choice([20, 200]))
     except InvalidCommandError:
         return
@@ -244,7 +244,7 @@ TYPED = Fuzzed(
 
 
 def test_an_alarm_that_names_no_condition_is_none() -> None:
-    assert read_rows(['"1.1.1:CR,,11-20,10-01-35"', '"1.1.2:CR, LOS"']) == [Row("1.1.2", "CR", "LOS")]
+    assert read_rows(['"1.1.1:CR,,11-20,10-01-35"', '"1.1.2:CR, LOS"']) == [AlarmRow("1.1.2", "CR", "LOS")]
 
 
 def test_messages() -> None:

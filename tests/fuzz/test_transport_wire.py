@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from blast_transport.base.errors import RemoteProtocolError, UnsafeNameError
 from blast_transport.store.files.file_names import plain_name
 from blast_transport.wire.codec import FRAME, REPAIR_BYTES, VERSION, encode
-from blast_transport.wire.codec import Decoder as Frames
+from blast_transport.wire.codec import ControlDecoder as Frames
 from blast_transport.wire.fields import from_json, to_json
 from blast_transport.wire.messages import Abort, Demoted, Fin, Hello, Message, Phase, PhaseReady, Readmitted, Ready
 from tests.support.fuzzing import Decoder, fuzz, inputs

@@ -6,16 +6,16 @@ import random
 
 from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.transports.trees.protocol.messages import (
-    Abort,
-    Block,
     BlockHeld,
     EdgeCredit,
     EdgeEnd,
     Have,
-    Heartbeat,
     Message,
     Open,
-    Reader,
+    TreeAbort,
+    TreeBlock,
+    TreeDecoder,
+    TreeHeartbeat,
     encode,
 )
 from blast_transport.transports.trees.protocol.words import HostReport, decode_report, encode_report
@@ -29,15 +29,15 @@ SAMPLES: list[Message] = [
     Open(3, 7),
     Have(((0, 5), (9, 1))),
     Have(()),
-    Block(7, bytearray(b"a block's bytes")),
-    Block(8, bytearray(MOST)),
-    Block(9, bytearray(1)),
+    TreeBlock(7, bytearray(b"a block's bytes")),
+    TreeBlock(8, bytearray(MOST)),
+    TreeBlock(9, bytearray(1)),
     BlockHeld(12),
     EdgeEnd(1 << 40),
     EdgeCredit(5, True),
     EdgeCredit(6, False),
-    Heartbeat(),
-    Abort("the disk is full"),
+    TreeHeartbeat(),
+    TreeAbort("the disk is full"),
 ]
 
 
@@ -48,7 +48,7 @@ def check(number: int, size: int) -> None:
 
 def heard(stream: bytes, chance: random.Random, most: int) -> list[Message | str]:
     """Return the messages of a stream that arrives in pieces of up to `most` bytes, with an error as the last entry."""
-    reader, found = Reader(check), list[Message | str]()
+    reader, found = TreeDecoder(check), list[Message | str]()
     try:
         while stream:
             count, left = 0, min(len(stream), chance.randint(1, most))
@@ -85,7 +85,7 @@ def test_streams_of_messages() -> None:
         assert found == again or (found[-1] == again[-1] == "refused" and found[:-1] == again[: len(found) - 1])
         refused += found[-1:] == ["refused"]
         accepted += len(found) > 0 and found[0] != "refused"
-        if found and isinstance(found[0], Open | BlockHeld | EdgeEnd | EdgeCredit | Heartbeat | Have | Block):
+        if found and isinstance(found[0], Open | BlockHeld | EdgeEnd | EdgeCredit | TreeHeartbeat | Have | TreeBlock):
             assert stream.startswith(encode(found[0]))
     assert accepted > INPUTS // 10
     assert refused > INPUTS // 10

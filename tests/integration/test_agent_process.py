@@ -20,7 +20,7 @@ from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from blast_transport.transports.choices import Unicast
-from blast_transport.wire.codec import Decoder, encode
+from blast_transport.wire.codec import ControlDecoder, encode
 from blast_transport.wire.messages import Abort, Fin, Hello, Ready
 from tests.support.transport_hosts import Process
 
@@ -120,7 +120,7 @@ def test_strangers_get_nowhere_and_are_counted(start, by_secret, file):
 
 def test_a_sender_is_told_when_the_agent_ends(start, by_secret):
     agent = start("h1", by_secret)
-    decoder = Decoder()
+    decoder = ControlDecoder()
     hello = Hello(session=7, size=9, segment_size=1456, block_segments=44, suite="sha256", kind="file", name="half")
     with dialer(SECRET)(agent.address, 5.0) as sock:
         sock.settimeout(30)

@@ -16,7 +16,7 @@ import pytest
 from blast_client.cli.command import main
 from blast_sim.base.sweep import Kept, Workers
 from blast_sim.fabric.simulator import Simulator, program
-from blast_sim.fabric.trace import Kind, read_trace
+from blast_sim.fabric.trace import TraceEventKind, read_trace
 from blast_sim.papers.rack_fabric import figures
 from blast_sim.papers.rack_fabric.claims import (
     CLAIMS,
@@ -27,7 +27,7 @@ from blast_sim.papers.rack_fabric.claims import (
     checked_experiments,
 )
 from blast_sim.papers.rack_fabric.evaluation import EXPERIMENTS, PANELS, Curves, evaluated
-from blast_sim.papers.rack_fabric.panel import Case, Panel
+from blast_sim.papers.rack_fabric.panel import Panel, PanelCase
 from blast_sim.papers.rack_fabric.with_light import rows_of, trials
 from tests.unit.test_fabric_with_light import DATA, found_for
 
@@ -80,7 +80,7 @@ def shortened(panel: Panel) -> Panel:
     if not panel.name.startswith(WHOLE_SYSTEMS):
         return panel
 
-    def cases(seed: int) -> list[Case]:
+    def cases(seed: int) -> list[PanelCase]:
         times = ("duration_ns", "warmup_ns")
         return [
             replace(case, model=case.model | {time: case.model[time] // 10 for time in times})
@@ -154,6 +154,8 @@ def test_a_grant_takes_exactly_as_long_as_the_paper_says(to: list[int], nanoseco
     trace = tmp_path / "events"
     Simulator(program()).run({"duration_ns": 100_000, "topology": {"leaves": 2}, "flows": [flow]}, trace=trace)
     events = np.concatenate(list(read_trace(trace)))
-    asked, granted = (events["time_ps"][events["kind"] == kind] for kind in (Kind.REQUEST, Kind.GRANT))
+    asked, granted = (
+        events["time_ps"][events["kind"] == kind] for kind in (TraceEventKind.REQUEST, TraceEventKind.GRANT)
+    )
     assert len(granted) > 5
     assert set(granted - asked[: len(granted)]) == {1000 * nanoseconds}

@@ -12,7 +12,7 @@ from blast_sim.papers.rack_fabric.with_light import (
     BOTH,
     FABRIC,
     LIGHT,
-    Trial,
+    LightTrial,
     light_of_figure_four,
     rows_of,
     runs_of,
@@ -29,7 +29,7 @@ def test_light_takes_what_the_flow_simulator_says_where_nothing_else_is_sent(rac
     (cell,) = cells_of(load(find("fig4"), settings), (0,), Effort("recorded"))
     (theirs,) = run_cell(cell)
     assert theirs["fell_back"] == 0
-    trial = Trial(LIGHT, cell.scenario.light.rate_gbps, racks)
+    trial = LightTrial(LIGHT, cell.scenario.light.rate_gbps, racks)
     (unicast,) = runs_of([trial])
     idle = {"name": "unicast", "offered_frames": 1, "destinations": [{"copies": 1, "mean_delay_ns": 1.0}]}
     found = {unicast: {"flows": [idle], "series": {"fullest_ingress_packets": [0] * 200}}}

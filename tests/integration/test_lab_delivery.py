@@ -24,7 +24,7 @@ from blast_transport.session.route import Order, Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination
 from blast_transport.store.sources.source import FileSource
-from blast_transport.transports.choices import Chain, Light
+from blast_transport.transports.choices import Chain, OpticalChoice
 from mininet_topos.demo.receivers import Receivers
 from mininet_topos.demo.results import Results
 from mininet_topos.demo.stage import Stage
@@ -140,7 +140,7 @@ def test_the_pipeline_begins_and_light_takes_over_when_it_comes(bench: Bench) ->
         await client.finish("holder")
 
     bench.stage.client.request(holder, HANGING)
-    assert bench.deliver("late", Light, story).transports == ("pipeline", "optical")
+    assert bench.deliver("late", OpticalChoice, story).transports == ("pipeline", "optical")
 
 
 class SenderInHost:

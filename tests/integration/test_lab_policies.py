@@ -7,7 +7,7 @@ import pytest
 from blast_client import Client
 from blast_transport.wire.datagram import segment_size_for, wire_bytes
 from mininet_topos.demo.latency import KEEP_WARM_MS
-from mininet_topos.demo.mix import Asked, Outcome, serve
+from mininet_topos.demo.mix import MixOutcome, MixRequest, serve
 from mininet_topos.demo.results import Results
 from mininet_topos.demo.stage import Stage
 from mininet_topos.topology.plan import LabPlan
@@ -18,15 +18,15 @@ PLAN = LabPlan(racks=6, hosts_per_rack=1, splitters={4: 2}, light_rate_mbps=40.0
 SECOND = 5_000_000
 """Bytes that light carries in a second."""
 
-LONG = Asked("long", 0.0, "r1h1", ("r2h1", "r3h1"), 3 * SECOND, may_pause=True, may_split=False)
-SHORT = Asked("short", 0.3, "r4h1", ("r2h1", "r5h1"), SECOND // 4, may_pause=False, may_split=False)
-OTHER = Asked("other", 5.0, "r6h1", ("r5h1",), 2 * SECOND, may_pause=False, may_split=False)
-WIDE = Asked("wide", 5.3, "r1h1", ("r2h1", "r3h1", "r4h1", "r5h1"), SECOND // 2, may_pause=True, may_split=True)
+LONG = MixRequest("long", 0.0, "r1h1", ("r2h1", "r3h1"), 3 * SECOND, may_pause=True, may_split=False)
+SHORT = MixRequest("short", 0.3, "r4h1", ("r2h1", "r5h1"), SECOND // 4, may_pause=False, may_split=False)
+OTHER = MixRequest("other", 5.0, "r6h1", ("r5h1",), 2 * SECOND, may_pause=False, may_split=False)
+WIDE = MixRequest("wide", 5.3, "r1h1", ("r2h1", "r3h1", "r4h1", "r5h1"), SECOND // 2, may_pause=True, may_split=True)
 MIX = (LONG, SHORT, OTHER, WIDE)
 """Who comes second has more than a second of light left to meet the first."""
 
 
-def played(policy: str | None) -> Outcome:
+def played(policy: str | None) -> MixOutcome:
     """Run the mix under a policy; rack 1 must send each byte optically once, and again only as a shared repair."""
     # Mininet is not everywhere where tests are collected.
     from mininet_topos.lab.lab import Lab

@@ -18,7 +18,7 @@ from blast_client import Client
 from mininet_topos.kernel.errors import ProcessError
 from mininet_topos.lab import registry
 from mininet_topos.lab.cleanup import down, marked_processes
-from mininet_topos.spark.examples import Size, examples_of
+from mininet_topos.spark.examples import ExampleSize, examples_of
 from mininet_topos.spark.installation import find_plugin, find_spark
 from mininet_topos.spark.plan import spark_plan
 from mininet_topos.spark.trials import Trials
@@ -93,7 +93,7 @@ def test_every_executor_has_a_host_and_an_agent_and_the_driver_a_way_to_the_cont
 
 
 def test_als_as_it_is_broadcasts_what_it_was_made_to(room: SparkRoom) -> None:
-    trials = Trials(find_spark(), examples_of("als"), Size(SIZE, 2, 2), 1, None)
+    trials = Trials(find_spark(), examples_of("als"), ExampleSize(SIZE, 2, 2), 1, None)
     (trial,) = trials.run(room, lambda _example, _what: None, lambda: None)
     first, second = trial.iterations
     assert SIZE < second.largest_bytes <= second.broadcast_bytes < 1.1 * SIZE

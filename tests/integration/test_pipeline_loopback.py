@@ -22,27 +22,27 @@ import pytest
 
 from blast_transport.agent.permissions import AllowedCommand
 from blast_transport.base.engines import PYTHON
-from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.layout import BlockLayout
 from blast_transport.links.dialling import Dialer, dial
 from blast_transport.store.blocks.block_store import BlockStore
-from blast_transport.store.blocks.store import Store
+from blast_transport.store.blocks.store import SessionStore
 from blast_transport.store.sources.source import Source, StreamSource, opened_file
 from blast_transport.store.targets.command_target import CommandTarget
 from blast_transport.store.targets.memory_target import MemoryTarget
 from blast_transport.store.targets.target import Buffer
 from blast_transport.transports.pipeline.connections import copy_pump
 from blast_transport.transports.pipeline.node import PipelineNode
-from blast_transport.transports.pipeline.protocol.messages import Decoder
+from blast_transport.transports.pipeline.protocol.messages import PipelineDecoder
 from blast_transport.transports.pipeline.protocol.phase import (
-    Drained,
-    Ended,
-    Lost,
-    Member,
-    Outcome,
+    ChainMember,
+    NodeLost,
+    NodeOutcome,
+    PhaseDrained,
+    PhaseEnded,
+    PhaseProgress,
     PipelineEvent,
     PipelinePhase,
     PipelineTimings,
-    Progress,
     Reported,
 )
 from blast_transport.transports.pipeline.source import PipelineSource
@@ -63,12 +63,12 @@ from tests.support.pipeline_chain import (
 from tests.support.store_faults import before_writes
 from tests.support.waiting import HANGING, at_rest, eventually
 
-BLOCK = Layout(None, SEGMENT).block_size
+BLOCK = BlockLayout(None, SEGMENT).block_size
 
 
 def read_join(sock: socket.socket) -> Join:
     """Return the Join that an agent reads before it passes a socket to a node."""
-    decoder = Decoder()
+    decoder = PipelineDecoder()
     while True:
         data = sock.recv(decoder.needed)
         if not data:
@@ -124,8 +124,8 @@ class Events(list[PipelineEvent]):
     __call__ = list.append
 
     @property
-    def ended(self) -> Ended | None:
-        return next((event for event in self if isinstance(event, Ended)), None)
+    def ended(self) -> PhaseEnded | None:
+        return next((event for event in self if isinstance(event, PhaseEnded)), None)
 
     @property
     def failed(self) -> dict[str, str] | None:
@@ -137,7 +137,7 @@ class Chain:
 
     def __init__(self, nodes: int, timings: PipelineTimings | None = None) -> None:
         self.doors = [Door() for _ in range(nodes + 1)]
-        self.members = tuple(Member(f"n{place}", "127.0.0.1", door.port) for place, door in enumerate(self.doors))
+        self.members = tuple(ChainMember(f"n{place}", "127.0.0.1", door.port) for place, door in enumerate(self.doors))
         # A machine that does much else may keep a thread waiting for seconds.
         self.timings = timings or PipelineTimings(silence=HANGING, answer=HANGING)
         self.events = [Events() for _ in self.doors]
@@ -160,7 +160,7 @@ class Chain:
     def phase(self, place: int, first_block: int = 0) -> PipelinePhase:
         return PipelinePhase(7, 1, self._token, first_block, self.members, place, self.timings, buffer=self.buffer)
 
-    def node(self, place: int, store: Store, first_block: int = 0) -> PipelineNode:
+    def node(self, place: int, store: SessionStore, first_block: int = 0) -> PipelineNode:
         return self._start(PipelineNode(self.phase(place, first_block), store, self.events[place], self.connect))
 
     def source(self, source: Source) -> PipelineSource:
@@ -184,9 +184,9 @@ class Chain:
             assert runner.join(seconds), f"{runner.phase.index} has not ended"
 
 
-def command_store(size: int | None, *arguments: str) -> Store:
+def command_store(size: int | None, *arguments: str) -> SessionStore:
     command = AllowedCommand("command", arguments, os.environ, Path("/tmp"))
-    return Store(Layout(size, SEGMENT), SUITE, CommandTarget(command))
+    return SessionStore(BlockLayout(size, SEGMENT), SUITE, CommandTarget(command))
 
 
 @pytest.fixture(autouse=True)
@@ -234,9 +234,9 @@ def test_every_node_holds_the_same_bytes(tmp_path: Path, size: int, kind: str, e
         stores = stores_of(kind, tmp_path, size)
         chain.all(stores, source)
         chain.wait()
-        assert [events.ended for events in chain.events] == [Ended(Outcome.COMPLETE)] * 4
+        assert [events.ended for events in chain.events] == [PhaseEnded(NodeOutcome.COMPLETE)] * 4
         assert chain.events[0].failed == chain.events[3].failed == {}
-        assert all(Drained(size) in events for events in chain.events)
+        assert all(PhaseDrained(size) in events for events in chain.events)
     for place, store in enumerate(stores, 1):
         assert finish(store, content)
         if kind == "file":
@@ -272,7 +272,7 @@ def test_a_phase_from_the_middle_to_the_middle(tmp_path: Path, engine: str) -> N
         running.stop_at(20)
         running.start()
         chain.wait()
-        assert all(Drained(20 * BLOCK) in events for events in chain.events)
+        assert all(PhaseDrained(20 * BLOCK) in events for events in chain.events)
     for store in stores:
         assert list(store.held.ranges()) == [(5, 15)]
         for block in [*range(5), *range(20, 51)]:
@@ -291,7 +291,7 @@ def test_draining_ends_soon_and_at_a_block() -> None:
         running.stop_at(0)
         writer.write(bytes(5 * BLOCK))
         chain.wait()
-        (stop,) = (event.position for event in chain.events[0] if isinstance(event, Drained))
+        (stop,) = (event.position for event in chain.events[0] if isinstance(event, PhaseDrained))
         assert stop % BLOCK == 0
         assert 3 * BLOCK < stop < 10 * BLOCK
     for store in stores:
@@ -311,7 +311,7 @@ def test_what_was_forgotten_is_fetched_from_the_source(tmp_path: Path, monkeypat
     with file_with(tmp_path, content) as source, Chain(2) as chain:
         chain.all(commands, source)
         chain.wait()
-        assert [events.ended for events in chain.events] == [Ended(Outcome.COMPLETE)] * 3
+        assert [events.ended for events in chain.events] == [PhaseEnded(NodeOutcome.COMPLETE)] * 3
     assert all(finish(store, content) for store in commands)
     assert all((tmp_path / f"out{place}").read_bytes() == content for place in (1, 2))
 
@@ -325,7 +325,7 @@ def test_over_tls(tmp_path: Path, kind: str) -> None:
     server.load_cert_chain(pair.cert, pair.key)
     client = ssl.create_default_context(cafile=str(authority.cert))
 
-    def connect(member: Member, timeout: float) -> socket.socket:
+    def connect(member: ChainMember, timeout: float) -> socket.socket:
         plain = socket.create_connection((member.host, member.port), timeout)
         return client.wrap_socket(plain, server_hostname=member.host)
 
@@ -337,7 +337,7 @@ def test_over_tls(tmp_path: Path, kind: str) -> None:
             door.wrap = lambda sock: server.wrap_socket(sock, server_side=True)
         chain.all(stores, source)
         chain.wait()
-        assert chain.events[0].ended == Ended(Outcome.COMPLETE)
+        assert chain.events[0].ended == PhaseEnded(NodeOutcome.COMPLETE)
         assert chain.events[0].failed == {}
     assert all(finish(store, content) for store in stores)
 
@@ -351,10 +351,12 @@ def test_the_user_interrupts() -> None:
         running = chain.all([memory_store(None) for _ in range(3)], stream)
         stream.wake = running.wake
         writer.write(bytes(60_000))
-        eventually(lambda: any(isinstance(event, Progress) for event in chain.events[3]))
+        eventually(lambda: any(isinstance(event, PhaseProgress) for event in chain.events[3]))
         running.quit("interrupted by the user")
         chain.wait()
-        assert [events.ended for events in chain.events] == [Ended(Outcome.QUIT, "interrupted by the user")] * 4
+        assert [events.ended for events in chain.events] == [
+            PhaseEnded(NodeOutcome.QUIT, "interrupted by the user")
+        ] * 4
         assert chain.events[0].failed == {}
 
 
@@ -367,7 +369,7 @@ def test_a_command_is_waited_for_at_the_end_however_long_it_takes(tmp_path: Path
     with file_with(tmp_path, content) as source, Chain(3, timings) as chain:
         chain.all(stores, source)
         chain.wait()
-        assert [events.ended for events in chain.events] == [Ended(Outcome.COMPLETE)] * 4
+        assert [events.ended for events in chain.events] == [PhaseEnded(NodeOutcome.COMPLETE)] * 4
     assert all(finish(store, content) for store in stores)
     assert (tmp_path / "out").read_bytes() == content
 
@@ -387,7 +389,7 @@ def test_whose_disk_hangs_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             feed(os.dup(writer.fileno()), content[BLOCK + 1 :])
             writer.close()
             eventually(lambda: chain.events[0].ended is not None)
-            assert chain.events[0].ended == Ended(Outcome.COMPLETE)
+            assert chain.events[0].ended == PhaseEnded(NodeOutcome.COMPLETE)
             assert chain.events[0].failed == {"n2": "its store has accepted nothing for 1.5 s"}
         finally:
             over.set()
@@ -414,10 +416,10 @@ def test_what_the_source_forgot_too_ends_the_rest_of_the_chain(monkeypatch: pyte
         stream.wake = running.wake
         chain.wait()
         feeding.result()
-        assert chain.events[0].ended == Ended(Outcome.COMPLETE)
+        assert chain.events[0].ended == PhaseEnded(NodeOutcome.COMPLETE)
         assert set(chain.events[0].failed or {}) == {"n3", "n4"}
         outcomes = [events.ended.outcome for events in chain.events if events.ended]
-        assert outcomes == [Outcome.COMPLETE] * 3 + [Outcome.FORGOTTEN] * 2
+        assert outcomes == [NodeOutcome.COMPLETE] * 3 + [NodeOutcome.FORGOTTEN] * 2
     assert finish(stores[0], content)
     assert finish(command, content)
     for store in stores[2:]:
@@ -442,9 +444,9 @@ def test_stopping_a_node_in_the_middle() -> None:
         feed(os.dup(writer.fileno()), content[10 * BLOCK :])
         writer.close()
         chain.wait()
-        assert chain.events[2].ended == Ended(Outcome.STOPPED, "no more time")
+        assert chain.events[2].ended == PhaseEnded(NodeOutcome.STOPPED, "no more time")
         assert chain.events[0].failed == {"n2": "no more time"}
-        assert Lost("n2", "no more time") in chain.events[1]
+        assert NodeLost("n2", "no more time") in chain.events[1]
     assert all(finish(store, content) for place, store in enumerate(stores, 1) if place != 2)
 
 
@@ -455,7 +457,7 @@ def test_the_sender_fails(tmp_path: Path) -> None:
         chain.all([memory_store(30 * BLOCK), memory_store(30 * BLOCK)], source)
         eventually(lambda: chain.events[0].ended is not None)
         ended = chain.events[0].ended
-        assert ended is not None and ended.outcome is Outcome.FAILED
+        assert ended is not None and ended.outcome is NodeOutcome.FAILED
         assert "became shorter" in ended.reason
 
 
@@ -465,8 +467,8 @@ def test_nobody_is_there(tmp_path: Path) -> None:
             door.close()
         chain.source(source)
         chain.wait()
-        assert chain.events[0].ended == Ended(Outcome.FAILED, "no node of the chain is left")
-        assert [event.name for event in chain.events[0] if isinstance(event, Lost)] == ["n1", "n2"]
+        assert chain.events[0].ended == PhaseEnded(NodeOutcome.FAILED, "no node of the chain is left")
+        assert [event.name for event in chain.events[0] if isinstance(event, NodeLost)] == ["n1", "n2"]
 
 
 def test_strangers_and_garbage_are_turned_away(tmp_path: Path) -> None:
@@ -480,7 +482,7 @@ def test_strangers_and_garbage_are_turned_away(tmp_path: Path) -> None:
         strangers.append(stranger(node, "n0", secrets.token_bytes(1000)))
         strangers.append(stranger(chain.source(source), "n1", secrets.token_bytes(1000)))
         chain.wait()
-        assert chain.events[0].ended == Ended(Outcome.COMPLETE)
+        assert chain.events[0].ended == PhaseEnded(NodeOutcome.COMPLETE)
         assert chain.events[0].failed == {}
         for sock in strangers:
             sock.settimeout(30)

@@ -11,13 +11,13 @@ from blast_transport.transports.choices import Chain as Way
 from blast_transport.transports.pipeline.protocol.core import SourceCore
 from blast_transport.transports.pipeline.protocol.events import FromSuccessor, Started
 from blast_transport.transports.pipeline.protocol.messages import Get
-from blast_transport.transports.pipeline.protocol.phase import Member, PipelinePhase, PipelineTimings
+from blast_transport.transports.pipeline.protocol.phase import ChainMember, PipelinePhase, PipelineTimings
 from blast_transport.wire.pipeline_bounds import LARGEST_BUFFER, LONGEST_TIMEOUT, SMALLEST_BUFFER
 
 
 @pytest.mark.parametrize("timeout", [0.2, 1.0, 4.0])
 def test_a_silent_neighbor_is_dead_after_the_time_that_was_ordered(timeout: float) -> None:
-    chain = tuple(Member(name, "h", 1) for name in "abc")
+    chain = tuple(ChainMember(name, "h", 1) for name in "abc")
     core = SourceCore(PipelinePhase(1, 1, bytes(16), 0, chain, 0, PipelineTimings.of(timeout)), 0)
     core.handle(Started(), 0.0)
     core.handle(FromSuccessor(Get(0)), 0.0)

@@ -109,7 +109,7 @@ def delivered(stage: Stage, file: Path) -> TransferResult:
     """Send the file once by light to connections that open behind the flood; every receiver has every byte."""
     # Imports Mininet.
     from mininet_topos.demo.receivers import Receivers
-    from mininet_topos.demo.transfers import Job
+    from mininet_topos.demo.transfers import RepeatedTransfer
 
     file.write_bytes(os.urandom(FILE_BYTES))
     receivers = [FLOODED, OTHER]
@@ -117,7 +117,7 @@ def delivered(stage: Stage, file: Path) -> TransferResult:
         stage.granted(stage.new_request(SENDER, receivers, FILE_BYTES, "priority")) as grant,
         Receivers(stage, receivers) as processes,
         flooded(stage),
-        Job(stage, processes, SENDER, receivers, file) as job,
+        RepeatedTransfer(stage, processes, SENDER, receivers, file) as job,
     ):
         assert job.under_grant("flooded", grant).hashes_equal
     return job.result

@@ -99,7 +99,7 @@ def serving(papers: Papers | None, handler=None, limits=None, policy=POLICY, **t
         if handler is None:
             lab = stack.enter_context(running(make_fabric(6, [4, 4])))
             handler = lab.make_handler(gate)
-        settings = tls.TlsSettings(papers.server.cert, papers.server.key, **tls_options) if papers else None
+        settings = tls.ServerTlsSettings(papers.server.cert, papers.server.key, **tls_options) if papers else None
         server = FramedServer(BlastOperator, handler, limits, ttypes.Denied, Security(gate, settings))
         stack.callback(server.stop)
         host, port = server.start(port=0)
@@ -339,7 +339,7 @@ def test_a_token_is_not_sent_where_others_could_read_it():
 def test_a_restarted_controller_is_found_again_over_tls(papers):
     """Even for a call that is not repeated: a client notices between calls that its connection is gone."""
     handler = MemoryController()
-    settings = Security(tls=tls.TlsSettings(papers.server.cert, papers.server.key))
+    settings = Security(tls=tls.ServerTlsSettings(papers.server.cert, papers.server.key))
     server = FramedServer(BlastOperator, handler, security=settings)
     host, port = server.start(port=0)
     with Client(f"{host}:{port}", tls=trusting(papers)) as client:
@@ -357,7 +357,7 @@ def test_a_new_certificate_is_shown_to_new_clients(papers):
     other = papers.stranger_ca.issue("/CN=controller", "IP:127.0.0.1")
     with serving(papers, MemoryController()) as served, Client(served.address, tls=trusting(papers)) as old:
         old.ping()
-        served.server.reload_certificate(tls.TlsSettings(other.cert, other.key))
+        served.server.reload_certificate(tls.ServerTlsSettings(other.cert, other.key))
         with pytest.raises(TlsError):
             Client(served.address, tls=trusting(papers)).ping()
         with Client(served.address, tls=TlsSettings(papers.stranger_ca.cert)) as new:

@@ -18,7 +18,7 @@ from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.store.sources.folder_source import FolderSource
-from blast_transport.transports.choices import Chain, Light, TransportChoice, Unicast
+from blast_transport.transports.choices import Chain, OpticalChoice, TransportChoice, Unicast
 from blast_transport.wire.messages import FOLDER
 from tests.support.folder_trees import names_in, seen, varied
 from tests.support.store_faults import before_writes
@@ -51,7 +51,7 @@ def test_a_folder_comes_whole_to_every_receiver(tmp_path: Path, folder: Path) ->
 
 
 def test_a_folder_goes_by_light(tmp_path: Path, folder: Path) -> None:
-    by: Light = light()
+    by: OpticalChoice = light()
     with (
         agents(tmp_path, 2) as there,
         Sender([one.address for one in there], SenderSettings(LOOPBACK, MTU)) as sender,

@@ -43,8 +43,8 @@ from blast_client.spark import (
     received,
 )
 from blast_client.spark.application import application_of
-from blast_client.spark.asking import Answer, CopyKind, DriverUnreachableError, Place, ask, fetch
-from blast_client.spark.parcel import Form, Kind, Parcel
+from blast_client.spark.asking import CopyKind, DriverAddress, DriverAnswer, DriverUnreachableError, ask, fetch
+from blast_client.spark.parcel import ParcelForm, SparkParcel, ValueKind
 from tests.support.memory_controller import MemoryController, serving
 from tests.support.store_faults import before_writes
 from tests.support.transport_hosts import LOOPBACK, Agent, agent
@@ -299,10 +299,10 @@ def test_executors_that_are_earlier_wait(hosts: Hosts, executor: Callable[..., A
 
     monkeypatch.setattr(copies, "async_broadcast", held)
     monkeypatch.setattr(copy_server, "_HELD_SECONDS", 0.02)
-    later: list[Answer | None] = []
+    later: list[DriverAnswer | None] = []
     once = asking._once
 
-    def told(*arguments: Any) -> Answer | None:
+    def told(*arguments: Any) -> DriverAnswer | None:
         later.append(once(*arguments))
         if later[-1] is None:
             go_on.set()
@@ -312,7 +312,7 @@ def test_executors_that_are_earlier_wait(hosts: Hosts, executor: Callable[..., A
     broadcast = blast_broadcast(hosts.context, VALUE, settings=hosts.settings(), wait=False)
     assert begun.wait(30)
     assert (executor(pickle.dumps(broadcast), hosts.agents["h2"]) == VALUE).all()
-    assert later[0] is None and later[-1] is Answer.LOOK_AGAIN, "it was told to ask again while it was on its way"
+    assert later[0] is None and later[-1] is DriverAnswer.LOOK_AGAIN, "it was told to ask again while it was on its way"
     assert broadcast.wait() is not None and broadcast.reason is None
 
 
@@ -435,7 +435,7 @@ def test_nobody_else_is_answered(hosts: Hosts, tmp_path: Path) -> None:
     for token in ("", "0" * 64, "\xe9"):
         with pytest.raises(DriverUnreachableError, match="status 403"):
             fetch(handle.place._replace(token=token), handle.name, tmp_path / "x")
-    assert ask(handle.place, "another", CopyKind.COPY) is Answer.DESTROYED
+    assert ask(handle.place, "another", CopyKind.COPY) is DriverAnswer.DESTROYED
     connection = http.client.HTTPConnection(handle.place.host, handle.place.port, timeout=30)
     connection.request("POST", "/", b"x")
     with connection.getresponse() as response:
@@ -448,22 +448,22 @@ def test_bytes_that_are_not_those_that_were_sent_are_not_taken(
 ) -> None:
     mutable = bytearray(b"x" * 10_000)
     task = pickle.dumps(blast_broadcast(hosts.context, mutable, settings=hosts.settings()))
-    pieces = Parcel.pieces
+    pieces = SparkParcel.pieces
 
-    def changing(parcel: Parcel) -> Iterator[memoryview]:
+    def changing(parcel: SparkParcel) -> Iterator[memoryview]:
         yield from pieces(parcel)
         # What a reading before had may never come back: the driver begins the next before the last has ended here.
         mutable[0] += 1
 
-    monkeypatch.setattr(Parcel, "pieces", changing)
+    monkeypatch.setattr(SparkParcel, "pieces", changing)
     with pytest.raises(ValueUnreachableError, match="the digest of the answer differs"):
         executor(task, None)
     assert not list((tmp_path / "local" / "blast").rglob("1-*"))
 
 
 def test_a_driver_that_is_gone_is_told(executor: Callable[..., Any]) -> None:
-    place = Place("127.0.0.1", 9, "x")
-    handle = received.Handle("app", 1, "app/1-x", ".npy", 9, Form(Kind.ARRAY), None, place, (1,), 1)
+    place = DriverAddress("127.0.0.1", 9, "x")
+    handle = received.Handle("app", 1, "app/1-x", ".npy", 9, ParcelForm(ValueKind.ARRAY), None, place, (1,), 1)
     with pytest.raises(
         ValueUnreachableError, match=r"app/1-x is not in .*nowhere.* no answer from the driver at 127.0.0.1:9"
     ):

@@ -14,8 +14,8 @@ from blast_transport.links.dialling import SOURCE
 from blast_transport.session.receiver_session import ReceiverSession
 from blast_transport.session.route import Route
 from blast_transport.session.sender_core import SenderCore
-from blast_transport.store.blocks.store import Store
-from blast_transport.transports.choices import Chain, Light, Tree, Trees, Unicast
+from blast_transport.store.blocks.store import SessionStore
+from blast_transport.transports.choices import Chain, OpticalChoice, Tree, Trees, Unicast
 from tests.support.transport_hosts import Agent, agents, sender_to
 from tests.support.waiting import eventually
 
@@ -23,7 +23,7 @@ TRANSFERS = 3
 OF_A_TRANSFER = 150
 """Small objects at the sender and two receivers: what deciders of a chain know of each other."""
 ROUTES: dict[str, Callable[[], Route]] = {
-    "light": lambda: Route(Light("239.77.3.9", 5555, 200e6)),
+    "light": lambda: Route(OpticalChoice("239.77.3.9", 5555, 200e6)),
     "pipeline": lambda: Route(Chain()),
     "trees": lambda: Route(Trees((Tree(1e9, {"r0": SOURCE, "r1": "r0"}), Tree(1e9, {"r1": SOURCE, "r0": "r1"})))),
     "unicast": lambda: Route(Unicast()),
@@ -65,7 +65,7 @@ def large_and_many() -> list[str]:
     """Return the large objects that the collector finds, and the total if it finds too many objects."""
     gc.set_debug(gc.DEBUG_SAVEALL)
     gc.collect()
-    found = [type(one).__name__ for one in gc.garbage if isinstance(one, ReceiverSession | Store | SenderCore)]
+    found = [type(one).__name__ for one in gc.garbage if isinstance(one, ReceiverSession | SessionStore | SenderCore)]
     found += [f"{len(one)} bytes" for one in gc.garbage if isinstance(one, memoryview) and len(one) > 1 << 12]
     if len(gc.garbage) > TRANSFERS * OF_A_TRANSFER:
         kinds = Counter(type(one).__name__ for one in gc.garbage).most_common(5)

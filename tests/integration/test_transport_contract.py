@@ -26,7 +26,7 @@ from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.store.sources.block_reader import BlockReader
 from blast_transport.store.sources.source import StreamSource
-from blast_transport.transports.choices import Chain, Dark, TransportChoice, Tree, Trees, Unicast
+from blast_transport.transports.choices import Chain, OpticalPause, TransportChoice, Tree, Trees, Unicast
 from blast_transport.transports.pipeline.connections.link import Link
 from blast_transport.transports.pipeline.connections.pump import Intake
 from blast_transport.transports.trees.root import Root
@@ -220,7 +220,7 @@ def test_it_is_withdrawn_and_comes_back(tmp_path: Path, file: Path, choice: Call
         way = choice()
         with transfer(sender, file, Route(way)) as one:
             one.reach(SIZE // 4)
-            one.route.go(Dark())
+            one.route.go(OpticalPause())
             one.route.go(way)
         assert one.reasons == {}
         assert all_have(there, file)

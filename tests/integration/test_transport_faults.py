@@ -12,7 +12,7 @@ import pytest
 
 from blast_transport.base.report import Received
 from blast_transport.blocks.digests import Suite
-from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.layout import BlockLayout
 from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.receiver_core import ReceiverTimings
 from blast_transport.session.route import Route
@@ -89,7 +89,7 @@ def test_checking_what_is_there_may_take_longer_than_an_invitation_waits(
             there.failed()
         on_disk = FileTarget.blocks_on_disk
 
-        def slowly(target: FileTarget, layout: Layout, suite: Suite) -> Iterator[tuple[int, bytes]]:
+        def slowly(target: FileTarget, layout: BlockLayout, suite: Suite) -> Iterator[tuple[int, bytes]]:
             for found in on_disk(target, layout, suite):
                 time.sleep(0.06)  # a slow disk
                 yield found

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from blast_transport.agent.settings import ClientSection
+from blast_transport.agent.settings import AgentClientSection
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import Credentials, SharedSecret
 from blast_transport.credentials.roles import SENDER
@@ -63,8 +63,8 @@ def credentials_of(request: pytest.FixtureRequest, tmp_path: Path) -> Credential
 
 
 CLIENTS = [
-    ClientSection(organizational_unit="heads", role=SENDER),
-    ClientSection(organizational_unit="hosts", role="neighbor"),
+    AgentClientSection(organizational_unit="heads", role=SENDER),
+    AgentClientSection(organizational_unit="hosts", role="neighbor"),
 ]
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.layout import BlockLayout
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState
 from blast_transport.session.route import Route
 from blast_transport.store.blocks import assembly
 from blast_transport.store.blocks.assembly import Assembly
 from blast_transport.store.blocks.block_store import BlockStore
-from blast_transport.store.blocks.store import Store
+from blast_transport.store.blocks.store import SessionStore
 from blast_transport.store.targets.memory_target import MemoryTarget
 from blast_transport.transports.choices import Chain
 from blast_transport.transports.optical.interface import open_group_socket, open_sender_socket
@@ -25,16 +25,16 @@ from blast_transport.transports.pipeline.connections.file_pump import FileOutlet
 from blast_transport.transports.pipeline.node import PipelineNode
 from blast_transport.transports.pipeline.protocol.messages import (
     Data,
-    Decoder,
     End,
-    Heartbeat,
     Held,
     Message,
     Passed,
+    PipelineDecoder,
+    PipelineHeartbeat,
     Report,
     encode,
 )
-from blast_transport.transports.pipeline.protocol.phase import Member, PipelinePhase
+from blast_transport.transports.pipeline.protocol.phase import ChainMember, PipelinePhase
 from blast_transport.wire.datagram import HEADER
 from blast_transport.wire.messages import EndOfData, Hello, Nack
 from tests.support.pipeline_chain import SEGMENT, SUITE, content_of, digests_of, file_store
@@ -45,7 +45,7 @@ from tests.support.waiting import eventually
 pytestmark = pytest.mark.usefixtures("every_engine")
 
 SIZE = 2 << 20
-LAYOUT = Layout(SIZE, 1456)
+LAYOUT = BlockLayout(SIZE, 1456)
 FOREIGN = (10, 15, 20, 25)
 """Blocks that are forged."""
 
@@ -90,7 +90,7 @@ def test_a_neighbor_in_the_chain_cannot_bring_its_blocks(
 def test_a_neighbor_in_the_chain_cannot_say_where_a_stream_ends(tmp_path: Path) -> None:
     content = content_of(100_000)
     store = file_store(tmp_path / "out", "f", None)
-    chain = (Member("", "", 0), Member("liar", "", 0), Member("us", "", 0))
+    chain = (ChainMember("", "", 0), ChainMember("liar", "", 0), ChainMember("us", "", 0))
     receiver = PipelineNode(PipelinePhase(1, 1, bytes(16), 0, chain, 2), store, lambda _: None)
     ours, theirs = socket.socketpair()
     with theirs:
@@ -98,7 +98,7 @@ def test_a_neighbor_in_the_chain_cannot_say_where_a_stream_ends(tmp_path: Path) 
         receiver.accept(ours, "liar")
         theirs.sendall(encode(Data(len(content))) + content + encode(End(len(content) - 1000, True)))
         theirs.sendall(encode(Report({})))
-        blocks = -(-len(content) // Layout(None, SEGMENT).block_size)
+        blocks = -(-len(content) // BlockLayout(None, SEGMENT).block_size)
         eventually(lambda: store.position == blocks, what="the node has stored the stream")
         receiver.stop("the test is over")
         assert receiver.join(PATIENCE)
@@ -114,10 +114,10 @@ def test_a_neighbor_in_the_chain_cannot_say_where_a_stream_ends(tmp_path: Path) 
 
 def heard_by(store: BlockStore, *messages: Message) -> list[Message]:
     """Return the node's messages to a predecessor that sends `messages`, until the node ends the connection."""
-    chain = (Member("", "", 0), Member("liar", "", 0), Member("us", "", 0))
+    chain = (ChainMember("", "", 0), ChainMember("liar", "", 0), ChainMember("us", "", 0))
     receiver = PipelineNode(PipelinePhase(1, 1, bytes(16), 0, chain, 2), store, lambda _: None)
     ours, theirs = socket.socketpair()
-    decoder, said = Decoder(), list[Message]()
+    decoder, said = PipelineDecoder(), list[Message]()
     with theirs:
         theirs.settimeout(PATIENCE)
         receiver.start()
@@ -137,13 +137,13 @@ def heard_by(store: BlockStore, *messages: Message) -> list[Message]:
 def test_neighbor_cannot_make_a_node_pass_over_parts_of_blocks(tmp_path: Path, stop: int) -> None:
     store = file_store(tmp_path / "out", "f", SIZE)
     said = heard_by(store, Held(stop))
-    assert not any(isinstance(message, Heartbeat) and message.position for message in said)
+    assert not any(isinstance(message, PipelineHeartbeat) and message.position for message in said)
 
 
 def test_neighbor_cannot_make_a_node_pass_over_what_it_must_take_in_order() -> None:
     for target in (InOrder(), MemoryTarget("m", SIZE)):
-        said = heard_by(Store(LAYOUT, SUITE, target), Held(LAYOUT.block_size))
-        assert not any(isinstance(message, Heartbeat) and message.position for message in said)
+        said = heard_by(SessionStore(LAYOUT, SUITE, target), Held(LAYOUT.block_size))
+        assert not any(isinstance(message, PipelineHeartbeat) and message.position for message in said)
 
 
 def test_what_a_neighbor_says_is_held_is_not_and_is_asked_for_in_the_end(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from blast_transport.agent.reporting import RefusalReason
-from blast_transport.agent.settings import NEIGHBOR, SENDER, ClientSection
+from blast_transport.agent.settings import NEIGHBOR, SENDER, AgentClientSection
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import Credentials, SharedSecret
 from blast_transport.credentials.tls import TlsFiles
@@ -26,7 +26,7 @@ SECRET = SharedSecret(b"0123456789abcdef" * 2)
 
 @contextmanager
 def agents(
-    tmp_path: Path, credentials_of: Callable[[str], Credentials], clients: tuple[ClientSection, ...] = ()
+    tmp_path: Path, credentials_of: Callable[[str], Credentials], clients: tuple[AgentClientSection, ...] = ()
 ) -> Iterator[list[Agent]]:
     with ExitStack() as stack:
         yield [
@@ -77,7 +77,10 @@ def files(tmp_path: Path) -> Callable[[str], TlsFiles]:
 def test_who_may_not_start_sessions_leads_nobody_and_the_sender_does_it_alone(
     tmp_path: Path, files: Callable[[str], TlsFiles], role: str
 ) -> None:
-    clients = (ClientSection(common_name="head"), *(ClientSection(common_name=name, role=role) for name in NAMES))
+    clients = (
+        AgentClientSection(common_name="head"),
+        *(AgentClientSection(common_name=name, role=role) for name in NAMES),
+    )
     head = files("head")
     with agents(tmp_path, files, clients) as made, sealed_sender(made, head) as sender:
         assert sender.connect() == {}
@@ -88,7 +91,7 @@ def test_who_may_not_start_sessions_leads_nobody_and_the_sender_does_it_alone(
 
 
 def test_a_neighbor_makes_nobody_a_leader(tmp_path: Path, files: Callable[[str], TlsFiles]) -> None:
-    clients = (ClientSection(common_name="h1", role=NEIGHBOR),)
+    clients = (AgentClientSection(common_name="h1", role=NEIGHBOR),)
     with agents(tmp_path, files, clients) as made, sealed_sender(made, files("h1")) as sender:
         sender.connect()
         assert made[0].server.refusals.totals[RefusalReason.ROLE] == 1

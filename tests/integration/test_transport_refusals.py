@@ -18,7 +18,7 @@ from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.store.sources.source import StreamSource
 from blast_transport.transports.choices import Chain, TransportChoice, Unicast
-from blast_transport.wire.codec import FRAME, VERSION, Decoder, encode
+from blast_transport.wire.codec import FRAME, VERSION, ControlDecoder, encode
 from blast_transport.wire.messages import (
     EndOfData,
     Fin,
@@ -56,7 +56,7 @@ def talk(address: tuple[str, str, int], hello: Hello) -> tuple[socket.socket, Me
 
 
 def hear(control: socket.socket) -> Message:
-    decoder = Decoder()
+    decoder = ControlDecoder()
     while True:
         for message in decoder.feed(control.recv(1)):
             return message

@@ -15,7 +15,7 @@ import pytest
 
 from blast_transport.base.errors import RemoteProtocolError, SourceChangedError
 from blast_transport.base.report import Progress, TransferResult
-from blast_transport.credentials.admission import Connection
+from blast_transport.credentials.admission import AgentConnection
 from blast_transport.links.dialling import SOURCE
 from blast_transport.session.receiver_session import ReceiverSession
 from blast_transport.session.route import Route
@@ -98,7 +98,7 @@ def test_a_stream_goes_on_without_whom_its_chain_leaves_behind(tmp_path: Path, m
     """Its host answers the sender, and nobody of the chain can reach it: the others cannot be kept for ever."""
     join = ReceiverSession.join
 
-    def refuse(session: ReceiverSession, connection: Connection, message: Join) -> None:
+    def refuse(session: ReceiverSession, connection: AgentConnection, message: Join) -> None:
         if session._around.emit is there[1].emit:
             raise RemoteProtocolError("nobody gets through to here")
         join(session, connection, message)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from blast_transport.wire.codec import Decoder, encode
+from blast_transport.wire.codec import ControlDecoder, encode
 from blast_transport.wire.messages import FILE, Digests, EndOfData, Fin, Hello, Message, Phase, Ready, Repair
 from blast_transport.wire.transports import UNICAST
 from tests.support.transport_data import SUITE, Data, data_of
@@ -38,7 +38,7 @@ def everything() -> bytes:
     )
 
 
-def said(sock: socket.socket, decoder: Decoder) -> list[Message]:
+def said(sock: socket.socket, decoder: ControlDecoder) -> list[Message]:
     """All that the receiver says until it closes."""
     messages = list[Message]()
     sock.settimeout(20)
@@ -47,8 +47,8 @@ def said(sock: socket.socket, decoder: Decoder) -> list[Message]:
     return messages
 
 
-def begin(there: Agent) -> tuple[socket.socket, Decoder]:
-    sock, decoder = socket.create_connection(there.address[1:]), Decoder()
+def begin(there: Agent) -> tuple[socket.socket, ControlDecoder]:
+    sock, decoder = socket.create_connection(there.address[1:]), ControlDecoder()
     sock.sendall(hello())
     (ready,) = decoder.feed(sock.recv(1 << 16))
     assert isinstance(ready, Ready)
@@ -68,7 +68,7 @@ def test_half_a_repair_at_the_end_does_not_cost_the_last_word(tmp_path: Path, cu
             assert isinstance(said_before_end(sock, decoder)[-1], Fin)
 
 
-def said_before_end(sock: socket.socket, decoder: Decoder) -> list[Message]:
+def said_before_end(sock: socket.socket, decoder: ControlDecoder) -> list[Message]:
     sock.shutdown(socket.SHUT_WR)
     return said(sock, decoder)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from blast_transport.agent.settings import ClientSection
+from blast_transport.agent.settings import AgentClientSection
 from blast_transport.base.report import Progress, TransferResult
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.roles import SENDER
@@ -24,7 +24,7 @@ from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from blast_transport.transports.choices import Tree, Trees
-from blast_transport.transports.sight import Sight
+from blast_transport.transports.sight import PhaseMeasurement
 from tests.support import transport_hosts
 from tests.support.certificates import Authority
 from tests.support.store_faults import before_writes
@@ -103,7 +103,7 @@ def test_over_an_edge_that_is_broken_nothing_goes_a_second_time(
 ) -> None:
     """Its child is hung at the host above."""
     monkeypatch.setattr(transport_hosts, "node_dialer", BrokenWays({"r1": "r2"}))
-    seen: list[Sight] = []
+    seen: list[PhaseMeasurement] = []
     trees = (chain("r0", "r1", "r2", "r3"), chain("r3", "r2", "r1", "r0"))
     with agents(tmp_path, 4) as there, sender_to(there) as sender:
         result = sender.send_file(file, Route(Trees(trees, seen.append)))
@@ -177,7 +177,7 @@ def test_where_one_connection_does_not_fill_a_path_others_join_it(
     monkeypatch.setattr(transport_hosts, "node_dialer", ways)
     file = tmp_path / "content"
     file.write_bytes(content[: 3 << 20])
-    seen: list[Sight] = []
+    seen: list[PhaseMeasurement] = []
     with agents(tmp_path, 2) as there, sender_to(there) as sender:
         result = sender.send_file(file, Route(Trees((chain("r0", "r1", rate=50e6),), seen.append)))
         assert [outcome.reason for outcome in result.receivers] == ["", ""]
@@ -199,8 +199,8 @@ def test_over_tls_from_host_to_host(tmp_path: Path, content: bytes) -> None:
         return TlsFiles(pair.cert, pair.key, authority.cert)
 
     clients = [
-        ClientSection(organizational_unit="heads", role=SENDER),
-        ClientSection(organizational_unit="hosts", role="neighbor"),
+        AgentClientSection(organizational_unit="heads", role=SENDER),
+        AgentClientSection(organizational_unit="hosts", role="neighbor"),
     ]
     ours = credentials("head", "heads")
     with ExitStack() as stack:

@@ -18,13 +18,15 @@ from blast_transport.store.blocks.store_writer import StoreGauge
 from blast_transport.transports.pipeline.protocol.core import NodeCore, SourceCore
 from blast_transport.transports.pipeline.protocol.events import (
     Admit,
-    Arrived,
+    BytesArrived,
+    BytesSent,
     CloseDown,
     CloseFetch,
     CloseUp,
     Command,
     Complete,
     Connect,
+    DataStored,
     Event,
     Fetch,
     FetchLost,
@@ -34,22 +36,20 @@ from blast_transport.transports.pipeline.protocol.events import (
     Joined,
     Notify,
     PredecessorLost,
-    Probe,
+    ProbeNodes,
     Refuse,
     SendDown,
     SendUp,
-    Sent,
     Serve,
     Started,
-    Stored,
     SuccessorLost,
     Unheld,
 )
-from blast_transport.transports.pipeline.protocol.messages import Forget, Heartbeat, Message, Pget
+from blast_transport.transports.pipeline.protocol.messages import Forget, Message, Pget, PipelineHeartbeat
 from blast_transport.transports.pipeline.protocol.phase import (
-    Ended,
-    Member,
-    Outcome,
+    ChainMember,
+    NodeOutcome,
+    PhaseEnded,
     PipelineEvent,
     PipelinePhase,
     PipelineTimings,
@@ -183,7 +183,7 @@ class Host:
         self.storing = SimulatedStore(faults.store)
         self.completing = False
         self.events: list[PipelineEvent] = []
-        self.ended: Ended | None = None
+        self.ended: PhaseEnded | None = None
         self.waiting: deque[Connection] = deque()
         self.alarm = self.ended_at = float("inf")
         self.silent: dict[int, float] = {}
@@ -270,7 +270,7 @@ class Host:
         match command:
             case Connect(place):
                 self.world.connect(self, place)
-            case Probe(places):
+            case ProbeNodes(places):
                 for probed in places:
                     self.world.probe(self, probed)
             case Serve(offset):
@@ -308,7 +308,7 @@ class Host:
                 self.completing = True
             case Notify(event):
                 self.events.append(event)
-                if isinstance(event, Ended):
+                if isinstance(event, PhaseEnded):
                     self.ended = self.ended or event
                     self.ended_at = self.world.now
                     self.break_all()
@@ -334,7 +334,7 @@ class Host:
             place = int(item.name[1:])
             if self.place == 0:
                 self.fetchers.append(connection)
-                connection.put(self, Heartbeat(0, False))
+                connection.put(self, PipelineHeartbeat(0, False))
             else:
                 self.waiting.appendleft(connection)
                 self.tell(Joined(place))
@@ -352,7 +352,7 @@ class Host:
             assert name == "fetch" or (name == "up" and self.core.up.receiving), "data that nobody asked for"
             self._store(item)
         elif item != "nothing":
-            if name == "fetch" and isinstance(item, Heartbeat):
+            if name == "fetch" and isinstance(item, PipelineHeartbeat):
                 assert self.asked is not None
                 connection.put(self, self.asked)
             self.tell(heard(item))
@@ -404,13 +404,13 @@ class Host:
         self.waited_until = self.world.now + PAUSE
         self.taken_by = self.world.now + len(data) / self.faults.rate
         self.storing.put(len(data), self.world.now)
-        self.tell(Arrived(len(self.received)))
+        self.tell(BytesArrived(len(self.received)))
 
     def _see_store(self, core: NodeCore) -> None:
         self.obey(core.store_does(*self.storing.look(self.world.now), self.world.now))
         if self.ended is None and self.completing and self.storing.waiting == 0:
             self.completing = False
-            self.tell(Stored())
+            self.tell(DataStored())
 
     def _see_source(self, core: SourceCore) -> None:
         world = self.world
@@ -436,7 +436,7 @@ class Host:
             piece = bytes(data[self.offset : min(self.offset + PIECE, stop, self.position)])
             self.down.put(self, (self.offset, piece))
             self.offset += len(piece)
-            self.tell(Sent(self.offset))
+            self.tell(BytesSent(self.offset))
 
 
 LONGEST = 300.0
@@ -462,7 +462,7 @@ class World:
         self.source_rate = source_rate
         self.slowest_rate = slowest_rate
         self.between_racks = between_racks
-        self.members = tuple(Member(f"n{place}", "host", 1) for place in range(len(faults) + 1))
+        self.members = tuple(ChainMember(f"n{place}", "host", 1) for place in range(len(faults) + 1))
         self.steps = 0
         self.rings = rings or {}
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
@@ -562,4 +562,4 @@ class World:
 
     def complete(self, host: Host) -> bool:
         ended = host.ended
-        return ended is not None and ended.outcome is Outcome.COMPLETE and bytes(host.received) == self.content
+        return ended is not None and ended.outcome is NodeOutcome.COMPLETE and bytes(host.received) == self.content

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from algorithms.b_matching.budget import Steps
+from algorithms.b_matching.budget import StepBudget
 from algorithms.b_matching.feasibility import Feasibility
 from algorithms.b_matching.group import bits
 from algorithms.scheduling import POLICIES
@@ -156,7 +156,7 @@ def test_advice_never_makes_a_decision_worse(policy: str, data: st.DataObject) -
     if contention is None:
         assert [describe(s) for s in advised.decide(NOW)[0]] == [describe(s) for s in greedy]
         return
-    starts, _ = advised.decide(NOW, choose(contention, Steps(300), random.Random(0)))
+    starts, _ = advised.decide(NOW, choose(contention, StepBudget(300), random.Random(0)))
     check_nothing_is_used_twice(starts)
     assert worth(advised, starts, highest) >= worth(alone, greedy, highest) * (1 - 1e-9)
 

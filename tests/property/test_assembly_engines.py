@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from blast_transport.base.engines import COMPILED, PYTHON
 from blast_transport.base.errors import StoreError
-from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.layout import BlockLayout
 from blast_transport.blocks.sealing import Sealer, new_key
 from blast_transport.store.blocks import assembly as assembly_module
 from blast_transport.store.blocks.assembly import Assembly
@@ -56,7 +56,7 @@ class TwoAssemblies(RuleBasedStateMachine):
     def begin(self, size: int, stream: bool) -> None:
         self.data: Data = data_of(size, SIZE, COUNT, seed=1)
         self.forged: Data = data_of(SEGMENTS * SIZE, SIZE, COUNT, seed=2)
-        self.layout = Layout(None, SIZE, COUNT) if stream else self.data.layout
+        self.layout = BlockLayout(None, SIZE, COUNT) if stream else self.data.layout
         self.undo = ExitStack()
         patch = self.undo.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(assembly_module, "MAX_OPEN_BYTES", MAX_OPEN * BLOCK)
@@ -180,14 +180,14 @@ class TestTwoAssemblies(TwoAssemblies.TestCase):
 
 @pytest.mark.compiled
 def test_what_is_sealed_is_put_together_by_python(tmp_path: Path) -> None:
-    store = file_store(COMPILED, tmp_path, Layout(100, 20, 4, 16))
+    store = file_store(COMPILED, tmp_path, BlockLayout(100, 20, 4, 16))
     assert isinstance(open_assembly(store, Sealer(new_key())), Assembly)
     store.discard()
 
 
 @pytest.mark.compiled
 def test_more_than_the_host_takes_is_an_error_of_the_store(tmp_path: Path) -> None:
-    store = file_store(COMPILED, tmp_path, Layout(None, 10, 4), FileRules(max_bytes=70))
+    store = file_store(COMPILED, tmp_path, BlockLayout(None, 10, 4), FileRules(max_bytes=70))
     assembly = open_assembly(store, None)
     assert isinstance(assembly, CompiledAssembly) and assembly.add_all([(0, 4, bytes(40))]) == 4
     with pytest.raises(StoreError, match="more bytes came than the 70"):

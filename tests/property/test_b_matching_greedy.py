@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from algorithms.b_matching.feasibility import Feasibility, by_count
 from algorithms.b_matching.greedy import score, select
-from algorithms.b_matching.group import Group, bits, directional_ports, shared_ports
+from algorithms.b_matching.group import CompetingGroup, bits, directional_ports, shared_ports
 from tests.support.matching import NaiveGreedy, papers_text, vertices
 
 ports_a_rack = st.sampled_from([(1,), (2,), (1, 2, 4), (0, 1)])
@@ -32,7 +32,7 @@ def fabrics(draw):
         row = [(first + n) % racks for n in range(size)]
         joined = row if place == "contiguous" else rng.sample(range(racks), size)
         weight = rng.lognormvariate(6, 1) if weights is None else rng.choice(weights) * size
-        groups.append(Group(number, join(joined[0], joined[1:]), size, size - 1, weight))
+        groups.append(CompetingGroup(number, join(joined[0], joined[1:]), size, size - 1, weight))
     return groups, [rng.choice(ports) for _ in range(racks * (1 + directional))]
 
 
@@ -66,7 +66,7 @@ def test_mixed_splitters_as_one_by_one_and_nothing_that_fits_is_left(fabric, poo
 def group(name, racks, weight=1.0):
     """`racks` as letters, the sender's first."""
     numbers = ["abcdefghij".index(letter) for letter in racks]
-    return Group(name, shared_ports(numbers[0], numbers[1:]), len(racks), len(racks) - 1, weight)
+    return CompetingGroup(name, shared_ports(numbers[0], numbers[1:]), len(racks), len(racks) - 1, weight)
 
 
 def fabric(ports=1, pool=None, most=None):
@@ -93,15 +93,15 @@ def test_a_rack_with_two_ports_is_met_by_two_groups():
 
 def test_the_star_that_ruins_the_greedy_ruins_ours_too():
     """ADV-star: a bait of barely better score keeps ten groups out; the greedy takes the bait."""
-    good = [Group(n, bits(range(10 * n, 10 * n + 10)), 10, 9, 10.0) for n in range(10)]
-    bait = Group("bait", bits(range(0, 100, 10)), 10, 9, 10 * (1 + 1e-6))
+    good = [CompetingGroup(n, bits(range(10 * n, 10 * n + 10)), 10, 9, 10.0) for n in range(10)]
+    bait = CompetingGroup("bait", bits(range(0, 100, 10)), 10, 9, 10 * (1 + 1e-6))
     assert names(select([*good, bait], Feasibility([1] * 100, {4: 100}))) == ["bait"]
 
 
 @pytest.mark.parametrize("count", [36, 40])
 def test_section_vi_has_no_contention(count):
     """120 racks, 40 splitters 1:4, disjoint groups of three racks: all are served."""
-    groups = [Group(n, bits(range(3 * n, 3 * n + 3)), 3, 2, 300.0 * 119) for n in range(count)]
+    groups = [CompetingGroup(n, bits(range(3 * n, 3 * n + 3)), 3, 2, 300.0 * 119) for n in range(count)]
     assert len(select(groups, Feasibility([1] * 120, {4: 40}))) == count
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from algorithms.cascade import Budget, Catalog
 from algorithms.leaf_assignment import Ends, FittedTree, Refusal, fit_tree
-from algorithms.power_budget import Amplifier, Light, Loss, Passive, Piece, Transceiver, Window, exactly
+from algorithms.power_budget import Amplifier, ElementLoss, Passive, Piece, PowerLevel, Transceiver, Window, exactly
 from algorithms.splitter_tree import shallowest
 from benchmarks.cascade_oracle import cheapest_price
 from tests.support.core_power import matched, tiny_trees
@@ -23,7 +23,7 @@ tenths = st.integers(0, 20).map(lambda n: n / 10)
 @st.composite
 def losses(draw, least=0.0):
     best = least + draw(tenths)
-    return Loss(best, best, best + draw(tenths) / 4)
+    return ElementLoss(best, best, best + draw(tenths) / 4)
 
 
 @st.composite
@@ -44,7 +44,7 @@ def supplies(draw):
 
 switches = losses(0.5).map(lambda loss: Passive("switch", loss, 15.0))
 windows = st.tuples(st.integers(-35, -12), st.integers(8, 40)).map(lambda w: Window(float(w[0]), float(w[0] + w[1])))
-roots = st.integers(-5, 5).map(lambda dbm: Light(dbm - 1.0, dbm, dbm + 1.0))
+roots = st.integers(-5, 5).map(lambda dbm: PowerLevel(dbm - 1.0, dbm, dbm + 1.0))
 
 
 @given(supplies(), switches, windows, roots)
@@ -89,7 +89,7 @@ def test_it_takes_only_what_the_pool_has_and_every_tree_stands(supply, switch, w
 def test_the_price_is_that_of_an_integer_program(budget):
     rng = random.Random(f"cascade/{budget}")
     pieces = {fan_out: Piece("", fan_out, exactly(loss), price=price) for fan_out, (loss, price) in PAPER.items()}
-    light = Budget(Light(0, 0, 0), Passive("switch", exactly(PASS)), Window(-budget, 20))
+    light = Budget(PowerLevel(0, 0, 0), Passive("switch", exactly(PASS)), Window(-budget, 20))
     catalog = Catalog(dict(zip(pieces.values(), (40, 10, 3), strict=True)), light, 130)
     for _ in range(5):
         pool = {4: rng.randint(0, 40), 16: rng.randint(0, 10), 64: rng.randint(0, 3)}
@@ -104,7 +104,7 @@ def test_the_price_is_that_of_an_integer_program(budget):
 def receivers(draw, number):
     least = -draw(st.integers(14, 26))
     return Transceiver(
-        f"r{number}", Light(0, 0, 0), least, least + draw(st.integers(8, 30)), from_switch=draw(losses())
+        f"r{number}", PowerLevel(0, 0, 0), least, least + draw(st.integers(8, 30)), from_switch=draw(losses())
     )
 
 

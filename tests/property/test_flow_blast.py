@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from algorithms.scheduling import POLICIES
 from blast_controller.core.model.settings import CoreSettings
 from blast_sim.controller.core_driver import Delays
-from blast_sim.flow.optics import Optics
+from blast_sim.flow.optics import OpticalResources
 from blast_sim.methods.method import Multicast, Phased
 from blast_sim.methods.naive import naive
-from blast_sim.methods.optical import Blast, Control, Terms
+from blast_sim.methods.optical import Blast, Control, RequestTerms
 from tests.support.flows import small_network, world
 
 NETWORK = small_network(racks=6, servers=3)
@@ -69,7 +69,7 @@ class Watched:
 )
 def test_everybody_gets_the_data_once_and_light_is_in_one_hand(arrivals, policy, pause, split, directional, each_way):
     control = Control(
-        Optics(2, 4, directional),
+        OpticalResources(2, 4, directional),
         CoreSettings(policy=policy, keep_warm=60.0),
         Delays(0.02, 0.01),
         lambda measured: 0.001,
@@ -78,7 +78,7 @@ def test_everybody_gets_the_data_once_and_light_is_in_one_hand(arrivals, policy,
     def play() -> tuple[Blast, Watched, dict[str, float]]:
         where = world(NETWORK, each_way)
         watched = Watched(where)
-        method = Blast(where, range(NETWORK.servers), control, Terms(pause, split, None), Phased(where, naive))
+        method = Blast(where, range(NETWORK.servers), control, RequestTerms(pause, split, None), Phased(where, naive))
         taken: dict[str, float] = {}
         clock = where.simulation.clock
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from algorithms.balanced.exact import exact
-from blast_sim.flow.sites import Sites
+from blast_sim.flow.sites import SiteNetwork
 from blast_sim.methods.method import Multicast, Phased
 from blast_sim.methods.pipeline import BLOCK, pipeline
 from blast_sim.methods.trees import trees
@@ -23,19 +23,19 @@ SIZES = st.integers(1, 10**9)
 
 
 @st.composite
-def sites(draw) -> Sites:
+def sites(draw) -> SiteNetwork:
     """Networks of the balanced multicast whose rates are above a megabit, so that no transfer takes days."""
     drawn = draw(networks(least=2, most=6))
     scale = 1e6 / drawn.widths[drawn.widths > 0].min()
-    return Sites.of(replace(drawn, rates=drawn.rates * scale, out=drawn.out * scale, into=drawn.into * scale))
+    return SiteNetwork.of(replace(drawn, rates=drawn.rates * scale, out=drawn.out * scale, into=drawn.into * scale))
 
 
-def to_all(network: Sites, size: int, name: str = "m") -> Multicast:
+def to_all(network: SiteNetwork, size: int, name: str = "m") -> Multicast:
     """From the first site to the others."""
     return Multicast(name, 0, tuple(range(1, network.servers)), size)
 
 
-def flows(network: Sites, multicast: Multicast) -> tuple[list[list[int]], np.ndarray, np.ndarray]:
+def flows(network: SiteNetwork, multicast: Multicast) -> tuple[list[list[int]], np.ndarray, np.ndarray]:
     """Return the links, bits and rate caps of each tree."""
     phases = trees(world(network), multicast)
     caps = [math.inf if phase.rate_caps is None else phase.rate_caps for phase in phases]
@@ -44,7 +44,7 @@ def flows(network: Sites, multicast: Multicast) -> tuple[list[list[int]], np.nda
 
 @settings(max_examples=60, deadline=None)
 @given(sites(), SIZES)
-def test_every_receiver_gets_everything_once(network: Sites, size: int) -> None:
+def test_every_receiver_gets_everything_once(network: SiteNetwork, size: int) -> None:
     multicast = to_all(network, size)
     links, bits, caps = flows(network, multicast)
     assert bits.sum() == pytest.approx(multicast.bits)
@@ -56,7 +56,7 @@ def test_every_receiver_gets_everything_once(network: Sites, size: int) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(sites(), SIZES)
-def test_alone_every_tree_has_its_rate_and_no_plan_is_faster(network: Sites, size: int) -> None:
+def test_alone_every_tree_has_its_rate_and_no_plan_is_faster(network: SiteNetwork, size: int) -> None:
     multicast = to_all(network, size)
     _, bits, caps = flows(network, multicast)
     where = world(network)
@@ -80,7 +80,7 @@ def over_all(rates, bits: float, wait: int) -> float:
 
 @settings(max_examples=40, deadline=None)
 @given(sites(), st.lists(SIZES, min_size=2, max_size=4))
-def test_multicasts_that_compete_put_no_more_on_a_link_than_it_carries(network: Sites, sizes: list[int]) -> None:
+def test_multicasts_that_compete_put_no_more_on_a_link_than_it_carries(network: SiteNetwork, sizes: list[int]) -> None:
     multicasts = [to_all(network, size, str(number)) for number, size in enumerate(sizes)]
     where = world(network)
     taken = times_of(where, Phased(where, trees), multicasts)

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from blast_sim.fair import Paths, fair_rates
 from blast_sim.flow.background import Rounds
-from blast_sim.flow.network import Network
-from blast_sim.flow.sites import Sites
+from blast_sim.flow.network import RackNetwork
+from blast_sim.flow.sites import SiteNetwork
 from blast_sim.methods.method import Multicast, Phased
 from blast_sim.methods.pipeline import BLOCK, pipeline
 from blast_sim.methods.trees import trees
@@ -62,7 +62,7 @@ def simulated(method, parents: Sequence[int], rates: Sequence[float], size: int)
     widths = np.zeros((len(parents), len(parents)))
     for host in range(1, len(parents)):
         widths[parents[host], host] = rates[host]
-    where = world(Sites.of(make(widths)))
+    where = world(SiteNetwork.of(make(widths)))
     return times_of(where, Phased(where, method), [Multicast("m", 0, tuple(range(1, len(parents))), size)])["m"]
 
 
@@ -112,7 +112,7 @@ def test_between_racks_beside_other_traffic_it_takes_as_long_as_hop_by_hop(
         agrees(found, model, min(rates[1:]))
 
 
-def hop_rates(network: Network, multicast: Multicast, load: int) -> list[float]:
+def hop_rates(network: RackNetwork, multicast: Multicast, load: int) -> list[float]:
     """Return the fair rates of all hops at once beside the background traffic of the first round."""
     hops = network.unicast(multicast.servers[:-1], multicast.servers[1:])
     rounds = Rounds(network, load)

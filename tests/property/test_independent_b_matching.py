@@ -17,10 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from algorithms.b_matching import greedy
-from algorithms.b_matching.budget import Steps
+from algorithms.b_matching.budget import StepBudget
 from algorithms.b_matching.exact import exact
 from algorithms.b_matching.feasibility import Feasibility, by_count
-from algorithms.b_matching.group import Group, shared_ports
+from algorithms.b_matching.group import CompetingGroup, shared_ports
 from algorithms.b_matching.optimized import total
 from algorithms.b_matching.optimizer import optimize
 
@@ -95,9 +95,9 @@ CROWDS = st.lists(st.builds(Request, ROUTES, st.integers(1, 30)), min_size=1, ma
 """Small volumes, so that equal scores are frequent."""
 
 
-def _groups(requests: Sequence[Request]) -> list[Group]:
+def _groups(requests: Sequence[Request]) -> list[CompetingGroup]:
     return [
-        Group(
+        CompetingGroup(
             name=place,
             ports=shared_ports(request.racks[0], request.racks[1:]),
             racks=len(request.racks),
@@ -134,7 +134,7 @@ def test_greedy_selects_as_paper_states(requests: list[Request], fabric: Fabric)
 @settings(max_examples=120, deadline=None)
 @given(requests=CROWDS, fabric=FABRICS)
 def test_optimizer_lies_between_greedy_and_optimum(requests: list[Request], fabric: Fabric) -> None:
-    found = optimize(_groups(requests), _idle(fabric), Steps(200), random.Random(0))
+    found = optimize(_groups(requests), _idle(fabric), StepBudget(200), random.Random(0))
     chosen = [requests[int(str(group.name))] for group, _ in found.selection]
     optimum = _optimum(requests, fabric)
     assert _lawful(chosen, fabric)

@@ -18,7 +18,7 @@ from algorithms.balanced.balancing import balanced
 from algorithms.balanced.exact import exact
 from algorithms.balanced.fpfr import fpfr
 from algorithms.balanced.network import Network
-from algorithms.balanced.plan import Plan
+from algorithms.balanced.plan import MulticastPlan
 
 Tree = tuple[int, ...]
 TOLERANCE = 1e-7
@@ -77,7 +77,7 @@ def _optimum(network: Network, trees: Sequence[Tree]) -> float:
     return float(-gains[-1])
 
 
-def _keeps_limits(network: Network, plan: Plan) -> bool:
+def _keeps_limits(network: Network, plan: MulticastPlan) -> bool:
     rows, bounds = _limits(network, plan.trees)
     return bool(np.all(rows @ np.array(plan.rates) <= bounds * (1 + TOLERANCE) + TOLERANCE))
 

@@ -13,7 +13,7 @@ from itertools import pairwise, permutations
 import numpy as np
 import pytest
 
-from blast_sim.experiments.cell import Cell, Effort
+from blast_sim.experiments.cell import Effort, FlowCell
 from blast_sim.experiments.groups import multicasts
 from blast_sim.experiments.run import build_network, build_world, run_cell
 from blast_sim.flow.phases import Graph, Phase
@@ -101,8 +101,8 @@ def _blast(sender: int, receivers: Sequence[int]) -> list[Stage]:
 METHODS = {"naive": _naive, "overlay": _overlay, "blast": _blast}
 
 
-def _cell(method: str, network: str, load: str) -> Cell:
-    return Cell(SCENARIO, method, network, load, "paper" if method == "blast" else "", effort=Effort(compute="0"))
+def _cell(method: str, network: str, load: str) -> FlowCell:
+    return FlowCell(SCENARIO, method, network, load, "paper" if method == "blast" else "", effort=Effort(compute="0"))
 
 
 def _groups(network: str) -> list[Multicast]:
@@ -136,7 +136,7 @@ def test_arrivals_over_time_equal_exact_model(method: str) -> None:
         jobs.append([replace(first, delay=Fraction(begin)), *rest])
     expected = ends(_capacities("10:1"), jobs, lambda number: _background("light", number))
     seconds = [end - Fraction(begin) for end, (begin, _) in zip(expected, drawn, strict=True)]
-    (row,) = run_cell(Cell(scenario, method, "10:1", "light", effort=Effort(compute="0")))
+    (row,) = run_cell(FlowCell(scenario, method, "10:1", "light", effort=Effort(compute="0")))
     assert row["seconds"] == pytest.approx(float(sum(seconds) / len(seconds)), rel=1e-9)
     assert row["longest_seconds"] == pytest.approx(float(max(seconds)), rel=1e-9)
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import pytest
 
-from blast_sim.experiments.cell import Cell, Effort
+from blast_sim.experiments.cell import Effort, FlowCell
 from blast_sim.experiments.run import run_cell
 from blast_sim.scenarios.schema import Scenario
 from tests.support.exact_fluid import Flow, Links, fair_rates
@@ -63,7 +63,7 @@ def _simulated(megabytes: int, network: str, load: str) -> float:
             "run": [{"methods": ["pipeline"], "networks": [network], "backgrounds": [load]}],
         }
     )
-    (row,) = run_cell(Cell(scenario, "pipeline", network, load, effort=Effort(compute="0")))
+    (row,) = run_cell(FlowCell(scenario, "pipeline", network, load, effort=Effort(compute="0")))
     return float(row["seconds"])
 
 

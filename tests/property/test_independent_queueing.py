@@ -12,41 +12,41 @@ from itertools import pairwise
 import pytest
 
 from blast_sim.base.report import Row
-from blast_sim.experiments.cell import Cell, Effort
+from blast_sim.experiments.cell import Effort, FlowCell
 from blast_sim.experiments.run import run_cell
-from blast_sim.replay.runs import Run, play
+from blast_sim.replay.runs import ReplayRun, play
 from blast_sim.replay.setting import Setting
 from blast_sim.scenarios.schema import LightSection, Scenario
-from blast_sim.traces.workload import Multicast, Workload
+from blast_sim.traces.workload import TraceMulticast, Workload
 
 RACKS, WAYS, RECONFIGURATION, BYTES_A_SECOND = 10, 4, 0.025, 1.25e9
 EXACT = 1e-9
 
 
-def _poisson(per_second: float, widths: Sequence[int], sizes: Sequence[int], seed: int) -> list[Multicast]:
+def _poisson(per_second: float, widths: Sequence[int], sizes: Sequence[int], seed: int) -> list[TraceMulticast]:
     """Return multicasts of these sizes in bytes, with exponential gaps, between racks that are drawn."""
     dice, now, drawn = random.Random(seed), 0.0, []
     for number, size in enumerate(sizes):
         now += dice.expovariate(per_second)
         sender, *receivers = dice.sample(range(RACKS), dice.choice(widths))
-        drawn.append(Multicast(str(number), now, sender, tuple(receivers), size))
+        drawn.append(TraceMulticast(str(number), now, sender, tuple(receivers), size))
     return drawn
 
 
-def _played(multicasts: Sequence[Multicast], policy: str, **light: object) -> tuple[Row, list[float]]:
+def _played(multicasts: Sequence[TraceMulticast], policy: str, **light: object) -> tuple[Row, list[float]]:
     """Return the row of results and the seconds of each multicast, in order of arrival."""
     section = LightSection.model_validate({"fan_out": WAYS, **light})
     setting = Setting(RACKS, 40, 10.0, 40.0, section, "0")
-    row = play(Run(Workload(RACKS, tuple(multicasts), (), {}), setting, policy)).row
+    row = play(ReplayRun(Workload(RACKS, tuple(multicasts), (), {}), setting, policy)).row
     by_name = {completion["name"]: completion["seconds"] for completion in row["completions"]}
     return row, [by_name[multicast.name] for multicast in multicasts]
 
 
-def _service(multicast: Multicast) -> float:
+def _service(multicast: TraceMulticast) -> float:
     return RECONFIGURATION + multicast.bytes / BYTES_A_SECOND
 
 
-def _lindley(multicasts: Sequence[Multicast]) -> list[float]:
+def _lindley(multicasts: Sequence[TraceMulticast]) -> list[float]:
     """Return waiting and service of each at one server, in order of arrival."""
     waits = [0.0]
     for one, other in pairwise(multicasts):
@@ -130,19 +130,19 @@ def test_little(policy: str) -> None:
     assert all(its >= one.bytes / BYTES_A_SECOND * (1 - EXACT) for one, its in zip(multicasts, seconds, strict=True))
 
 
-def _score(multicast: Multicast) -> Fraction:
+def _score(multicast: TraceMulticast) -> Fraction:
     """Return volume / racks, the volume being data times receivers."""
     return Fraction(multicast.bytes * len(multicast.receivers), len(multicast.receivers) + 1)
 
 
-def _splitters(multicast: Multicast) -> int:
+def _splitters(multicast: TraceMulticast) -> int:
     return -((len(multicast.receivers) - 1) // -(WAYS - 1))
 
 
-def _by_paper(multicasts: Sequence[Multicast], splitters: int) -> list[float]:
+def _by_paper(multicasts: Sequence[TraceMulticast], splitters: int) -> list[float]:
     """Return the seconds of each: at every arrival and end the best scores that fit are served, until they are done."""
-    pending: list[Multicast] = []
-    serving: list[tuple[float, Multicast]] = []
+    pending: list[TraceMulticast] = []
+    serving: list[tuple[float, TraceMulticast]] = []
     ends: dict[str, float] = {}
     arriving = list(multicasts)
     while arriving or serving:
@@ -185,7 +185,7 @@ def test_iterative_jobs_obey_response_time_law(jobs: int) -> None:
             "run": [{"methods": ["blast"], "networks": ["any"], "backgrounds": ["none"], "policies": ["paper"]}],
         }
     )
-    (row,) = run_cell(Cell(scenario, "blast", "any", "none", "paper", effort=Effort(compute="0")))
+    (row,) = run_cell(FlowCell(scenario, "blast", "any", "none", "paper", effort=Effort(compute="0")))
     rate, data = row["multicasts_per_second"], 0.3e9 / BYTES_A_SECOND
     assert rate * (row["wait_seconds"] + data + 0.6) == pytest.approx(jobs, rel=0.03)
     assert rate <= 1.03 * min(1 / (RECONFIGURATION + data), jobs / (data + 0.6))

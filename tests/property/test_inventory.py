@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.core.inventory.holders import PROBER, Custody, DoubleBookingError, Standing
+from blast_controller.core.inventory.holders import PROBER, DoubleBookingError, Holders, HolderState
 from blast_controller.core.inventory.inventory import Inventory
-from blast_controller.core.inventory.kinds import Kind, Piece, kind_of
+from blast_controller.core.inventory.kinds import Piece, PieceKind, kind_of
 from blast_controller.core.model.errors import ImpossibleTransitionError
 from blast_controller.core.model.fabric import CrossConnect, OpticalPort, Splitter
 from tests.support.core import by_sides, make_fabric
@@ -35,15 +35,15 @@ class Truth:
     foreign: dict = field(default_factory=dict)
     given: dict = field(default_factory=dict)
 
-    def standing(self, element) -> Standing:
+    def standing(self, element) -> HolderState:
         holder = self.holder.get(element)
         if holder is None:
-            return Standing.FREE
+            return HolderState.FREE
         if holder == PROBER:
-            return Standing.PROBED
+            return HolderState.PROBED
         if element in self.lit:
-            return Standing.KEPT_LIT
-        return Standing.LEAVING if holder in self.leaving else Standing.HELD
+            return HolderState.KEPT_LIT
+        return HolderState.LEAVING if holder in self.leaving else HolderState.HELD
 
     def usable(self, piece: Piece) -> Piece | None:
         touched = {(c.switch, side, n) for found in self.foreign.values() for c in found for side, n in sides_of(c)}
@@ -61,7 +61,7 @@ class Truth:
         return not needed & self.away
 
     def is_available(self, fabric, piece: Piece) -> bool:
-        to_be_had = self.standing(piece.element) in (Standing.FREE, Standing.KEPT_LIT)
+        to_be_had = self.standing(piece.element) in (HolderState.FREE, HolderState.KEPT_LIT)
         return to_be_had and self.usable(piece) is not None and self.present(fabric, piece)
 
 
@@ -73,7 +73,7 @@ def pieces_of(fabric) -> list[Piece]:
     return [*(port for rack in fabric.racks.values() for port in rack.optical_ports), *fabric.splitters.values()]
 
 
-def held_by(truth: Truth, number: int, *standings: Standing):
+def held_by(truth: Truth, number: int, *standings: HolderState):
     return [e for e, holder in truth.holder.items() if holder == number and truth.standing(e) in standings]
 
 
@@ -99,20 +99,20 @@ def probe(data: st.DataObject, inventory: Inventory, truth: Truth) -> None:
 
 def give_back(data: st.DataObject, inventory: Inventory, truth: Truth) -> None:
     holder = data.draw(st.sampled_from([*RESERVATIONS, PROBER]))
-    some = held_by(truth, holder, Standing.HELD, Standing.LEAVING, Standing.PROBED)
+    some = held_by(truth, holder, HolderState.HELD, HolderState.LEAVING, HolderState.PROBED)
     inventory.free(some)
     for element in some:
         del truth.holder[element]
 
 
 def keep(data: st.DataObject, inventory: Inventory, truth: Truth) -> None:
-    some = held_by(truth, data.draw(st.sampled_from(RESERVATIONS)), Standing.HELD)
+    some = held_by(truth, data.draw(st.sampled_from(RESERVATIONS)), HolderState.HELD)
     inventory.keep_lit(some)
     truth.lit |= set(some)
 
 
 def reclaim(data: st.DataObject, inventory: Inventory, truth: Truth) -> None:
-    some = held_by(truth, data.draw(st.sampled_from(RESERVATIONS)), Standing.KEPT_LIT)
+    some = held_by(truth, data.draw(st.sampled_from(RESERVATIONS)), HolderState.KEPT_LIT)
     inventory.reclaim(some)
     truth.lit -= set(some)
 
@@ -120,8 +120,8 @@ def reclaim(data: st.DataObject, inventory: Inventory, truth: Truth) -> None:
 def release(data: st.DataObject, inventory: Inventory, truth: Truth) -> None:
     number = data.draw(st.sampled_from(RESERVATIONS))
     truth.leaving.add(number)
-    truth.lit -= set(held_by(truth, number, Standing.KEPT_LIT))
-    inventory.release(number, held_by(truth, number, Standing.LEAVING))
+    truth.lit -= set(held_by(truth, number, HolderState.KEPT_LIT))
+    inventory.release(number, held_by(truth, number, HolderState.LEAVING))
 
 
 def forget(data: st.DataObject, inventory: Inventory, truth: Truth) -> None:
@@ -171,7 +171,7 @@ def note_what_is_given(fabric, truth: Truth) -> None:
     for piece in pieces_of(fabric):
         if truth.is_available(fabric, piece):
             truth.given[piece.element] = truth.usable(piece)
-        elif truth.standing(piece.element) is Standing.HELD:
+        elif truth.standing(piece.element) is HolderState.HELD:
             truth.given.setdefault(piece.element, truth.usable(piece) or piece)
         else:
             truth.given.pop(piece.element, None)
@@ -180,7 +180,7 @@ def note_what_is_given(fabric, truth: Truth) -> None:
 @given(st.data(), st.sampled_from(FABRICS), st.integers(0, 30))
 def test_counted_piece_by_piece_or_all_at_once(data, fabric, steps) -> None:
     inventory, truth = Inventory(fabric, None), Truth()
-    reported: Counter[Kind] = Counter()
+    reported: Counter[PieceKind] = Counter()
     for _ in range(steps):
         act(data, fabric, inventory, truth)
         for kind, number in inventory.take_offer_changes().items():
@@ -188,8 +188,10 @@ def test_counted_piece_by_piece_or_all_at_once(data, fabric, steps) -> None:
     pieces = pieces_of(fabric)
     usable = {piece.element: truth.usable(piece) for piece in pieces}
     available = [usable[p.element] for p in pieces if truth.is_available(fabric, p)]
-    idle = [usable[p.element] for p in pieces if usable[p.element] and truth.standing(p.element) is not Standing.HELD]
-    dark = [piece for piece in idle if truth.standing(piece.element) is not Standing.KEPT_LIT]
+    idle = [
+        usable[p.element] for p in pieces if usable[p.element] and truth.standing(p.element) is not HolderState.HELD
+    ]
+    dark = [piece for piece in idle if truth.standing(piece.element) is not HolderState.KEPT_LIT]
     assert +inventory.capacity.counts == Counter(kind_of(piece) for piece in usable.values() if piece)
     assert +inventory.available.counts == Counter(map(kind_of, available))
     assert +inventory.idle == Counter(map(kind_of, idle))
@@ -203,7 +205,7 @@ def check_choices(fabric, inventory: Inventory, truth: Truth, available: list[Pi
     """Who chooses gets what is available, in the fabric's order and what somebody keeps lit last."""
     for switch in fabric.switches:
         splitters = [p for p in available if isinstance(p, Splitter) and p.switch == switch]
-        splitters.sort(key=lambda splitter: truth.standing(splitter.element) is Standing.KEPT_LIT)
+        splitters.sort(key=lambda splitter: truth.standing(splitter.element) is HolderState.KEPT_LIT)
         assert inventory.available_splitters(switch) == splitters
         assert inventory.available.sizes(switch) == Counter(splitter.fan_out for splitter in splitters)
         for fan_out in {splitter.fan_out for splitter in splitters}:
@@ -215,9 +217,9 @@ def check_choices(fabric, inventory: Inventory, truth: Truth, available: list[Pi
         ports = [p for p in available if isinstance(p, OpticalPort) and p.switch == switch]
         for end in {port.end for port in fabric.ports_on(switch)}:
             found = [port for port in ports if port.end == end]
-            unlit = [port for port in found if truth.standing(port.element) is Standing.FREE]
+            unlit = [port for port in found if truth.standing(port.element) is HolderState.FREE]
             assert inventory.available_ports(end, switch) == (unlit or found)
-        nobodys = [p for p in available if truth.standing(p.element) is Standing.FREE and p.switch == switch]
+        nobodys = [p for p in available if truth.standing(p.element) is HolderState.FREE and p.switch == switch]
         untouched = inventory.untouched(switch)
         assert {p for p in untouched if isinstance(p, Splitter)} == {p for p in nobodys if isinstance(p, Splitter)}
         whole = Counter(p.whole_element for p in nobodys if isinstance(p, OpticalPort))
@@ -265,12 +267,12 @@ def test_only_held_elements_are_released() -> None:
 
 
 def test_what_comes_back_to_who_is_leaving_is_leaving_too() -> None:
-    custody = Custody()
+    custody = Holders()
     custody.take(["splitter:s1"], 1)
     custody.release(1, ["splitter:s1"])
     custody.free(["splitter:s1"])
     custody.take(["splitter:s1"], 1)
-    assert custody.standing("splitter:s1") is Standing.LEAVING
+    assert custody.standing("splitter:s1") is HolderState.LEAVING
 
 
 @pytest.mark.parametrize("view", ["away", "quarantined", "holders", "occupied"])

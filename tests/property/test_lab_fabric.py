@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from mininet_topos.kernel.errors import FabricChangeError, FabricConflictError, HostError
 from mininet_topos.kernel.names import Names
-from mininet_topos.topology.optical_fabric import ACTIONS_PER_FILTER, OpticalFabric, Splitter, mirror_set
+from mininet_topos.topology.optical_fabric import ACTIONS_PER_FILTER, EmulatedSplitter, OpticalFabric, mirror_set
 
 NAMES = Names("b000")
 PORTS = 9
-SPLITTERS = (Splitter("s1", 4, (4, 5, 6)), Splitter("s2", 7, (7, 8, 9)))
+SPLITTERS = (EmulatedSplitter("s1", 4, (4, 5, 6)), EmulatedSplitter("s2", 7, (7, 8, 9)))
 
 
 class Kernel:
@@ -128,7 +128,7 @@ def test_everything_removed_is_dark_before_anything_is_lit(new):
 
 @given(st.integers(2, 64))
 def test_every_output_of_a_splitter_gets_exactly_one_copy(fan_out):
-    lines = mirror_set(Splitter("s", 1, tuple(range(1, fan_out + 1))), NAMES)[2:]
+    lines = mirror_set(EmulatedSplitter("s", 1, tuple(range(1, fan_out + 1))), NAMES)[2:]
     copies = [output for line in lines for output in re.findall(r"dev b000s(\d+)(?= |$)", line.partition("match")[2])]
     assert sorted(map(int, copies)) == list(range(1, fan_out + 1))
     assert all(line.count("action") <= ACTIONS_PER_FILTER for line in lines)
@@ -138,5 +138,5 @@ def test_every_output_of_a_splitter_gets_exactly_one_copy(fan_out):
 
 @given(st.integers(1, 99), st.lists(st.integers(1, 99), min_size=1))
 def test_wiring_survives_the_command_line(feed, outputs):
-    splitter = Splitter(f"at {feed}", feed, tuple(outputs))
-    assert Splitter.parse(splitter.wiring) == splitter
+    splitter = EmulatedSplitter(f"at {feed}", feed, tuple(outputs))
+    assert EmulatedSplitter.parse(splitter.wiring) == splitter

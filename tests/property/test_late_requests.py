@@ -15,7 +15,7 @@ from blast_controller.store.etcd import ledger
 from blast_controller.store.etcd.followed import FollowedJournal
 from blast_controller.store.etcd.keys import Keys
 from blast_controller.store.etcd.leadership import Leadership
-from blast_controller.store.etcd.store import EtcdStore, Policy
+from blast_controller.store.etcd.store import EtcdStore, StorePolicy
 from tests.support.modeled_etcd import ModeledConnection, ModeledEtcd
 
 KEYS = Keys("/late/")
@@ -59,7 +59,7 @@ def test_what_arrives_again_changes_nothing(max_bytes, commits, data):
     etcd, network = ModeledEtcd(lambda: 0.0), Remembering()
     connection = ModeledConnection(etcd, network)
     leadership = Leadership(connection, KEYS, "here:1", ttl=60)
-    store = EtcdStore(leadership, Policy(wait=0.0))
+    store = EtcdStore(leadership, StorePolicy(wait=0.0))
     store.open()
     try:
         for commit in commits:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from algorithms.leaf_assignment import Refusal
-from algorithms.power_budget import Amplifier, Loss, exactly
+from algorithms.power_budget import Amplifier, ElementLoss, exactly
 from blast_controller.core.light.budgeted_tree import BudgetedTree, TreeEnds
 from blast_controller.core.light.light_budget import LightBudget
 from tests.support.core import make_fabric
@@ -31,7 +31,7 @@ def fabrics(draw):
     for name, piece in pieces.items():
         kind = draw(st.sampled_from(["as it is", "as it is", "worse", "amplified"]))
         if kind == "worse":
-            pieces[name] = replace(piece, loss=piece.loss + Loss(0.5, 1.0, 2.0), price=piece.price / 2)
+            pieces[name] = replace(piece, loss=piece.loss + ElementLoss(0.5, 1.0, 2.0), price=piece.price / 2)
         elif kind == "amplified":
             amplifier = Amplifier(f"amplifier:{name}", (9.0, 10.0, 11.0), 12.0)
             pieces[name] = replace(piece, amplifier=amplifier, price=500.0)

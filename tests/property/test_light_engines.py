@@ -18,7 +18,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from blast_transport.base.engines import COMPILED, PYTHON
-from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.layout import BlockLayout
 from blast_transport.links.dialling import dial
 from blast_transport.store.opening import open_assembly
 from blast_transport.transports.optical import compiled_light, light_socket
@@ -116,7 +116,7 @@ def joined(runs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 class Hearer:
     """A receiver's light by one engine, and all that its session hears."""
 
-    def __init__(self, engine: str, layout: Layout, undo: ExitStack) -> None:
+    def __init__(self, engine: str, layout: BlockLayout, undo: ExitStack) -> None:
         self.engine = engine
         store = file_store(engine, Path(undo.enter_context(tempfile.TemporaryDirectory())), layout)
         undo.callback(store.discard)
@@ -170,7 +170,7 @@ def send(mouth: socket.socket, there: Sequence[Hearer], sent: Sent) -> None:
 @given(size=st.integers(1, len(CONTENT)), known=st.booleans(), strange=st.lists(rows, max_size=4), steps=steps)
 def test_the_same_datagrams_do_the_same(joins: bool, size: int, known: bool, strange: list[Sent], steps: Steps) -> None:
     """Joined by the kernel or not: the same has passed, was new, is stored, missing, wrong and refused."""
-    layout = Layout(size if known else None, SIZE, COUNT)
+    layout = BlockLayout(size if known else None, SIZE, COUNT)
     data = data_of(size, SIZE, COUNT)
     with ExitStack() as undo:
         patch = undo.enter_context(pytest.MonkeyPatch.context())
@@ -204,7 +204,7 @@ def test_datagrams_of_another_sender_are_not_taken(
         monkeypatch.setattr(compiled_light, "listen_to", lambda sock, _: take_super_packets(sock))
         monkeypatch.setattr(light_socket, "listen_to", lambda sock, _: take_super_packets(sock))
     with ExitStack() as undo:
-        there = Hearer(engine, Layout(len(CONTENT), SIZE, COUNT), undo)
+        there = Hearer(engine, BlockLayout(len(CONTENT), SIZE, COUNT), undo)
         mouth = undo.enter_context(bound_socket())
         stranger = undo.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
         stranger.bind((address, 0 if address == LOOPBACK else mouth.getsockname()[1]))
@@ -222,7 +222,7 @@ def test_reading_does_not_go_on_for_ever(joins: bool, monkeypatch: pytest.Monkey
     """So many super-packets, or their datagrams, in one call at most; and no datagram is left behind."""
     monkeypatch.setattr(light_socket, "take_super_packets", take_super_packets if joins else lambda _: False)
     with ExitStack() as undo:
-        there = Hearer(COMPILED, Layout(len(CONTENT), SIZE, COUNT), undo)
+        there = Hearer(COMPILED, BlockLayout(len(CONTENT), SIZE, COUNT), undo)
         mouth = undo.enter_context(bound_socket())
         there.listen(mouth.getsockname())
         there.light.stop = SEGMENTS
@@ -255,7 +255,7 @@ def receiving(there: Hearer, mouth: socket.socket, woken: socket.socket) -> Opti
 def test_who_may_stay_hears_of_all_in_the_end_and_ends_when_woken(engine: str) -> None:
     """How often either is called is its own affair."""
     with ExitStack() as undo:
-        there = Hearer(engine, Layout(len(CONTENT), SIZE, COUNT), undo)
+        there = Hearer(engine, BlockLayout(len(CONTENT), SIZE, COUNT), undo)
         mouth, woken = undo.enter_context(bound_socket()), undo.enter_context(bound_socket())
         transport = receiving(there, mouth, woken)
         passed = list[tuple[int, int]]()
@@ -287,7 +287,7 @@ def test_who_may_stay_hears_of_all_in_the_end_and_ends_when_woken(engine: str) -
 @pytest.mark.parametrize("engine", [PYTHON, COMPILED])
 def test_all_that_has_come_when_the_light_ends_is_read(engine: str) -> None:
     with ExitStack() as undo:
-        there = Hearer(engine, Layout(len(CONTENT), SIZE, COUNT), undo)
+        there = Hearer(engine, BlockLayout(len(CONTENT), SIZE, COUNT), undo)
         mouth = undo.enter_context(bound_socket())
         transport = receiving(there, mouth, mouth)
         for block in range(MAX_BLOCKS):
@@ -302,7 +302,7 @@ def test_a_socket_of_another_class_is_read_by_python() -> None:
         """May receive in a way of its own."""
 
     with ExitStack() as undo:
-        there = Hearer(COMPILED, Layout(len(CONTENT), SIZE, COUNT), undo)
+        there = Hearer(COMPILED, BlockLayout(len(CONTENT), SIZE, COUNT), undo)
         with Another(socket.AF_INET, socket.SOCK_DGRAM) as sock:
             assert isinstance(open_light(sock, (LOOPBACK, 9), SESSION, there.assembly), PythonLight)
 
@@ -310,7 +310,7 @@ def test_a_socket_of_another_class_is_read_by_python() -> None:
 def test_a_socket_that_fails_says_so() -> None:
     """As Python's would: an error of the system, and not one of the store."""
     with ExitStack() as undo:
-        there = Hearer(COMPILED, Layout(len(CONTENT), SIZE, COUNT), undo)
+        there = Hearer(COMPILED, BlockLayout(len(CONTENT), SIZE, COUNT), undo)
         there.listen((LOOPBACK, 9))
         reader, writer = os.pipe()
         undo.callback(os.close, writer)

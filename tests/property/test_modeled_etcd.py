@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from blast_controller.store.errors import JournalError
-from blast_controller.store.etcd.connection import Connection
+from blast_controller.store.etcd.connection import EtcdConnection
 from blast_controller.store.etcd.methods import COMPACT, GRANT, KEEP_ALIVE, RANGE, REVOKE, TXN
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.requests import changed_at, created_at, delete, delete_all, get, put, reading
@@ -26,7 +26,7 @@ LONG = 600
 class Side:
     """One of the two: revisions and leases are told as numbers of their own, from its first."""
 
-    def __init__(self, connection: Connection | ModeledConnection, keys: Any) -> None:
+    def __init__(self, connection: EtcdConnection | ModeledConnection, keys: Any) -> None:
         self._connection = connection
         self._keys = keys
         self._leases: list[int] = []

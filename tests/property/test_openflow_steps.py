@@ -12,34 +12,34 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from blast_controller.core.model.commands import Forward, ForwardingChange, SetForwarding
 from blast_controller.core.model.events import DeviceDown, DeviceUp, StepConfirmed, StepFailed, TableObserved
 from blast_controller.openflow.rules import AddRule, DeleteRule, DeleteStray, RuleSettings, Stray
-from blast_controller.openflow.session import ANSWER_TIMEOUT, WINDOW, Terms
-from blast_controller.openflow.steps import Steps
+from blast_controller.openflow.session import ANSWER_TIMEOUT, WINDOW, MasterTerms
+from blast_controller.openflow.steps import ForwardingSteps
 from blast_controller.openflow.vocabulary import (
     BarrierAnswered,
-    Claim,
-    Command,
+    ChangeRequested,
     Connected,
     CountRules,
-    Demoted,
     Effect,
+    ErrorReceived,
     Fence,
     HangUp,
     Input,
-    Lost,
     MalformedMessage,
+    MasterLost,
     Message,
     PortReported,
     PortState,
-    Probe,
+    ProbeRequested,
     Read,
     ReadOurRules,
-    Refusal,
     RejectCall,
+    RequestMaster,
     RoleAnswered,
     RulesCounted,
     RulesRead,
-    SendProbe,
+    SessionLost,
     Transmit,
+    TransmitProbe,
 )
 
 TIMEOUT = 2.0
@@ -55,7 +55,7 @@ class Switches(RuleBasedStateMachine):
 
     @initialize()
     def start(self) -> None:
-        self.steps = Steps(Terms(RuleSettings(), 5, TIMEOUT), {1: [9], 2: [9]}, GROUPS)
+        self.steps = ForwardingSteps(MasterTerms(RuleSettings(), 5, TIMEOUT), {1: [9], 2: [9]}, GROUPS)
         self.now = 100.0
         self.sessions: dict[int, object] = {}
         self.waiting: dict[int, object] = {}
@@ -78,7 +78,7 @@ class Switches(RuleBasedStateMachine):
                     self.sessions |= {d: s for d, s in self.waiting.items() if s is session}
                     self.waiting = {d: s for d, s in self.waiting.items() if s is not session}
                     kinds = {type(message) for _, message in messages}
-                    assert session in self.master or kinds == {Claim}, "written to before the role was ours"
+                    assert session in self.master or kinds == {RequestMaster}, "written to before the role was ours"
                     self.received[session] += messages
                 case RejectCall(session):
                     assert not self.received[session], "nothing was said to it"
@@ -117,18 +117,20 @@ class Switches(RuleBasedStateMachine):
         if session := self.waiting.pop(datapath, None):
             self.dead.append(session)
             before = dict(self.up)
-            self.give(Lost(session, "cut"))
+            self.give(SessionLost(session, "cut"))
             assert before == self.up
 
     @rule(datapath=st.sampled_from([1, 2]))
     def lose(self, datapath: int) -> None:
         if session := self.sessions.pop(datapath, None):
             self.dead.append(session)
-            self.give(Lost(session, "cut"))
+            self.give(SessionLost(session, "cut"))
             assert not self.up[datapath]
 
-    @rule(datapath=st.sampled_from([1, 2]), how=st.sampled_from([Demoted, lambda s: MalformedMessage(s, "it raves")]))
-    def misbehave(self, datapath: int, how: type[Demoted]) -> None:
+    @rule(
+        datapath=st.sampled_from([1, 2]), how=st.sampled_from([MasterLost, lambda s: MalformedMessage(s, "it raves")])
+    )
+    def misbehave(self, datapath: int, how: type[MasterLost]) -> None:
         if session := self.sessions.get(datapath):
             self.give(how(session))
             assert session in self.dead
@@ -148,7 +150,7 @@ class Switches(RuleBasedStateMachine):
             self.give(BarrierAnswered(session, xid))
             self.give(RoleAnswered(session, xid, True))
             self.give(RulesRead(session, xid, (), True))
-        self.give(Lost(session, "late"))
+        self.give(SessionLost(session, "late"))
         assert before == (self.up, self.answers)
 
     @rule(
@@ -164,7 +166,7 @@ class Switches(RuleBasedStateMachine):
         for change in asked:
             self.asked[change.reservation, 1] = self.now
         up = self.up[datapath]
-        self.give(Command(SetForwarding(datapath, tuple(asked)), self.now))
+        self.give(ChangeRequested(SetForwarding(datapath, tuple(asked)), self.now))
         refused = sum(self.answers[change.reservation, 1] for change in asked)
         assert refused == (sum(forward is BAD for forward, _ in changes) if up else len(changes))
 
@@ -180,7 +182,7 @@ class Switches(RuleBasedStateMachine):
             xid, message = data.draw(st.sampled_from(self.received[session]))
             refuses = data.draw(st.sampled_from([False] * 5 + [True]))
             if refuses:
-                self.give(Refusal(session, xid, "no", fenced=data.draw(st.booleans())))
+                self.give(ErrorReceived(session, xid, "no", fenced=data.draw(st.booleans())))
             else:
                 self.reply(session, xid, message, data.draw(st.booleans()))
 
@@ -197,7 +199,7 @@ class Switches(RuleBasedStateMachine):
 
     def reply(self, session: object, xid: int, message: Message, stray: bool) -> None:
         match message:
-            case Claim():
+            case RequestMaster():
                 self.master.add(session)
                 self.give(RoleAnswered(session, xid, True))
             case ReadOurRules():
@@ -240,12 +242,12 @@ class Bench:
     """Steps with one ToR that is up; its messages are answered by hand."""
 
     def __init__(self) -> None:
-        self.steps = Steps(Terms(RuleSettings(), 5, TIMEOUT), {1: []}, GROUPS)
+        self.steps = ForwardingSteps(MasterTerms(RuleSettings(), 5, TIMEOUT), {1: []}, GROUPS)
         self.session = object()
         self.xids: dict[type[Message], int] = {}
         self.events: list[Effect] = []
         self.note(self.steps.receive(Connected(self.session, 1), 0.0))
-        self.note(self.steps.receive(RoleAnswered(self.session, self.xids[Claim], True), 0.0))
+        self.note(self.steps.receive(RoleAnswered(self.session, self.xids[RequestMaster], True), 0.0))
         self.note(self.steps.receive(RulesRead(self.session, self.xids[ReadOurRules], (), True), 0.0))
         self.note(self.steps.receive(RulesCounted(self.session, self.xids[CountRules], 0), 0.0))
         self.barrier(0.0)
@@ -259,13 +261,13 @@ class Bench:
         return [type(message) for _, message in sent]
 
     def change(self, *changes: ForwardingChange, now: float = 0.0) -> list[type[Message]]:
-        return self.note(self.steps.receive(Command(SetForwarding(1, changes), now), now))
+        return self.note(self.steps.receive(ChangeRequested(SetForwarding(1, changes), now), now))
 
     def barrier(self, now: float = 0.5) -> list[type[Message]]:
         return self.note(self.steps.receive(BarrierAnswered(self.session, self.xids[Fence]), now))
 
     def refuse(self, kind: type[Message]) -> list[type[Message]]:
-        return self.note(self.steps.receive(Refusal(self.session, self.xids[kind], "table full"), 0.1))
+        return self.note(self.steps.receive(ErrorReceived(self.session, self.xids[kind], "table full"), 0.1))
 
     def taken(self) -> list[Effect]:
         events, self.events = self.events[1:], self.events[:1]
@@ -363,13 +365,13 @@ def test_no_more_than_a_window_is_on_its_way_and_what_waits_too_long_is_never_se
 
 
 def test_a_tor_that_refuses_again_and_again_is_told_of_once() -> None:
-    steps = Steps(Terms(RuleSettings(), 5, TIMEOUT), {1: []}, GROUPS)
+    steps = ForwardingSteps(MasterTerms(RuleSettings(), 5, TIMEOUT), {1: []}, GROUPS)
     told = []
     for _ in range(3):
         session = object()
         (claim,) = steps.receive(Connected(session, 1), 0.0)
         assert isinstance(claim, Transmit)
-        told += steps.receive(Refusal(session, claim.messages[0][0], "stale", fenced=True), 0.0)
+        told += steps.receive(ErrorReceived(session, claim.messages[0][0], "stale", fenced=True), 0.0)
     downs = [effect for effect in told if isinstance(effect, DeviceDown)]
     assert [down.reason for down in downs] == [
         "another controller is the master of this ToR: it refused generation 5 as older than that controller's"
@@ -379,7 +381,7 @@ def test_a_tor_that_refuses_again_and_again_is_told_of_once() -> None:
 
 def test_a_tor_that_does_not_answer_the_claim_or_the_reading_is_hung_up_and_told_of() -> None:
     for answers in (0, 1):
-        steps, session = Steps(Terms(RuleSettings(), 5, TIMEOUT), {1: []}, GROUPS), object()
+        steps, session = ForwardingSteps(MasterTerms(RuleSettings(), 5, TIMEOUT), {1: []}, GROUPS), object()
         (claim,) = steps.receive(Connected(session, 1), 0.0)
         assert isinstance(claim, Transmit)
         if answers:
@@ -397,7 +399,7 @@ def test_a_tor_that_does_not_answer_the_claim_or_the_reading_is_hung_up_and_told
 
 
 def test_a_role_that_is_not_master_is_a_refusal() -> None:
-    steps, session = Steps(Terms(RuleSettings(), 5, TIMEOUT), {1: []}, GROUPS), object()
+    steps, session = ForwardingSteps(MasterTerms(RuleSettings(), 5, TIMEOUT), {1: []}, GROUPS), object()
     (claim,) = steps.receive(Connected(session, 1), 0.0)
     assert isinstance(claim, Transmit)
     down, _ = steps.receive(RoleAnswered(session, claim.messages[0][0], False), 0.0)
@@ -407,18 +409,18 @@ def test_a_role_that_is_not_master_is_a_refusal() -> None:
 
 def test_a_slaves_probe_ends_the_session_too() -> None:
     bench = Bench()
-    assert bench.note(bench.steps.receive(Probe(1, 9, b"x"), 0.0)) == [SendProbe]
-    bench.note(bench.steps.receive(Refusal(bench.session, bench.xids[SendProbe], "bad port"), 0.0))
+    assert bench.note(bench.steps.receive(ProbeRequested(1, 9, b"x"), 0.0)) == [TransmitProbe]
+    bench.note(bench.steps.receive(ErrorReceived(bench.session, bench.xids[TransmitProbe], "bad port"), 0.0))
     assert bench.taken() == [], "another error harms nothing"
-    assert bench.note(bench.steps.receive(Probe(1, 9, b"x"), 0.0)) == [SendProbe]
-    bench.note(bench.steps.receive(Refusal(bench.session, bench.xids[SendProbe], "no", fenced=True), 0.0))
+    assert bench.note(bench.steps.receive(ProbeRequested(1, 9, b"x"), 0.0)) == [TransmitProbe]
+    bench.note(bench.steps.receive(ErrorReceived(bench.session, bench.xids[TransmitProbe], "no", fenced=True), 0.0))
     assert bench.taken()[0] == DeviceDown(1, "another controller is the master of this ToR")
 
 
 def test_a_slaves_rule_fails_its_step_and_ends_the_session() -> None:
     bench = Bench()
     bench.change(BOTH)
-    bench.note(bench.steps.receive(Refusal(bench.session, bench.xids[AddRule], "no", fenced=True), 0.1))
+    bench.note(bench.steps.receive(ErrorReceived(bench.session, bench.xids[AddRule], "no", fenced=True), 0.1))
     down, failed, hang_up = bench.taken()
     assert down == DeviceDown(1, "another controller is the master of this ToR")
     assert isinstance(failed, StepFailed)

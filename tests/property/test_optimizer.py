@@ -9,16 +9,16 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from algorithms.b_matching.budget import Steps
+from algorithms.b_matching.budget import StepBudget
 from algorithms.b_matching.exact import exact
 from algorithms.b_matching.feasibility import Feasibility
 from algorithms.b_matching.grid import grid_of
-from algorithms.b_matching.group import Group, members
+from algorithms.b_matching.group import CompetingGroup, members
 from algorithms.b_matching.optimized import total
 from algorithms.b_matching.optimizer import optimize
 from algorithms.b_matching.options import options
 from algorithms.b_matching.oscillation import oscillated
-from algorithms.b_matching.packing import Packing
+from algorithms.b_matching.packing import OptionPacking
 from algorithms.b_matching.relaxation import Relaxation, to_whole_units
 from algorithms.b_matching.scores import FLOOR, by_score
 from tests.support.matching import faults, heaviest, matching, seeded
@@ -39,7 +39,7 @@ SEEDS = st.integers(0, 10**9)
 @given(SHAPES, SEEDS, st.integers(1, 400))
 def test_what_the_optimizer_says_holds(shape, seed, steps):
     groups, feasibility = matching(seeded(seed), **shape)
-    found = optimize(groups, feasibility, Steps(steps), seeded(seed))
+    found = optimize(groups, feasibility, StepBudget(steps), seeded(seed))
     best = heaviest(groups, feasibility, shape["most"])
     assert faults(found.selection, feasibility, shape["most"]) == []
     assert found.value == total(found.selection) <= best
@@ -84,7 +84,7 @@ def test_a_packing_never_overdraws_and_counts_right(shape, seed, draws):
     rng = seeded(seed)
     groups, feasibility = matching(rng, **shape)
     choices = options(groups, feasibility)
-    packing = Packing(choices, choices.weights)
+    packing = OptionPacking(choices, choices.weights)
     for draw in draws if len(choices) else []:
         option = int(draw * len(choices))
         if packing.holds(option):
@@ -112,7 +112,7 @@ def test_crossing_the_border_returns_only_what_fits_and_never_less_than_its_star
     choices = options(groups, feasibility)
     assume(len(choices) > 0)
     start = [seed % len(choices)]
-    found = oscillated(choices, [], start, Steps(steps), seeded(seed))
+    found = oscillated(choices, [], start, StepBudget(steps), seeded(seed))
     selection = [(groups[choices.owners[j]], choices.pieces[j]) for j in found]
     assert faults(selection, feasibility, shape["most"]) == []
     assert choices.total(found) >= choices.total(start)
@@ -150,5 +150,5 @@ def test_units_of_a_grid_bound_each_sum_and_are_exact_where_it_says_so(weights, 
 @settings(max_examples=200)
 @given(st.lists(st.integers(0, 2**70), max_size=12))
 def test_members_of_many_sets_at_once_are_those_of_each(sets):
-    groups = [Group(number, bits, 2, 1, 1.0) for number, bits in enumerate(sets)]
+    groups = [CompetingGroup(number, bits, 2, 1, 1.0) for number, bits in enumerate(sets)]
     assert options(groups, Feasibility([1] * 71, {})).vertices == [members(bits) for bits in sets]

@@ -16,7 +16,7 @@ from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import EventKind
 from blast_controller.core.model.settings import CoreSettings
 from blast_controller.rpc.convert import grant as to_thrift
-from blast_transport.transports.choices import Light
+from blast_transport.transports.choices import OpticalChoice
 from tests.support.core import World, key_of, make_fabric, multicast, ready_world
 
 STEP = STOP_BEFORE / 2
@@ -55,7 +55,7 @@ class Sending:
         self.receivers = set(receivers)
         self.reached: dict[int, int] = {}
         self._plans: dict[int, PartPlan] = {}
-        self._lights: dict[int, Light] = {}
+        self._lights: dict[int, OpticalChoice] = {}
         self._heard = self._known = 0
         self._repairs = wish.repairs
         self._confirm_at: dict[int, float] = {}
@@ -176,7 +176,7 @@ def grant(first_byte: int = 0, lease_ms: int = 1000, group: str = "239.0.0.1") -
 
 def granted(may_pause: bool = True) -> PartPlan:
     plan = PartPlan(SIZE, may_pause=may_pause)
-    assert plan.grant(grant(), 0, 10.0) == [Shine(Light("239.0.0.1", 80, 8000, pytest.approx(10.99)))]
+    assert plan.grant(grant(), 0, 10.0) == [Shine(OpticalChoice("239.0.0.1", 80, 8000, pytest.approx(10.99)))]
     return plan
 
 

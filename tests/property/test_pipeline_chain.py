@@ -11,9 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from blast_transport.transports.pipeline.protocol.core import SourceCore
-from blast_transport.transports.pipeline.protocol.events import FromSuccessor, Probe, Started
-from blast_transport.transports.pipeline.protocol.messages import Get, Heartbeat
-from blast_transport.transports.pipeline.protocol.phase import Member, Outcome, PipelinePhase
+from blast_transport.transports.pipeline.protocol.events import FromSuccessor, ProbeNodes, Started
+from blast_transport.transports.pipeline.protocol.messages import Get, PipelineHeartbeat
+from blast_transport.transports.pipeline.protocol.phase import ChainMember, NodeOutcome, PipelinePhase
 from tests.property.pipeline_world import Faults, World
 
 contents = st.integers(0, 300_000).map(lambda length: random.Random(length).randbytes(length))
@@ -86,7 +86,7 @@ def test_all_but_the_source_may_fail(content: bytes, nodes: int, when: float, fr
     check(world)
     ended = world.hosts[0].ended
     assert ended is not None
-    assert ended.outcome in (Outcome.FAILED, Outcome.COMPLETE)
+    assert ended.outcome in (NodeOutcome.FAILED, NodeOutcome.COMPLETE)
 
 
 @settings(max_examples=60, deadline=None)
@@ -105,8 +105,8 @@ def test_who_wakes_up_late_harms_nobody(content: bytes, nodes: int, data: st.Dat
     assert sleeper.ended is not None
     assert source.reported is not None
     assert set(source.reported) <= {f"n{sleeper.place}"}
-    if sleeper.ended.outcome is not Outcome.COMPLETE:
-        assert sleeper.ended.outcome in (Outcome.EXCLUDED, Outcome.FAILED)
+    if sleeper.ended.outcome is not NodeOutcome.COMPLETE:
+        assert sleeper.ended.outcome in (NodeOutcome.EXCLUDED, NodeOutcome.FAILED)
         assert source.reported
 
 
@@ -250,14 +250,16 @@ def test_those_that_fail_beside_each_other_cost_what_one_costs(kind: str, number
 
 
 def test_who_is_silent_again_and_again_is_not_probed_each_time() -> None:
-    core = SourceCore(PipelinePhase(1, 1, bytes(16), 0, tuple(Member(f"n{i}", "h", 1) for i in range(40)), 0), 10**9)
+    core = SourceCore(
+        PipelinePhase(1, 1, bytes(16), 0, tuple(ChainMember(f"n{i}", "h", 1) for i in range(40)), 0), 10**9
+    )
     core.handle(Started(), 0.0)
     core.handle(FromSuccessor(Get(0)), 0.0)
     probed = []
     for turn in range(100):
         now = 0.6 * turn
-        probed += [(now, command) for command in core.tick(now) if isinstance(command, Probe)]
-        core.handle(FromSuccessor(Heartbeat(0, held_up=True)), now)
+        probed += [(now, command) for command in core.tick(now) if isinstance(command, ProbeNodes)]
+        core.handle(FromSuccessor(PipelineHeartbeat(0, held_up=True)), now)
     assert 1 < len(probed) <= 60
     assert all(len(command.places) == 32 for _, command in probed)
     times = [when for when, _ in probed]

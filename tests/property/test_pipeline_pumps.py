@@ -15,12 +15,20 @@ from hypothesis import strategies as st
 
 from blast_transport.base.engines import COMPILED, PYTHON
 from blast_transport.base.errors import SourceChangedError
-from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.layout import BlockLayout
 from blast_transport.transports.pipeline.connections import link as link_module
 from blast_transport.transports.pipeline.connections.compiled_pump import CompiledIntake, open_intake, open_outlet
 from blast_transport.transports.pipeline.connections.feed import Feed
 from blast_transport.transports.pipeline.connections.link import Link
-from blast_transport.transports.pipeline.protocol.messages import Data, Decoder, End, Heartbeat, Message, Report, encode
+from blast_transport.transports.pipeline.protocol.messages import (
+    Data,
+    End,
+    Message,
+    PipelineDecoder,
+    PipelineHeartbeat,
+    Report,
+    encode,
+)
 from tests.support.engines import file_store
 from tests.support.transport_data import SUITE, data_of
 from tests.support.waiting import eventually
@@ -30,8 +38,8 @@ pytestmark = pytest.mark.compiled
 BLOCK = 40
 MAX_BYTES = 3000
 MESSAGES: tuple[Message, ...] = (
-    Heartbeat(7, held_up=False),
-    Heartbeat(8, held_up=True, starved=True),
+    PipelineHeartbeat(7, held_up=False),
+    PipelineHeartbeat(8, held_up=True, starved=True),
     End(90, True),
     Report(),
     Report({3: "gone"}),
@@ -53,7 +61,7 @@ pieces = st.one_of(
 class Receiver:
     """A link's end and a store by one engine, and all that the node hears."""
 
-    def __init__(self, engine: str, layout: Layout, undo: ExitStack) -> None:
+    def __init__(self, engine: str, layout: BlockLayout, undo: ExitStack) -> None:
         directory = Path(undo.enter_context(tempfile.TemporaryDirectory()))
         self.store = file_store(engine, directory, layout)
         undo.callback(self.store.discard)
@@ -136,7 +144,7 @@ def test_the_same_bytes_do_the_same(
     data = data_of(size)
     content = bytearray(data.content + bytes(range(256)) * 48)
     content[wrong] ^= 1
-    layout = Layout(size if known else None, data.layout.segment_size, data.layout.block_segments)
+    layout = BlockLayout(size if known else None, data.layout.segment_size, data.layout.block_segments)
     wire = _wire(stream, bytes(content))
     with ExitStack() as undo:
         python, compiled = (Receiver(engine, layout, undo) for engine in (PYTHON, COMPILED))
@@ -204,7 +212,7 @@ class Giver:
     @property
     def said(self) -> tuple[bytes, list[Message]]:
         """Data, and the messages between."""
-        decoder, data, rest = Decoder(), bytearray(), bytes(self.wire)
+        decoder, data, rest = PipelineDecoder(), bytearray(), bytes(self.wire)
         messages: list[Message] = []
         while rest:
             if decoder.payload:
@@ -260,7 +268,7 @@ def test_the_same_file_gives_the_same(size: int, chunk: int, steps: list[tuple[i
 
 def test_a_link_of_no_frames_is_pythons(tmp_path: Path) -> None:
     """A store of other digests is Python's, and so is what fills it."""
-    store = file_store(PYTHON, tmp_path, Layout(100, 40, 1))
+    store = file_store(PYTHON, tmp_path, BlockLayout(100, 40, 1))
     assert store.suite is SUITE
     assert open_intake(store, 0, lambda: None).frames is None
     store.discard()

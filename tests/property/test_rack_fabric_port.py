@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
 from blast_sim.fabric.simulator import program
-from blast_sim.fabric.trace import Kind, read_trace
+from blast_sim.fabric.trace import TraceEventKind, read_trace
 from tests.property.rack_fabric_port import port
 from tests.property.rack_fabric_port.port import (
     Cache,
@@ -172,15 +172,15 @@ def test_congestion_is_told_to_the_flow_with_most_in_the_buffer_that_is_congeste
     ]
     congestion = {"points": "inputs", "equilibrium_ingress_bytes": 4096, "sample_bytes": 15_000}
     events = trace_of(scenario := of_two_classes(flows, qcn=congestion))
-    assert {event.extra for event in events if event.kind == Kind.CNM and event.port == 0} == {0, 1}
+    assert {event.extra for event in events if event.kind == TraceEventKind.CNM and event.port == 0} == {0, 1}
     follow(scenario, events)
 
 
 def test_a_lossless_pool_of_headers_holds_what_small_frames_bring() -> None:
     scenario = of_two_classes([flow_of([0, 0], [*LOCAL, *REMOTE[:1], [1, 1], [1, 2], [1, 3]], 99, frame_bytes=64)])
     events = trace_of(scenario)
-    assert any(event.kind == Kind.PAUSE for event in events)
-    assert max(event.value for event in events if event.kind == Kind.HEADER_ACCEPTED) < 291
+    assert any(event.kind == TraceEventKind.PAUSE for event in events)
+    assert max(event.value for event in events if event.kind == TraceEventKind.HEADER_ACCEPTED) < 291
     follow(scenario, events)
 
 
@@ -191,7 +191,7 @@ def test_a_queue_whose_entry_is_released_goes_on() -> None:
         sync={"entries": 1, "block_packets": 2, "resume_packets": 0, "timeout_ns": 300},
     )
     events = trace_of(scenario)
-    assert sum(event.kind == Kind.SUSPENDED for event in events) > 1
+    assert sum(event.kind == TraceEventKind.SUSPENDED for event in events) > 1
     follow(scenario, events)
 
 
@@ -211,7 +211,9 @@ def test_lossy_copies_take_no_headers_of_a_lossless_class() -> None:
     }
     events = trace_of(scenario)
     # Frames of 1522 bytes come to [1, 1] in the lossless flow alone.
-    delivered = [event for event in events if event.kind == Kind.FRAME_OUT and event.port == 9 and event.value == 1522]
+    delivered = [
+        event for event in events if event.kind == TraceEventKind.FRAME_OUT and event.port == 9 and event.value == 1522
+    ]
     assert len(delivered) * 1522 * 8 / 100_000 > 4.5
     follow(scenario, events)
 
@@ -411,22 +413,27 @@ def test_a_wrong_rule_is_noticed(monkeypatch: pytest.MonkeyPatch, rule: str) -> 
     assert noticed(name)
 
 
-EVERY_KIND = dict.fromkeys(Kind, "congested") | {
-    Kind.FRAME_IN: "tree",
-    Kind.FRAME_DROPPED: "tree",
-    Kind.HEADER_DROPPED: "few headers",
-    Kind.CACHE_EVICTED: "thrashed",
-    Kind.CNM: "told",
-    Kind.PAUSE: "tree",
-    Kind.GO: "tree",
+EVERY_KIND = dict.fromkeys(TraceEventKind, "congested") | {
+    TraceEventKind.FRAME_IN: "tree",
+    TraceEventKind.FRAME_DROPPED: "tree",
+    TraceEventKind.HEADER_DROPPED: "few headers",
+    TraceEventKind.CACHE_EVICTED: "thrashed",
+    TraceEventKind.CNM: "told",
+    TraceEventKind.PAUSE: "tree",
+    TraceEventKind.GO: "tree",
 }
-NOT_OF_A_PORT = {Kind.FRAME_OUT, Kind.RETRANSMITTED, Kind.CORRUPTED}
-WITHOUT_VALUE = {Kind.FRAME_DROPPED, Kind.ACKED, Kind.CAM_ALLOCATED, Kind.CAM_RELEASED}
-WITH_FLAGS = {Kind.PACKET_SENT, Kind.CACHE_EVICTED}
+NOT_OF_A_PORT = {TraceEventKind.FRAME_OUT, TraceEventKind.RETRANSMITTED, TraceEventKind.CORRUPTED}
+WITHOUT_VALUE = {
+    TraceEventKind.FRAME_DROPPED,
+    TraceEventKind.ACKED,
+    TraceEventKind.CAM_ALLOCATED,
+    TraceEventKind.CAM_RELEASED,
+}
+WITH_FLAGS = {TraceEventKind.PACKET_SENT, TraceEventKind.CACHE_EVICTED}
 
 
 @pytest.mark.parametrize("kind", sorted(EVERY_KIND.keys() - NOT_OF_A_PORT), ids=lambda kind: kind.name)
-def test_a_wrong_trace_is_noticed(kind: Kind) -> None:
+def test_a_wrong_trace_is_noticed(kind: TraceEventKind) -> None:
     events = long_trace(EVERY_KIND[kind])
     place, event = next((place, event) for place, event in enumerate(events) if event.kind == kind)
     wrong = [[], [event, event]]

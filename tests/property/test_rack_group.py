@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_transport.links.group import REPORT_SECONDS, Group
+from blast_transport.links.group import REPORT_SECONDS, LeaderGroup
 from blast_transport.wire.messages import Abort, Credit, Demoted, Fin, Hello, Nack, Phase, Readmitted, Ready
 from blast_transport.wire.relaying import GroupCredit, MemberCredits, RelayMessage
 from blast_transport.wire.transports import OPTICAL, PIPELINE
@@ -29,7 +29,7 @@ class World:
     """Members that really stand somewhere, and what a sender knows of them by the leader alone."""
 
     credit: int
-    group: Group = field(default_factory=Group)
+    group: LeaderGroup = field(default_factory=LeaderGroup)
     now: float = 0.0
     truth: dict[int, int] = field(default_factory=dict)
     known: dict[int, int] = field(default_factory=dict)
@@ -142,7 +142,7 @@ def test_many_members_cost_the_sender_hardly_more_than_one(credit, members):
 
 
 def test_by_packets_nobody_waits_for_credits():
-    group = Group()
+    group = LeaderGroup()
     group.from_sender(0, hello())
     group.from_sender(0, phase(1, PIPELINE))
     for block in range(100):
@@ -154,7 +154,7 @@ def test_by_packets_nobody_waits_for_credits():
 
 
 def test_one_that_is_slow_is_told_from_the_others():
-    group = Group()
+    group = LeaderGroup()
     for member in range(4):
         group.from_sender(member, hello())
         group.from_sender(member, phase(2))
@@ -164,7 +164,7 @@ def test_one_that_is_slow_is_told_from_the_others():
 
 
 def test_other_messages_pass_and_other_sessions_do_not_count():
-    group = Group()
+    group = LeaderGroup()
     group.from_sender(0, hello())
     assert not group.from_member(0, Nack(SESSION, ((1, 2),)))
     assert not group.from_member(0, Credit(SESSION + 1, 5, 5, 5))

@@ -14,13 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blast_controller.history import blocks, images, writer
-from blast_controller.history.blocks import Block, BlockText, Stamp
+from blast_controller.history.blocks import BlockText, RecordedBlock, Stamp
 from blast_controller.history.compression import DecompressionError, packed, packed_for_speed, unpacked
 from blast_controller.history.encoder import Difference, Rows
 from blast_controller.history.errors import RecordingError
 from blast_controller.history.images import apply_image, image_texts
 from blast_controller.history.lines import from_lines, to_lines
-from blast_controller.history.reader import Reader
+from blast_controller.history.reader import RecordingReader
 from blast_controller.history.retention import Keep
 from blast_controller.history.writer import RunFacts, Writer
 
@@ -44,8 +44,8 @@ ACTIONS = st.lists(
 )
 
 
-LOOKS: tuple[Callable[[Reader], object], ...] = (
-    Reader.span,
+LOOKS: tuple[Callable[[RecordingReader], object], ...] = (
+    RecordingReader.span,
     lambda reader: reader.activity(5, 0.0, 1e12),
     lambda reader: reader.between(1e9, 2e9),
     lambda reader: [reader.moment(sequence) for sequence in range(1, 42, 3)],
@@ -60,7 +60,7 @@ def looked_at(path: Path) -> list[object]:
     found: list[object] = []
     for look in LOOKS:
         try:
-            with closing(Reader(path)) as reader:
+            with closing(RecordingReader(path)) as reader:
                 found.append(look(reader))
         except RecordingError as fault:
             assert str(fault)
@@ -116,7 +116,7 @@ class Tape:
     def reopen(self, *_: object) -> None:
         """Reopen the recording; moments that were not flushed are lost, and their numbers are used again."""
         self.writer.close()
-        with_last = Reader(self.path)
+        with_last = RecordingReader(self.path)
         kept = with_last.span().newest.sequence
         with_last.close()
         assert kept >= self.flushed
@@ -126,7 +126,7 @@ class Tape:
 
 def check(path: Path, noted: list[tuple[Stamp, Rows]], least: int) -> None:
     """Everything that is there is as it was noted, and so much is there at least."""
-    reader = Reader(path)
+    reader = RecordingReader(path)
     newest = reader.span().newest.sequence
     assert least <= newest <= len(noted)
     for sequence in range(1, newest + 1):
@@ -173,7 +173,7 @@ def test_a_block_is_played_to_any_of_its_moments(moments):
         text.add(stamps[-1], difference, rows)
         taken(difference, rows)
         noted.append(dict(rows))
-    block = Block(unpacked(packed(text.text())), stamps[0])
+    block = RecordedBlock(unpacked(packed(text.text())), stamps[0])
     assert block.stamps == stamps
     for count, after in enumerate(noted, 1):
         played: Rows = {}
@@ -198,7 +198,7 @@ def test_what_is_no_block_or_image_is_refused_or_read_but_never_fails(data):
     text = data.draw(st.sampled_from([good.text(), next(image_texts({"a": "{}", "b": None})), "1 1\n0\n1\na\n"]))
     begin, end = sorted(data.draw(st.tuples(*[st.integers(0, len(text))] * 2)))
     spoilt = text[:begin] + data.draw(st.text("019 -\n{}\x01a\\", max_size=12)) + text[end:]
-    for read in (lambda: Block(spoilt, Stamp(0, 0)).play({}, 2), lambda: apply_image([spoilt], {})):
+    for read in (lambda: RecordedBlock(spoilt, Stamp(0, 0)).play({}, 2), lambda: apply_image([spoilt], {})):
         with suppress(DecompressionError):
             read()
 

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from blast_transport.base.engines import COMPILED, PYTHON
 from blast_transport.base.errors import RemoteProtocolError, StoreError
-from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.layout import BlockLayout
 from blast_transport.store.blocks.block_store import BlockStore
 from blast_transport.store.targets.file_target import FileRules
 from tests.support.engines import file_store
@@ -32,7 +32,7 @@ class TwoStores(RuleBasedStateMachine):
     def begin(self, size: int, stream: bool, most: int | None) -> None:
         self.data: Data = data_of(size, seed=1)
         self.forged: Data = data_of(size, seed=2)
-        self.layout = Layout(None, 10, 4) if stream else self.data.layout
+        self.layout = BlockLayout(None, 10, 4) if stream else self.data.layout
         self.rules = FileRules(None if most is None else max(most, 0 if stream else size))
         self.undo = ExitStack()
         self.directories = [Path(self.undo.enter_context(tempfile.TemporaryDirectory())) for _ in range(2)]

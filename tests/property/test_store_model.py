@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from blast_controller.core.model.records import Record
 from blast_controller.store.errors import DoubleHeldError
 from blast_controller.store.etcd import ledger, values
-from blast_controller.store.etcd.store import Policy
+from blast_controller.store.etcd.store import StorePolicy
 from blast_controller.store.files import wal_of
 from blast_controller.store.memory import MemoryStore
 from blast_controller.store.retention import Retention
@@ -171,7 +171,7 @@ class EtcdMachine(StoreMachine):
         return self.another()
 
     def another(self):
-        return self.controllers.store(Policy(wait=0.0, retention=Retention(entries=KEPT)))
+        return self.controllers.store(StorePolicy(wait=0.0, retention=Retention(entries=KEPT)))
 
     def crashed(self):
         """Return the store of another controller, after the lease of the first has ended."""

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.store.retention import SECONDS_PER_DAY, Line, Retention
+from blast_controller.store.retention import SECONDS_PER_DAY, RetainedEntry, Retention
 
 times = st.floats(min_value=-1e6, max_value=1e6)
 sizes = st.integers(1, 50)
@@ -11,7 +11,7 @@ sizes = st.integers(1, 50)
 
 @given(st.lists(st.tuples(times, sizes), max_size=12), st.integers(0, 5), st.integers(1, 15), st.floats(0, 10), times)
 def test_what_expires(written, later, kept, days, at):
-    oldest = [Line(sequence, when, size) for sequence, (when, size) in enumerate(written, start=7)]
+    oldest = [RetainedEntry(sequence, when, size) for sequence, (when, size) in enumerate(written, start=7)]
     newest = 6 + len(written) + later
     retention = Retention(kept, days, max_bytes=100)
     size = sum(line.size for line in oldest) + 10 * later

@@ -52,7 +52,7 @@ BUGS = {
     "no_role_asked_for": SuccessionBug(
         "A leader takes every ToR for its own without a word about roles.",
         {
-            "blast_controller.openflow.session:Session.lead": {
+            "blast_controller.openflow.session:TorSession.lead": {
                 "_State.CLAIMING": "_State.PREPARING",
                 "self._ask(Claiming(self._numbers, now + ANSWER_TIMEOUT, terms.generation))": "self.read(True, now)",
             }

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from blast_transport.base.errors import BrokenDigestError, RemoteProtocolError, WrongInputError
 from blast_transport.blocks.block_map import BlockMap
 from blast_transport.blocks.digests import DIGEST_BYTES, SUITES, DigestTable, suite_named
-from blast_transport.blocks.layout import MAX_BLOCKS, Layout
+from blast_transport.blocks.layout import MAX_BLOCKS, BlockLayout
 from blast_transport.blocks.masks import mask_of, runs
 from blast_transport.session.peers.peer import Peer
 from blast_transport.session.peers.repairs import Repairs
@@ -20,7 +20,7 @@ from blast_transport.session.peers.retransmit_queue import WHOLE, RetransmitQueu
 MOST = 40
 numbers = st.integers(0, MOST)
 layouts = st.builds(
-    Layout,
+    BlockLayout,
     st.integers(0, 5000),
     segment_size=st.integers(1, 60),
     block_segments=st.integers(1, 8),
@@ -75,7 +75,7 @@ def test_a_stream_without_an_end_costs_no_memory_for_what_is_not_there() -> None
 
 
 @given(layouts)
-def test_blocks_and_segments_add_up_to_the_whole(layout: Layout) -> None:
+def test_blocks_and_segments_add_up_to_the_whole(layout: BlockLayout) -> None:
     assert layout.size is not None
     lengths = [layout.length(block) for block in range(layout.blocks)]
     assert sum(lengths) == layout.size
@@ -93,16 +93,16 @@ def test_blocks_and_segments_add_up_to_the_whole(layout: Layout) -> None:
 
 @given(st.integers(0, 5000), st.integers(17, 60), st.integers(1, 8))
 def test_sealed_blocks_fill_the_same_datagrams(size: int, segment_size: int, block_segments: int) -> None:
-    layout = Layout(size, segment_size, block_segments, overhead=16)
+    layout = BlockLayout(size, segment_size, block_segments, overhead=16)
     for block in range(layout.blocks - 1):
         assert layout.wire_length(block) == segment_size * block_segments
     assert sum(layout.wire_length(block) - 16 for block in range(layout.blocks)) == size
 
 
 @given(layouts)
-def test_a_stream_that_has_ended_is_cut_as_a_file_is(layout: Layout) -> None:
+def test_a_stream_that_has_ended_is_cut_as_a_file_is(layout: BlockLayout) -> None:
     assert layout.size is not None
-    stream = Layout(None, layout.segment_size, layout.block_segments)
+    stream = BlockLayout(None, layout.segment_size, layout.block_segments)
     assert not stream.known and stream.blocks == MAX_BLOCKS
     assert stream.length(7) == layout.block_size
     assert stream.closed(layout.size) == layout
@@ -114,7 +114,7 @@ def test_a_stream_that_has_ended_is_cut_as_a_file_is(layout: Layout) -> None:
 )
 def test_no_sender_may_cut_like_this(size: int, segment: int, segments: int, overhead: int) -> None:
     with pytest.raises(RemoteProtocolError):
-        Layout(size, segment, segments, overhead)
+        BlockLayout(size, segment, segments, overhead)
 
 
 digests = st.binary(min_size=DIGEST_BYTES, max_size=DIGEST_BYTES)

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from blast_transport.base.errors import ForgottenError, RemoteProtocolError
 from blast_transport.blocks.digests import DIGEST_BYTES
-from blast_transport.blocks.layout import Layout
-from blast_transport.store.blocks.store import Store
+from blast_transport.blocks.layout import BlockLayout
+from blast_transport.store.blocks.store import SessionStore
 from blast_transport.store.targets.memory_target import MemoryTarget
 from tests.support.transport_data import SUITE, Data, InOrder, data_of
 
 MOST = 1 << 20
 
 
-def asked_again(store: Store) -> list[int]:
+def asked_again(store: SessionStore) -> list[int]:
     return [block for first, count in store.take_wrong() for block in range(first, first + count)]
 
 
@@ -39,7 +39,7 @@ def test_blocks_that_come_together_are_held_as_if_they_came_one_by_one(
     data: Data, rows: list[tuple[int, list[bool]]], told: int, in_order: bool
 ) -> None:
     targets = [InOrder() if in_order else MemoryTarget("m", MOST) for _ in range(2)]
-    together, alone = (Store(data.layout, SUITE, target) for target in targets)
+    together, alone = (SessionStore(data.layout, SUITE, target) for target in targets)
     for store in (together, alone):
         store.expect(0, data.digests(0, min(told, data.blocks)))
     for first, goods in rows:
@@ -58,7 +58,7 @@ def test_blocks_that_come_together_are_held_as_if_they_came_one_by_one(
 def test_a_block_of_a_stream_that_seems_to_be_its_last_displaces_none_behind_it() -> None:
     """Before its digest is known it may be, and whoever forges it lets others follow."""
     data, target = data_of(120), MemoryTarget("m", MOST)
-    store = Store(Layout(None, 10, 4), SUITE, target)
+    store = SessionStore(BlockLayout(None, 10, 4), SUITE, target)
     assert store.put_all(0, [data.block(0)[:31], data.block(1), data.block(2)]) == 3
     store.expect(0, data.digests())
     assert asked_again(store) == [0]
@@ -72,7 +72,7 @@ def test_a_block_of_a_stream_that_seems_to_be_its_last_displaces_none_behind_it(
 def test_only_what_was_sent_is_held(data: Data, steps: list[tuple[str, int]], in_order: bool) -> None:
     """Whatever comes: once the digests are known, what is held is right, and what is wrong was asked for again."""
     target = InOrder() if in_order else MemoryTarget("m", MOST)
-    store = Store(data.layout, SUITE, target)
+    store = SessionStore(data.layout, SUITE, target)
     told, again = 0, set[int]()
     for action, number in steps:
         block = number % data.blocks
@@ -102,7 +102,7 @@ def test_only_what_was_sent_is_held(data: Data, steps: list[tuple[str, int]], in
 @given(datas, st.permutations(range(20)), st.integers(0, 20))
 def test_in_order_only_proven_blocks_are_fed(data: Data, order: list[int], told: int) -> None:
     target, told = InOrder(), min(told, data.blocks)
-    store = Store(data.layout, SUITE, target)
+    store = SessionStore(data.layout, SUITE, target)
     store.expect(0, data.digests(0, told)) if told else None
     put = set[int]()
     for block in [number for number in order if number < data.blocks]:
@@ -118,8 +118,8 @@ def test_in_order_only_proven_blocks_are_fed(data: Data, order: list[int], told:
 
 
 def test_what_waits_for_its_turn_does_not_fill_the_memory() -> None:
-    layout = Layout(1 << 40, 1 << 12, 16)
-    store = Store(layout, SUITE, InOrder())
+    layout = BlockLayout(1 << 40, 1 << 12, 16)
+    store = SessionStore(layout, SUITE, InOrder())
     block = bytes(layout.block_size)
     taken = [number for number in range(0, 20_000, 7) if store.put(number, block)]
     assert len(taken) * layout.block_size <= 64 << 20
@@ -127,9 +127,9 @@ def test_what_waits_for_its_turn_does_not_fill_the_memory() -> None:
 
 
 def test_of_a_stream_nothing_is_taken_that_can_only_be_forged() -> None:
-    layout = Layout(None, 1 << 12, 16)
+    layout = BlockLayout(None, 1 << 12, 16)
     target = MemoryTarget("m", 1 << 50)
-    store = Store(layout, SUITE, target)
+    store = SessionStore(layout, SUITE, target)
     assert not store.put(layout.blocks - 1, bytes(layout.block_size))
     assert store.put(10, bytes(layout.block_size))
     assert not store.held.held > 1 and len(target.data) < 1 << 20
@@ -138,8 +138,8 @@ def test_of_a_stream_nothing_is_taken_that_can_only_be_forged() -> None:
 @given(datas, st.lists(st.integers(0, 40), max_size=10))
 def test_a_stream_that_ends_forgets_what_seemed_to_lie_behind(data: Data, forged: list[int]) -> None:
     """A forged block behind the end must not stand for one that is missing: that would be a file with a hole."""
-    layout = Layout(None, data.layout.segment_size, data.layout.block_segments)
-    store = Store(layout, SUITE, MemoryTarget("m", MOST))
+    layout = BlockLayout(None, data.layout.segment_size, data.layout.block_segments)
+    store = SessionStore(layout, SUITE, MemoryTarget("m", MOST))
     for block in forged:
         store.put(block, bytes(layout.block_size))
     for block in range(1, data.blocks):
@@ -156,7 +156,7 @@ def test_a_stream_that_ends_forgets_what_seemed_to_lie_behind(data: Data, forged
 
 @pytest.mark.parametrize(("first", "count"), [(1, 1), (5, 1), (0, 6), (1 << 26, 1)])
 def test_digests_come_in_order_and_for_blocks_that_there_are(first: int, count: int) -> None:
-    store = Store(data_of(200).layout, SUITE, MemoryTarget("m", MOST))
+    store = SessionStore(data_of(200).layout, SUITE, MemoryTarget("m", MOST))
     with pytest.raises(RemoteProtocolError):
         store.expect(first, bytes(DIGEST_BYTES * count))
 
@@ -167,7 +167,7 @@ def test_several_transports_fill_one_store(seed: int, in_order: bool) -> None:
     """Threads that put, and that read behind, with blocks that come twice and some that are wrong."""
     data = data_of(3000, seed=seed)
     target = InOrder() if in_order else MemoryTarget("m", MOST)
-    store = Store(data.layout, SUITE, target)
+    store = SessionStore(data.layout, SUITE, target)
     store.expect(0, data.digests(0, 30))
 
     def transport(number: int) -> None:

@@ -8,7 +8,7 @@ from itertools import count
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.core.inventory.kinds import Kind
+from blast_controller.core.inventory.kinds import PieceKind
 from blast_controller.core.model.commands import SetCircuits
 from blast_controller.core.model.events import FinishAsked, Tick
 from blast_controller.core.model.part_states import PartState
@@ -72,7 +72,7 @@ def test_who_needs_no_more_than_the_reserve_waits_for_no_disconnect(history, sha
             assert world.state(key) is PartState.ACTIVE
 
 
-KINDS = [Kind("ocs1", 0, "r1"), Kind("ocs1", 0, "r2"), Kind("ocs1", 4, "")]
+KINDS = [PieceKind("ocs1", 0, "r1"), PieceKind("ocs1", 0, "r2"), PieceKind("ocs1", 4, "")]
 
 
 @given(

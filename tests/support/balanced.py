@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from algorithms.balanced.network import DisconnectedError, Network
-from algorithms.balanced.plan import NO_HOST, Plan, Tree, loads
+from algorithms.balanced.plan import NO_HOST, MulticastPlan, Tree, loads
 from algorithms.balanced.resources import resources
 
 ROUNDING = 1e-9
@@ -52,7 +52,7 @@ def networks(draw, least: int = 2, most: int = 6, to_all: bool = True) -> Networ
         return make(rates, math.inf, math.inf, sorted(receivers))
 
 
-def check(network: Network, plan: Plan) -> None:
+def check(network: Network, plan: MulticastPlan) -> None:
     """Check that a plan's trees reach every receiver over working links, within every limit, below the bound."""
     assert len(plan.trees) == len(plan.rates) == len(set(plan.trees))
     for tree, rate in zip(plan.trees, plan.rates, strict=True):

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from algorithms.b_matching.budget import Steps
+from algorithms.b_matching.budget import StepBudget
 from algorithms.scheduling.choosing import choose
 from blast_controller.core.controller import Core
 from blast_controller.core.model.commands import (
@@ -443,7 +443,7 @@ class World:
     def think(self, steps: int = 300) -> None:
         """Let the optimizer answer the question that is out."""
         question = self.questions.popleft()
-        chosen = choose(question.contention, Steps(steps), random.Random(question.revision))
+        chosen = choose(question.contention, StepBudget(steps), random.Random(question.revision))
         self.post(Optimized(question.revision, chosen))
 
     # ------------------------------------------------------------------------------------------- oracles

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from blast_controller.core.fiber_check import FiberReport
 from blast_controller.core.fibers.fiber_judge import FiberFault, judge
-from blast_controller.core.fibers.fiber_survey import Pair, Round, survey
+from blast_controller.core.fibers.fiber_survey import Pair, SurveyRound, survey
 from blast_controller.core.inventory.holders import PROBER
 from blast_controller.core.model.commands import CircuitChange, ForwardingChange, SendProbe, SetCircuits, SetForwarding
 from blast_controller.core.model.events import (
@@ -76,7 +76,7 @@ class Played:
     """A survey on a wiring: its rounds, its result, the number of rounds that waited the whole time, and the faults."""
 
     def __init__(self, wiring: Wiring, ports=None, splitters=None) -> None:
-        self.rounds: list[Round] = []
+        self.rounds: list[SurveyRound] = []
         self.waits = 0
         ports = wiring.ports if ports is None else ports
         splitters = wiring.splitters if splitters is None else splitters
@@ -98,7 +98,7 @@ class Played:
         self.said = {fault.element: fault.sentence for fault in self.faults}
         assert len(self.said) == len(self.faults), "an element is named twice"
 
-    def _check(self, round_: Round) -> None:
+    def _check(self, round_: SurveyRound) -> None:
         """Check that a round connects each input to one output only, and record the round."""
         assert round_.circuits
         assert round_.senders

@@ -12,13 +12,18 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from algorithms.power_budget import ROUNDING_DB, Light, Loss, Passive, Piece, Transceiver, Window, exactly
+from algorithms.power_budget import ROUNDING_DB, ElementLoss, Passive, Piece, PowerLevel, Transceiver, Window, exactly
 from blast_controller.core.model.fabric import CrossConnect, Fabric, OpticalPort, Splitter
 from blast_controller.core.model.optics import Optics
 
-OUTPUT_LOSS = {2: Loss(3.2, 3.5, 3.7), 4: Loss(6.1, 6.9, 7.4), 8: Loss(9.2, 10.2, 10.6), 16: Loss(12.1, 13.4, 13.9)}
-PASS_LOSS = Loss(0.5, 1.0, 1.5)
-LAUNCH = Light(0.0, 1.0, 2.0)
+OUTPUT_LOSS = {
+    2: ElementLoss(3.2, 3.5, 3.7),
+    4: ElementLoss(6.1, 6.9, 7.4),
+    8: ElementLoss(9.2, 10.2, 10.6),
+    16: ElementLoss(12.1, 13.4, 13.9),
+}
+PASS_LOSS = ElementLoss(0.5, 1.0, 1.5)
+LAUNCH = PowerLevel(0.0, 1.0, 2.0)
 Supply = tuple[tuple[Piece, int], ...]
 """The number of pieces of each kind."""
 
@@ -107,22 +112,22 @@ def can_be_lit(
 
 
 @lru_cache(maxsize=1000)
-def _trees(root: Light, switch: Passive, supply: Supply) -> Sequence[tuple[int, Slots]]:
+def _trees(root: PowerLevel, switch: Passive, supply: Supply) -> Sequence[tuple[int, Slots]]:
     """Return all possible trees: the total number of pieces of each, and the power at its open outputs."""
     return [(sum(counts), tuple(slots)) for counts, slots in tiny_trees(root, switch, dict(supply))]
 
 
-def _beyond(switch: Passive, slots: Slots) -> list[Light]:
+def _beyond(switch: Passive, slots: Slots) -> list[PowerLevel]:
     """Return the power of these outputs after one more pass through the switch, if that is enough."""
     return [switch.after(slot) for slot in slots if slot.best <= switch.max_input + ROUNDING_DB]
 
 
-Slots = tuple[Light, ...]
+Slots = tuple[PowerLevel, ...]
 
 
 def tiny_trees(
-    root: Light, switch: Passive, supply: Mapping[Piece, int]
-) -> Iterable[tuple[tuple[int, ...], list[Light]]]:
+    root: PowerLevel, switch: Passive, supply: Mapping[Piece, int]
+) -> Iterable[tuple[tuple[int, ...], list[PowerLevel]]]:
     """Yield every small tree that can be built by hand: (pieces of each kind, power at every open output)."""
     kinds = list(supply)
     start = ((0,) * len(kinds), (root.rounded,))
@@ -146,7 +151,7 @@ def tiny_trees(
                 waiting.append(new)
 
 
-def matched(lights: Sequence[Light], windows: Sequence[Window]) -> bool:
+def matched(lights: Sequence[PowerLevel], windows: Sequence[Window]) -> bool:
     """Return True if every receiver can have its own suitable output (augmenting paths)."""
     holder: dict[int, int] = {}
 

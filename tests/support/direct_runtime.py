@@ -10,7 +10,7 @@ from blast_controller.core.model.commands import Publish
 from blast_controller.core.model.errors import RequestError
 from blast_controller.core.model.events import Event
 from blast_controller.core.snapshot.snapshot import Snapshot
-from blast_controller.runtime.runtime import CoreContext, Look
+from blast_controller.runtime.runtime import CoreContext, PublishedState
 from blast_controller.runtime.settling import run_into
 from blast_controller.runtime.waiting import WaitingRoom
 from tests.support.core import World
@@ -38,8 +38,8 @@ class DirectRuntime:
 
     check_leader_now = check_leader
 
-    def look(self) -> Look:
-        return Look(self.core.snapshot, self.world.now)
+    def look(self) -> PublishedState:
+        return PublishedState(self.core.snapshot, self.world.now)
 
     look_at_written = look
     has_just_written = False

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from blast_transport.base.engines import AUTO, COMPILED, PYTHON
-from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.layout import BlockLayout
 from blast_transport.store.blocks.block_store import BlockStore
 from blast_transport.store.opening import open_store
 from blast_transport.store.targets.file_target import ANY_PRIVATE, FileRules, FileTarget, open_directory
@@ -38,14 +38,14 @@ def asking_for(engine: str) -> Iterator[None]:
         _Asked.engine = before
 
 
-def file_store(engine: str, directory: Path, layout: Layout, rules: FileRules = ANY_PRIVATE) -> BlockStore:
+def file_store(engine: str, directory: Path, layout: BlockLayout, rules: FileRules = ANY_PRIVATE) -> BlockStore:
     """Return a store of the file `file` with this engine."""
     return checked_store(
         engine, layout, FileTarget(open_directory(directory), directory, "file", layout.size, "id", rules)
     )
 
 
-def checked_store(engine: str, layout: Layout, target: FileTarget) -> BlockStore:
+def checked_store(engine: str, layout: BlockLayout, target: FileTarget) -> BlockStore:
     """Return a store of that file, and check that it uses this engine."""
     store = open_store(engine, layout, SUITE, target)
     assert engine in (AUTO, store.engine)

@@ -17,26 +17,26 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from blast_controller.store.etcd.access import Access, Patience, TlsFiles, User
-from blast_controller.store.etcd.connection import Connection
+from blast_controller.store.etcd.access import Access, EtcdTlsFiles, Patience, User
+from blast_controller.store.etcd.connection import EtcdConnection
 from blast_controller.store.etcd.errors import StoreUnavailableError
 from blast_controller.store.etcd.keys import Keys
 from blast_controller.store.etcd.leadership import Leadership
 from blast_controller.store.etcd.methods import RANGE, REVOKE, STATUS, TXN
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.requests import get
-from blast_controller.store.etcd.store import EtcdStore, Policy
+from blast_controller.store.etcd.store import EtcdStore, StorePolicy
 from tests.support.certificates import Authority
 from tests.support.waiting import eventually
 
-C = TypeVar("C", bound=Connection)
+C = TypeVar("C", bound=EtcdConnection)
 PREFIX = "/blast-test/"
 """The prefix that the user `blast` may read and write; each test has its own prefix below it."""
 PATIENCE = Patience(in_all=30.0, at_one=10.0)
 """For calls that succeed, on a busy machine too."""
 SHORT = Patience(in_all=0.4, at_one=0.4)
 """For calls that fail."""
-AT_ONCE = Policy(wait=0.0)
+AT_ONCE = StorePolicy(wait=0.0)
 TIMES = ("--heartbeat-interval", "20", "--election-timeout", "200", "--bcrypt-cost", "4")
 
 
@@ -105,7 +105,7 @@ class EtcdServer:
 
     def access(self, port: int = 0, **changes: object) -> Access:
         """Return the controller's access to etcd; with another port if a proxy is in between."""
-        tls = TlsFiles(self.authority.cert, self.client.cert, self.client.key)
+        tls = EtcdTlsFiles(self.authority.cert, self.client.cert, self.client.key)
         endpoints = tuple(f"127.0.0.1:{one}" for one in ([port] if port else self.ports))
         user = User("blast", self.password_file)
         return Access(**{"endpoints": endpoints, "tls": tls, "user": user, "patience": PATIENCE, **changes})
@@ -181,7 +181,7 @@ class EtcdServer:
     def _leaders(self) -> list[int]:
         found = []
         for member, port in enumerate(self.ports):
-            connection = Connection(self.access(port, patience=SHORT))
+            connection = EtcdConnection(self.access(port, patience=SHORT))
             try:
                 status = connection.call(STATUS, api.StatusRequest())
             except StoreUnavailableError:
@@ -205,7 +205,7 @@ class EtcdServer:
         self._has_users = True
 
 
-class Mortal(Connection):
+class Mortal(EtcdConnection):
     """A controller's connection that dies before its next write when none are `left` (None: it lives).
 
     With `hears_the_last` off, it dies before the answer to its last write. Then only its lease ends.
@@ -237,25 +237,27 @@ class Controllers:
         self.keys = keys or server.keys()
         self._undo = ExitStack()
 
-    def connection(self, port: int = 0, kind: type[C] = Connection, **changes: object) -> C:
+    def connection(self, port: int = 0, kind: type[C] = EtcdConnection, **changes: object) -> C:
         """Return a new connection; with another port if a proxy is in between."""
         connection = kind(self.server.access(port, **changes))
         self._undo.callback(connection.close)
         return connection
 
-    def leadership(self, connection: Connection | None = None, address: str = "here:9090", ttl: int = 5) -> Leadership:
+    def leadership(
+        self, connection: EtcdConnection | None = None, address: str = "here:9090", ttl: int = 5
+    ) -> Leadership:
         """Return a candidacy that has not begun."""
         leadership = Leadership(connection or self.connection(), self.keys, address, ttl)
         self._undo.callback(leadership.resign)
         return leadership
 
-    def store(self, policy: Policy = AT_ONCE, leadership: Leadership | None = None) -> EtcdStore:
+    def store(self, policy: StorePolicy = AT_ONCE, leadership: Leadership | None = None) -> EtcdStore:
         """Return a store that is not open."""
         store = EtcdStore(leadership or self.leadership(), policy)
         self._undo.callback(store.close)
         return store
 
-    def opened_store(self, policy: Policy = AT_ONCE, leadership: Leadership | None = None) -> EtcdStore:
+    def opened_store(self, policy: StorePolicy = AT_ONCE, leadership: Leadership | None = None) -> EtcdStore:
         """Return an open `store`."""
         store = self.store(policy, leadership)
         store.open()

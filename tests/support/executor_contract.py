@@ -18,10 +18,10 @@ from blast_controller.optical.executor import OpticalExecutor, SwitchSettings
 from tests.support.waiting import for_a_while
 from tl1_driver.dialects import DIALECTS
 from tl1_driver.emulator.agent import EmulatedSwitch
-from tl1_driver.emulator.connection import Connection
-from tl1_driver.emulator.requests import Request
+from tl1_driver.emulator.connection import EmulatedConnection
+from tl1_driver.emulator.requests import ReceivedCommand
 from tl1_driver.protocol.circuits import Circuit
-from tl1_driver.transport import Tcp, Way
+from tl1_driver.transport import Tcp, Tl1Transport
 
 PATIENCE = 30.0
 TCP = Tcp()
@@ -34,7 +34,7 @@ class NotingSwitch(EmulatedSwitch):
         super().__init__(*arguments, **options)
         self.commands: list[str] = []
 
-    def _accept(self, connection: Connection, request: Request) -> None:
+    def _accept(self, connection: EmulatedConnection, request: ReceivedCommand) -> None:
         verb, _, rest = request.text.partition("::")
         if verb in ("ent-crs-fiber", "dlt-crs-fiber"):
             self.commands.append(f"{verb[:3]} {rest.split(':')[0]}")
@@ -81,7 +81,7 @@ class SwitchThread:
 class Bench:
     """An executor for the switch "ocs1" and the events it gave."""
 
-    def __init__(self, port: int, timeout: float, way: Way = TCP) -> None:
+    def __init__(self, port: int, timeout: float, way: Tl1Transport = TCP) -> None:
         self.port = port
         self.events: queue.Queue = queue.Queue()
         self.failures: list[BaseException] = []
@@ -112,7 +112,7 @@ class Bench:
 
 
 @contextlib.contextmanager
-def bench(port: int, timeout: float = 2.0, way: Way = TCP) -> Iterator[Bench]:
+def bench(port: int, timeout: float = 2.0, way: Tl1Transport = TCP) -> Iterator[Bench]:
     found = Bench(port, timeout, way)
     try:
         yield found

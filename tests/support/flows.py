@@ -11,24 +11,24 @@ import numpy as np
 from blast_sim.fair import Paths, fair_rates
 from blast_sim.flow.background import Rounds
 from blast_sim.flow.engine import EXACT, Simulation, Stepping
-from blast_sim.flow.network import Network
+from blast_sim.flow.network import RackNetwork
 from blast_sim.methods.method import Method, Multicast, World
 
 GIGABIT = 1e9
 
 
-def small_network(racks: int = 6, servers: int = 4, uplink: float = 16.0, light_ports: int = 1) -> Network:
+def small_network(racks: int = 6, servers: int = 4, uplink: float = 16.0, light_ports: int = 1) -> RackNetwork:
     """Return a network with server links and optical ports of 10 Gbit/s."""
-    return Network(racks, servers, 10 * GIGABIT, uplink * GIGABIT, 10 * GIGABIT, light_ports)
+    return RackNetwork(racks, servers, 10 * GIGABIT, uplink * GIGABIT, 10 * GIGABIT, light_ports)
 
 
-def world(network: Network, each_way: int = 0, seed: int = 0, stepping: Stepping = EXACT) -> World:
+def world(network: RackNetwork, each_way: int = 0, seed: int = 0, stepping: Stepping = EXACT) -> World:
     """Return a network with `each_way` background flows in each direction, otherwise idle."""
     simulation = Simulation(network.capacities, Rounds(network, each_way), stepping)
     return World(network, simulation, random.Random(seed))
 
 
-def group(network: Network, racks: Iterable[int], size: int = 300_000_000, name: str = "m") -> Multicast:
+def group(network: RackNetwork, racks: Iterable[int], size: int = 300_000_000, name: str = "m") -> Multicast:
     """Return a multicast from the first server of the first rack to all other servers of these racks."""
     sender, *receivers = (server for rack in racks for server in network.servers_of(rack))
     return Multicast(name, sender, tuple(receivers), size)

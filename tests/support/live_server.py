@@ -24,7 +24,7 @@ from blast_controller.process.http_services import HttpSide, MetricSources, Watc
 from blast_controller.rpc.clients.access import OPEN_POLICY, AccessPolicy
 from blast_controller.rpc.clients.gate import Gate
 from blast_controller.rpc.methods import ROLES
-from blast_controller.serving.tls import TlsSettings
+from blast_controller.serving.tls import ServerTlsSettings
 from tests.support.runtime import PATIENCE, Running, running
 
 
@@ -42,7 +42,7 @@ class BackdatedRecorder(Recorder):
 class More:
     """Options of a live server; `ago` are seconds by which its recording is backdated at first."""
 
-    tls: TlsSettings | None = None
+    tls: ServerTlsSettings | None = None
     recording: Path | None = None
     ago: float = 0.0
     port: int = 0

@@ -8,7 +8,7 @@ from collections import Counter
 from itertools import combinations
 
 from algorithms.b_matching.feasibility import Feasibility, by_count
-from algorithms.b_matching.group import Group, directional_ports, members, shared_ports
+from algorithms.b_matching.group import CompetingGroup, directional_ports, members, shared_ports
 
 
 def matching(rng, racks=8, groups=9, sizes=(4,), most=None, directional=False, budget=2):
@@ -18,7 +18,7 @@ def matching(rng, racks=8, groups=9, sizes=(4,), most=None, directional=False, b
     for number in range(groups):
         chosen = rng.sample(range(racks), rng.randint(2, racks))
         weight = rng.choice([1.0, 2.0, 3.0, rng.randint(1, 200) / 4, 1e7 + rng.randint(0, 3)])
-        found.append(Group(number, vertices(chosen[0], chosen[1:]), len(chosen), len(chosen) - 1, weight))
+        found.append(CompetingGroup(number, vertices(chosen[0], chosen[1:]), len(chosen), len(chosen) - 1, weight))
     budgets = [rng.randint(0 if rng.random() < 0.1 else 1, budget) for _ in range(racks * (1 + directional))]
     pool = {fan_out: rng.randint(0, 3) for fan_out in sizes}
     return found, Feasibility(budgets, pool, by_count(most))

@@ -10,7 +10,7 @@ from pathlib import Path
 from blast_transport.agent.process import make_server
 from blast_transport.agent.reporting import RefusalReason, Reporter
 from blast_transport.agent.server import AgentServer
-from blast_transport.agent.settings import AccessSection, AgentSection, ClientSection, LimitsSection, Settings
+from blast_transport.agent.settings import AgentAccessSection, AgentClientSection, AgentSection, LimitsSection, Settings
 from blast_transport.base.endpoint import Endpoint
 from blast_transport.credentials.material import Credentials
 from blast_transport.links.dialling import Address
@@ -48,14 +48,14 @@ class Host:
 def host(
     name: str,
     credentials: Credentials = None,
-    clients: Sequence[ClientSection] = (),
+    clients: Sequence[AgentClientSection] = (),
     limits: LimitsSection | None = None,
 ) -> Iterator[Host]:
     """Run a host that listens on loopback during the block."""
     settings = Settings(
         AgentSection(Endpoint("127.0.0.1", 0)),
         limits=limits or LimitsSection(memory_bytes=1),
-        access=AccessSection(client=tuple(clients)),
+        access=AgentAccessSection(client=tuple(clients)),
     )
     server = make_server(settings, credentials, Reporter())
     with serving(server):

@@ -19,7 +19,7 @@ from blast_controller.store.etcd.errors import (
     StoreUnavailableError,
 )
 from blast_controller.store.etcd.keys import LARGEST
-from blast_controller.store.etcd.methods import COMPACT, GRANT, KEEP_ALIVE, RANGE, REVOKE, STATUS, TXN, Method
+from blast_controller.store.etcd.methods import COMPACT, GRANT, KEEP_ALIVE, RANGE, REVOKE, STATUS, TXN, EtcdMethod
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 
 MAX_OPERATIONS = 128
@@ -257,7 +257,7 @@ class ModeledEtcd:
         self._leases: dict[int, _Lease] = {}
         self._numbers = itertools.count(7_000_000)
 
-    def answer(self, method: Method[Any, Any], request: Any) -> Any:
+    def answer(self, method: EtcdMethod[Any, Any], request: Any) -> Any:
         """Execute a call. Raises the JournalError that corresponds to etcd's refusal."""
         self.run_out()
         if self.is_full and (method is GRANT or (method is TXN and puts_something(request))):
@@ -393,7 +393,7 @@ class ModeledConnection:
     def __str__(self) -> str:
         return NAME
 
-    def call(self, method: Method[Any, Any], request: Any, seconds: float | None = None) -> Any:
+    def call(self, method: EtcdMethod[Any, Any], request: Any, seconds: float | None = None) -> Any:
         """Implement `Connection.call`."""
         network, may_be_done, reason = self._network, False, "no answer in time"
         end = network.now() + (self.patience.in_all if seconds is None else seconds)
@@ -410,7 +410,7 @@ class ModeledConnection:
 
     first = call
 
-    def stream(self, _: Method[Any, Any], request: api.WatchRequest, seconds: float) -> ModeledStream:
+    def stream(self, _: EtcdMethod[Any, Any], request: api.WatchRequest, seconds: float) -> ModeledStream:
         """Return a watch of one key, as `Watching` requests it."""
         create = request.create_request
         return ModeledStream(self, create.key, create.start_revision, self._network.now() + seconds)

@@ -10,7 +10,7 @@ from blast_controller.core.controller import Core
 from blast_controller.core.model.identifiers import ElementId, static_element
 from blast_controller.core.model.requests import RequestKey
 from blast_controller.core.rollout.reservation import Reservation
-from blast_controller.core.snapshot.facts import FREE, Standing, WarmFacts, request_facts, tree_facts
+from blast_controller.core.snapshot.facts import FREE, ElementStanding, WarmFacts, request_facts, tree_facts
 from blast_controller.core.snapshot.request_index import BUNCH, RequestIndex
 from blast_controller.core.snapshot.snapshot import Snapshot
 
@@ -19,10 +19,10 @@ def published_anew(core: Core) -> Snapshot:
     arrivals: defaultdict[int, dict[int, RequestKey]] = defaultdict(dict)
     for name, request in core.requests.items():
         arrivals[request.arrival // BUNCH][request.arrival] = name
-    standings: defaultdict[str, dict[ElementId, Standing]] = defaultdict(dict)
+    standings: defaultdict[str, dict[ElementId, ElementStanding]] = defaultdict(dict)
     units = units_of(core)
     for element in core.view.elements:
-        standing = Standing(core.view.holders.get(element), core.view.unusable(element))
+        standing = ElementStanding(core.view.holders.get(element), core.view.unusable(element))
         if standing != FREE:
             standings[units[element]][element] = standing
     return Snapshot(

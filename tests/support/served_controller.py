@@ -49,9 +49,9 @@ def serve_with_papers(serve: Callable[..., str], folder: Path) -> dict[str, str]
     )
     return {
         "tokens": serve(policy),
-        "tls": serve(policy, tls.TlsSettings(server.cert, server.key)),
-        "mutual": serve(policy, tls.TlsSettings(server.cert, server.key, client_ca.cert)),
-        "elsewhere": serve(policy, tls.TlsSettings(elsewhere.cert, elsewhere.key)),
+        "tls": serve(policy, tls.ServerTlsSettings(server.cert, server.key)),
+        "mutual": serve(policy, tls.ServerTlsSettings(server.cert, server.key, client_ca.cert)),
+        "elsewhere": serve(policy, tls.ServerTlsSettings(elsewhere.cert, elsewhere.key)),
         "token": token,
         "ca": str(ca.cert),
         "untrustedCa": str(untrusted.cert),
@@ -68,7 +68,7 @@ def main() -> None:
     with ExitStack() as stack:
         lab = stack.enter_context(running(make_fabric(6, [4, 4])))
 
-        def serve(policy: AccessPolicy, tls_settings: tls.TlsSettings | None = None) -> str:
+        def serve(policy: AccessPolicy, tls_settings: tls.ServerTlsSettings | None = None) -> str:
             """Serve the core with an access policy, and return the address."""
             gate = Gate(policy, ROLES)
             options = {"refusals": REFUSALS, "security": Security(gate, tls_settings)}

@@ -14,7 +14,7 @@ from tl1_driver.emulator.agent import EmulatedSwitch
 from tl1_driver.emulator.timing import Clock
 from tl1_driver.protocol.circuits import Circuit
 from tl1_driver.protocol.errors import SwitchError
-from tl1_driver.protocol.messages import Command, Response
+from tl1_driver.protocol.messages import Response, Tl1Command
 from tl1_driver.protocol.procedure import Pause, Procedure
 
 
@@ -99,9 +99,11 @@ async def scripted(
         await server.wait_closed()
 
 
-def drive(procedure: Procedure, answers: Sequence[Sequence[str] | SwitchError]) -> tuple[object, list[Command | Pause]]:
+def drive(
+    procedure: Procedure, answers: Sequence[Sequence[str] | SwitchError]
+) -> tuple[object, list[Tl1Command | Pause]]:
     """Run `procedure` with these rows or errors as answers to its commands; return its result and its commands."""
-    steps: list[Command | Pause] = []
+    steps: list[Tl1Command | Pause] = []
     left = iter(answers)
     move = lambda: next(procedure)  # noqa: E731
     while True:

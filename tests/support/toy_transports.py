@@ -28,9 +28,9 @@ from blast_transport.standalone.command import main
 from blast_transport.store.sources.block_reader import UndigestedKept
 from blast_transport.transports.choices import TransportChoice
 from blast_transport.transports.receiving import (
+    BlocksStored,
     ReceivingContext,
     ReceivingTransport,
-    Stored,
     StoreLost,
     TransportEvent,
 )
@@ -239,7 +239,7 @@ class RelayReceiver(ReceivingTransport):
                 except StoreError as error:
                     self._happened.put(StoreLost(str(error)))
                     break
-                self._happened.put(Stored())
+                self._happened.put(BlocksStored())
                 self._around.wake()
                 children.send(head, data)
             children.send((END, 0), memoryview(b""))

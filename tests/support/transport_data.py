@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from blast_transport.base.errors import ForgottenError
 from blast_transport.blocks.digests import BEST, Suite, suite_named
-from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.layout import BlockLayout
 
 SUITE = suite_named(BEST)
 
@@ -18,7 +18,7 @@ class Data:
     """The bytes `content` in blocks of `layout`."""
 
     content: bytes
-    layout: Layout
+    layout: BlockLayout
     suite: Suite = SUITE
 
     @property
@@ -40,7 +40,7 @@ class Data:
 
 def data_of(size: int, segment_size: int = 10, block_segments: int = 4, seed: int = 0) -> Data:
     """Return random bytes with a layout of small blocks."""
-    return Data(random.Random(seed).randbytes(size), Layout(size, segment_size, block_segments))
+    return Data(random.Random(seed).randbytes(size), BlockLayout(size, segment_size, block_segments))
 
 
 def mutated(chance: random.Random, data: bytes, odd: Sequence[int], inserts: Sequence[bytes] = ()) -> bytes:

@@ -21,8 +21,8 @@ from blast_transport.agent.permissions import Permissions
 from blast_transport.agent.reporting import Reporter
 from blast_transport.agent.server import AgentServer
 from blast_transport.agent.settings import (
+    AgentClientSection,
     AgentSection,
-    ClientSection,
     CommandSection,
     FolderSection,
     LimitsSection,
@@ -46,7 +46,7 @@ from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.store.sources.source import FileSource
 from blast_transport.store.targets.file_target import FileRules
 from blast_transport.store.targets.target import Target
-from blast_transport.transports.choices import Light
+from blast_transport.transports.choices import OpticalChoice
 from blast_transport.transports.optical.interface import open_group_socket
 from blast_transport.transports.receiving import GroupOpener
 from blast_transport.wire.datagram import HEADER
@@ -60,10 +60,10 @@ PATIENCE = 30.0
 BLAST = [str(Path(sys.executable).with_name("blast"))]
 
 
-def light(rate: float = 400e6, **more: float) -> Light:
+def light(rate: float = 400e6, **more: float) -> OpticalChoice:
     """Return an optical route with a group of its own, since tests run in parallel."""
     group = f"239.77.{secrets.randbelow(256)}.{secrets.randbelow(254) + 1}"
-    return Light(group, 20000 + secrets.randbelow(10000), rate, **more)  # type: ignore[arg-type]
+    return OpticalChoice(group, 20000 + secrets.randbelow(10000), rate, **more)  # type: ignore[arg-type]
 
 
 class FaultyLight:
@@ -165,7 +165,7 @@ def agent(
     commands: dict[str, tuple[str, ...]] | None = None,
     file_bytes: int | None = None,
     credentials: Credentials = None,
-    clients: Sequence[ClientSection] = (),
+    clients: Sequence[AgentClientSection] = (),
     max_rate: float | None = None,
     engine: str | None = None,
     listens: str = LOOPBACK,

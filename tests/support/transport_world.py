@@ -20,7 +20,7 @@ from blast_transport.session.peers.peer import PeerState
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState
 from blast_transport.session.sender_core import SenderCore
 from blast_transport.store.blocks.assembly import Assembly
-from blast_transport.store.blocks.store import Store
+from blast_transport.store.blocks.store import SessionStore
 from blast_transport.store.targets.memory_target import MemoryTarget
 from blast_transport.transports.optical.light_intake import LightIntake
 from blast_transport.wire.messages import (
@@ -81,7 +81,7 @@ class Host:
     early: bool = False
     buffer: int = 1 << 30
     core: ReceiverCore | None = None
-    store: Store | None = None
+    store: SessionStore | None = None
     disk: dict[int, bytes] = field(default_factory=dict)
     inbox: deque[tuple[str, object]] = field(default_factory=deque)
     free_at: float = 0.0
@@ -516,7 +516,7 @@ class World:
                 core.fail(message.reason)
 
     def _begin(self, host: Host, hello: Hello) -> None:
-        host.store = Store(hello.layout, SUITE, InOrder() if host.early else MemoryTarget("m", 1 << 20))
+        host.store = SessionStore(hello.layout, SUITE, InOrder() if host.early else MemoryTarget("m", 1 << 20))
         if not host.early:
             for block, data in host.disk.items():
                 host.store.put(block, data)

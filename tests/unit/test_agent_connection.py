@@ -13,9 +13,9 @@ from contextlib import suppress
 import pytest
 
 from blast_transport.agent.host_check import credentials_of
-from blast_transport.agent.settings import AccessSection, ClientSection
+from blast_transport.agent.settings import AgentAccessSection, AgentClientSection
 from blast_transport.base.errors import AuthenticationError, SettingsError
-from blast_transport.credentials.admission import Admission, Connection, ProvenSocket, dialer, hide, prove
+from blast_transport.credentials.admission import Admission, AgentConnection, ProvenSocket, dialer, hide, prove
 from blast_transport.credentials.material import Credentials, SharedSecret, read_secret
 from blast_transport.credentials.roles import NEIGHBOR, SENDER
 from blast_transport.credentials.tls import TlsFiles
@@ -23,9 +23,9 @@ from tests.support.certificates import Authority
 
 SECRET, OTHER = SharedSecret(b"s" * 32), SharedSecret(b"t" * 32)
 CLIENTS = (
-    ClientSection(common_name="sender", organizational_unit="cluster"),
-    ClientSection(dns_name="h2.example", role=NEIGHBOR),
-    ClientSection(uri="blast:h3", role=NEIGHBOR),
+    AgentClientSection(common_name="sender", organizational_unit="cluster"),
+    AgentClientSection(dns_name="h2.example", role=NEIGHBOR),
+    AgentClientSection(uri="blast:h3", role=NEIGHBOR),
 )
 
 
@@ -66,7 +66,7 @@ class Ends:
             self.client = socket.create_connection(listening.getsockname())
             self.agent, _ = listening.accept()
 
-    def admit(self, credentials: Credentials, seconds: float = 5.0) -> Future[Connection]:
+    def admit(self, credentials: Credentials, seconds: float = 5.0) -> Future[AgentConnection]:
         return self._pool.submit(Admission(credentials, CLIENTS, seconds).admit, self.agent, "10.0.0.9:1")
 
     def prove(self, credentials: Credentials, name: str = "h1.example", seconds: float = 5.0) -> Future[socket.socket]:
@@ -275,14 +275,14 @@ def test_a_dialer_reaches_an_agent_by_name_and_address(pool):
 
 
 def test_credentials_are_those_of_the_configuration(tmp_path, agent_files):
-    assert credentials_of(AccessSection()) is None
+    assert credentials_of(AgentAccessSection()) is None
     secret = tmp_path / "secret"
     secret.write_text("0123456789" * 4 + "\n")
     secret.chmod(0o600)
-    assert credentials_of(AccessSection(secret_file=secret)) == SharedSecret(b"0123456789" * 4)
-    assert "0123456789" not in repr(credentials_of(AccessSection(secret_file=secret)))
+    assert credentials_of(AgentAccessSection(secret_file=secret)) == SharedSecret(b"0123456789" * 4)
+    assert "0123456789" not in repr(credentials_of(AgentAccessSection(secret_file=secret)))
     agent_files.private_key.chmod(0o600)
-    named = AccessSection(agent_files.certificate, agent_files.private_key, agent_files.ca)
+    named = AgentAccessSection(agent_files.certificate, agent_files.private_key, agent_files.ca)
     assert credentials_of(named) == agent_files
 
 
@@ -308,7 +308,7 @@ def test_secret_files_that_cannot_be_used(tmp_path, content, mode, sentence):
 def test_certificates_that_cannot_be_used(tmp_path, agent_files):
     agent_files.private_key.chmod(0o644)
     with pytest.raises(SettingsError, match="holds secrets"):
-        credentials_of(AccessSection(agent_files.certificate, agent_files.private_key, agent_files.ca))
+        credentials_of(AgentAccessSection(agent_files.certificate, agent_files.private_key, agent_files.ca))
     with pytest.raises(SettingsError, match=r"the certificate .* and the key .* cannot be used"):
         Admission(TlsFiles(agent_files.ca, agent_files.private_key, agent_files.ca))
     with pytest.raises(SettingsError, match=r"the CA file .* cannot be used"):

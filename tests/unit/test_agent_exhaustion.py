@@ -20,8 +20,8 @@ from blast_transport.agent.reporting import RefusalReason, Reporter
 from blast_transport.agent.server import AgentServer
 from blast_transport.agent.settings import (
     NEIGHBOR,
+    AgentClientSection,
     AgentSection,
-    ClientSection,
     CommandSection,
     FolderSection,
     LimitsSection,
@@ -38,7 +38,7 @@ from blast_transport.links.dialling import MAX_DIALS, Dialling
 from blast_transport.session.receiver_session import Surroundings
 from blast_transport.store.targets.file_target import FileRules
 from blast_transport.transports.pipeline.protocol.messages import encode as encode_join
-from blast_transport.wire.codec import Decoder, encode
+from blast_transport.wire.codec import ControlDecoder, encode
 from blast_transport.wire.joining import TOKEN_BYTES, Join
 from blast_transport.wire.messages import Abort, Fin, Hello, Ready
 from blast_transport.wire.relaying import Relay, encode_relay
@@ -77,7 +77,7 @@ class Host:
             return everything(sock)
 
     def refusal(self, message: Hello) -> str:
-        (answer,) = Decoder().feed(self.ask(encode(message)))
+        (answer,) = ControlDecoder().feed(self.ask(encode(message)))
         assert isinstance(answer, Abort), answer
         return answer.reason
 
@@ -85,7 +85,7 @@ class Host:
         """Start the session of a sender, and return its socket."""
         sock = self.connect()
         sock.sendall(encode(message))
-        decoder = Decoder()
+        decoder = ControlDecoder()
         answer = decoder.feed(sock.recv(4096))
         assert isinstance(answer[0], Ready), answer
         return sock
@@ -101,7 +101,7 @@ def everything(sock: socket.socket) -> bytes:
 
 @contextmanager
 def hosting(
-    folder: Path, credentials: Credentials = SECRET, clients: tuple[ClientSection, ...] = (), **limits: int
+    folder: Path, credentials: Credentials = SECRET, clients: tuple[AgentClientSection, ...] = (), **limits: int
 ) -> Iterator[Host]:
     settings = Settings(
         AgentSection(Endpoint("127.0.0.1", 0)),
@@ -225,7 +225,7 @@ def test_a_neighbor_that_wants_more_costs_no_descriptor(tmp_path: Path) -> None:
     host_pair, pair = authority.issue("/CN=h1", "DNS:localhost"), authority.issue("/CN=h2")
     files = TlsFiles(host_pair.cert, host_pair.key, authority.cert)
     neighbor = TlsFiles(pair.cert, pair.key, authority.cert)
-    clients = (ClientSection(common_name="h2", role=NEIGHBOR),)
+    clients = (AgentClientSection(common_name="h2", role=NEIGHBOR),)
     relay = encode_relay(Relay((("h3", "127.0.0.1", 9),)))
     with hosting(tmp_path, files, clients) as host:
         host.connect(neighbor).close()
@@ -274,7 +274,7 @@ def test_a_session_that_cannot_complete_for_want_of_a_thread_says_so(
     digest = suite_named("sha256").whole(b"")
     with hosting(tmp_path) as host, without_threads(monkeypatch, "completing"), host.invite(hello(1, size=0)) as sock:
         sock.sendall(encode(EndOfData(1, 0, digest)))
-        decoder, fins = Decoder(), list[Fin]()
+        decoder, fins = ControlDecoder(), list[Fin]()
         while not fins:
             fins += [message for message in decoder.feed(sock.recv(4096)) if isinstance(message, Fin)]
     assert "no more threads" in fins[0].reason

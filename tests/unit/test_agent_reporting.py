@@ -12,9 +12,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_transport.agent.notify import READY, STOPPING, Notifier
+from blast_transport.agent.notify import READY, STOPPING, AgentNotifier
 from blast_transport.agent.process import _report
-from blast_transport.agent.reporting import JsonFormatter, RefusalReason, Refusals, Reporter, TextFormatter
+from blast_transport.agent.reporting import (
+    AgentJsonFormatter,
+    AgentTextFormatter,
+    RefusalCounters,
+    RefusalReason,
+    Reporter,
+)
 from blast_transport.base.report import Received
 from blast_transport.links.connection_limits import ConnectionLimiter
 
@@ -46,19 +52,19 @@ def test_received_files_are_events():
 
 
 def test_json_lines_have_their_fields_and_keep_their_own():
-    line = json.loads(JsonFormatter().format(record("hello\n", event="e", level="forged", port=3)))
+    line = json.loads(AgentJsonFormatter().format(record("hello\n", event="e", level="forged", port=3)))
     assert line["message"] == "hello\n" and line["level"] == "info" and line["port"] == 3 and line["event"] == "e"
     assert line["time"].endswith("Z")
 
 
 def test_strangers_cannot_forge_lines():
-    line = TextFormatter().format(record("refused 1.2.3.4\n2026-01-01 INFO all is well\x1b[2J"))
+    line = AgentTextFormatter().format(record("refused 1.2.3.4\n2026-01-01 INFO all is well\x1b[2J"))
     assert "\n" not in line and "\x1b" not in line and line.count("INFO") == 2
 
 
 def test_refusals_are_all_counted_and_seldom_told():
     out, now = io.StringIO(), [100.0]
-    refusals = Refusals(Reporter(out), lambda: now[0])
+    refusals = RefusalCounters(Reporter(out), lambda: now[0])
     for _ in range(50):
         refusals.add(RefusalReason.CROWD, "10.0.0.9:1", "full")
     refusals.add(RefusalReason.PROTOCOL, "10.0.0.8:1", "garbage")
@@ -100,6 +106,6 @@ def test_the_service_manager_hears(tmp_path, kind):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(f"\0{name[1:]}" if kind == "abstract" else name)
         listening.settimeout(30)
-        Notifier({"NOTIFY_SOCKET": name}).send(READY, "STATUS=0 sessions")
-        Notifier({"NOTIFY_SOCKET": name}).send(STOPPING)
+        AgentNotifier({"NOTIFY_SOCKET": name}).send(READY, "STATUS=0 sessions")
+        AgentNotifier({"NOTIFY_SOCKET": name}).send(STOPPING)
         assert [listening.recv(100), listening.recv(100)] == [b"READY=1\nSTATUS=0 sessions", b"STOPPING=1"]

@@ -12,15 +12,15 @@ import pytest
 
 from blast_transport.agent.reporting import RefusalReason, Reporter
 from blast_transport.agent.server import AgentServer
-from blast_transport.agent.settings import AgentSection, ClientSection, LimitsSection, Settings
+from blast_transport.agent.settings import AgentClientSection, AgentSection, LimitsSection, Settings
 from blast_transport.base.endpoint import Endpoint
 from blast_transport.base.errors import AuthenticationError, CannotListenError, RemoteProtocolError, UnsafeNameError
-from blast_transport.credentials.admission import Admission, Connection, dialer
+from blast_transport.credentials.admission import Admission, AgentConnection, dialer
 from blast_transport.credentials.material import Credentials, SharedSecret
 from blast_transport.credentials.roles import NEIGHBOR
 from blast_transport.credentials.tls import TlsFiles
 from blast_transport.transports.pipeline.protocol.messages import encode as encode_join
-from blast_transport.wire.codec import Decoder, encode
+from blast_transport.wire.codec import ControlDecoder, encode
 from blast_transport.wire.joining import TOKEN_BYTES, Join
 from blast_transport.wire.messages import Abort, Heartbeat, Hello, Readmitted
 from tests.support.certificates import Authority
@@ -41,11 +41,11 @@ def join(session: int, name: str = "h2") -> bytes:
 class PlaySession:
     """Says r, then obeys what it reads: + keeps the connection for another session, ! fails, anything else ends it."""
 
-    def __init__(self, connection: Connection, message: Hello) -> None:
+    def __init__(self, connection: AgentConnection, message: Hello) -> None:
         if message.name == "forbidden":
             raise UnsafeNameError("the name 'forbidden' is not safe")
         self.connection, self.hello = connection, message
-        self.joined: list[tuple[Connection, Join]] = []
+        self.joined: list[tuple[AgentConnection, Join]] = []
         self.reason = ""
 
     def run(self) -> bool:
@@ -57,7 +57,7 @@ class PlaySession:
             raise ZeroDivisionError
         return read == b"+"
 
-    def join(self, connection: Connection, message: Join) -> None:
+    def join(self, connection: AgentConnection, message: Join) -> None:
         if message.name == "stranger":
             raise RemoteProtocolError("stranger does not belong to this chain")
         self.joined.append((connection, message))
@@ -71,7 +71,9 @@ class PlaySession:
 class Play:
     """A running server, its sessions, and clients of it."""
 
-    def __init__(self, settings: Settings, credentials: Credentials, clients: tuple[ClientSection, ...] = ()) -> None:
+    def __init__(
+        self, settings: Settings, credentials: Credentials, clients: tuple[AgentClientSection, ...] = ()
+    ) -> None:
         self.sessions: list[PlaySession] = []
         seconds = settings.access.handshake_timeout_ms / 1000
         admission = Admission(credentials, clients, seconds)
@@ -80,7 +82,7 @@ class Play:
         self.thread = threading.Thread(target=self.server.run)
         self.thread.start()
 
-    def _make(self, connection: Connection, message: Hello) -> PlaySession:
+    def _make(self, connection: AgentConnection, message: Hello) -> PlaySession:
         self.sessions.append(PlaySession(connection, message))
         return self.sessions[-1]
 
@@ -122,7 +124,7 @@ def quit_reason(sock: socket.socket) -> str:
         said = b""
         while piece := sock.recv(4096):
             said += piece
-    (message,) = Decoder().feed(said)
+    (message,) = ControlDecoder().feed(said)
     assert isinstance(message, Abort)
     return message.reason
 
@@ -282,7 +284,7 @@ def test_certificate_of_a_neighbor_joins_the_session_of_a_sender(tmp_path):
         pair = authority.issue(subject, alternatives)
         return TlsFiles(pair.cert, pair.key, authority.cert)
 
-    clients = (ClientSection(common_name="h2", role=NEIGHBOR), ClientSection(common_name="head"))
+    clients = (AgentClientSection(common_name="h2", role=NEIGHBOR), AgentClientSection(common_name="head"))
     with (
         playing(credentials=files("/CN=h1", "DNS:localhost"), clients=clients) as play,
         play.connect(files("/CN=head")) as sender,

@@ -245,10 +245,10 @@ def test_a_file_without_end_is_not_read_to_its_end(blast, monkeypatch):
 
 
 def test_a_solver_that_gives_up_is_status_1(blast, file, monkeypatch):
-    from algorithms.balanced.master import Master, SolverError
+    from algorithms.balanced.master import Master, TreeSolverError
 
     def give_up(_):
-        raise SolverError("the solver ended with Unknown")
+        raise TreeSolverError("the solver ended with Unknown")
 
     monkeypatch.setattr(Master, "solve", give_up)
     assert blast(file) == (1, "", "blast: the solver ended with Unknown: try another --method\n")

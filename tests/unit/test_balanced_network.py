@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from algorithms.balanced.clusters import Cluster, Member, as_hosts, host_trees, steps
+from algorithms.balanced.clusters import Cluster, ClusterHost, as_hosts, host_trees, steps
 from algorithms.balanced.exact import exact
 from algorithms.balanced.graphs import from_graph, tree_graph
 from algorithms.balanced.named_network import NamedNetwork
@@ -130,16 +130,20 @@ def test_a_graph_of_networkx_and_back():
 def das(nodes: int, wide_area: float) -> list[Cluster]:
     """Clusters of the paper's section 4.2: 100 Mbit/s a node, here 11.2 MB/s, behind one access link."""
     return [
-        Cluster(name, tuple(Member(f"{name}{number}", 11.2, 11.2) for number in range(nodes)), wide_area, wide_area)
+        Cluster(
+            name, tuple(ClusterHost(f"{name}{number}", 11.2, 11.2) for number in range(nodes)), wide_area, wide_area
+        )
         for name in ("adam", "leiden", "delft")
     ]
 
 
 def test_a_cluster_sends_what_its_interfaces_and_its_access_link_let_through():
-    members = (Member("x", 1, 2), Member("y", 3, 4))
+    members = (ClusterHost("x", 1, 2), ClusterHost("y", 3, 4))
     assert (Cluster("c", members).sends, Cluster("c", members).receives) == (4, 6)
     assert (Cluster("c", members, 3, 5).sends, Cluster("c", members, 3, 5).receives) == (3, 5)
-    unlimited = as_hosts([Cluster("c", (Member("x", math.inf, math.inf),)), *das(1, 5)[:1]], "c", [("c", "adam", 1)])
+    unlimited = as_hosts(
+        [Cluster("c", (ClusterHost("x", math.inf, math.inf),)), *das(1, 5)[:1]], "c", [("c", "adam", 1)]
+    )
     assert (unlimited.out, unlimited.into) == ({"adam": 5}, {"adam": 5})
 
 
@@ -163,7 +167,7 @@ interfaces = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9)), min_size=
 def drawn(given_clusters, seed):
     """Clusters of hosts with these interfaces, and paths of any rate between them all."""
     clusters = [
-        Cluster(f"c{place}", tuple(Member(f"c{place}n{n}", out, into) for n, (out, into) in enumerate(members)))
+        Cluster(f"c{place}", tuple(ClusterHost(f"c{place}n{n}", out, into) for n, (out, into) in enumerate(members)))
         for place, members in enumerate(given_clusters)
     ]
     rng = np.random.default_rng(seed)

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from algorithms.b_matching.feasibility import Feasibility
-from algorithms.b_matching.group import Group, shared_ports
+from algorithms.b_matching.group import CompetingGroup, shared_ports
 from algorithms.leaf_assignment import Refusal
-from algorithms.power_budget import Amplifier, Light, Loss, Passive, Piece, Transceiver, exactly
+from algorithms.power_budget import Amplifier, ElementLoss, Passive, Piece, PowerLevel, Transceiver, exactly
 from algorithms.splitter_tree import shallowest
 from blast_controller.core.light.budgeted_tree import BudgetedTree, TreeEnds, catalog, certify_tree, fit
 from blast_controller.core.light.light_tree import build
@@ -31,13 +31,13 @@ FABRIC = Fabric(
     ("ocs1",),
     1e10,
 )
-LOSS = {4: Loss(6.1, 6.9, 7.4), 16: Loss(12.1, 13.4, 13.9)}
+LOSS = {4: ElementLoss(6.1, 6.9, 7.4), 16: ElementLoss(12.1, 13.4, 13.9)}
 
 
 def optics(weak=(), sensitivity=-24.0, overload=0.0):
     def port(p):
         fiber = exactly(6.0 if p.rack in weak else 0.3)
-        return Transceiver(p.element, Light(0, 2, 4), sensitivity, overload, exactly(0.3), fiber)
+        return Transceiver(p.element, PowerLevel(0, 2, 4), sensitivity, overload, exactly(0.3), fiber)
 
     return Optics(
         {p.element: port(p) for p in PORTS},
@@ -45,7 +45,7 @@ def optics(weak=(), sensitivity=-24.0, overload=0.0):
             s.element: Piece(s.element, s.fan_out, LOSS[s.fan_out], price={4: 40.0, 16: 80.0}[s.fan_out])
             for s in SPLITTERS
         },
-        {"ocs1": Passive("switch:ocs1", Loss(0.5, 1.5, 1.5), 20.0)},
+        {"ocs1": Passive("switch:ocs1", ElementLoss(0.5, 1.5, 1.5), 20.0)},
     )
 
 
@@ -107,7 +107,7 @@ def test_a_splitter_with_a_broken_output_has_the_others():
 def test_the_matching_takes_what_the_catalog_says():
     trees = catalog(optics(), PORTS, SPLITTERS)
     kernel = Feasibility([1] * RACKS, {4: 3, 16: 1}, trees.choose)
-    group = Group("g", shared_ports(0, range(1, 9)), 9, 8, 1.0)
+    group = CompetingGroup("g", shared_ports(0, range(1, 9)), 9, 8, 1.0)
     assert kernel.fit(group) == (16,), "one 1:16 is cheaper than three 1:4"
     kernel.pool[16] = 0
     assert kernel.fit(group) == (4, 4, 4)

@@ -14,18 +14,18 @@ import pytest
 from blast_api.ttypes import FabricStatus, RackStatus
 from blast_client.api.base_error import InvalidArgumentError
 from blast_client.capacities import by_file
-from blast_client.capacities.by_agents import AgentCapacities, MeasurementError, Step
+from blast_client.capacities.by_agents import AgentCapacities, MeasurementError, MeasurementStep
 from blast_client.capacities.by_controller import ControllerCapacities, UnknownRateError
 from blast_client.capacities.by_file import FileCapacities
 from blast_client.capacities.by_monitor import MonitorCapacities, MonitorError
-from blast_client.capacities.capacities import Capacities, InvalidNetworkError, read_capacities
+from blast_client.capacities.capacities import Capacities, InvalidNetworkFileError, read_capacities
 from blast_client.capacities.table import capacities_table
 from blast_controller.configuration.reading import parse
 from blast_controller.core.controller import Core
 from blast_controller.rpc.fabric_reading import FabricReading
 from blast_sim.trees.network_file import parse_network
 from blast_transport.links.dialling import dial
-from blast_transport.measuring.flows import Size
+from blast_transport.measuring.flows import FlowSize
 from tests.support.interrupted import members
 from tests.support.measured_hosts import Host, host
 from tests.support.waiting import eventually
@@ -38,7 +38,7 @@ TWO = {
     "links": [["a", "b", 1e9], ["b", "c", 2]],
     "in": {"c": 5},
 }
-SMALL = Size(1 << 18, 1.0)
+SMALL = FlowSize(1 << 18, 1.0)
 
 
 def written(value: object) -> bytes:
@@ -72,7 +72,7 @@ def test_what_is_written_is_read_back_and_planned_for():
     ],
 )
 def test_what_is_wrong_is_said_in_a_sentence(changes, sentence):
-    with pytest.raises(InvalidNetworkError, match=sentence):
+    with pytest.raises(InvalidNetworkFileError, match=sentence):
         read_capacities(written({**TWO, **changes}))
 
 
@@ -82,15 +82,15 @@ def test_a_file_is_for_these_hosts(tmp_path):
     source = FileCapacities(path)
     assert source.capacities("a", ["c"]).root == "a"
     for root, receivers, sentence in (("b", ["c"], "root of the network is 'a'"), ("a", ["d"], "no host 'd'")):
-        with pytest.raises(InvalidNetworkError, match=sentence):
+        with pytest.raises(InvalidNetworkFileError, match=sentence):
             source.capacities(root, receivers)
-    with pytest.raises(InvalidNetworkError, match=r"cannot read .*: No such file"):
+    with pytest.raises(InvalidNetworkFileError, match=r"cannot read .*: No such file"):
         FileCapacities(tmp_path / "absent").capacities("a", ["b"])
 
 
 def test_a_file_without_end_is_not_read_to_its_end(monkeypatch):
     monkeypatch.setattr(by_file, "MAX_BYTES", 100_000)
-    with pytest.raises(InvalidNetworkError, match="/dev/zero: the file is larger than 100000 bytes"):
+    with pytest.raises(InvalidNetworkFileError, match="/dev/zero: the file is larger than 100000 bytes"):
         FileCapacities(Path("/dev/zero")).capacities("a", ["b"])
 
 
@@ -211,7 +211,7 @@ def hosts() -> Iterator[list[Host]]:
 
 
 def test_agents_measure_every_link_but_those_into_the_root(hosts):
-    steps: list[Step] = []
+    steps: list[MeasurementStep] = []
     agents = [one.address for one in hosts]
     source = AgentCapacities(agents, dial, SMALL, steps.append)
     found = source.capacities("here", ["h0", "h1", "h2"])
@@ -234,7 +234,7 @@ def test_of_a_host_that_need_not_send_nobody_says_how_little_it_can(hosts):
 
 def test_a_host_that_is_not_there_is_asked_once_and_left_out(hosts):
     agents = [*(one.address for one in hosts), ("gone", "127.0.0.1", 1)]
-    found = AgentCapacities(agents, dial, Size(1 << 18, 1.0, 2)).measure("here", ["h0", "gone", "h1"])
+    found = AgentCapacities(agents, dial, FlowSize(1 << 18, 1.0, 2)).measure("here", ["h0", "gone", "h1"])
     assert found.away.keys() == {"gone"} and "Connection refused" in found.away["gone"]
     assert found.dead.keys() == {link for link in found.capacities.links if "gone" in link}
     assert {rate for link, rate in found.capacities.links.items() if "gone" in link} == {0.0}

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from blast_transport.agent.settings import ClientSection
+from blast_transport.agent.settings import AgentClientSection
 from blast_transport.base.errors import AuthenticationError
 from blast_transport.credentials.admission import Admission
 from blast_transport.credentials.material import Credentials, SharedSecret
@@ -17,7 +17,7 @@ from blast_transport.links.chain_source import SourceAdmission, node_dialer
 from blast_transport.links.dialling import SOURCE
 from tests.support.certificates import Authority
 
-CLIENTS = [ClientSection(common_name="head"), ClientSection(organizational_unit="hosts", role="neighbor")]
+CLIENTS = [AgentClientSection(common_name="head"), AgentClientSection(organizational_unit="hosts", role="neighbor")]
 
 
 @pytest.fixture(scope="module")

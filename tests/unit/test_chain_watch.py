@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_transport.transports.pipeline.chain_watch import ChainWatch, Node
+from blast_transport.transports.pipeline.chain_watch import ChainPosition, ChainWatch
 
 MEGABYTE = 1 << 20
 NAMES = ("", "n1", "n2", "n3", "n4", "n5")
@@ -19,7 +19,7 @@ def watched(reached: Callable[[float], list[int]], seconds: float = 6.0) -> tupl
     watch = ChainWatch()
     for tick in range(int(seconds * 10)):
         now = tick / 10
-        found = watch.stuck([Node(*one) for one in zip(NAMES, reached(now), strict=False)], now)
+        found = watch.stuck([ChainPosition(*one) for one in zip(NAMES, reached(now), strict=False)], now)
         if found is not None:
             return now, found
     return None
@@ -54,7 +54,7 @@ def test_chain_that_goes_on_is_left_alone(rate: float, behind: list[int]) -> Non
 def test_lost_node_begins_the_comparison_anew() -> None:
     watch = ChainWatch()
     for tick in range(60):
-        chain = [Node("", MEGABYTE), *(Node(name, 0) for name in NAMES[1 : 6 - tick // 19])]
+        chain = [ChainPosition("", MEGABYTE), *(ChainPosition(name, 0) for name in NAMES[1 : 6 - tick // 19])]
         found = watch.stuck(chain, tick / 10)
         assert (found is None) == (tick < 57 + 20), tick
 
@@ -62,8 +62,8 @@ def test_lost_node_begins_the_comparison_anew() -> None:
 def test_sender_that_was_stopped_compares_nothing() -> None:
     watch = ChainWatch()
     for now in (0.0, 0.5, 9.0, 9.5, 10.0, 10.5):
-        assert watch.stuck([Node("", MEGABYTE), Node("n1", 0)], now) is None
-    assert watch.stuck([Node("", MEGABYTE), Node("n1", 0)], 11.0) == ("", "n1")
+        assert watch.stuck([ChainPosition("", MEGABYTE), ChainPosition("n1", 0)], now) is None
+    assert watch.stuck([ChainPosition("", MEGABYTE), ChainPosition("n1", 0)], 11.0) == ("", "n1")
 
 
 def test_node_that_holds_all_is_not_stuck() -> None:

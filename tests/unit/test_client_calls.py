@@ -26,7 +26,7 @@ from blast_client import (
     TimedOut,
     UnknownRequest,
 )
-from blast_client.api.async_io import Connection
+from blast_client.api.async_io import ClientConnection
 from blast_controller.rpc.connections.framed_server import FramedServer
 from tests.support.memory_controller import MemoryController, serving
 from tests.support.waiting import eventually_async
@@ -257,16 +257,16 @@ async def test_a_call_given_up_does_not_confuse_the_next(controller):
 
 
 async def test_cancelled_in_the_moment_of_the_answer_it_is_cancelled(controller, monkeypatch):
-    deliver = Connection._deliver
+    deliver = ClientConnection._deliver
 
-    def cancelling(connection: Connection, body: bytes) -> None:
+    def cancelling(connection: ClientConnection, body: bytes) -> None:
         deliver(connection, body)
         calling.cancel()
 
     async with AsyncClient(controller.address) as client:
         await client.ping()
         with monkeypatch.context() as patched:
-            patched.setattr(Connection, "_deliver", cancelling)
+            patched.setattr(ClientConnection, "_deliver", cancelling)
             calling = asyncio.create_task(client.submit(request("k")))
             with pytest.raises(asyncio.CancelledError):
                 await calling

@@ -38,7 +38,7 @@ from blast_client.send.sending import send
 from blast_transport.base.errors import LightPathError
 from blast_transport.base.report import ReceiverOutcome, TransferResult
 from blast_transport.session.route import GiveUp, Order, Route
-from blast_transport.transports.choices import Chain, Dark, Light
+from blast_transport.transports.choices import Chain, OpticalChoice, OpticalPause
 from tests.support.virtual_time import give_virtual_time
 from tests.support.waiting import eventually_async
 
@@ -134,7 +134,7 @@ class Transport:
 
     def __init__(self, chain_rate: float = RATE / 10, breaks_at: int = SIZE, middle: int = SIZE) -> None:
         self.ways: list[str] = []
-        self.lights: list[Light] = []
+        self.lights: list[OpticalChoice] = []
         self.result: TransferResult | None = None
         self._loop = asyncio.get_running_loop()
         self._chain_rate, self._breaks_at, self._middle = chain_rate, breaks_at, middle
@@ -149,7 +149,7 @@ class Transport:
                 way = order
                 self._note(order)
                 reason = order.reason if isinstance(order, GiveUp) else reason
-            if isinstance(way, Light) and not route.broken and route.reached >= self._breaks_at:
+            if isinstance(way, OpticalChoice) and not route.broken and route.reached >= self._breaks_at:
                 assert route.otherwise is not None
                 way = route.otherwise
                 self._note(way)
@@ -163,14 +163,14 @@ class Transport:
         return self.result
 
     def _moved(self, way: Order, before: float, now: float) -> int:
-        if isinstance(way, Light):
+        if isinstance(way, OpticalChoice):
             return int(max(0.0, min(now, way.until) - before) * way.rate / 8)
         return int((now - before) * self._chain_rate / 8) if isinstance(way, Chain) else 0
 
     def _note(self, way: Order) -> None:
-        if isinstance(way, Light):
+        if isinstance(way, OpticalChoice):
             self.lights.append(way)
-        name = {Light: "light", Chain: "chain", Dark: "dark", GiveUp: "end"}[type(way)]
+        name = {OpticalChoice: "light", Chain: "chain", OpticalPause: "dark", GiveUp: "end"}[type(way)]
         if not self.ways or self.ways[-1] != name:
             self.ways.append(name)
 

@@ -13,11 +13,11 @@ from blast_client.trees import planner as planners
 from blast_client.trees.given import given_trees
 from blast_client.trees.guide import SETTLED_SECONDS, TreeGuide
 from blast_client.trees.planner import planner_of
-from blast_sim.tree_planner import TreePlanner
+from blast_sim.tree_planner import NetworkTreePlanner
 from blast_transport.base.errors import TransportError, WrongInputError
 from blast_transport.session.route import Improve, Route
 from blast_transport.transports.choices import Chain, Tree, Trees, Unicast
-from blast_transport.transports.sight import Flow, Sight
+from blast_transport.transports.sight import HostFlow, PhaseMeasurement
 from tests.support.waiting import eventually, for_a_while
 from tests.unit.test_tree_planner import FIGURE_2, network_file
 
@@ -63,7 +63,7 @@ class Declared:
 @pytest.fixture(autouse=True)
 def declared(monkeypatch):
     """Declare one planner, regardless of the installed ones, and return the list of declared planners."""
-    found = [Declared(lambda: TreePlanner)]
+    found = [Declared(lambda: NetworkTreePlanner)]
     monkeypatch.setattr(planners, "entry_points", lambda group: found if group == planners.GROUP else [])
     return found
 
@@ -145,7 +145,7 @@ def test_a_path_that_breaks_leads_to_other_trees_and_once_it_is_found_again_to_t
 
     guide, route = guide_of(tmp_path, probe), Route(Chain())
     with guide.guiding(route):
-        guide.choice.watch(Sight(0.1, (), (), (("", "one"),)))
+        guide.choice.watch(PhaseMeasurement(0.1, (), (), (("", "one"),)))
         order = next_order(route)
         assert isinstance(order, Improve)
         assert wanted(order.choice, "", "one") == 0
@@ -156,20 +156,20 @@ def test_a_path_that_breaks_leads_to_other_trees_and_once_it_is_found_again_to_t
 def test_what_is_measured_of_connections_that_begin_is_not_taken_for_drift(guide, monkeypatch):
     monkeypatch.setattr("algorithms.balanced.estimate.STEADY_SECONDS", 0.0)
     route, planned = Route(Chain()), wanted(guide.choice, "", "one")
-    flows = (Flow("", "one", 0.0, planned, True), Flow("", "two", 0.0, 5.0, True))
+    flows = (HostFlow("", "one", 0.0, planned, True), HostFlow("", "two", 0.0, 5.0, True))
     with guide.guiding(route):
-        guide.choice.watch(Sight(0.9 * SETTLED_SECONDS, flows))
-        guide.choice.watch(Sight(SETTLED_SECONDS, (Flow("", "one", planned, planned, False),)))
+        guide.choice.watch(PhaseMeasurement(0.9 * SETTLED_SECONDS, flows))
+        guide.choice.watch(PhaseMeasurement(SETTLED_SECONDS, (HostFlow("", "one", planned, planned, False),)))
         for_a_while(lambda: route.take_order() is None, "the first plan")
 
 
 def test_who_is_lost_is_left_out(guide):
     route = Route(Chain())
     with guide.guiding(route):
-        guide.choice.watch(Sight(0.1, (), ("one",)))
+        guide.choice.watch(PhaseMeasurement(0.1, (), ("one",)))
         assert [dict(tree.parents) for tree in next_order(route).choice.trees] == [{"two": ""}]
-        guide.choice.watch(Sight(0.1, (), ("two",)))
-        guide.choice.watch(Sight(SETTLED_SECONDS, ()))
+        guide.choice.watch(PhaseMeasurement(0.1, (), ("two",)))
+        guide.choice.watch(PhaseMeasurement(SETTLED_SECONDS, ()))
 
 
 # ---------------------------------------------------------------------------------------------------- route

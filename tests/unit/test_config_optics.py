@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from algorithms.power_budget import Amplifier, Light, Loss, Passive, Piece, Transceiver
+from algorithms.power_budget import Amplifier, ElementLoss, Passive, Piece, PowerLevel, Transceiver
 from blast_controller.configuration.config import ConfigError
 from blast_controller.configuration.optics import usual_price
 from blast_controller.configuration.reading import parse
@@ -30,13 +30,14 @@ def test_without_any_of_it_there_is_no_budget():
 
 def test_common_values_hold_for_every_port():
     optics = parse(FABRIC + "fiber_loss_db = [0.2, 0.3, 0.75]\n" + WITH_LOSS).build_fabric().optics
-    assert optics.budgeted("ocs1") and optics.passes == {"ocs1": Passive("switch:ocs1", Loss(0.5, 1.5, 2))}
-    fiber = Loss(0.2, 0.3, 0.75)
+    assert optics.budgeted("ocs1") and optics.passes == {"ocs1": Passive("switch:ocs1", ElementLoss(0.5, 1.5, 2))}
+    fiber = ElementLoss(0.2, 0.3, 0.75)
     ports = {
-        name: Transceiver(name, Light(-4.7, 0, 4), -15.8, -1, fiber, fiber) for name in ("port:r1/49", "port:r2/49")
+        name: Transceiver(name, PowerLevel(-4.7, 0, 4), -15.8, -1, fiber, fiber)
+        for name in ("port:r1/49", "port:r2/49")
     }
     assert optics.ports == ports
-    assert optics.splitters == {"splitter:s1": Piece("splitter:s1", 4, Loss(7.4, 7.4, 7.4), price=40.0)}
+    assert optics.splitters == {"splitter:s1": Piece("splitter:s1", 4, ElementLoss(7.4, 7.4, 7.4), price=40.0)}
 
 
 def test_what_an_element_says_itself_counts_more():
@@ -45,11 +46,11 @@ def test_what_an_element_says_itself_counts_more():
     text += "price = 7\namplifier = { gain_db = [17, 20, 25], max_output_dbm = 17, max_input_dbm = 10 }\n"
     optics = parse(text).build_fabric().optics
     assert optics.ports["port:r1/49"] == Transceiver(
-        "port:r1/49", Light(3, 3, 3), -15.8, 0, Loss(9, 9, 9), Loss(9, 9, 9)
+        "port:r1/49", PowerLevel(3, 3, 3), -15.8, 0, ElementLoss(9, 9, 9), ElementLoss(9, 9, 9)
     )
-    assert optics.ports["port:r2/49"].launch == Light(-4.7, 0, 4)
+    assert optics.ports["port:r2/49"].launch == PowerLevel(-4.7, 0, 4)
     amplifier = Amplifier("amplifier:s1", (17, 20, 25), 17, 10)
-    assert optics.splitters["splitter:s1"] == Piece("splitter:s1", 4, Loss(7.4, 7.4, 7.4), amplifier, 7)
+    assert optics.splitters["splitter:s1"] == Piece("splitter:s1", 4, ElementLoss(7.4, 7.4, 7.4), amplifier, 7)
     assert optics.passes["ocs1"].max_input == 20
 
 

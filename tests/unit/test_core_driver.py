@@ -9,7 +9,7 @@ from blast_controller.core.model.events import Event, RequestSubmitted, Withdraw
 from blast_controller.core.model.requests import EventKind
 from blast_controller.core.model.settings import CoreSettings
 from blast_sim.base.virtual_clock import VirtualClock
-from blast_sim.controller.core_driver import CoreDriver, Delays, Notification, Refused
+from blast_sim.controller.core_driver import CoreDriver, Delays, EventRefused, Notification
 from tests.support.core import make_fabric, multicast
 
 SETTINGS = CoreSettings(policy="paper", keep_warm=60.0)
@@ -20,7 +20,7 @@ class Bench:
 
     def __init__(self, settings=SETTINGS, delays=Delays(0.02, 0.01), compute=0.0, splitters=(4, 4)) -> None:  # noqa: B008
         self.clock = VirtualClock()
-        self.told: list[tuple[float, Notification | Refused]] = []
+        self.told: list[tuple[float, Notification | EventRefused]] = []
         core = Core(make_fabric(6, splitters), settings)
         self.driver = CoreDriver(
             core, self.clock, delays, lambda measured: compute, lambda told: self.told.append((self.clock.now, told))
@@ -108,7 +108,7 @@ def test_a_refusal_is_told_with_its_event() -> None:
     bench.driver.submit(WithdrawAsked(("default", "unknown")))
     bench.run(1.0)
     refused = [told for _, told in bench.told]
-    assert all(isinstance(told, Refused) for told in refused) and refused[0].event is event
+    assert all(isinstance(told, EventRefused) for told in refused) and refused[0].event is event
     assert "nobody" in str(refused[0].error)
 
 

@@ -27,7 +27,7 @@ from blast_controller.core.model.requests import Extension, Grant
 from blast_controller.core.model.settings import CoreSettings, TenantLimits
 from blast_controller.core.rollout.reservation_states import ReservationState
 from blast_controller.rpc import convert
-from blast_controller.runtime.runtime import Look
+from blast_controller.runtime.runtime import PublishedState
 from blast_controller.store.rows import decode, encode
 from tests.support.core import TENANT, key_of, make_fabric, multicast, ready_world, rejected
 from tests.support.core_power import is_lit_well, received, with_optics
@@ -217,7 +217,9 @@ def test_a_client_is_shown_the_least_margin():
     line = "minimum margin at r3, which receives -10.2 dBm: +1.3 dB to sensitivity, +17.4 dB to overload"
     assert f"  power      {line} (limited by splitter:s1)" in text
     facts = world.core.snapshot.request(key_of("k"))
-    status = convert.status(facts, Look(world.core.snapshot, world.now), lambda part: part.reason, max_margins=1)
+    status = convert.status(
+        facts, PublishedState(world.core.snapshot, world.now), lambda part: part.reason, max_margins=1
+    )
     assert len(status.parts[0].grant.margins) == 1 and line in describe_request(status)
     assert convert.grant("k", replace(part.grant, margins=())).margins is None
     assert isinstance(told.margins[0], ttypes.LeafMargin)

@@ -14,7 +14,7 @@ from blast_controller.core.model.fabric import CrossConnect
 from blast_controller.core.model.identifiers import Device, SwitchId
 from blast_controller.core.rollout import change, rollout
 from blast_controller.core.rollout.change import Change, ChangePhase
-from blast_controller.core.rollout.rollout import DarkLeaves, Rollout, Target, TargetEvent, TargetState
+from blast_controller.core.rollout.rollout import DarkLeaves, Rollout, RolloutTarget, TargetEvent, TargetState
 from tests.support.core import multicast
 
 DEVICES = [SwitchId("ocs1"), SwitchId("ocs2"), SwitchId("ocs3")]
@@ -84,7 +84,7 @@ def test_a_number_is_never_given_twice() -> None:
 
 @pytest.mark.parametrize(("state", "event"), list(product(TargetState, TargetEvent)))
 def test_a_target_takes_what_is_in_the_table_and_nothing_else(state: TargetState, event: TargetEvent) -> None:
-    target = Target(DEVICES[0], 1, step_for([]), state)
+    target = RolloutTarget(DEVICES[0], 1, step_for([]), state)
     if (state, event) in rollout.TRANSITIONS:
         target.take(event)
         assert target.state is rollout.TRANSITIONS[state, event]

@@ -18,7 +18,7 @@ from blast_transport.base import engines
 from blast_transport.base.engines import AUTO, COMPILED, PYTHON, check_engine, compiled, engines_here, examined
 from blast_transport.base.errors import EngineError, SettingsError, SourceChangedError, StoreError, WrongInputError
 from blast_transport.blocks.digests import suite_named
-from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.layout import BlockLayout
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from blast_transport.store.opening import open_reader, open_store
@@ -31,7 +31,7 @@ from tests.support.pipeline_chain import open_descriptors
 from tests.support.transport_data import SUITE, Data, data_of
 from tests.support.waiting import eventually
 
-LAYOUT = Layout(1000, 10, 4)
+LAYOUT = BlockLayout(1000, 10, 4)
 AGENT = '[agent]\nengine = "{}"\n[[folder]]\nname = "f"\npath = "/f"\n'
 
 
@@ -163,7 +163,7 @@ def test_what_comes_once_more_when_the_file_is_in_place_is_nothing_new(engine: s
 def test_a_claim_that_is_refused_claims_nothing(engine: str, tmp_path: Path) -> None:
     """Found by the two engines beside each other: Python's left what it had looked at before claimed for good."""
     data = data_of(41)
-    store = file_store(engine, tmp_path, Layout(None, 10, 4), FileRules(41))
+    store = file_store(engine, tmp_path, BlockLayout(None, 10, 4), FileRules(41))
     store.put_row(1, memoryview(data.block(1)))
     with pytest.raises(StoreError, match="more bytes came than the 41 that this agent takes"):
         store.claim(0, 3)
@@ -172,7 +172,7 @@ def test_a_claim_that_is_refused_claims_nothing(engine: str, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("engine", BOTH)
 def test_of_blocks_that_go_on_too_far_none_is_written(engine: str, tmp_path: Path) -> None:
-    store = file_store(engine, tmp_path, Layout(None, 10, 4), FileRules(60))
+    store = file_store(engine, tmp_path, BlockLayout(None, 10, 4), FileRules(60))
     with pytest.raises(StoreError, match="more bytes came than the 60 that this agent takes"):
         store.put_all(0, [bytes(40), bytes(40)])
     assert store.descriptor is not None and os.fstat(store.descriptor).st_size == 0

@@ -11,8 +11,8 @@ from blast_controller.core.model.records import Record
 from blast_controller.store.checksums import digest_of
 from blast_controller.store.errors import DiskFullError, JournalError, StoreUsageError
 from blast_controller.store.etcd import trimming
-from blast_controller.store.etcd.access import Access, TlsFiles, User
-from blast_controller.store.etcd.connection import Connection
+from blast_controller.store.etcd.access import Access, EtcdTlsFiles, User
+from blast_controller.store.etcd.connection import EtcdConnection
 from blast_controller.store.etcd.copying import contents_of_etcd
 from blast_controller.store.etcd.errors import (
     CredentialsRefusedError,
@@ -28,7 +28,7 @@ from blast_controller.store.etcd.methods import STATUS, TXN
 from blast_controller.store.etcd.presence import Presence
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.requests import delete, put
-from blast_controller.store.etcd.store import Policy
+from blast_controller.store.etcd.store import StorePolicy
 from blast_controller.store.etcd.values import FORMAT, Head, pack, to_head, unpack
 from blast_controller.store.retention import Retention
 from tests.support.certificates import Authority
@@ -152,9 +152,9 @@ def test_another_authority_is_refused(controllers, tmp_path):
     others = Authority(tmp_path / "others", "other")
     mine = others.issue("/O=controller")
     server = controllers.server
-    fault = refused(controllers, patience=SHORT, tls=TlsFiles(others.cert, mine.cert, mine.key))
+    fault = refused(controllers, patience=SHORT, tls=EtcdTlsFiles(others.cert, mine.cert, mine.key))
     assert isinstance(fault, CredentialsRefusedError | StoreUnavailableError)
-    strange = TlsFiles(server.authority.cert, mine.cert, mine.key)
+    strange = EtcdTlsFiles(server.authority.cert, mine.cert, mine.key)
     assert isinstance(refused(controllers, patience=SHORT, tls=strange), JournalError)
     assert isinstance(refused(controllers, patience=SHORT, tls=None), StoreUnavailableError)
 
@@ -173,9 +173,9 @@ def test_a_password_that_cannot_be_read_is_named(controllers, tmp_path, content)
 
 
 def test_a_certificate_that_cannot_be_read_is_named(controllers, tmp_path):
-    tls = TlsFiles(controllers.server.authority.cert, tmp_path / "none.pem", controllers.server.client.key)
+    tls = EtcdTlsFiles(controllers.server.authority.cert, tmp_path / "none.pem", controllers.server.client.key)
     with pytest.raises(CredentialsUnreadableError, match=r"none\.pem"):
-        Connection(controllers.server.access(tls=tls))
+        EtcdConnection(controllers.server.access(tls=tls))
 
 
 def test_at_least_one_endpoint_is_named():
@@ -284,7 +284,9 @@ def test_old_revisions_are_forgotten_after_a_while(controllers, monkeypatch):
     monkeypatch.setattr(trimming, "FORGETTING", 0.0)
     # Later releases let only administrators have it forget.
     root = controllers.connection(user=User("root", controllers.server.password_file))
-    store = controllers.opened_store(Policy(wait=0.0, retention=Retention(entries=2)), controllers.leadership(root))
+    store = controllers.opened_store(
+        StorePolicy(wait=0.0, retention=Retention(entries=2)), controllers.leadership(root)
+    )
     for number in range(5):
         store.commit([row("a", f"{number}")], at=1.0)
         store.compact(at=1.0)

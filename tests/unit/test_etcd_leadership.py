@@ -8,13 +8,13 @@ import pytest
 
 from blast_controller.core.model.records import Record
 from blast_controller.store.etcd import leadership, lease
-from blast_controller.store.etcd.connection import Connection
+from blast_controller.store.etcd.connection import EtcdConnection
 from blast_controller.store.etcd.errors import DeposedError, LeadershipLostError, StoreUnavailableError
 from blast_controller.store.etcd.history import EtcdHistory
 from blast_controller.store.etcd.keys import Keys
 from blast_controller.store.etcd.methods import GRANT, RANGE, TXN
 from blast_controller.store.etcd.proto import etcd_pb2 as api
-from blast_controller.store.etcd.store import Policy
+from blast_controller.store.etcd.store import StorePolicy
 from blast_controller.store.etcd.watching import Watching
 from tests.support.waiting import eventually
 
@@ -74,7 +74,7 @@ def test_of_many_that_race_one_leads_and_the_others_know_whom_to_ask(controllers
     assert epochs == [1, 2, 3]
 
 
-class Interrupted(Connection):
+class Interrupted(EtcdConnection):
     """Something happens just before its next transaction that would change anything."""
 
     before = None
@@ -104,7 +104,7 @@ def test_who_is_overtaken_between_looking_and_trying_has_an_epoch_of_its_own_or_
         slow.campaign(0.0)
 
 
-class InterruptedReading(Connection):
+class InterruptedReading(EtcdConnection):
     """Something happens just before the state is read."""
 
     before = None
@@ -306,7 +306,7 @@ def test_who_follows_hears_of_what_is_written(controllers):
 def test_opening_waits_as_long_as_it_is_told(controllers):
     controllers.store().open()
     with pytest.raises(LeadershipLostError):
-        controllers.store(Policy(wait=0.2)).open()
+        controllers.store(StorePolicy(wait=0.2)).open()
 
 
 @pytest.mark.parametrize("prefix", ["", "/"])

@@ -9,13 +9,13 @@ import pytest
 
 from blast_controller.core.model.records import Record
 from blast_controller.store.etcd.access import Patience
-from blast_controller.store.etcd.connection import Connection
+from blast_controller.store.etcd.connection import EtcdConnection
 from blast_controller.store.etcd.errors import DeposedError, EtcdRefusalError, StoreUnavailableError
 from blast_controller.store.etcd.history import EtcdHistory
 from blast_controller.store.etcd.methods import RANGE, TXN
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.requests import get, put
-from blast_controller.store.etcd.store import Policy
+from blast_controller.store.etcd.store import StorePolicy
 from blast_controller.store.etcd.trimming import Trimmer
 from blast_controller.store.retention import Retention
 from tests.support.etcd_server import PATIENCE, SHORT
@@ -216,7 +216,7 @@ def test_in_doubt_again_and_again_each_is_written_once(proxy, far, near, in_vain
 def test_a_drop_of_history_in_doubt_does_not_make_it_forget_what_was_written(
     controllers, proxy, wire, near, in_vain, monkeypatch
 ):
-    policy = Policy(wait=0.0, retention=Retention(entries=2))
+    policy = StorePolicy(wait=0.0, retention=Retention(entries=2))
     store = controllers.store(policy, controllers.leadership(wire, ttl=60))
     controllers.on_close(proxy.pass_on)
     store.open()
@@ -262,7 +262,7 @@ def test_a_leader_deposed_in_between_knows_what_it_did_not_write(controllers, pr
     assert keys(near) == ["epoch", "epoch", "b"]
 
 
-class Repeating(Connection):
+class Repeating(EtcdConnection):
     """Its next change is written, its answer lost, and it is sent again after something else has happened."""
 
     between = None

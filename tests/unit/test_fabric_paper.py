@@ -19,15 +19,15 @@ from blast_sim.papers.rack_fabric.claims import (
     NUMBER,
     CheckedClaim,
     CheckedExperiment,
-    Claim,
-    Verdict,
+    ClaimVerdict,
+    FabricClaim,
     claim_rows,
     experiment_rows,
 )
 from blast_sim.papers.rack_fabric.drawings import STATED, drawing
 from blast_sim.papers.rack_fabric.evaluation import EXPERIMENTS, PANELS, Curves
 from blast_sim.papers.rack_fabric.models import flow, model
-from blast_sim.papers.rack_fabric.panel import Case, Panel, between, mean_throughput, throughput_over_time
+from blast_sim.papers.rack_fabric.panel import Panel, PanelCase, between, mean_throughput, throughput_over_time
 from blast_sim.papers.rack_fabric.sensitivity import REPORTED_GBPS, TOLERANCE, variations
 from tests.support.sim_output import rows_of, texts
 
@@ -79,9 +79,9 @@ def test_a_scenario_has_the_leaves_that_its_flows_name() -> None:
 
 def test_a_run_is_a_point_or_a_line() -> None:
     told = results(m=[[10.0, 20.0], [30.0, 40.0]], other=[[1.0, 1.0]])
-    assert list(mean_throughput(Case("line", 3, {}), told)) == [("line", 3, 25.0)]
+    assert list(mean_throughput(PanelCase("line", 3, {}), told)) == [("line", 3, 25.0)]
     over_time = throughput_over_time({"m": ("first", "second")})
-    assert list(over_time(Case("", 0, {}), told)) == [
+    assert list(over_time(PanelCase("", 0, {}), told)) == [
         ("first", 0.25, 10.0),
         ("first", 0.75, 20.0),
         ("second", 0.25, 30.0),
@@ -94,16 +94,16 @@ def holds(curves: Curves) -> tuple[str, bool]:
     return "", True
 
 
-@pytest.mark.parametrize("verdict", [one for one in Verdict if one is not Verdict.OUT_OF_SCOPE])
-def test_a_verdict_is_supported_by_its_check(verdict: Verdict) -> None:
-    claim = Claim("1", "a", "", verdict, holds)
-    contradicted = verdict in {Verdict.NOT_REPRODUCED, Verdict.REFUTED}
+@pytest.mark.parametrize("verdict", [one for one in ClaimVerdict if one is not ClaimVerdict.OUT_OF_SCOPE])
+def test_a_verdict_is_supported_by_its_check(verdict: ClaimVerdict) -> None:
+    claim = FabricClaim("1", "a", "", verdict, holds)
+    contradicted = verdict in {ClaimVerdict.NOT_REPRODUCED, ClaimVerdict.REFUTED}
     assert CheckedClaim(claim, "", agrees=not contradicted).expected
     assert not CheckedClaim(claim, "", agrees=contradicted).expected
 
 
 def test_only_claims_out_of_scope_are_not_checked() -> None:
-    assert all((claim.check is None) is (claim.verdict is Verdict.OUT_OF_SCOPE) for claim in CLAIMS)
+    assert all((claim.check is None) is (claim.verdict is ClaimVerdict.OUT_OF_SCOPE) for claim in CLAIMS)
     assert {row["here"] for row in claim_rows(checked_claims_without_curves())} == {MISSING}
 
 
@@ -112,12 +112,12 @@ def checked_claims_without_curves() -> list[CheckedClaim]:
 
 
 def test_every_verdict_but_reproduced_has_a_reason() -> None:
-    assert not [claim.sentence for claim in CLAIMS if claim.verdict is not Verdict.REPRODUCED and not claim.reason]
+    assert not [claim.sentence for claim in CLAIMS if claim.verdict is not ClaimVerdict.REPRODUCED and not claim.reason]
     assert all(claim.paper for claim in CLAIMS)
 
 
 def test_no_claim_is_refuted_without_a_proof() -> None:
-    assert Verdict.REFUTED not in {claim.verdict for claim in CLAIMS}
+    assert ClaimVerdict.REFUTED not in {claim.verdict for claim in CLAIMS}
 
 
 def figure_13a(*, sync_gbps: float, no_sync_gbps: float) -> Curves:

@@ -12,13 +12,22 @@ from hypothesis import strategies as st
 
 from blast_client.cli.command import main
 from blast_sim.base.wrong_input import InputError
-from blast_sim.fabric.trace import HEADER, MAGIC, NONE, OVER_PAYLOAD_LINE, RECORD, Kind, Reason, read_trace
+from blast_sim.fabric.trace import (
+    HEADER,
+    MAGIC,
+    NONE,
+    OVER_PAYLOAD_LINE,
+    RECORD,
+    DropReason,
+    TraceEventKind,
+    read_trace,
+)
 
 EVENTS = [
-    (0, Kind.FRAME_IN, 0, 3, 1, NONE, 1522, 0),
-    (2_203, Kind.PACKET_SENT, OVER_PAYLOAD_LINE, 3, 1, 17, 5, 2**63),
-    (2_203, Kind.PACKET_SENT, 0, 1023, 1, 18, 5, 0),
-    (3_000_000, Kind.RESUMED, 0, 3, NONE, 17, Reason.TIMEOUT, 0),
+    (0, TraceEventKind.FRAME_IN, 0, 3, 1, NONE, 1522, 0),
+    (2_203, TraceEventKind.PACKET_SENT, OVER_PAYLOAD_LINE, 3, 1, 17, 5, 2**63),
+    (2_203, TraceEventKind.PACKET_SENT, 0, 1023, 1, 18, 5, 0),
+    (3_000_000, TraceEventKind.RESUMED, 0, 3, NONE, 17, DropReason.TIMEOUT, 0),
 ]
 HEAD = HEADER.pack(MAGIC, 1, 32)
 

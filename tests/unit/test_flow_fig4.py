@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from blast_sim.controller.compute import recorded
-from blast_sim.experiments.cell import Cell, Effort, cells_of
+from blast_sim.experiments.cell import Effort, FlowCell, cells_of
 from blast_sim.experiments.run import run_cell
 from blast_sim.papers.blast.figure_cells import other_readings
 from blast_sim.papers.blast.paper_claims import BLAST_SECONDS, LOADS, claims, ratios, times_of
@@ -26,7 +26,7 @@ SMALL = {
 }
 
 
-def fig4(settings=None) -> dict[tuple[str, str, str], Cell]:
+def fig4(settings=None) -> dict[tuple[str, str, str], FlowCell]:
     scenario = load(find("fig4"), settings)
     return {(cell.method, cell.network, cell.background): cell for cell in cells_of(scenario, (0,), FIXED)}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from blast_sim.base.scenario_file import Source
+from blast_sim.base.scenario_file import ScenarioSource
 from blast_sim.experiments.cell import Effort, cells_of
 from blast_sim.experiments.run import run_cell
 from blast_sim.flow.optics import switches_for
@@ -34,7 +34,7 @@ FIG4 = [
 
 
 def small_cells(**settings: object):
-    scenario = load(Source("mine.toml", SMALL), settings)
+    scenario = load(ScenarioSource("mine.toml", SMALL), settings)
     return list(cells_of(scenario, (0,), Effort("1")))
 
 
@@ -196,7 +196,7 @@ def small_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
         "blast-jobs": lambda quick: [
             cell
             for cell in cells_of(
-                load(Source("mine.toml", SMALL.replace("[multicasts]\ngroups = 2\nmegabytes = 30.0\n", "")),
+                load(ScenarioSource("mine.toml", SMALL.replace("[multicasts]\ngroups = 2\nmegabytes = 30.0\n", "")),
                      {**base, "jobs": jobs}), (0,), Effort("1"))
             if cell.network == "10:1" and cell.background == "none"
         ],

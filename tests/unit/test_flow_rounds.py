@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blast_sim.experiments.cell import Effort, cells_of
-from blast_sim.experiments.rounds import Light, Round, rates
+from blast_sim.experiments.rounds import JobRound, OpticalShare, rates
 from blast_sim.experiments.run import run_cell
 from blast_sim.scenarios.loading import find, load
 
@@ -56,8 +56,8 @@ def test_light_is_shared_up_to_its_limit(jobs, compute):
 def test_rates_against_a_count_second_by_second(drawn, service):
     """Whole seconds, so that a look at every one of them is exact."""
     until = 90
-    rounds = [Round(wanted, wanted + wait + service) for wanted, wait in drawn]
-    row = rates(rounds, until, Light(service, 0.25))
+    rounds = [JobRound(wanted, wanted + wait + service) for wanted, wait in drawn]
+    row = rates(rounds, until, OpticalShare(service, 0.25))
     window = range(30, until)
     lit = sum(one.arrived - service <= second < one.arrived for one in rounds for second in window)
     inside = [one for one in rounds if one.arrived in window]

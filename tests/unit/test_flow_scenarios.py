@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from algorithms.balanced.testbeds import gridlab
-from blast_sim.base.scenario_file import Source, parsed_value
+from blast_sim.base.scenario_file import ScenarioSource, parsed_value
 from blast_sim.base.wrong_input import InputError
 from blast_sim.experiments.cell import Effort, cells_of
 from blast_sim.experiments.run import run_cell
@@ -42,8 +42,8 @@ backgrounds = ["none", "some"]
 """
 
 
-def source(text: str = SMALL) -> Source:
-    return Source("mine.toml", text)
+def source(text: str = SMALL) -> ScenarioSource:
+    return ScenarioSource("mine.toml", text)
 
 
 def test_what_is_shipped_can_be_read() -> None:

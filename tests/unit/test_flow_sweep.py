@@ -11,11 +11,11 @@ import pytest
 from blast_client.cli.command import main
 from blast_sim.base import sweep
 from blast_sim.base.report import from_csv
-from blast_sim.base.scenario_file import Source
+from blast_sim.base.scenario_file import ScenarioSource
 from blast_sim.base.software import software
 from blast_sim.base.sweep import Failure, Kept, Workers, run_cells
 from blast_sim.experiments import command
-from blast_sim.experiments.cell import Cell, Effort, cells_of
+from blast_sim.experiments.cell import Effort, FlowCell, cells_of
 from blast_sim.experiments.run import run_cell
 from blast_sim.scenarios.loading import load
 from tests.unit.test_flow_scenarios import SMALL
@@ -30,8 +30,8 @@ def scenario_file(tmp_path: Path) -> str:
     return str(path)
 
 
-def small_cells(seeds=(0,), effort=FIXED, settings=None) -> list[Cell]:
-    return list(cells_of(load(Source("mine.toml", SMALL), settings), seeds, effort))
+def small_cells(seeds=(0,), effort=FIXED, settings=None) -> list[FlowCell]:
+    return list(cells_of(load(ScenarioSource("mine.toml", SMALL), settings), seeds, effort))
 
 
 def flow(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -122,7 +122,7 @@ def test_what_is_kept_is_not_run_again(tmp_path: Path) -> None:
     ran: list[str] = []
     alive = 3
 
-    def run_until_killed(cell: Cell):
+    def run_until_killed(cell: FlowCell):
         if len(ran) == alive:
             raise KeyboardInterrupt
         ran.append(cell.key)
@@ -145,7 +145,7 @@ def test_an_unfinished_file_is_not_taken_for_a_result(tmp_path: Path) -> None:
 
 
 def test_one_bad_cell_does_not_take_the_others_with_it() -> None:
-    def run(cell: Cell):
+    def run(cell: FlowCell):
         if cell.method == "blast":
             raise RuntimeError("no light")
         return run_cell(cell)
@@ -224,7 +224,7 @@ def test_seeds_that_are_none(capsys, text: str) -> None:
 
 
 def test_some_cells_without_a_result_are_status_3(scenario_file, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(cell: Cell):
+    def run(cell: FlowCell):
         if cell.background == "some":
             raise RuntimeError("too much")
         return run_cell(cell)

@@ -16,7 +16,16 @@ from hypothesis import strategies as st
 from blast_transport.base.errors import RemoteProtocolError, UnsafeNameError
 from blast_transport.store.files import folder_table
 from blast_transport.store.files.folder_links import check_links
-from blast_transport.store.files.folder_table import HEAD_BYTES, MAGIC, Entry, Kind, Table, decode, encode, table_bytes
+from blast_transport.store.files.folder_table import (
+    HEAD_BYTES,
+    MAGIC,
+    EntryKind,
+    FolderEntry,
+    Table,
+    decode,
+    encode,
+    table_bytes,
+)
 
 REFUSED = (RemoteProtocolError, UnsafeNameError)
 NAMES = st.sampled_from(["a", "b", "c", "d"])
@@ -24,20 +33,20 @@ PATHS = st.lists(NAMES, min_size=1, max_size=3).map("/".join)
 TARGETS = st.lists(NAMES | st.sampled_from(["..", ".", ""]), min_size=1, max_size=5).map("/".join).filter(bool)
 
 
-def file(path: str, **more: object) -> Entry:
-    return Entry(Kind.FILE, path, 0o644, 1, **more)
+def file(path: str, **more: object) -> FolderEntry:
+    return FolderEntry(EntryKind.FILE, path, 0o644, 1, **more)
 
 
-def folder(path: str) -> Entry:
-    return Entry(Kind.FOLDER, path, 0o755, 1)
+def folder(path: str) -> FolderEntry:
+    return FolderEntry(EntryKind.FOLDER, path, 0o755, 1)
 
 
-def link(path: str, target: str) -> Entry:
-    return Entry(Kind.LINK, path, 0o777, 1, target=target)
+def link(path: str, target: str) -> FolderEntry:
+    return FolderEntry(EntryKind.LINK, path, 0o777, 1, target=target)
 
 
-def hard_link(path: str, target: str) -> Entry:
-    return Entry(Kind.HARD_LINK, path, 0o644, 1, target=target)
+def hard_link(path: str, target: str) -> FolderEntry:
+    return FolderEntry(EntryKind.HARD_LINK, path, 0o644, 1, target=target)
 
 
 @st.composite
@@ -47,15 +56,15 @@ def tables(draw: st.DrawFn) -> Table:
     for name in draw(st.lists(names.filter(lambda n: n.isprintable() and n not in (".", "..")), unique=True)):
         above = draw(st.sampled_from(folders))
         path = f"{above}/{name}" if above else name
-        kind = draw(st.sampled_from(Kind).filter(lambda kind: files or kind is not Kind.HARD_LINK))
+        kind = draw(st.sampled_from(EntryKind).filter(lambda kind: files or kind is not EntryKind.HARD_LINK))
         mode, time = draw(st.integers(0, 0o777)), draw(st.integers(-(10**18), 10**18))
-        if kind is Kind.FOLDER:
+        if kind is EntryKind.FOLDER:
             folders.append(path)
-        size = draw(st.integers(0, 1 << 40)) if kind is Kind.FILE else 0
+        size = draw(st.integers(0, 1 << 40)) if kind is EntryKind.FILE else 0
         # A link to its own name beside it would be a circle.
-        targets = {Kind.LINK: st.just("."), Kind.HARD_LINK: st.sampled_from(files or [""])}
-        entries.append(Entry(kind, path, mode, time, size, draw(targets.get(kind, st.just("")))))
-        if kind is Kind.FILE:
+        targets = {EntryKind.LINK: st.just("."), EntryKind.HARD_LINK: st.sampled_from(files or [""])}
+        entries.append(FolderEntry(kind, path, mode, time, size, draw(targets.get(kind, st.just("")))))
+        if kind is EntryKind.FILE:
             files.append(path)
     return Table(draw(st.integers(0, 0o777)), tuple(entries))
 
@@ -91,11 +100,11 @@ def test_a_table_that_is_cut_off_is_refused(table, data):
         [folder("d"), link("d", "/etc"), file("d/passwd")],
         [link("d", "."), file("d/passwd")],
         [file("a/b"), folder("a")],
-        [Entry(Kind.FILE, "a", 0o4755, 1)],
-        [Entry(Kind.FOLDER, "a", 0o755, 1, size=1)],
-        [Entry(Kind.FILE, "a", 0o755, 1, target="b")],
-        [Entry(Kind.LINK, "a", 0o777, 1)],
-        [Entry(Kind.FILE, "a", 0o644, 1 << 62 | 1)],
+        [FolderEntry(EntryKind.FILE, "a", 0o4755, 1)],
+        [FolderEntry(EntryKind.FOLDER, "a", 0o755, 1, size=1)],
+        [FolderEntry(EntryKind.FILE, "a", 0o755, 1, target="b")],
+        [FolderEntry(EntryKind.LINK, "a", 0o777, 1)],
+        [FolderEntry(EntryKind.FILE, "a", 0o644, 1 << 62 | 1)],
         [hard_link("a", "b")],
         [hard_link("a", "b"), file("b")],
         [hard_link("a", "a")],

@@ -14,7 +14,7 @@ from blast_transport.agent.permissions import Permissions
 from blast_transport.agent.settings import DeviceSection, FolderSection, Settings
 from blast_transport.base.errors import NotAllowedError, StoreError, UnsafeNameError, WrongInputError
 from blast_transport.store.files import folder_table
-from blast_transport.store.files.folder_table import Entry, Kind, Table, encode
+from blast_transport.store.files.folder_table import EntryKind, FolderEntry, Table, encode
 from blast_transport.store.sources.folder_source import FolderSource
 from blast_transport.store.targets.file_target import FileRules, open_directory
 from blast_transport.store.targets.folder_target import FolderTarget, _Unpacking
@@ -47,7 +47,7 @@ def unpacked(into: Path, data: bytes, fsync: bool = False) -> None:
         taking.discard(resumable=False)
 
 
-def unchecked(monkeypatch: pytest.MonkeyPatch, *entries: Entry) -> bytes:
+def unchecked(monkeypatch: pytest.MonkeyPatch, *entries: FolderEntry) -> bytes:
     """Return an encoded table of a hostile sender, which does not check its entries."""
     with monkeypatch.context() as patched:
         patched.setattr(folder_table, "check", lambda table: None)
@@ -128,9 +128,12 @@ def test_no_right_of_somebody_else_s_comes_along(tmp_path, into):
 @pytest.mark.parametrize(
     "entries",
     [
-        [Entry(Kind.FILE, "../escaped", 0o644, 1)],
-        [Entry(Kind.LINK, "d", 0o777, 1, target="../.."), Entry(Kind.FILE, "d/escaped", 0o644, 1)],
-        [Entry(Kind.FILE, "a", 0o644, 1, size=1)],
+        [FolderEntry(EntryKind.FILE, "../escaped", 0o644, 1)],
+        [
+            FolderEntry(EntryKind.LINK, "d", 0o777, 1, target="../.."),
+            FolderEntry(EntryKind.FILE, "d/escaped", 0o644, 1),
+        ],
+        [FolderEntry(EntryKind.FILE, "a", 0o644, 1, size=1)],
     ],
     ids=["dots", "through a link", "more than came"],
 )
@@ -154,7 +157,7 @@ def test_one_that_cannot_be_made_to_its_end_leaves_nothing(monkeypatch, tmp_path
     folder = varied(tmp_path / "data")
     data, calls, begin = read(FolderSource(folder)), [], _Unpacking._file
 
-    def failing(unpacking: _Unpacking, entry: Entry, offset: int) -> None:
+    def failing(unpacking: _Unpacking, entry: FolderEntry, offset: int) -> None:
         calls.append(entry)
         if len(calls) > made:
             raise OSError(28, "No space left on device")

@@ -13,7 +13,7 @@ from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.events import DeviceDown, DeviceUp, RequestSubmitted, Tick
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.settings import CoreSettings
-from blast_controller.process.safe_mode import WITHIN, End, EndRecord, reason_to_hold
+from blast_controller.process.safe_mode import WITHIN, EndRecord, RunFailure, reason_to_hold
 from blast_controller.runtime.runtime import Runtime
 from blast_controller.store.memory import MemoryStore
 from tests.support.core import key_of, make_fabric, multicast
@@ -26,12 +26,12 @@ WANTED = multicast("a", "r1h1", ["r2h1", "r3h1"])
     ("ends", "holds"),
     [
         ([], False),
-        ([End(1, 0.1, "x")], False),
-        ([End(1, 0.1, "x"), End(2, 0.1, "x")], True),
-        ([End(1, 9e9, "x"), End(2, WITHIN, "x")], True),
-        ([End(1, 0.1, "x"), End(2, WITHIN + 1, "x")], False),
+        ([RunFailure(1, 0.1, "x")], False),
+        ([RunFailure(1, 0.1, "x"), RunFailure(2, 0.1, "x")], True),
+        ([RunFailure(1, 9e9, "x"), RunFailure(2, WITHIN, "x")], True),
+        ([RunFailure(1, 0.1, "x"), RunFailure(2, WITHIN + 1, "x")], False),
         # A run between the two ended otherwise: by a normal stop, SIGKILL or a power cut.
-        ([End(1, 0.1, "x"), End(3, 0.1, "x")], False),
+        ([RunFailure(1, 0.1, "x"), RunFailure(3, 0.1, "x")], False),
     ],
 )
 def test_two_ends_in_a_row_the_second_soon_after_its_start(ends, holds):
@@ -39,7 +39,7 @@ def test_two_ends_in_a_row_the_second_soon_after_its_start(ends, holds):
 
 
 def test_the_reason_names_the_fault_and_what_to_do():
-    sentence = reason_to_hold([End(1, 5.0, "KeyError: 'a'"), End(2, 2.0, "KeyError: 'b'")])
+    sentence = reason_to_hold([RunFailure(1, 5.0, "KeyError: 'a'"), RunFailure(2, 2.0, "KeyError: 'b'")])
     assert sentence is not None and "KeyError: 'b'" in sentence and "blast resume" in sentence
 
 
@@ -54,7 +54,7 @@ class Runs:
         self.epoch += 1
         held = reason_to_hold(self.record.read()) is not None
         if faulty and not held:
-            self.record.add(End(self.epoch, ran, "KeyError"))
+            self.record.add(RunFailure(self.epoch, ran, "KeyError"))
         return held
 
 
@@ -78,7 +78,7 @@ def test_it_holds_exactly_after_two_faulty_runs_of_which_the_second_was_short(tm
 def test_the_record_survives_and_is_small(tmp_path):
     path = tmp_path / "journal.sqlite"
     for epoch in range(50):
-        EndRecord.beside(path).add(End(epoch, 1.5, "long " * 1000))
+        EndRecord.beside(path).add(RunFailure(epoch, 1.5, "long " * 1000))
     ends = EndRecord.beside(path).read()
     assert [end.epoch for end in ends] == [48, 49] and (tmp_path / "journal.sqlite.ends").stat().st_size < 2000
     EndRecord.beside(path).clear()
@@ -89,7 +89,7 @@ def test_the_record_survives_and_is_small(tmp_path):
 def test_a_run_in_which_several_parts_fail_together_ends_once(tmp_path):
     record = EndRecord(tmp_path / "ends")
     for sentence in ("core", "optical", "openflow"):
-        record.add(End(7, 1.0, sentence))
+        record.add(RunFailure(7, 1.0, sentence))
     assert [end.sentence for end in record.read()] == ["openflow"]
 
 
@@ -99,12 +99,12 @@ def test_a_record_that_cannot_be_understood_tells_nothing(tmp_path, text, caplog
     path.write_bytes(text)
     assert EndRecord(path).read() == []
     assert "cannot be read" in caplog.text
-    EndRecord(path).add(End(1, 1.0, "x"))
+    EndRecord(path).add(RunFailure(1, 1.0, "x"))
     assert [end.epoch for end in EndRecord(path).read()] == [1]
 
 
 def test_a_record_that_cannot_be_written_is_told(tmp_path, caplog):
-    EndRecord(tmp_path / "nowhere" / "ends").add(End(1, 1.0, "x"))
+    EndRecord(tmp_path / "nowhere" / "ends").add(RunFailure(1, 1.0, "x"))
     assert "cannot be written" in caplog.text
 
 

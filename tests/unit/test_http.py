@@ -34,7 +34,7 @@ from blast_controller.ops.metrics import Metrics
 from blast_controller.rpc.clients.access import AccessPolicy, CertificateRule
 from blast_controller.rpc.clients.identity import Identity, Role
 from blast_controller.rpc.clients.tokens import digest_of
-from blast_controller.serving.tls import TlsSettings
+from blast_controller.serving.tls import ServerTlsSettings
 from blast_controller.store.errors import DiskFullError
 from tests.support.certificates import Authority
 from tests.support.core import key_of, make_fabric, multicast
@@ -234,7 +234,7 @@ def test_a_tenant_sees_its_own_share(closed):
 def test_a_certificate_says_who_scrapes(tmp_path):
     authority = Authority(tmp_path, "clients")
     files = authority.issue("/CN=server", "DNS:localhost")
-    tls = TlsSettings(files.cert, files.key, authority.cert, required=False)
+    tls = ServerTlsSettings(files.cert, files.key, authority.cert, required=False)
     with live(make_fabric(4, [4]), CLOSED, More(tls=tls)) as served:
         context = ssl.create_default_context(cafile=str(authority.cert))
         base = f"https://localhost:{served.port}"

@@ -38,7 +38,7 @@ from blast_controller.core.model.requests import (
 from blast_controller.core.rollout.change import Change, ChangePhase
 from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.rollout.reservation_states import ReservationState
-from blast_controller.core.rollout.rollout import DarkLeaves, Rollout, Target, TargetState
+from blast_controller.core.rollout.rollout import DarkLeaves, Rollout, RolloutTarget, TargetState
 from blast_controller.store.rows import decode, encode
 from tests.support.core import make_fabric
 from tests.support.layouts import FABRIC, changes
@@ -189,7 +189,7 @@ def test_what_devices_have_answered_is_not_kept(reservation, devices):
     """They are asked again."""
     before = through_json(reservation_body(reservation))
     step = Step((), (), {}, {})
-    targets = {device: Target(device, 7, step, TargetState.FAILED, "denied", 1.0) for device in devices}
+    targets = {device: RolloutTarget(device, 7, step, TargetState.FAILED, "denied", 1.0) for device in devices}
     reservation.rollout = Rollout(reservation.rollout.number, 7, targets, {LinkId(1, 50)}, DarkLeaves({3}, {4}), 0.1)
     assert through_json(reservation_body(reservation)) == before
 

@@ -11,22 +11,22 @@ import pytest
 from algorithms.scheduling import POLICIES
 from blast_sim.base import software
 from blast_sim.base.report import Row
-from blast_sim.base.scenario_file import Source
+from blast_sim.base.scenario_file import ScenarioSource
 from blast_sim.base.sweep import Kept, Workers, run_cells
 from blast_sim.base.wrong_input import InputError
-from blast_sim.experiments.cell import Cell, Effort, cells_of
+from blast_sim.experiments.cell import Effort, FlowCell, cells_of
 from blast_sim.experiments.run import run_cell
 from blast_sim.plugins.loading import plugins_of
 from blast_sim.scenarios.loading import load
 from tests.support.plugin_modules import CONTENDED, NARROWEST, POLICY, WIDEST, imported, new_name, write_module
 
 
-def contended(policy: str) -> Cell:
-    (cell,) = cells_of(load(Source("contended.toml", CONTENDED)), (0,), Effort("1"))
+def contended(policy: str) -> FlowCell:
+    (cell,) = cells_of(load(ScenarioSource("contended.toml", CONTENDED)), (0,), Effort("1"))
     return replace(cell, policy=policy)
 
 
-def kept_result(cell: Cell, folder: Path) -> Row:
+def kept_result(cell: FlowCell, folder: Path) -> Row:
     ((row,),) = run_cells(run_cell, [cell], Workers(), Kept(folder))
     return row
 

@@ -22,7 +22,7 @@ from mininet_topos.demo.floor import together
 from mininet_topos.demo.groups import cold_groups, max_groups, widest_group
 from mininet_topos.demo.latency_table import latency_table
 from mininet_topos.demo.report import table
-from mininet_topos.demo.results import Latencies, Quantity, Results, Transfer
+from mininet_topos.demo.results import Latencies, MeasuredTransfer, Quantity, Results
 from mininet_topos.demo.settings import demo_plan
 from mininet_topos.demo.stage import Stage
 from mininet_topos.demo.transfers import check_intact, check_optical
@@ -105,7 +105,7 @@ def test_what_a_scene_raises_is_one_sentence_and_status_1(parse, capsys, monkeyp
 
 
 def transfer(mbps=99.0, copies=1.01, core=0.001, equal=True, repeated=0.0):
-    return Transfer("optical-1", 7, 8_000_000, 64.0 / mbps, equal, copies, core, 100.0, repeated)
+    return MeasuredTransfer("optical-1", 7, 8_000_000, 64.0 / mbps, equal, copies, core, 100.0, repeated)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_lost_datagrams_are_told_and_a_deaf_receiver_fails(stage, monkeypatch):
     monkeypatch.setattr(stage, "wait_dark", lambda: None)
     monkeypatch.setattr(stage, "granted", lambda request: nullcontext())
     for deaf, holds in ((0, True), (1, False)):
-        loss = iperf.Loss(lost=120, sent=19_000, deaf=deaf)
+        loss = iperf.MeasuredLoss(lost=120, sent=19_000, deaf=deaf)
         monkeypatch.setattr(iperf, "_run", lambda stage, grant, sender, loss=loss: loss)
         iperf.play(stage)
         assert stage.results.checks[-1].holds is holds

@@ -10,7 +10,7 @@ from mininet_topos.kernel.controller_namespace import Side
 from mininet_topos.kernel.errors import PlanError
 from mininet_topos.kernel.names import Names
 from mininet_topos.lab.fault_commands import (
-    Denied,
+    DeniedFault,
     is_partition,
     read_decibels,
     read_denied,
@@ -51,10 +51,10 @@ def test_what_is_no_fiber_is_told_in_a_sentence(words, sentence):
 
 
 def test_what_the_switch_is_to_deny():
-    assert read_denied(PLAN, ["ocs1", "in", "3,4"]) == Denied(inputs=(3, 4))
-    assert read_denied(PLAN, ["ocs1", "out", "7"]) == Denied(outputs=(7,))
-    assert read_denied(PLAN, ["ocs1", "all"]) == Denied(everything=True)
-    assert read_denied(PLAN, ["ocs1", "none"]) == Denied()
+    assert read_denied(PLAN, ["ocs1", "in", "3,4"]) == DeniedFault(inputs=(3, 4))
+    assert read_denied(PLAN, ["ocs1", "out", "7"]) == DeniedFault(outputs=(7,))
+    assert read_denied(PLAN, ["ocs1", "all"]) == DeniedFault(everything=True)
+    assert read_denied(PLAN, ["ocs1", "none"]) == DeniedFault()
 
 
 @pytest.mark.parametrize(

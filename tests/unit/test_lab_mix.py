@@ -6,7 +6,7 @@ import statistics
 
 import pytest
 
-from mininet_topos.demo.mix import MAX_RECEIVERS, MAX_SECONDS, MIN_SECONDS, Asked, Served, draw
+from mininet_topos.demo.mix import MAX_RECEIVERS, MAX_SECONDS, MIN_SECONDS, MixRequest, ServedRequest, draw
 from mininet_topos.topology.plan import preset
 
 PLAN = preset("small", light_rate_mbps=40.0)
@@ -37,5 +37,5 @@ def test_sizes_are_heavy_tailed_and_arrivals_dense() -> None:
 
 
 def test_a_request_without_its_receivers_served_is_not_complete() -> None:
-    asked = Asked("a", 0.0, "r1h1", ("r2h1",), 1, may_pause=False, may_split=False)
-    assert not Served(asked, 1.0, (), intact=True).complete
+    asked = MixRequest("a", 0.0, "r1h1", ("r2h1",), 1, may_pause=False, may_split=False)
+    assert not ServedRequest(asked, 1.0, (), intact=True).complete

@@ -16,10 +16,10 @@ from blast_sim.replay.result import policy_row
 from blast_sim.traces.coflow_file import parse_coflows, written
 from blast_sim.traces.deriving import Volume, derived
 from blast_sim.traces.scaling import as_coflows, scaled
-from blast_sim.traces.workload import Multicast, Shuffle, Workload
+from blast_sim.traces.workload import Shuffle, TraceMulticast, Workload
 from blast_transport.base.report import ReceiverOutcome, TransferResult
 from blast_transport.transports.optical.pacing import SHARE
-from mininet_topos.demo.mix import Asked, Served
+from mininet_topos.demo.mix import MixRequest, ServedRequest
 from mininet_topos.replay.translating import failure_of, outcome_of, payload_gbps, requests_of
 from mininet_topos.topology.plan import LabPlan
 
@@ -31,11 +31,11 @@ def workloads(draw: st.DrawFn) -> Workload:
     """Draw a workload with a group in racks 0 and 1, which no folding onto two or more racks brings into one rack."""
     racks = draw(st.integers(2, 40))
     arrivals = sorted(draw(st.lists(st.integers(0, 10**6), min_size=1, max_size=8)))
-    multicasts = [Multicast("wide", 0.0, 0, (1,), draw(st.integers(1, 10**12)))]
+    multicasts = [TraceMulticast("wide", 0.0, 0, (1,), draw(st.integers(1, 10**12)))]
     for place, arrival in enumerate(arrivals):
         sender, *receivers = draw(st.lists(st.integers(0, racks - 1), min_size=2, max_size=racks, unique=True))
         size = draw(st.integers(1, 10**12))
-        multicasts.append(Multicast(str(place), arrival / 1000, sender, tuple(sorted(receivers)), size))
+        multicasts.append(TraceMulticast(str(place), arrival / 1000, sender, tuple(sorted(receivers)), size))
     return Workload(racks, tuple(multicasts), (SHUFFLE,), {"rule": "x"})
 
 
@@ -87,39 +87,41 @@ def test_a_scaled_trace_that_is_written_reads_as_it_was(
 
 
 def test_a_trace_that_folds_into_one_rack_each_is_refused() -> None:
-    work = Workload(8, (Multicast("a", 0.0, 1, (3, 5), 9),), (), {})
+    work = Workload(8, (TraceMulticast("a", 0.0, 1, (3, 5), 9),), (), {})
     with pytest.raises(InputError, match="within one of 2 racks: fold it onto more"):
         scaled(work, 2, 1.0, 1.0)
 
 
 def test_the_first_hosts_of_racks_stand_for_them() -> None:
     plan = LabPlan(racks=4, hosts_per_rack=1)
-    work = Workload(4, (Multicast("job/1 of 2", 1.5, 2, (0, 3), 77),), (), {})
+    work = Workload(4, (TraceMulticast("job/1 of 2", 1.5, 2, (0, 3), 77),), (), {})
     assert requests_of(work, plan, may_pause=True, may_split=False) == [
-        Asked("replay-0", 1.5, "r3h1", ("r1h1", "r4h1"), 77, True, False)
+        MixRequest("replay-0", 1.5, "r3h1", ("r1h1", "r4h1"), 77, True, False)
     ]
 
 
 def test_results_have_the_simulators_format() -> None:
-    work = Workload(4, (Multicast("a", 1.0, 2, (0,), 5_000_000), Multicast("b", 2.0, 0, (1,), 5_000_000)), (), {})
+    work = Workload(
+        4, (TraceMulticast("a", 1.0, 2, (0,), 5_000_000), TraceMulticast("b", 2.0, 0, (1,), 5_000_000)), (), {}
+    )
     asked = requests_of(work, LabPlan(racks=4), may_pause=True, may_split=True)
-    served = [Served(one, seconds, (), True, 0.001) for one, seconds in zip(asked, (1.0, 2.0), strict=True)]
+    served = [ServedRequest(one, seconds, (), True, 0.001) for one, seconds in zip(asked, (1.0, 2.0), strict=True)]
     row = policy_row("paper", outcome_of(work, served), 40e6)
     assert (row["mean_seconds"], row["mean_slowdown"], row["without_light"]) == (1.5, 1.5, 2)
     assert [one["name"] for one in row["completions"]] == ["a", "b"]
 
 
 def test_a_failure_has_its_reason() -> None:
-    asked = Asked("a", 0.0, "r1h1", ("r2h1", "r3h1"), 1, True, True)
+    asked = MixRequest("a", 0.0, "r1h1", ("r2h1", "r3h1"), 1, True, True)
     outcomes = (
         ReceiverOutcome("r2h1", True, "", 0, None),
         ReceiverOutcome("r3h1", False, "its store is full", 0, None),
     )
     sent = TransferResult("a", 1, 1, "", 0.1, 1, 0, outcomes)
     part = PartSent(0, asked.receivers, PartState.DONE, "", 0, sent)
-    assert failure_of(Served(asked, 1.0, (part,), intact=False)) == "r3h1: its store is full"
-    assert failure_of(Served(asked, 1.0, (), intact=True)) == "some receivers were never granted an optical path"
-    assert failure_of(Served(asked, 1.0, (), intact=False)) == "a copy differs"
+    assert failure_of(ServedRequest(asked, 1.0, (part,), intact=False)) == "r3h1: its store is full"
+    assert failure_of(ServedRequest(asked, 1.0, (), intact=True)) == "some receivers were never granted an optical path"
+    assert failure_of(ServedRequest(asked, 1.0, (), intact=False)) == "a copy differs"
 
 
 def test_data_takes_a_little_less_than_the_rate_of_light() -> None:

@@ -19,16 +19,16 @@ from hypothesis import strategies as st
 from blast_client.cli.command import main
 from mininet_topos.kernel.errors import HostError, ProcessError
 from mininet_topos.spark import installation
-from mininet_topos.spark.cluster import Run, Uplinks
+from mininet_topos.spark.cluster import SparkRun, Uplinks
 from mininet_topos.spark.event_log import Iteration, iterations, read_event_log
-from mininet_topos.spark.examples import EXAMPLES, Example, Size
+from mininet_topos.spark.examples import EXAMPLES, Example, ExampleSize
 from mininet_topos.spark.installation import SparkInstallation, find_spark
 from mininet_topos.spark.picture import draw
 from mininet_topos.spark.plan import spark_plan
 from mininet_topos.spark.printed import Printed, distance, read_printed
 from mininet_topos.spark.remote_reads import RemoteReads, read_remote_reads
 from mininet_topos.spark.report import as_json, as_text
-from mininet_topos.spark.trials import ALONE, PLUGIN, Trial, Trials
+from mininet_topos.spark.trials import ALONE, PLUGIN, SparkTrial, Trials
 
 MB = 1_000_000
 LOOP = re.compile("^collect at als")
@@ -160,7 +160,7 @@ def test_one_splitter_reaches_all_executors_and_everything_has_one_rate(racks: i
 
 
 def test_the_factors_of_als_have_the_size_asked_for() -> None:
-    rows, users, factors, turns, partitions = map(int, EXAMPLES["als"].arguments(Size(50 * MB, 4, 3)))
+    rows, users, factors, turns, partitions = map(int, EXAMPLES["als"].arguments(ExampleSize(50 * MB, 4, 3)))
     assert 50 * MB <= users * factors * 8 < 50 * MB + 8 * factors
     assert (rows, turns, partitions) == (3, 4, 3)
 
@@ -171,7 +171,7 @@ def numbers(line: str) -> np.ndarray[Any, np.dtype[np.float64]]:
 
 
 def test_points_are_one_file_for_each_executor_and_no_compression_makes_centers_small(tmp_path: Path) -> None:
-    EXAMPLES["kmeans"].prepare(tmp_path, Size(MB, 1, 3))
+    EXAMPLES["kmeans"].prepare(tmp_path, ExampleSize(MB, 1, 3))
     files = sorted((tmp_path / "points").iterdir())
     points = [numbers(line) for file in files for line in file.read_text().splitlines()]
     assert len(files) == 3 and len(points) >= 32
@@ -183,7 +183,7 @@ def test_points_are_one_file_for_each_executor_and_no_compression_makes_centers_
 
 def test_a_regression_has_something_to_do_in_every_iteration(tmp_path: Path) -> None:
     """The first two rows contradict each other, and do not cancel out all there is."""
-    EXAMPLES["logistic_regression"].prepare(tmp_path, Size(80_000, 1, 2))
+    EXAMPLES["logistic_regression"].prepare(tmp_path, ExampleSize(80_000, 1, 2))
     rows = [numbers(file.read_text()) for file in sorted((tmp_path / "labeled").iterdir())]
     assert [row[0] for row in rows] == [-1, 1, -1]
     assert all(len(row) == 10_001 for row in rows)
@@ -191,7 +191,7 @@ def test_a_regression_has_something_to_do_in_every_iteration(tmp_path: Path) -> 
 
 
 def test_documents_lie_where_the_example_looks_and_have_the_vocabulary_asked_for(tmp_path: Path) -> None:
-    EXAMPLES["lda"].prepare(tmp_path, Size(800_000, 1, 3))
+    EXAMPLES["lda"].prepare(tmp_path, ExampleSize(800_000, 1, 3))
     files = sorted((tmp_path / "data" / "mllib" / "sample_lda_libsvm_data.txt").iterdir())
     assert len(files) == 3
     for file in files:
@@ -213,7 +213,9 @@ class ScriptedCluster:
         self.folder, self._turns = folder, turns
         self.asked: list[tuple[Path, list[str], dict[str, str]]] = []
 
-    def submit(self, script: Path, arguments: list[str], conf: dict[str, str], *, folder: Path, meanwhile: Any) -> Run:
+    def submit(
+        self, script: Path, arguments: list[str], conf: dict[str, str], *, folder: Path, meanwhile: Any
+    ) -> SparkRun:
         assert folder.is_dir()
         self.asked.append((script, arguments, conf))
         place = self.folder / "runs" / str(len(self.asked))
@@ -223,7 +225,7 @@ class ScriptedCluster:
             log.block(f"broadcast_{number}_piece0", 100 + number).job("turn", 1001 + number, 1001.5 + number)
         (place / "output").write_text("result")
         read = read_event_log(log.end(1100).write(place))
-        return Run(9.0, place / "output", place / "errors", read, RemoteReads(Counter({(0, 0): 2})), UPLINKS, 0.5)
+        return SparkRun(9.0, place / "output", place / "errors", read, RemoteReads(Counter({(0, 0): 2})), UPLINKS, 0.5)
 
 
 UPLINKS = Uplinks(606, 500, 100)
@@ -231,10 +233,12 @@ UPLINKS = Uplinks(606, 500, 100)
 
 def trials_of(examples: list[Example], pairs: int, plugin: Path | None) -> Trials:
     spark = SparkInstallation(Path("spark"), Path("python"))
-    return Trials(spark, examples, Size(MB, 3, 2), pairs, plugin)
+    return Trials(spark, examples, ExampleSize(MB, 3, 2), pairs, plugin)
 
 
-def played(folder: Path, trials: Trials, turns: int = 3) -> tuple[ScriptedCluster, list[Trial], list[tuple[str, str]]]:
+def played(
+    folder: Path, trials: Trials, turns: int = 3
+) -> tuple[ScriptedCluster, list[SparkTrial], list[tuple[str, str]]]:
     cluster = ScriptedCluster(folder, turns)
     room: Any = SimpleNamespace(cluster=cluster, plugin_conf=lambda jar: {"spark.plugins": str(jar)})
     begun: list[tuple[str, str]] = []
@@ -276,18 +280,18 @@ def test_an_example_whose_loop_is_not_found_is_no_measurement(tmp_path: Path) ->
 
 
 @pytest.fixture
-def trials(tmp_path: Path) -> list[Trial]:
+def trials(tmp_path: Path) -> list[SparkTrial]:
     return played(tmp_path, trials_of([TURNING, replace(TURNING, name="other")], 2, Path("p.jar")))[1]
 
 
-def test_the_table_has_a_line_for_each_example_and_way(trials: list[Trial]) -> None:
+def test_the_table_has_a_line_for_each_example_and_way(trials: list[SparkTrial]) -> None:
     lines = as_text(spark_plan(4, 40.0), trials).splitlines()
     cells = [line.split() for line in lines if line.startswith(("turning", "other"))]
     assert [(row[0], row[1]) for row in cells] == [(e, w) for e in ("turning", "other") for w in (ALONE, PLUGIN)]
     assert all(row[2:] == ["2", "3", "1.0", "0.0", "9.0", "2.00", "33%", "50%", "the", "same"] for row in cells)
 
 
-def test_results_are_compared_with_those_of_spark_alone(trials: list[Trial], tmp_path: Path) -> None:
+def test_results_are_compared_with_those_of_spark_alone(trials: list[SparkTrial], tmp_path: Path) -> None:
     def printed(text: str) -> Printed:
         (tmp_path / "output").write_text(text)
         return read_printed(tmp_path / "output")
@@ -318,7 +322,7 @@ def test_every_number_that_is_printed_is_read(tmp_path_factory: pytest.TempPathF
     assert distance(read, read) == 0.0
 
 
-def test_json_has_everything(trials: list[Trial]) -> None:
+def test_json_has_everything(trials: list[SparkTrial]) -> None:
     told = json.loads(json.dumps(as_json(spark_plan(4, 40.0), trials)))
     assert (told["format"], told["lab"]["racks"], len(told["runs"])) == (1, 4, 8)
     run = told["runs"][1]
@@ -327,7 +331,7 @@ def test_json_has_everything(trials: list[Trial]) -> None:
     assert (run["iteration_seconds"], run["uplink_copies"]) == (1.0, 2.0)
 
 
-def test_the_picture_shows_every_example_and_way(trials: list[Trial], tmp_path: Path) -> None:
+def test_the_picture_shows_every_example_and_way(trials: list[SparkTrial], tmp_path: Path) -> None:
     picture, figures = draw(tmp_path / "p.svg", trials)
     assert len(figures.read_text().splitlines()) == 1 + 8 * 3
     text = picture.read_text()

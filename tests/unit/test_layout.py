@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -160,6 +161,17 @@ ONLY_IN: dict[str, str] = {
     "mininet": "mininet_topos",
 }
 
+SAME_NAMES: dict[str, str] = {
+    "ClientConnection": "client.py is generated from aio.py, which differs in the module of this class alone",
+    "EventKind": "the client has the enumeration that Thrift's interface lacks; the core knows no interface",
+    "Granted": "the client's context manager of a grant, and the transports' event",
+    "PartState": "as EventKind",
+    "Phase": "of a transfer in the versioned interface of plug-ins, and the wire's message",
+    "PlannedTrees": "the client's protocol and its implementation by the simulator, which does not import the client",
+    "Suspect": "as PlannedTrees",
+}
+"""Names of classes that are defined more than once, and why."""
+
 # Written in pieces, so that this file does not name them itself.
 OF_A_MACHINE = [b"/" + b"work/", b"/" + b"farm/", b"/" + b"tmp/brief", b"bash" + b"_jobs", b"." + b"library"]
 
@@ -273,6 +285,13 @@ def test_nothing_imports_itself_in_a_circle(top: str) -> None:
     """Wherever in the file, for types only too. Files in a package's root are a folder of the package's name."""
     modules = module_graph(top)
     assert not circles(modules) and not circles(folder_graph(modules))
+
+
+def test_names_of_classes_are_unique() -> None:
+    files = [file for top in OURS - {"blast_api"} for file in python_files(top)]
+    trees = (ast.parse(file.read_text()) for file in files)
+    names = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    assert {name for name, count in names.items() if count > 1} == SAME_NAMES.keys()
 
 
 def test_circles_of_files_and_folders_are_found() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from blast_transport.links.dialling import Address
 from blast_transport.links.leader import Leader
-from blast_transport.wire.codec import Decoder, encode
+from blast_transport.wire.codec import ControlDecoder, encode
 from blast_transport.wire.messages import Abort, Credit, Demoted, Heartbeat, Hello, Message, Nack, Phase, Ready, Repair
 from blast_transport.wire.relaying import (
     Envelope,
@@ -90,7 +90,7 @@ def stage() -> Iterator[Stage]:
 
 
 def said_to(sock: socket.socket, count: int) -> list[Message]:
-    decoder, found = Decoder(), list[Message]()
+    decoder, found = ControlDecoder(), list[Message]()
     while len(found) < count:
         data = sock.recv(1 << 16)
         assert data

@@ -16,13 +16,13 @@ from blast_transport.base.engines import COMPILED
 from blast_transport.base.errors import EngineError, LightPathError
 from blast_transport.base.waker import Waker
 from blast_transport.blocks.digests import suite_named
-from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.layout import BlockLayout
 from blast_transport.blocks.sealing import Sealer, new_key
 from blast_transport.store.opening import open_reader
 from blast_transport.store.sources.block_reader import BlockReader
 from blast_transport.store.sources.compiled_reader import CompiledReader
 from blast_transport.store.sources.source import StreamSource, opened_file
-from blast_transport.transports.optical.bursts import Bursts, ReadBursts, Step
+from blast_transport.transports.optical.bursts import BurstLimit, Bursts, ReadBursts
 from blast_transport.transports.optical.compiled_bursts import CompiledBursts, open_bursts
 from blast_transport.transports.optical.offload import UDP_GRO
 from blast_transport.transports.optical.pacing import SHARE, Pacer
@@ -52,9 +52,9 @@ def reader_of(engine: str, folder: Path, undo: ExitStack, data: Data = DATA) -> 
     return reader
 
 
-def at_once(most: int = 1000) -> tuple[Pacer, Step]:
+def at_once(most: int = 1000) -> tuple[Pacer, BurstLimit]:
     """Whatever is asked for may leave now."""
-    return Pacer(1e15, SEGMENT, 0.0), Step(most, 1.0, 1.0)
+    return Pacer(1e15, SEGMENT, 0.0), BurstLimit(most, 1.0, 1.0)
 
 
 def bursts_of(mouth: socket.socket, reader: BlockReader, undo: ExitStack) -> Bursts:
@@ -114,8 +114,8 @@ def test_no_burst_begins_when_more_has_left_than_may(engine: str, tmp_path: Path
         # A burst after a pause is a millisecond long.
         pacer = Pacer((allowed + 0.5) * 8 / 0.001, 0, 0.0)
         assert pacer.allowance(9.0) == allowed
-        assert bursts.go_on(40, SEGMENTS, pacer, Step(most, 9.0, 9.0)) == number
-    assert bursts.go_on(40, SEGMENTS, pacer, Step(9, -1.0, -1.0)) == 0
+        assert bursts.go_on(40, SEGMENTS, pacer, BurstLimit(most, 9.0, 9.0)) == number
+    assert bursts.go_on(40, SEGMENTS, pacer, BurstLimit(9, -1.0, -1.0)) == 0
     assert bursts.block == 6 and len(heard(ear, 6 * SEGMENTS)) == bursts.datagrams
 
 
@@ -127,9 +127,9 @@ def slow(seconds: float) -> Pacer:
     return pacer
 
 
-def turn(seconds: float) -> Step:
+def turn(seconds: float) -> BurstLimit:
     now = time.monotonic()
-    return Step(1000, now, now + seconds)
+    return BurstLimit(1000, now, now + seconds)
 
 
 @pytest.mark.compiled
@@ -143,7 +143,7 @@ def test_who_has_the_time_waits_for_the_pacer(tmp_path: Path, undo: ExitStack) -
     assert pacer.due[0] >= began + 5 * 0.01 * 0.99
     assert heard(ear, 5 * SEGMENTS) == [one for block in range(5) for one in of_block(block)]
     assert bursts.go_on(40, SEGMENTS, slow(1e6), turn(0.001)) == 1, "what is due later than he may wait is left"
-    assert bursts.go_on(40, SEGMENTS, pacer, Step(9, began, began)) == 0, "whose time is over waits for nothing"
+    assert bursts.go_on(40, SEGMENTS, pacer, BurstLimit(9, began, began)) == 0, "whose time is over waits for nothing"
 
 
 @pytest.mark.compiled
@@ -221,12 +221,12 @@ def test_only_files_that_travel_open_and_with_our_digests_leave_compiled(tmp_pat
     reader = reader_of(COMPILED, tmp_path, undo)
     source, layout = reader.source, DATA.layout
     assert isinstance(chosen(reader, undo), CompiledBursts)
-    sealed = open_reader(COMPILED, source, Layout(layout.size, SEGMENT, SEGMENTS, 16), SUITE, Sealer(new_key()))
+    sealed = open_reader(COMPILED, source, BlockLayout(layout.size, SEGMENT, SEGMENTS, 16), SUITE, Sealer(new_key()))
     assert isinstance(sealed, CompiledReader) and isinstance(chosen(sealed, undo), ReadBursts)
     other = open_reader(COMPILED, source, layout, suite_named("sha256"), None)
     assert isinstance(chosen(other, undo), ReadBursts)
     with (tmp_path / "file").open("rb") as opened, StreamSource(opened.fileno()) as stream:
-        reader = open_reader(COMPILED, stream, Layout(None, SEGMENT, SEGMENTS), SUITE, None)
+        reader = open_reader(COMPILED, stream, BlockLayout(None, SEGMENT, SEGMENTS), SUITE, None)
         assert isinstance(chosen(reader, undo), ReadBursts)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from blast_transport.agent.settings import ClientSection, LimitsSection
+from blast_transport.agent.settings import AgentClientSection, LimitsSection
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import Credentials, SharedSecret
 from blast_transport.credentials.roles import NEIGHBOR
@@ -20,8 +20,8 @@ from blast_transport.links.dialling import Address, Dialer, dial
 from blast_transport.measuring import flows as flows_module
 from blast_transport.measuring import sink as sink_module
 from blast_transport.measuring import source as source_module
-from blast_transport.measuring.flows import HERE, LinkFailedError, Size, measure_flows, measure_link
-from blast_transport.measuring.source import Source
+from blast_transport.measuring.flows import HERE, FlowSize, LinkFailedError, measure_flows, measure_link
+from blast_transport.measuring.source import MeasurementSource
 from blast_transport.wire.codec import FRAME
 from blast_transport.wire.measuring import (
     MAX_BYTES,
@@ -41,7 +41,7 @@ from tests.support.measured_hosts import Host, host, host_process
 from tests.support.waiting import eventually
 
 SECRET = SharedSecret(b"s" * 32)
-SMALL = Size(1 << 20, 2.0)
+SMALL = FlowSize(1 << 20, 2.0)
 TOKEN = b"t" * TOKEN_BYTES
 NO_LIMIT = f"max_measurement_bytes = {MAX_BYTES}"
 
@@ -99,7 +99,7 @@ def test_agent_that_stops_ends_its_measurement():
 
 
 def test_a_link_between_two_agents_and_one_from_here(hosts):
-    size = Size(1 << 20, 2.0, 4)
+    size = FlowSize(1 << 20, 2.0, 4)
     for source in (hosts[0].address, HERE):
         assert measure_link(source, hosts[1].address, dial, size) > 0
     found = measure_flows([(hosts[0].address, hosts[1].address)], dial, size).measured["h1"]
@@ -127,7 +127,7 @@ def test_all_that_a_host_sends_and_all_that_it_takes(hosts):
 
 
 def test_time_ends_it_where_there_are_bytes_left(hosts):
-    found = measure_flows([(HERE, hosts[0].address)], dial, Size(1 << 30, 0.05))
+    found = measure_flows([(HERE, hosts[0].address)], dial, FlowSize(1 << 30, 0.05))
     assert 0 < found.measured["h0"].received < 1 << 30
 
 
@@ -135,14 +135,17 @@ def test_time_ends_it_where_there_are_bytes_left(hosts):
 def test_by_secret_and_by_certificate(authority, credentials):
     ours: Credentials = SECRET
     theirs: list[Credentials] = [SECRET, SECRET]
-    clients: list[ClientSection] = []
+    clients: list[AgentClientSection] = []
     if credentials == "certificates":
         ours = files(authority, "/CN=sender")
         theirs = [files(authority, f"/CN=agent{name}/OU=hosts", f"DNS:h{name},IP:127.0.0.1") for name in range(2)]
         # Agents are neighbors to each other: they may bring probes, and have nothing measured.
-        clients = [ClientSection(common_name="sender"), ClientSection(organizational_unit="hosts", role=NEIGHBOR)]
+        clients = [
+            AgentClientSection(common_name="sender"),
+            AgentClientSection(organizational_unit="hosts", role=NEIGHBOR),
+        ]
     with host("h0", theirs[0], clients) as one, host("h1", theirs[1], clients) as other:
-        for size in (SMALL, Size(1 << 20, 2.0, 3)):
+        for size in (SMALL, FlowSize(1 << 20, 2.0, 3)):
             assert measure_link(one.address, other.address, dialer(ours), size) > 0
             assert measure_link(HERE, other.address, dialer(ours), size) > 0
         with pytest.raises(LinkFailedError):
@@ -154,7 +157,7 @@ def test_by_secret_and_by_certificate(authority, credentials):
 
 def test_a_neighbor_has_nothing_measured(authority):
     agent = files(authority, "/CN=h0", "DNS:h0,IP:127.0.0.1")
-    clients = [ClientSection(common_name="sender"), ClientSection(common_name="other", role=NEIGHBOR)]
+    clients = [AgentClientSection(common_name="sender"), AgentClientSection(common_name="other", role=NEIGHBOR)]
     with host("h0", agent, clients) as one:
         neighbor = dialer(files(authority, "/CN=other"))
         with pytest.raises(LinkFailedError, match="a client with the role neighbor may not measure"):
@@ -259,7 +262,7 @@ def test_a_host_that_is_not_there_takes_no_other_with_it(hosts, monkeypatch):
     assert found.away.keys() == {"gone"}, "h1 is there, it was sent nothing"
     found = measure_flows([(first, gone), (first, second)], dial, SMALL)
     assert found.measured.keys() == {"h1"} and found.failed.keys() == {"gone"}
-    found = measure_flows([(first, second), (gone, second)], dial, Size(1 << 20, 0.2))
+    found = measure_flows([(first, second), (gone, second)], dial, FlowSize(1 << 20, 0.2))
     assert found.away.keys() == {"gone"}
     for one in hosts:
         one.at_rest()
@@ -297,7 +300,7 @@ def test_a_sink_that_freezes_under_way_is_given_up(tmp_path, monkeypatch):
     with host_process(tmp_path, "h0", limits=NO_LIMIT) as sink, Talk(sink.address) as commander:
         commander.say(Measure(TOKEN, MAX_BYTES, 10.0))
         assert commander.hear() == Accepted()
-        source = Source(Measure(TOKEN, MAX_BYTES, 3.0, 1, (sink.address,)), dial)
+        source = MeasurementSource(Measure(TOKEN, MAX_BYTES, 3.0, 1, (sink.address,)), dial)
         outcome: list[SourceResult] = []
         running = threading.Thread(target=lambda: outcome.append(source.run()))
         running.start()

@@ -14,14 +14,14 @@ import pytest
 
 from blast_client.capacities import by_agents
 from blast_client.capacities.by_agents import AgentCapacities
-from blast_client.send.round import Round, RoundSettings
+from blast_client.send.round import DeliveryRound, RoundSettings
 from blast_transport.links.dialling import Address, Dialling, dial
 from blast_transport.measuring import flows as flows_module
 from blast_transport.measuring import sink as sink_module
 from blast_transport.measuring import source as source_module
-from blast_transport.measuring.flows import HERE, FlowsMeasured, LinkFailedError, Size, measure_flows
+from blast_transport.measuring.flows import HERE, FlowSize, FlowsMeasured, LinkFailedError, measure_flows
 from blast_transport.measuring.sink import Sink
-from blast_transport.measuring.source import Source
+from blast_transport.measuring.source import MeasurementSource
 from blast_transport.wire.measuring import (
     TOKEN_BYTES,
     Accepted,
@@ -58,7 +58,7 @@ def lying_agent(name: str, script: Callable[[Say], object]) -> Iterator[Address]
         thread.join(HANGING)
 
 
-SMALL = Size(1 << 20, 2.0)
+SMALL = FlowSize(1 << 20, 2.0)
 TOKEN = b"t" * TOKEN_BYTES
 
 
@@ -68,7 +68,7 @@ def hosts() -> Iterator[list[Host]]:
         yield [stack.enter_context(host(f"h{number}")) for number in range(4)]
 
 
-def in_time(flows: list[tuple[Address | None, Address]], dialer=dial, size: Size = SMALL, **more: float):
+def in_time(flows: list[tuple[Address | None, Address]], dialer=dial, size: FlowSize = SMALL, **more: float):
     """Measure in a thread that may hang, and return the result."""
     found: list[FlowsMeasured] = []
     thread = threading.Thread(target=lambda: found.append(measure_flows(flows, dialer, size, **more)), daemon=True)
@@ -148,7 +148,7 @@ def test_a_target_that_is_not_reached_in_time_is_told_to_have_failed(monkeypatch
         raise OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
 
     try:
-        sent = Source(Measure(TOKEN, 1 << 20, 1.0, 1, (("slow", "127.0.0.1", 1),)), stuck).run()
+        sent = MeasurementSource(Measure(TOKEN, 1 << 20, 1.0, 1, (("slow", "127.0.0.1", 1),)), stuck).run()
     finally:
         enough.set()
     assert sent == SourceResult(0, (("slow", "no answer within 0.05 s"),))
@@ -164,7 +164,7 @@ def test_a_name_that_no_host_can_have_is_a_host_that_is_not_reached(name):
 
 
 def test_an_agent_that_is_told_to_send_to_such_a_name_says_so(hosts):
-    found = in_time([(hosts[0].address, hosts[1].address)], size=Size(1 << 16, 0.1))
+    found = in_time([(hosts[0].address, hosts[1].address)], size=FlowSize(1 << 16, 0.1))
     assert found.measured
     with Talk(hosts[0].address) as commander:
         commander.say(Measure(TOKEN, 1 << 20, 1.0, 1, (("h1", "a..b", 1),)))
@@ -204,7 +204,7 @@ def test_a_probe_of_a_transfer_does_not_wait_for_a_busy_host(hosts):
     with Talk(hosts[0].address) as other:
         other.say(Measure(TOKEN, 1 << 20, 10.0))
         assert other.hear() == Accepted()
-        probe = Round([hosts[0].address], RoundSettings())._probe("here")
+        probe = DeliveryRound([hosts[0].address], RoundSettings())._probe("here")
         with pytest.raises(LinkFailedError, match="another measurement is at work on this host"):
             probe("here", "h0")
         eventually(lambda: hosts[0].refused() == 1, "the one try to be counted")
@@ -214,10 +214,10 @@ def test_a_probe_of_a_transfer_does_not_wait_for_a_busy_host(hosts):
 
 
 def test_a_source_here_that_cannot_go_on_fails_its_links(hosts, monkeypatch):
-    def broken(source: Source) -> None:
+    def broken(source: MeasurementSource) -> None:
         raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
 
-    monkeypatch.setattr(Source, "_connect", broken)
+    monkeypatch.setattr(MeasurementSource, "_connect", broken)
     found = in_time([(HERE, hosts[0].address)])
     assert found.failed == {"h0": "Cannot allocate memory"}
 

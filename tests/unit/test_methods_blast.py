@@ -10,10 +10,10 @@ from algorithms.scheduling import POLICIES
 from blast_controller.core.model.settings import CoreSettings
 from blast_sim.controller.core_driver import Delays
 from blast_sim.flow.engine import StalledError
-from blast_sim.flow.optics import Optics
+from blast_sim.flow.optics import OpticalResources
 from blast_sim.methods.method import Multicast, Phased
 from blast_sim.methods.naive import naive
-from blast_sim.methods.optical import Blast, Control, Terms
+from blast_sim.methods.optical import Blast, Control, RequestTerms
 from tests.support.flows import GIGABIT, group, small_network, times_of, world
 
 C = 10 * GIGABIT
@@ -22,14 +22,14 @@ OPTICAL, FORWARDING = 0.025, 0.008
 PAPER = CoreSettings(policy="paper", keep_warm=60.0)
 """Kept warm, what one gives up goes to the next in one command."""
 
-CONTROL = Control(Optics(2), PAPER, Delays(OPTICAL, FORWARDING), lambda measured: 0.0)
+CONTROL = Control(OpticalResources(2), PAPER, Delays(OPTICAL, FORWARDING), lambda measured: 0.0)
 
 
-def blast(where, control=CONTROL, terms=Terms()):  # noqa: B008 - frozen
+def blast(where, control=CONTROL, terms=RequestTerms()):  # noqa: B008 - frozen
     return Blast(where, range(where.network.servers), control, terms, Phased(where, naive))
 
 
-def taken(groups, control=CONTROL, terms=Terms(), network=None, each_way=0):  # noqa: B008
+def taken(groups, control=CONTROL, terms=RequestTerms(), network=None, each_way=0):  # noqa: B008
     where = world(network or small_network(6, 4), each_way)
     method = blast(where, control, terms)
     return times_of(where, method, groups(where.network)), method
@@ -70,7 +70,7 @@ def test_the_computation_is_measured_where_it_is_asked_for() -> None:
 
 
 def test_within_a_rack_there_are_only_rules_to_set_and_two_racks_need_no_splitter() -> None:
-    control = replace(CONTROL, optics=Optics(0))
+    control = replace(CONTROL, optics=OpticalResources(0))
     for racks, set_up in (((4,), FORWARDING), ((0, 1), OPTICAL)):
         times, _ = taken(lambda network, racks=racks: [group(network, racks)], control)
         assert times["m"] == pytest.approx(set_up + D / C)
@@ -94,7 +94,7 @@ def test_who_shares_a_port_waits(settings: CoreSettings, first: str, second: str
 
 
 def test_a_port_that_sends_may_receive_from_another_group_where_it_is_directional() -> None:
-    times, _ = taken(two, replace(CONTROL, optics=Optics(2, directional=True)))
+    times, _ = taken(two, replace(CONTROL, optics=OpticalResources(2, directional=True)))
     # Both at once; the receivers in rack 2 have one link each for the two of them, until b is complete.
     assert times == pytest.approx({"a": OPTICAL + D / C + D / 2 / C, "b": OPTICAL + D / C})
 
@@ -105,7 +105,7 @@ def test_splitters_are_waited_for() -> None:
 
     both, _ = taken(groups)
     assert both["b"] == pytest.approx(OPTICAL + D / 2 / C)
-    in_turn, _ = taken(groups, replace(CONTROL, optics=Optics(1)))
+    in_turn, _ = taken(groups, replace(CONTROL, optics=OpticalResources(1)))
     assert in_turn["b"] == pytest.approx(in_turn["a"] + OPTICAL + D / 2 / C)
 
 
@@ -149,7 +149,9 @@ def test_a_long_one_pauses_for_a_short_one_and_goes_on_where_it_was() -> None:
     def groups(network):
         return group(network, (0, 1, 2), 3_000_000_000, "long"), group(network, (2, 3, 4), 30_000_000, "short")
 
-    (whole, _), (leased, _) = (one_after_another(groups, control, Terms(may_pause=pause)) for pause in (False, True))
+    (whole, _), (leased, _) = (
+        one_after_another(groups, control, RequestTerms(may_pause=pause)) for pause in (False, True)
+    )
     assert whole["long"] == pytest.approx(OPTICAL + 2.4)
     assert whole["short"] == pytest.approx(whole["long"] + OPTICAL + 0.024)
     assert leased["short"] < 1.0
@@ -173,7 +175,7 @@ def test_receivers_may_be_served_in_parts() -> None:
         return group(network, (4, 5), 3_000_000_000, "long"), group(network, (0, 1, 2, 3, 4), name="wide")
 
     control = replace(CONTROL, settings=replace(PAPER, policy="srpt-lease"))
-    ends, method = one_after_another(groups, control, Terms(may_split=True))
+    ends, method = one_after_another(groups, control, RequestTerms(may_split=True))
     request = method.driver.core.request(("default", "wide"))
     served = [host for part in request.parts for host in part.receivers]
     assert len(request.parts) == 2 and len(served) == len(set(served)) == 19
@@ -191,14 +193,14 @@ def test_every_policy_serves_all(policy: str) -> None:
         ]
 
     control = replace(CONTROL, settings=replace(PAPER, policy=policy))
-    times, method = taken(groups, control, Terms(may_pause=True, may_split=True))
+    times, method = taken(groups, control, RequestTerms(may_pause=True, may_split=True))
     assert len(times) == 5 and not method.fell_back
 
 
 def test_an_allocator_that_refuses_all_changes_the_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blast has no figures of its own: without the project's allocator there is no light."""
     monkeypatch.setattr("algorithms.scheduling.scheduler.offer", lambda *about: [])
-    times, method = taken(one, terms=Terms(pending_timeout=1.5))
+    times, method = taken(one, terms=RequestTerms(pending_timeout=1.5))
     assert times["m"] == pytest.approx(1.5 + 11 * D / C)
     assert method.fell_back == 1
     with pytest.raises(StalledError):
@@ -206,7 +208,7 @@ def test_an_allocator_that_refuses_all_changes_the_figures(monkeypatch: pytest.M
 
 
 def test_a_group_that_no_tree_can_serve_falls_back_at_once() -> None:
-    times, method = taken(one, replace(CONTROL, optics=Optics(0)))
+    times, method = taken(one, replace(CONTROL, optics=OpticalResources(0)))
     assert (times["m"], method.fell_back) == (pytest.approx(11 * D / C), 1)
 
 
@@ -215,7 +217,7 @@ def test_a_lease_that_ends_before_the_end_is_told_costs_nobody_anything() -> Non
     settings = replace(PAPER, lease_minimum=0.01, lease_factor=1.0)
     where = world(small_network(6, 4))
     control = replace(CONTROL, settings=settings, delays=Delays(OPTICAL, FORWARDING, rpc=0.05))
-    method = blast(where, control, Terms(may_pause=True))
+    method = blast(where, control, RequestTerms(may_pause=True))
     ended: list[float] = []
     clock = where.simulation.clock
     method.send(group(where.network, (0, 1, 2)), lambda: ended.append(clock.now))

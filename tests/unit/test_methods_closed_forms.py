@@ -12,7 +12,7 @@ from functools import partial
 import pytest
 
 from blast_sim.fabric.replication import measured
-from blast_sim.methods.hdfs import BLOCK, Reading, hdfs
+from blast_sim.methods.hdfs import BLOCK, HdfsReading, hdfs
 from blast_sim.methods.ip_multicast import ip_multicast
 from blast_sim.methods.method import Multicast, Phased
 from blast_sim.methods.naive import naive
@@ -51,9 +51,9 @@ def in_rounds(size: float, rate_of_round) -> float:
         # Thin uplinks hold up the swarm between racks; those within are done meanwhile.
         (partial(overlay, stages="parallel"), small_network(6, 4, 2.0), (0, 1, 2), D / (2 * GIGABIT)),
         # Every block is read by one server of the other rack, one block after another.
-        (partial(hdfs, reading=Reading(reads="sequential")), small_network(2, 2, 400.0), (0, 1), 2 * D / C),
+        (partial(hdfs, reading=HdfsReading(reads="sequential")), small_network(2, 2, 400.0), (0, 1), 2 * D / C),
         # The sender's link carries every block once, whenever they begin.
-        (partial(hdfs, reading=Reading(writes="parallel")), small_network(2, 1, 400.0), (0, 1), D / C),
+        (partial(hdfs, reading=HdfsReading(writes="parallel")), small_network(2, 1, 400.0), (0, 1), D / C),
         # The other server is the third replica of every block, and has nothing to read.
         (hdfs, small_network(2, 1, 400.0), (0, 1), D / C),
         # The rate is that of the thinnest link: two uplinks, of which one counts in full, and nine links in racks.
@@ -131,7 +131,7 @@ def test_the_third_replica_is_in_another_rack_of_the_group_or_of_the_cluster(pla
     network = small_network(4, 3)
     found = set()
     for seed in range(20):
-        phases = hdfs(world(network, seed=seed), group(network, (0, 1)), Reading(third_replica=place))
+        phases = hdfs(world(network, seed=seed), group(network, (0, 1)), HdfsReading(third_replica=place))
         # Each write goes to the second replica and on to the third.
         found |= {network.rack_of(int(write.paths.links[-1]) - network.servers) for write in phases[:-1]}
     assert found == racks

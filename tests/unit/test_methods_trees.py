@@ -11,7 +11,7 @@ import pytest
 from algorithms.balanced.network import DisconnectedError, Network
 from algorithms.balanced.testbeds import gridlab
 from blast_sim.fair import Paths
-from blast_sim.flow.sites import DeadPathError, Sites
+from blast_sim.flow.sites import DeadPathError, SiteNetwork
 from blast_sim.methods.method import Multicast, Phased
 from blast_sim.methods.naive import naive
 from blast_sim.methods.pipeline import BLOCK, pipeline
@@ -27,7 +27,7 @@ def scaled(network: Network, factor: float) -> Network:
     return replace(network, rates=network.rates * factor, out=network.out * factor, into=network.into * factor)
 
 
-def seconds(network: Sites, phases, size: int, sender: int = 0) -> float:
+def seconds(network: SiteNetwork, phases, size: int, sender: int = 0) -> float:
     receivers = tuple(site for site in range(network.servers) if site != sender)
     where = world(network)
     return times_of(where, Phased(where, phases), [Multicast("m", sender, receivers, size)])["m"]
@@ -35,14 +35,14 @@ def seconds(network: Sites, phases, size: int, sender: int = 0) -> float:
 
 def test_figure_2_reaches_nine() -> None:
     """The rate of a tree is what more data takes longer: the block that fills it is there with any size."""
-    network = Sites.of(scaled(figure_2(), GIGABIT))
+    network = SiteNetwork.of(scaled(figure_2(), GIGABIT))
     once, twice = (seconds(network, trees, size) for size in (9 * 10**9, 18 * 10**9))
     assert 8 * 9e9 / (twice - once) == pytest.approx(9 * GIGABIT)
 
 
 def test_trees_fill_with_a_block_for_each_edge_but_the_first() -> None:
     """A chain is the only tree: root, 1, 2, 3."""
-    network = Sites.of(make([[0, 1e9, 0, 0], [0, 0, 1e9, 0], [0, 0, 0, 1e9], [0, 0, 0, 0]]))
+    network = SiteNetwork.of(make([[0, 1e9, 0, 0], [0, 0, 1e9, 0], [0, 0, 0, 1e9], [0, 0, 0, 0]]))
     assert seconds(network, trees, 100_000_000) == pytest.approx((8e8 + 2 * UNIT) / 1e9)
 
 
@@ -55,7 +55,7 @@ def test_a_tree_whose_blocks_take_too_long_is_left_out() -> None:
 
 def test_a_tree_keeps_to_its_rate_and_yields_to_others() -> None:
     """One path of 10, on which two flows run beside the only tree: a third is left."""
-    network = Sites.of(make([[0, 9e9], [0, 0]]))
+    network = SiteNetwork.of(make([[0, 9e9], [0, 0]]))
     where = world(network)
     for _ in range(2):
         where.simulation.start(network.unicast([0], [1]), 1e12, lambda _: None)
@@ -65,7 +65,7 @@ def test_a_tree_keeps_to_its_rate_and_yields_to_others() -> None:
 
 def test_a_root_that_paces_leaves_room_which_others_take() -> None:
     """The tree's narrow edge holds it to 2 of the root's 10: a flow beside it has 8."""
-    network = Sites.of(make([[0, 2e9, 1e10], [0, 0, 2e9], [0, 0, 0]], [1e10, 1e10, 1e10], [1e10, 2e9, 1e10]))
+    network = SiteNetwork.of(make([[0, 2e9, 1e10], [0, 0, 2e9], [0, 0, 0]], [1e10, 1e10, 1e10], [1e10, 2e9, 1e10]))
     where = world(network)
     ended = []
     beside = network.unicast([0], [2])
@@ -76,7 +76,7 @@ def test_a_root_that_paces_leaves_room_which_others_take() -> None:
 
 @pytest.mark.parametrize("root", [0, 4])
 def test_on_uneven_sites_trees_are_faster_than_the_pipeline_at_every_root(root: int) -> None:
-    network = Sites.of(gridlab("amsterdam"))
+    network = SiteNetwork.of(gridlab("amsterdam"))
     receivers = tuple(site for site in range(8) if site != root)
     # The pipeline's best luck: of some orders the fastest.
     orders = [receivers, receivers[::-1], receivers[3:] + receivers[:3]]
@@ -92,18 +92,18 @@ def test_on_uneven_sites_trees_are_faster_than_the_pipeline_at_every_root(root: 
 
 def test_a_method_that_goes_straight_over_a_dead_path_is_told_which() -> None:
     with pytest.raises(DeadPathError, match="h0 to h2 is dead"):
-        seconds(Sites.of(make([[0, 1e9, 0], [0, 0, 1e9], [0, 0, 0]])), naive, 1000)
+        seconds(SiteNetwork.of(make([[0, 1e9, 0], [0, 0, 1e9], [0, 0, 0]])), naive, 1000)
 
 
 def test_sites_that_no_living_path_reaches_are_named() -> None:
-    network = Sites.of(make([[0, 1e9, 1e9], [1e9, 0, 0], [0, 0, 0]]))
+    network = SiteNetwork.of(make([[0, 1e9, 1e9], [1e9, 0, 0], [0, 0, 0]]))
     with pytest.raises(DisconnectedError, match="from 'h2' to 'h0', 'h1'"):
         trees(world(network), Multicast("m", 2, (0, 1), 1000))
 
 
 def test_one_link_for_each_way() -> None:
     """Sites have no racks' links in their paths."""
-    network = Sites.of(gridlab("berlin"))
+    network = SiteNetwork.of(gridlab("berlin"))
     paths = network.unicast([0, 1, 1], [1, 0, 1])
     assert paths.lengths.tolist() == [3, 3, 0]
     assert network.capacities[paths.links].tolist() == [80e6, 17e6, 100e6, 45e6, 37e6, 100e6]

@@ -22,14 +22,14 @@ from blast_controller.openflow.driver import OpenFlowDriver
 from blast_controller.openflow.framework import (
     HANDSHAKE_DISPATCHER,
     MAIN_DISPATCHER,
-    Application,
+    RyuApplication,
     handles,
     hear,
     ofp_event,
 )
 from blast_controller.openflow.rules import RuleSettings
-from blast_controller.openflow.vocabulary import BarrierAnswered, Command, Effect, Event, Fence, Input, Transmit
-from blast_controller.serving.tls import TlsFileError, TlsSettings
+from blast_controller.openflow.vocabulary import BarrierAnswered, ChangeRequested, Effect, Event, Fence, Input, Transmit
+from blast_controller.serving.tls import ServerTlsSettings, TlsFileError
 from tests.support.certificates import Authority
 
 ANYWHERE = ("127.0.0.1", 0)
@@ -60,7 +60,7 @@ def test_a_new_certificate_is_shown_to_whoever_connects_from_then_on(tmp_path: P
     tor = authority.issue("/CN=tor")
     context = ssl.create_default_context(cafile=str(authority.cert))
     context.load_cert_chain(tor.cert, tor.key)
-    settings = TlsSettings(first.cert, first.key, authority.cert)
+    settings = ServerTlsSettings(first.cert, first.key, authority.cert)
     events: queue.Queue[Event] = queue.Queue()
     driver = OpenFlowDriver(ANYWHERE, RuleSettings(), {}, "239.77.0.0/16", events.put, print, tls=settings)
     driver.start()
@@ -75,8 +75,8 @@ def test_a_new_certificate_is_shown_to_whoever_connects_from_then_on(tmp_path: P
     with connect() as before:
         assert shown(before) == first.cert.read_text()
         with pytest.raises(TlsFileError):
-            driver.reload_certificate(TlsSettings(tmp_path / "nothing", second.key))
-        driver.reload_certificate(TlsSettings(second.cert, second.key))
+            driver.reload_certificate(ServerTlsSettings(tmp_path / "nothing", second.key))
+        driver.reload_certificate(ServerTlsSettings(second.cert, second.key))
         with connect() as after:
             assert shown(after) == second.cert.read_text()
         assert before.recv(1) == b"\x04", "the older connection lives"
@@ -99,7 +99,7 @@ def test_a_callback_that_fails_ends_the_process() -> None:
 def test_a_handler_that_fails_ends_the_process() -> None:
     reached: list[BaseException] = []
 
-    class Failing(Application):
+    class Failing(RyuApplication):
         @handles(ofp_event.EventOFPHello, [])
         def fails(self, event: object) -> None:
             raise KeyError(event)
@@ -111,7 +111,7 @@ def test_a_handler_that_fails_ends_the_process() -> None:
 BARRIER_REPLY = bytes.fromhex("04 15 0008 00000007")
 
 
-def _heard(state: str, application: Application) -> None:
+def _heard(state: str, application: RyuApplication) -> None:
     hear(SimpleNamespace(state=state, ofp_brick=SimpleNamespace(application=application)), BARRIER_REPLY)
 
 
@@ -151,7 +151,7 @@ def test_commands_that_come_together_leave_in_one_write_for_each_tor(monkeypatch
 
     class OneBarrierForEachCommand:
         def receive(self, happened: Input, now: float) -> list[Effect]:
-            assert isinstance(happened, Command)
+            assert isinstance(happened, ChangeRequested)
             reservation = happened.change.changes[0].reservation
             return [Transmit(connections[happened.change.datapath], ((reservation, Fence()),))]
 

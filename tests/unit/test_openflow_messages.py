@@ -11,13 +11,13 @@ from blast_controller.openflow.framework import ofproto_v1_3, ofproto_v1_3_parse
 from blast_controller.openflow.messages import encode, error_name, is_demotion, is_fenced, port_state
 from blast_controller.openflow.rules import CONTROLLER, AddRule, DeleteRule, DeleteStray, Match, Rule, Stray
 from blast_controller.openflow.vocabulary import (
-    Claim,
     CountRules,
     Fence,
     Message,
     PortState,
     ReadOurRules,
-    SendProbe,
+    RequestMaster,
+    TransmitProbe,
 )
 
 RULE = Rule(
@@ -112,7 +112,7 @@ def test_a_probe_guard_sends_whole_frames_to_the_controller() -> None:
 
 
 def test_a_claim_asks_for_the_role_of_master_with_our_generation() -> None:
-    assert _encoded(Claim(0x0102030405060708)) == _plain(24, "00000002 00000000 0102030405060708") + BARRIER
+    assert _encoded(RequestMaster(0x0102030405060708)) == _plain(24, "00000002 00000000 0102030405060708") + BARRIER
 
 
 def test_our_rules_are_asked_for_by_magic_in_all_tables_and_all_are_counted() -> None:
@@ -126,7 +126,7 @@ def test_a_probe_leaves_by_its_port_from_the_controller() -> None:
     frame = "02b1a5000002 02b1a5000001 88b5 b1a50b0e 0003 616263" + "00" * 37
     action = "0000 0010 00000009 ffe5 000000000000"
     expected = _plain(13, f"ffffffff fffffffd 0010 000000000000 {action} {frame}")
-    assert _encoded(SendProbe(9, b"abc")) == expected + BARRIER
+    assert _encoded(TransmitProbe(9, b"abc")) == expected + BARRIER
 
 
 class _Port:

@@ -10,16 +10,16 @@ import pytest
 from algorithms.b_matching import optimizer, oscillation
 from algorithms.b_matching.annealing import annealed
 from algorithms.b_matching.branching import branched
-from algorithms.b_matching.budget import Steps
+from algorithms.b_matching.budget import StepBudget
 from algorithms.b_matching.conflicts import independent
 from algorithms.b_matching.covers import covers
 from algorithms.b_matching.exact import exact
 from algorithms.b_matching.feasibility import Feasibility, by_count
-from algorithms.b_matching.group import Group, bits
+from algorithms.b_matching.group import CompetingGroup, bits
 from algorithms.b_matching.optimizer import optimize, warm_up
 from algorithms.b_matching.options import options
 from algorithms.b_matching.oscillation import oscillated
-from algorithms.b_matching.packing import Packing
+from algorithms.b_matching.packing import OptionPacking
 from algorithms.b_matching.relaxation import Relaxation, to_whole_units
 from algorithms.b_matching.rounding import core, open_options, questions, rounded
 from algorithms.b_matching.scores import FLOOR, OTHERS, best_of, by_score
@@ -27,7 +27,7 @@ from tests.support.matching import faults, matching, seeded
 
 
 def group(name, racks, weight):
-    return Group(name, bits(racks), len(racks), len(racks) - 1, weight)
+    return CompetingGroup(name, bits(racks), len(racks), len(racks) - 1, weight)
 
 
 def names(selection):
@@ -48,14 +48,14 @@ def never():
 def test_the_bait_that_ruins_the_paper_s_score_is_left_alone():
     groups, feasibility = star()
     assert names(by_score(FLOOR[0], groups, feasibility)) == {"bait"}
-    found = optimize(groups, feasibility, Steps(200), random.Random(1))
+    found = optimize(groups, feasibility, StepBudget(200), random.Random(1))
     assert names(found.selection) == set(range(10))
     assert found.certified
 
 
 def test_a_wide_group_is_not_given_up_for_a_pair():
     groups = [group("wide", range(50), 50.0), group("pair", (0, 1), 2.0002)]
-    found = optimize(groups, Feasibility([1] * 50, {4: 50}), Steps(50), random.Random(1))
+    found = optimize(groups, Feasibility([1] * 50, {4: 50}), StepBudget(50), random.Random(1))
     assert names(found.selection) == {"wide"}
 
 
@@ -69,7 +69,7 @@ def test_root_of_racks_is_the_score_that_keeps_the_wide_group():
 
 def test_the_same_steps_and_generator_give_the_same_selection():
     groups, feasibility = matching(seeded("repeat"), racks=30, groups=120, sizes=(4, 16), budget=1)
-    first, second = (optimize(groups, feasibility, Steps(400), random.Random("same")) for _ in range(2))
+    first, second = (optimize(groups, feasibility, StepBudget(400), random.Random("same")) for _ in range(2))
     assert first == second
 
 
@@ -86,7 +86,7 @@ def test_a_mixed_pool_is_shared_out_so_that_both_are_served():
     """Largest-fit gives the 1:16 to the five-leaf group and leaves nothing for the wide one."""
     small, wide = group("small", range(6), 6.0), group("wide", range(6, 22), 5.0)
     feasibility = Feasibility([1] * 22, {4: 2, 16: 1})
-    found = optimize([small, wide], feasibility, Steps(100), random.Random(1))
+    found = optimize([small, wide], feasibility, StepBudget(100), random.Random(1))
     assert {(chosen.name, tuple(sorted(pieces))) for chosen, pieces in found.selection} == {
         ("small", (4, 4)),
         ("wide", (16,)),
@@ -110,7 +110,7 @@ def test_only_trees_that_the_fabric_s_own_rule_builds_are_chosen():
     groups = [group("a", range(6), 6.0), group("b", range(6, 12), 5.0)]
     feasibility = Feasibility([1] * 12, {4: 9, 16: 1}, one_deep)
     for answer in (
-        optimize(groups, feasibility, Steps(100), random.Random(1)),
+        optimize(groups, feasibility, StepBudget(100), random.Random(1)),
         exact(groups, feasibility, seconds=5),
     ):
         assert [(chosen.name, pieces) for chosen, pieces in answer.selection] == [("a", (16,))]
@@ -129,7 +129,7 @@ def test_branch_and_bound_proves_what_the_relaxation_leaves_open():
     selected, bound = branched(choices, relaxation, relaxed, [], lambda: True)
     assert len(selected) == 2
     assert bound == 2
-    found = optimize(*PENTAGON, Steps(1000), random.Random(1))
+    found = optimize(*PENTAGON, StepBudget(1000), random.Random(1))
     assert (found.value, found.bound, found.certified) == (2.0, 2.0, True)
 
 
@@ -177,7 +177,7 @@ def test_annealing_leaves_a_poor_start_behind():
     groups, feasibility = star()
     choices = options(groups, feasibility)
     weights = choices.weights
-    found = annealed(choices, weights, [10], Steps(200), random.Random(1))
+    found = annealed(choices, weights, [10], StepBudget(200), random.Random(1))
     assert choices.total(found) == pytest.approx(100.0)
 
 
@@ -193,7 +193,7 @@ def test_crossing_the_border_finds_what_is_tightly_packed():
     choices = options(groups, feasibility)
     best = exact(groups, feasibility, seconds=20)
     assert best.certified
-    found = oscillated(choices, [], [], Steps(200), random.Random(1))
+    found = oscillated(choices, [], [], StepBudget(200), random.Random(1))
     assert faults([(groups[choices.owners[j]], choices.pieces[j]) for j in found], feasibility) == []
     assert choices.total(found) == pytest.approx(best.value, rel=0.005)
 
@@ -205,7 +205,7 @@ def test_where_the_walk_s_arrays_would_be_too_large_annealing_takes_over(monkeyp
     monkeypatch.setattr(optimizer, "annealed", lambda *given: calls.append(1) or annealed(*given))
     monkeypatch.setattr(optimizer, "oscillated", None)
     groups, feasibility = tight("tight")
-    found = optimize(groups, feasibility, Steps(1000), random.Random(1))
+    found = optimize(groups, feasibility, StepBudget(1000), random.Random(1))
     assert calls
     assert faults(found.selection, feasibility) == []
     assert found.value >= 0.97 * exact(groups, feasibility, seconds=20).value
@@ -215,7 +215,7 @@ def test_prices_survive_a_long_walk(monkeypatch):
     """The unit of the weights is set back again and again, and nothing runs out of floating point."""
     monkeypatch.setattr(oscillation, "LARGEST", 1.5)
     groups, feasibility = star()
-    found = oscillated(options(groups, feasibility), [], [10], Steps(100), random.Random(1))
+    found = oscillated(options(groups, feasibility), [], [10], StepBudget(100), random.Random(1))
     assert set(found) == set(range(10))
 
 
@@ -231,7 +231,7 @@ def test_a_search_s_core_keeps_the_optimum_of_the_adversary():
 
 def test_evictions_that_cost_too_much_are_refused():
     choices = options([group("a", (0, 1), 3.0), group("b", (1, 2), 4.0)], Feasibility([1] * 3, {}))
-    packing = Packing(choices, [3.0, 4.0])
+    packing = OptionPacking(choices, [3.0, 4.0])
     packing.add(0)
     assert packing.evictions(1, 2.9, random.Random(1)) is None
     assert packing.evictions(1, 3.0, random.Random(1)) == [0]
@@ -262,7 +262,7 @@ def test_wide_groups_that_exclude_each_other_are_solved_exactly_and_at_once():
     assert settled
     assert best.certified
     assert choices.total(found) == pytest.approx(best.value)
-    assert optimize(groups, feasibility, Steps(2000), rng).certified
+    assert optimize(groups, feasibility, StepBudget(2000), rng).certified
 
 
 def test_a_search_among_wide_groups_that_is_stopped_keeps_its_start():
@@ -276,7 +276,7 @@ def test_too_many_kinds_of_trees_means_no_bound():
     pool = dict.fromkeys((2, 3, 4, 5, 6, 7, 8), 9)
     groups = [group("wide", range(40), 1.0)]
     for answer in (
-        optimize(groups, Feasibility([1] * 40, pool), Steps(50), random.Random(1)),
+        optimize(groups, Feasibility([1] * 40, pool), StepBudget(50), random.Random(1)),
         exact(groups, Feasibility([1] * 40, pool), seconds=5),
     ):
         assert answer.value == 1.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from blast_sim.planning.fabric_plan import Question
+from blast_sim.planning.fabric_plan import PlanQuestion
 from blast_sim.planning.hardware import bill
 from blast_sim.planning.paper_costs import PAPERS_FABRIC, claims
 from blast_sim.planning.prices import Item, Prices, parse_prices
@@ -15,7 +15,7 @@ from tests.unit.test_plan_fabric import EXAMPLE, PLAIN, candidates, worlds
 
 def claims_of(prices: Prices) -> Mapping[str, str]:
     samples = worlds((tuple(range(8)), 50.0), ((8, 9, 10), 10.0))
-    question = Question(samples, prices)
+    question = PlanQuestion(samples, prices)
     best = candidates(question, 1)[-1]
     return {claim.paper: claim.here for claim in claims(prices, best, list(static_trees(samples, prices)))}
 

@@ -10,12 +10,12 @@ from algorithms.b_matching.exact import exact
 from algorithms.b_matching.optimized import total
 from algorithms.b_matching.scores import FLOOR, by_score
 from blast_sim.allocation.papers_mixture import apart, sharing
-from blast_sim.allocation.workloads import Instance
+from blast_sim.allocation.workloads import WorkloadInstance
 
 PLACES, COUNTED = ("contig", "random"), ("racks", "servers")
 
 
-def share_of_optimum(instance: Instance) -> float:
+def share_of_optimum(instance: WorkloadInstance) -> float:
     optimum = exact(instance.groups(), instance.feasibility(), 30.0)
     assert optimum.gap is not None and optimum.gap < 1e-6
     return total(by_score(FLOOR[0], instance.groups(), instance.feasibility())) / optimum.value

@@ -15,7 +15,7 @@ import pytest
 
 from blast_transport.base import threads
 from blast_transport.base.errors import NoThreadError, RemoteProtocolError, StoreError
-from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.layout import BlockLayout
 from blast_transport.store.blocks import eager_writer, store_writer
 from blast_transport.store.blocks.store_pace import StorePace
 from blast_transport.store.blocks.store_writer import StoreGauge, StoreWriter
@@ -26,7 +26,7 @@ from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("every_engine")
 
-BLOCK = Layout(None, SEGMENT).block_size
+BLOCK = BlockLayout(None, SEGMENT).block_size
 
 
 def nobody() -> None:

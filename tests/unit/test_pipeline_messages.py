@@ -14,16 +14,16 @@ from blast_transport.transports.pipeline.protocol.messages import (
     LARGEST_CHUNK,
     TEXT_BYTES,
     Data,
-    Decoder,
     End,
     Forget,
     Get,
-    Heartbeat,
     Held,
     Join,
     Message,
     Passed,
     Pget,
+    PipelineDecoder,
+    PipelineHeartbeat,
     Quit,
     QuitReason,
     Report,
@@ -46,16 +46,16 @@ SAMPLES: list[Message] = [
     Report({3: "connection reset", 65535: ""}),
     Report(),
     Passed({1: "x" * TEXT_BYTES}),
-    Heartbeat(12, True),
-    Heartbeat(12, False),
-    Heartbeat(12, False, starved=True),
-    Heartbeat(12, False, store=StorePace.SLOW),
+    PipelineHeartbeat(12, True),
+    PipelineHeartbeat(12, False),
+    PipelineHeartbeat(12, False, starved=True),
+    PipelineHeartbeat(12, False, store=StorePace.SLOW),
 ]
 
 
 @pytest.mark.parametrize("message", SAMPLES, ids=lambda message: type(message).__name__)
 def test_what_is_said_is_heard(message: Message) -> None:
-    decoder, stream, heard = Decoder(), encode(message), None
+    decoder, stream, heard = PipelineDecoder(), encode(message), None
     while stream:
         assert heard is None
         needed = decoder.needed
@@ -72,7 +72,7 @@ def test_golden_bytes() -> None:
 
 
 def test_data_goes_by_beside_the_decoder() -> None:
-    decoder = Decoder()
+    decoder = PipelineDecoder()
     assert decoder.feed(encode(Data(100))) == Data(100)
     assert (decoder.needed, decoder.payload) == (0, 100)
     with pytest.raises(LocalProtocolError):
@@ -82,9 +82,9 @@ def test_data_goes_by_beside_the_decoder() -> None:
         decoder.passed(41)
     decoder.passed(40)
     assert decoder.payload == 0
-    header = encode(Heartbeat(1, False))
+    header = encode(PipelineHeartbeat(1, False))
     assert decoder.feed(header[:8]) is None
-    assert decoder.feed(header[8:]) == Heartbeat(1, False)
+    assert decoder.feed(header[8:]) == PipelineHeartbeat(1, False)
 
 
 def frame(number: int, body: bytes = b"", version: int = 2, length: int | None = None) -> bytes:
@@ -114,7 +114,7 @@ def frame(number: int, body: bytes = b"", version: int = 2, length: int | None =
     ],
 )
 def test_what_no_node_may_say(stream: bytes) -> None:
-    decoder = Decoder()
+    decoder = PipelineDecoder()
     with pytest.raises(RemoteProtocolError):
         while stream:
             needed = decoder.needed
@@ -141,7 +141,7 @@ def test_what_cannot_be_said(message: Message) -> None:
 def test_texts_are_cut_between_characters() -> None:
     assert short("a" * 300) == "a" * 255
     assert short("ü" * 200) == "ü" * 127
-    assert Decoder().feed(b"") is None
+    assert PipelineDecoder().feed(b"") is None
 
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "wire-protocol.md").read_text()
@@ -161,13 +161,13 @@ ON_PAGE: list[tuple[int, Message, tuple[object, ...], bytes]] = [
     (38, Quit(QuitReason.LEFT, "ü"), (4,), "ü".encode()),
     (39, Report({3: "gone"}), (3, 4), b"gone"),
     (40, Passed({3: "gone"}), (3, 4), b"gone"),
-    (41, Heartbeat(12, True, False, StorePace.SLOW), (12, 1, 0, 2), b""),
+    (41, PipelineHeartbeat(12, True, False, StorePace.SLOW), (12, 1, 0, 2), b""),
 ]
 
 
 def test_every_message_has_a_row() -> None:
     assert {number: name.upper() for number, (name, _) in ROWS.items()} == {
-        number: kind.__name__.upper() for kind, number in messages._TYPES.items()
+        number: kind.__name__.removeprefix("Pipeline").upper() for kind, number in messages._TYPES.items()
     }
 
 

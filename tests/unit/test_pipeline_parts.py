@@ -20,8 +20,8 @@ from blast_transport.transports.pipeline.connections.dialling import Dialler, Li
 from blast_transport.transports.pipeline.connections.link import Link
 from blast_transport.transports.pipeline.protocol.core import SourceCore
 from blast_transport.transports.pipeline.protocol.events import Command, Event, Started
-from blast_transport.transports.pipeline.protocol.messages import Forget, Get, Heartbeat, Quit, QuitReason
-from blast_transport.transports.pipeline.protocol.phase import Member, PipelinePhase
+from blast_transport.transports.pipeline.protocol.messages import Forget, Get, PipelineHeartbeat, Quit, QuitReason
+from blast_transport.transports.pipeline.protocol.phase import ChainMember, PipelinePhase
 from blast_transport.transports.pipeline.successor import Connections, Successor
 from blast_transport.wire.joining import Join
 from tests.support.waiting import eventually
@@ -51,7 +51,7 @@ def run_until(waker: Waker, condition: object) -> None:
 
 
 def test_a_phase_knows_its_members() -> None:
-    chain = (Member("a", "h", 1), Member("b", "h", 2))
+    chain = (ChainMember("a", "h", 1), ChainMember("b", "h", 2))
     phase = PipelinePhase(1, 1, bytes(16), 0, chain, 1)
     assert (phase.place("b"), phase.place("c")) == (1, None)
     with pytest.raises(WrongInputError):
@@ -96,7 +96,7 @@ def test_only_the_last_dialled_is_connected(waker: Waker) -> None:
     release = threading.Event()
     made: list[socket.socket] = []
 
-    def connect(member: Member, timeout: float) -> socket.socket:
+    def connect(member: ChainMember, timeout: float) -> socket.socket:
         release.wait(timeout)
         ours, theirs = socket.socketpair()
         made.append(theirs)
@@ -104,7 +104,7 @@ def test_only_the_last_dialled_is_connected(waker: Waker) -> None:
 
     dialler, connected, failed = Dialler(connect, waker, 5.0), list[Link](), list[str]()
     for name in ("first", "second"):
-        dialler.dial(Member(name, "h", 1), connected.append, lambda reason, _: failed.append(reason))
+        dialler.dial(ChainMember(name, "h", 1), connected.append, lambda reason, _: failed.append(reason))
     release.set()
     run_until(waker, lambda: connected and len(made) == 2)
     waker.run()
@@ -118,7 +118,7 @@ def test_only_the_last_dialled_is_connected(waker: Waker) -> None:
 
 
 def test_a_failure_says_whether_anything_was_heard(waker: Waker) -> None:
-    def connect(member: Member, timeout: float) -> socket.socket:
+    def connect(member: ChainMember, timeout: float) -> socket.socket:
         if member.port:
             raise ConnectionRefusedError(111, "Connection refused")
         time.sleep(timeout)  # a host that answers nothing
@@ -127,7 +127,7 @@ def test_a_failure_says_whether_anything_was_heard(waker: Waker) -> None:
     failed: list[tuple[str, bool]] = []
     for port in (1, 0):
         dialler = Dialler(connect, waker, 0.05)
-        dialler.dial(Member("x", "h", port), lambda link: None, lambda *failure: failed.append(failure))
+        dialler.dial(ChainMember("x", "h", port), lambda link: None, lambda *failure: failed.append(failure))
         run_until(waker, lambda port=port: len(failed) == 2 - port)
     assert failed == [("cannot connect to x: Connection refused", False), ("cannot connect to x: timed out", True)]
 
@@ -148,7 +148,7 @@ def probes(waker: Waker, monkeypatch: pytest.MonkeyPatch) -> Iterator[LivenessPr
     clock = [100.0]
     monkeypatch.setattr(dialling, "time", SimpleNamespace(monotonic=lambda: clock[0]))
 
-    def connect(member: Member, timeout: float) -> socket.socket:
+    def connect(member: ChainMember, timeout: float) -> socket.socket:
         if member.name == "refusing":
             raise ConnectionRefusedError(111, "Connection refused")
         if member.name == "unreachable":
@@ -174,14 +174,14 @@ def all_looked(waker: Waker) -> None:
 @pytest.mark.parametrize("name", ["frozen", "unreachable"])
 def test_who_does_not_answer_a_probe_is_silent(waker: Waker, probes: LivenessProbes, name: str) -> None:
     silent: list[str] = []
-    probes.send(3, Member("refusing", "h", 1))
-    probes.send(4, Member(name, "h", 1))
+    probes.send(3, ChainMember("refusing", "h", 1))
+    probes.send(4, ChainMember(name, "h", 1))
     probes.await_silence(4, lambda: silent.append("awaited"))
     run_until(waker, lambda: bool(silent))
     # Whoever asks soon after it is told at once, and who is probed anew is not taken for silent.
     probes.await_silence(4, lambda: silent.append("known"))
     run_until(waker, lambda: len(silent) == 2)
-    probes.send(4, Member("closing", "h", 1))
+    probes.send(4, ChainMember("closing", "h", 1))
     probes.await_silence(4, lambda: silent.append("is it?"))
     all_looked(waker)
     assert silent == ["awaited", "known"]
@@ -190,8 +190,8 @@ def test_who_does_not_answer_a_probe_is_silent(waker: Waker, probes: LivenessPro
 @pytest.mark.parametrize("name", ["refusing", "closing"])
 def test_who_answers_a_probe_lives(waker: Waker, probes: LivenessProbes, name: str) -> None:
     silent: list[str] = []
-    probes.send(4, Member(name, "h", 1))
-    probes.send(5, Member("frozen", "h", 1))
+    probes.send(4, ChainMember(name, "h", 1))
+    probes.send(5, ChainMember("frozen", "h", 1))
     probes.await_silence(4, lambda: silent.append(name))
     all_looked(waker)
     assert not silent
@@ -200,7 +200,7 @@ def test_who_answers_a_probe_lives(waker: Waker, probes: LivenessProbes, name: s
 def test_where_nobody_answers_it_may_be_our_own_fault(waker: Waker, probes: LivenessProbes) -> None:
     silent: list[str] = []
     for place in (3, 4):
-        probes.send(place, Member("frozen", "h", 1))
+        probes.send(place, ChainMember("frozen", "h", 1))
     probes.await_silence(4, lambda: silent.append("frozen"))
     all_looked(waker)
     assert not silent
@@ -223,7 +223,7 @@ def test_one_attempt_that_is_lost_says_nothing(waker: Waker, first: str) -> None
         return ours
 
     probes = LivenessProbes(connect, waker, 0.2)
-    probes.send(4, Member("a", "h", 1))
+    probes.send(4, ChainMember("a", "h", 1))
     probes.await_silence(4, lambda: silent.append("a"))
     all_looked(waker)
     assert (made, silent) == (["a", "a"], [])
@@ -236,8 +236,8 @@ def test_a_look_that_nobody_waits_for_tells_nobody(
     waker: Waker, probes: LivenessProbes, forget: Callable[[LivenessProbes], None]
 ) -> None:
     silent: list[str] = []
-    probes.send(3, Member("closing", "h", 1))
-    probes.send(4, Member("frozen", "h", 1))
+    probes.send(3, ChainMember("closing", "h", 1))
+    probes.send(4, ChainMember("frozen", "h", 1))
     probes.await_silence(4, lambda: silent.append("frozen"))
     forget(probes)
     all_looked(waker)
@@ -254,18 +254,18 @@ def test_a_link_that_takes_nothing_is_given_up(pair: tuple[Link, Link]) -> None:
 def test_signs_of_life_do_not_pile_up(pair: tuple[Link, Link]) -> None:
     ours, theirs = pair
     for number in range(1000):
-        ours.send(Heartbeat(number, False))
+        ours.send(PipelineHeartbeat(number, False))
     assert ours.flush()
-    assert (theirs.receive(), theirs.receive()) == (Heartbeat(0, False), None)
-    ours.send(Heartbeat(5, False))
+    assert (theirs.receive(), theirs.receive()) == (PipelineHeartbeat(0, False), None)
+    ours.send(PipelineHeartbeat(5, False))
     assert ours.flush()
-    assert theirs.receive() == Heartbeat(5, False)
+    assert theirs.receive() == PipelineHeartbeat(5, False)
 
 
 def test_last_words_are_heard_before_the_end(pair: tuple[Link, Link]) -> None:
     ours, theirs = pair
     closing = ClosingConnections(5.0)
-    theirs.send(Heartbeat(1, False))
+    theirs.send(PipelineHeartbeat(1, False))
     theirs.flush()
     ours.send(Quit(QuitReason.LEFT, "no room"))
     closing.add(ours)
@@ -314,7 +314,7 @@ def test_what_is_forgotten_half_way_begins_anew(waker: Waker) -> None:
         accepted.append(Link(theirs))
         return ours
 
-    chain = tuple(Member(name, "h", 1) for name in "ab")
+    chain = tuple(ChainMember(name, "h", 1) for name in "ab")
     phase, outlet, commands = PipelinePhase(1, 1, bytes(16), 0, chain, 0), Forgetful(), list[Command]()
     core, closing = SourceCore(phase, 0), ClosingConnections(0.0)
     probes = LivenessProbes(connect, waker, 1.0)

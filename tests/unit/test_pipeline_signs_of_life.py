@@ -7,21 +7,29 @@ import pytest
 from blast_transport.store.blocks.store_pace import StorePace
 from blast_transport.transports.pipeline.protocol.core import NodeCore, SourceCore
 from blast_transport.transports.pipeline.protocol.events import (
-    Arrived,
+    BytesArrived,
+    BytesSent,
     Command,
     Connect,
+    DataStored,
     FromPredecessor,
     FromSuccessor,
     Joined,
     SendUp,
-    Sent,
     Started,
-    Stored,
 )
-from blast_transport.transports.pipeline.protocol.messages import End, Get, Heartbeat, Passed, Quit, QuitReason, Report
-from blast_transport.transports.pipeline.protocol.phase import Member, PipelinePhase
+from blast_transport.transports.pipeline.protocol.messages import (
+    End,
+    Get,
+    Passed,
+    PipelineHeartbeat,
+    Quit,
+    QuitReason,
+    Report,
+)
+from blast_transport.transports.pipeline.protocol.phase import ChainMember, PipelinePhase
 
-CHAIN = tuple(Member(name, "h", 1) for name in "abcd")
+CHAIN = tuple(ChainMember(name, "h", 1) for name in "abcd")
 BEAT = PipelinePhase(1, 1, bytes(16), 0, CHAIN, 1).timings.heartbeat
 KEEPS_UP, BEHIND, SLOW, ALONE = StorePace
 
@@ -35,9 +43,9 @@ def node_in_the_middle() -> NodeCore:
     return core
 
 
-def alive_in(commands: list[Command]) -> list[Heartbeat]:
+def alive_in(commands: list[Command]) -> list[PipelineHeartbeat]:
     messages = [command.message for command in commands if isinstance(command, SendUp)]
-    return [message for message in messages if isinstance(message, Heartbeat)]
+    return [message for message in messages if isinstance(message, PipelineHeartbeat)]
 
 
 def test_who_waits_for_more_than_half_of_the_time_is_starved() -> None:
@@ -46,7 +54,7 @@ def test_who_waits_for_more_than_half_of_the_time_is_starved() -> None:
     for turn, share in enumerate((0.0, 0.6, 0.4, 1.0, 0.0)):
         core.waited(share * BEAT / 2)
         core.waited(share * BEAT / 2)
-        core.handle(FromSuccessor(Heartbeat(0, held_up=False)), turn * BEAT * 1.01)
+        core.handle(FromSuccessor(PipelineHeartbeat(0, held_up=False)), turn * BEAT * 1.01)
         (alive,) = alive_in(core.tick(turn * BEAT * 1.01))
         starved.append(alive.starved)
     assert starved == [False, True, False, True, False]
@@ -54,7 +62,7 @@ def test_who_waits_for_more_than_half_of_the_time_is_starved() -> None:
 
 def hear(core: NodeCore | SourceCore, store: StorePace, now: float) -> list[Command]:
     """Handle a heartbeat with the pace of the successor's store, and return the commands."""
-    return core.handle(FromSuccessor(Heartbeat(0, held_up=False, store=store)), now)
+    return core.handle(FromSuccessor(PipelineHeartbeat(0, held_up=False, store=store)), now)
 
 
 @pytest.mark.parametrize(
@@ -110,12 +118,12 @@ def test_a_source_compares_with_those_behind(slow: StorePace, left_out: set[str]
 
 def test_whoever_has_stored_it_all_waits_a_while_for_a_successor_that_has_not() -> None:
     core = node_in_the_middle()
-    core.handle(Arrived(5), 0.1)
-    core.handle(Sent(5), 0.1)
+    core.handle(BytesArrived(5), 0.1)
+    core.handle(BytesSent(5), 0.1)
     core.handle(FromPredecessor(End(5, True)), 0.1)
     core.handle(FromPredecessor(Report()), 0.1)
-    core.handle(Stored(), 3.0)
-    told = Heartbeat(5, held_up=False, store=SLOW)
+    core.handle(DataStored(), 3.0)
+    told = PipelineHeartbeat(5, held_up=False, store=SLOW)
     core.handle(FromSuccessor(told), 5.8)
     assert not core.node.failed
     core.handle(FromSuccessor(told), 6.0)
@@ -124,8 +132,8 @@ def test_whoever_has_stored_it_all_waits_a_while_for_a_successor_that_has_not() 
 
 def test_who_needs_long_to_store_what_is_here_is_slow() -> None:
     core = node_in_the_middle()
-    core.handle(Arrived(5), 0.1)
-    core.handle(Sent(5), 0.1)
+    core.handle(BytesArrived(5), 0.1)
+    core.handle(BytesSent(5), 0.1)
     core.handle(FromPredecessor(End(5, True)), 1.0)
     seen = []
     for now in (1.1, 2.4, 2.6):
@@ -160,5 +168,5 @@ def test_what_is_stored_after_we_gave_up_is_no_error() -> None:
     core.handle(Started(), 0.0)
     core.handle(Joined(0), 0.0)
     core.handle(FromPredecessor(Quit(QuitReason.GONE, "gone")), 0.1)
-    core.handle(Stored(), 0.2)
+    core.handle(DataStored(), 0.2)
     assert core.node.stored

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from blast_transport.transports.pipeline.protocol.core import NodeCore
 from blast_transport.transports.pipeline.protocol.events import (
-    Arrived,
+    BytesArrived,
+    BytesSent,
     CloseDown,
     CloseFetch,
     CloseUp,
@@ -21,15 +22,14 @@ from blast_transport.transports.pipeline.protocol.events import (
     Joined,
     Notify,
     SendUp,
-    Sent,
     Skip,
     Started,
 )
-from blast_transport.transports.pipeline.protocol.messages import End, Forget, Get, Heartbeat, Held, Quit
-from blast_transport.transports.pipeline.protocol.phase import Member, PipelinePhase
+from blast_transport.transports.pipeline.protocol.messages import End, Forget, Get, Held, PipelineHeartbeat, Quit
+from blast_transport.transports.pipeline.protocol.phase import ChainMember, PipelinePhase
 from blast_transport.transports.pipeline.protocol.skips import Skips
 
-CHAIN = tuple(Member(f"n{place}", "h", 1) for place in range(4))
+CHAIN = tuple(ChainMember(f"n{place}", "h", 1) for place in range(4))
 
 
 def node(predecessor: int) -> NodeCore:
@@ -74,7 +74,7 @@ def test_what_nobody_brought_is_gone() -> None:
 def test_what_everybody_held_is_passed_over_and_is_no_data() -> None:
     core = node(2)
     commands = said(core.handle(FromPredecessor(Held(1 << 40)), 0.1))
-    assert commands == [Skip(1 << 40), SendUp(Heartbeat(1 << 40, held_up=False))]
+    assert commands == [Skip(1 << 40), SendUp(PipelineHeartbeat(1 << 40, held_up=False))]
     assert core.up.receiving and core.node.begun
     assert core.node.position == 1 << 40
     assert core.down.ahead(core.node.position) == 0
@@ -103,14 +103,14 @@ def test_successor_that_has_not_heard_of_a_hole_is_not_slow() -> None:
     for turn in range(100):
         now = 0.1 * turn
         position += 1000
-        core.handle(Arrived(position), now)
+        core.handle(BytesArrived(position), now)
         if turn % 10 == 9:
             position += 1 << 40
             core.handle(FromPredecessor(Held(position)), now)
-        core.handle(Sent(position), now)
+        core.handle(BytesSent(position), now)
         # It has taken what came before the last hole, and not yet heard of that.
         taken = position - ((1 << 40) if turn % 10 == 9 else 0) - 500
-        commands = core.handle(FromSuccessor(Heartbeat(max(0, taken), held_up=False)), now)
+        commands = core.handle(FromSuccessor(PipelineHeartbeat(max(0, taken), held_up=False)), now)
         assert not any(isinstance(command, Connect | CloseDown) for command in commands)
         assert not core.down.lagging
 

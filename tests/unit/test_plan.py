@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from blast_sim.allocation.allocate import ONE_SHOT, Method, plan
-from blast_sim.allocation.instance import Instance, Request
+from blast_sim.allocation.allocate import ONE_SHOT, AllocationMethod, plan
+from blast_sim.allocation.instance import Instance, InstanceRequest
 from blast_sim.allocation.instance_file import parse_instance
 from blast_sim.allocation.plan_command import as_text
 from blast_sim.base.wrong_input import InputError
@@ -53,7 +53,7 @@ def test_an_instance_as_it_was_written():
     instance = parsed(document(ports_per_rack=[1, 2, 1, 1, 1, 1, 1, 0], max_splitters_per_tree=3, directional=True))
     assert instance.ports == (1, 2, 1, 1, 1, 1, 1, 0)
     assert dict(instance.pool) == {4: 2}
-    assert instance.requests[0] == Request("a", 0, (1, 2, 3), 900.0)
+    assert instance.requests[0] == InstanceRequest("a", 0, (1, 2, 3), 900.0)
     assert (instance.max_splitters_per_tree, instance.directional, instance.loop_leaf) == (3, True, False)
     assert parsed(document(max_splitters_per_tree=None)).max_splitters_per_tree is None
 
@@ -169,7 +169,7 @@ def drawn(rng: random.Random) -> Instance:
     for number in range(rng.randint(1, 7)):
         sender, *receivers = rng.sample(range(racks), rng.randint(2, min(racks, 7)))
         weight = rng.choice([1.0, 5.0, rng.randint(1, 400) / 4, 1e7 + rng.randint(0, 3)])
-        requests.append(Request(f"q{number}", sender, tuple(receivers), weight))
+        requests.append(InstanceRequest(f"q{number}", sender, tuple(receivers), weight))
     directional = rng.random() < 0.4
     return Instance(
         tuple(rng.choice([1, 1, 1, 2]) for _ in range(racks)),
@@ -181,7 +181,7 @@ def drawn(rng: random.Random) -> Instance:
     )
 
 
-def check(instance: Instance, method: Method) -> float:
+def check(instance: Instance, method: AllocationMethod) -> float:
     """Whether the plan holds together; its weight."""
     found = plan(instance, method)
     by_name = {request.name: request for request in instance.requests}
@@ -203,45 +203,45 @@ def check(instance: Instance, method: Method) -> float:
 def test_against_brute_force(seed):
     instance = drawn(random.Random(f"plan/{seed}"))
     best = heaviest(instance)
-    assert check(instance, Method(exact=10.0)) == best
-    assert plan(instance, Method(exact=10.0)).allocation.certified
-    for method in (Method(optimize=0.02), *(Method(policy) for policy in ONE_SHOT)):
+    assert check(instance, AllocationMethod(exact=10.0)) == best
+    assert plan(instance, AllocationMethod(exact=10.0)).allocation.certified
+    for method in (AllocationMethod(optimize=0.02), *(AllocationMethod(policy) for policy in ONE_SHOT)):
         assert check(instance, method) <= best
-    found = plan(instance, Method(optimize=0.02))
+    found = plan(instance, AllocationMethod(optimize=0.02))
     assert not found.allocation.certified or found.allocation.value == best
 
 
-@pytest.mark.parametrize("method", [Method(), Method(optimize=0.02), Method(exact=10.0)])
+@pytest.mark.parametrize("method", [AllocationMethod(), AllocationMethod(optimize=0.02), AllocationMethod(exact=10.0)])
 def test_optimal_is_only_what_weighs_as_much_as_the_bound(method):
     """One unit of ten million lies between the two requests."""
-    big, rival = Request("big", 0, (1, 2), 10_000_001.0), Request("rival", 0, (3,), 10_000_000.0)
+    big, rival = InstanceRequest("big", 0, (1, 2), 10_000_001.0), InstanceRequest("rival", 0, (3,), 10_000_000.0)
     found = plan(Instance((1,) * 8, {4: 2}, (big, rival)), method)
-    served = {"rival"} if method == Method() else {"big"}
+    served = {"rival"} if method == AllocationMethod() else {"big"}
     assert {name for name, _ in found.selected} == served
     assert found.allocation.certified == (served == {"big"})
     assert found.allocation.bound == 10_000_001.0
     assert f"gap {1e-5:.3g} %" in as_text(Instance((1,) * 8, {4: 2}, (big, rival)), found) or found.allocation.certified
 
 
-WIDE, SHORT = Request("wide", 0, (1, 2, 3), 3000.0), Request("short", 3, (4,), 10.0)
+WIDE, SHORT = InstanceRequest("wide", 0, (1, 2, 3), 3000.0), InstanceRequest("short", 3, (4,), 10.0)
 RIVALS = Instance((1,) * 6, {4: 1}, (WIDE, SHORT))
 """A wide group that has more volume per rack, and a short unicast that wants one of its racks."""
 
 
 @pytest.mark.parametrize(("policy", "served"), [("paper", "wide"), ("smith", "short"), ("srpt-lease", "short")])
 def test_the_papers_order_takes_volume_and_smiths_the_shortest(policy, served):
-    assert [name for name, _ in plan(RIVALS, Method(policy)).selected] == [served]
+    assert [name for name, _ in plan(RIVALS, AllocationMethod(policy)).selected] == [served]
 
 
 def test_a_request_lasts_as_long_as_its_volume_for_each_receiver():
     # 1 x sqrt(2) against 2 / 4 x sqrt(5).
-    pair, five = Request("pair", 0, (1,), 1.0), Request("five", 1, (2, 3, 4, 5), 2.0)
-    found = plan(Instance((1,) * 6, {4: 1}, (pair, five)), Method("smith"))
+    pair, five = InstanceRequest("pair", 0, (1,), 1.0), InstanceRequest("five", 1, (2, 3, 4, 5), 2.0)
+    found = plan(Instance((1,) * 6, {4: 1}, (pair, five)), AllocationMethod("smith"))
     assert [name for name, _ in found.selected] == ["five"]
 
 
 def test_smith_optimizes_what_it_values_and_reports_volume():
-    found = plan(RIVALS, Method("smith", optimize=0.02))
+    found = plan(RIVALS, AllocationMethod("smith", optimize=0.02))
     assert [name for name, _ in found.selected] == ["short"]
     found = found.allocation
     assert (found.value, found.bound, found.certified) == (10.0, 3000.0, False)
@@ -249,10 +249,12 @@ def test_smith_optimizes_what_it_values_and_reports_volume():
 
 
 def reasons(instance: Instance) -> dict[str, str]:
-    return {refusal.name: refusal.reason for refusal in plan(instance, Method(exact=5.0)).refused}
+    return {refusal.name: refusal.reason for refusal in plan(instance, AllocationMethod(exact=5.0)).refused}
 
 
-@pytest.mark.parametrize("method", [Method("paper"), Method("paper", exact=10.0)], ids=["greedy", "exact"])
+@pytest.mark.parametrize(
+    "method", [AllocationMethod("paper"), AllocationMethod("paper", exact=10.0)], ids=["greedy", "exact"]
+)
 def test_names_that_a_solver_would_write_alike_are_different_requests(method):
     """A model file allows few characters, so that a modeler replaces others."""
     names = ["a b", "a_b", "a-b", "A_b", "a_b ", "ä_b", "x1", "x[1]"]
@@ -262,20 +264,20 @@ def test_names_that_a_solver_would_write_alike_are_different_requests(method):
 
 
 def test_reasons_name_what_is_missing():
-    big = Request("big", 0, tuple(range(1, 8)), 1.0)
-    instance = Instance((1,) * 9 + (0,), {4: 1}, (big, Request("lost", 8, (9,), 1.0)))
+    big = InstanceRequest("big", 0, tuple(range(1, 8)), 1.0)
+    instance = Instance((1,) * 9 + (0,), {4: 1}, (big, InstanceRequest("lost", 8, (9,), 1.0)))
     assert reasons(instance) == {
         "big": "never possible: a tree of 7 leaves is needed, and all splitters together make one of 4",
         "lost": "never possible: rack 9 has no optical port",
     }
-    first, second = Request("first", 0, (1, 2), 2.0), Request("second", 3, (4, 5), 1.0)
+    first, second = InstanceRequest("first", 0, (1, 2), 2.0), InstanceRequest("second", 3, (4, 5), 1.0)
     assert reasons(Instance((1,) * 6, {4: 1}, (first, second))) == {
         "second": "the splitters left (none) do not make a tree of 2 leaves"
     }
-    clash = Request("clash", 2, (5,), 1.0)
+    clash = InstanceRequest("clash", 2, (5,), 1.0)
     assert reasons(Instance((1,) * 6, {4: 2}, (first, clash))) == {"clash": "rack 2 has no port left"}
-    second, back = Request("second", 0, (2,), 1.0), Request("back", 1, (0,), 1.0)
-    pair = Request("first", 0, (1,), 2.0)
+    second, back = InstanceRequest("second", 0, (2,), 1.0), InstanceRequest("back", 1, (0,), 1.0)
+    pair = InstanceRequest("first", 0, (1,), 2.0)
     assert reasons(Instance((1,) * 3, {4: 1}, (pair, second, back), directional=True)) == {
         "second": "rack 0 (sending) has no port left"
     }

@@ -9,13 +9,13 @@ from functools import partial
 import pytest
 
 from algorithms.b_matching.options import options
-from blast_sim.allocation.allocate import Method, plan
-from blast_sim.allocation.instance import Instance, Request
+from blast_sim.allocation.allocate import AllocationMethod, plan
+from blast_sim.allocation.instance import Instance, InstanceRequest
 from blast_sim.base.wrong_input import InputError
 from blast_sim.planning.fabric_choice import best_for, cheapest_serving, pareto
-from blast_sim.planning.fabric_plan import Planner, Question
+from blast_sim.planning.fabric_plan import Planner, PlanQuestion
 from blast_sim.planning.hardware import Hardware, bill
-from blast_sim.planning.pool_program import PoolProgram, Size
+from blast_sim.planning.pool_program import PoolProgram, SplitterSize
 from blast_sim.planning.prices import example_text, parse_prices
 from blast_sim.planning.samples import from_family
 from tests.support.results import results_of
@@ -103,11 +103,11 @@ def test_one_port_more_needs_the_next_switch_and_beyond_the_last_there_is_none()
 
 def worlds(*groups: tuple[tuple[int, ...], float], racks: int = 12) -> list[Instance]:
     """One sample with these groups (racks, the sender's first, and weight)."""
-    requests = tuple(Request(str(n), of[0], of[1:], weight) for n, (of, weight) in enumerate(groups))
+    requests = tuple(InstanceRequest(str(n), of[0], of[1:], weight) for n, (of, weight) in enumerate(groups))
     return [Instance((1,) * racks, {4: 1}, requests)]
 
 
-def candidates(question: Question, *ports: int) -> list:
+def candidates(question: PlanQuestion, *ports: int) -> list:
     planner = Planner(question)
     found = [planner.tried(hardware) for number in ports for hardware in planner.proposals(number)]
     return pareto(candidate for candidate in found if candidate is not None)
@@ -115,7 +115,7 @@ def candidates(question: Question, *ports: int) -> list:
 
 def test_two_narrow_groups_and_a_wide_one_get_the_splitters_that_fit_them():
     samples = worlds(((0, 1, 2), 10.0), ((3, 4, 5), 10.0), ((6, 7, 8, 9, 10, 11), 10.0))
-    best = candidates(Question(samples, CHEAP), 1)[-1]
+    best = candidates(PlanQuestion(samples, CHEAP), 1)[-1]
     # Two 1:4 splitters do the wide group as well, but take ten switch ports, and the 1:8 nine.
     assert dict(best.hardware.pool) == {4: 2, 8: 1}
     assert best.served == pytest.approx(1.0)
@@ -124,21 +124,21 @@ def test_two_narrow_groups_and_a_wide_one_get_the_splitters_that_fit_them():
 
 def test_what_is_never_used_is_not_bought():
     samples = worlds(((0, 1, 2), 10.0))
-    planner = Planner(Question(samples, CHEAP))
+    planner = Planner(PlanQuestion(samples, CHEAP))
     assert dict(planner.tried(Hardware(12, 1, {4: 3, 8: 1})).hardware.pool) == {4: 1}
     assert planner.tried(Hardware(12, 4, {4: 1})) is None
 
 
 def test_without_splitters_on_offer_only_circuits_between_two_racks_are_planned():
     none = replace(EXAMPLE, splitters={})
-    assert [one.served for one in candidates(Question(worlds(((0, 1), 1.0), ((2, 3, 4), 3.0)), none), 1)] == [0.25]
-    assert [one.served for one in candidates(Question(worlds(((2, 3, 4), 3.0)), none), 1)] == [0.0]
+    assert [one.served for one in candidates(PlanQuestion(worlds(((0, 1), 1.0), ((2, 3, 4), 3.0)), none), 1)] == [0.25]
+    assert [one.served for one in candidates(PlanQuestion(worlds(((2, 3, 4), 3.0)), none), 1)] == [0.0]
 
 
 def test_a_pool_suffices_for_the_neediest_sample():
     (few,) = worlds(((0, 1, 2), 1.0))
     (many,) = worlds(((0, 1, 2), 1.0), ((3, 4, 5), 1.0), ((6, 7, 8), 1.0))
-    best = candidates(Question([few, many], CHEAP), 1)[-1]
+    best = candidates(PlanQuestion([few, many], CHEAP), 1)[-1]
     assert best.served == pytest.approx(1.0)
     assert dict(best.hardware.pool) == {4: 3}
 
@@ -146,7 +146,7 @@ def test_a_pool_suffices_for_the_neediest_sample():
 @pytest.mark.parametrize("family", ["S-many", "FB"])
 def test_fabrics_cost_more_only_where_they_serve_more(family):
     samples = from_family(family, 24, 12, 2)
-    found = candidates(Question(samples, EXAMPLE), 1, 2)
+    found = candidates(PlanQuestion(samples, EXAMPLE), 1, 2)
     prices, served = ([pick(one) for one in found] for pick in (lambda c: c.bill.price, lambda c: c.served))
     assert prices == sorted(prices)
     assert served == sorted(set(served))
@@ -162,8 +162,8 @@ def test_fabrics_cost_more_only_where_they_serve_more(family):
 def test_no_fabric_of_any_pool_serves_more_than_all_that_is_of_use():
     samples = [replace(one, pool={4: 24, 16: 24}) for one in from_family("FB", 24, 30, 2)]
     prices = replace(EXAMPLE, light=None)
-    best = candidates(Question(samples, prices), 1)[-1]
-    optimum = [plan(one, Method(exact=10.0)) for one in samples]
+    best = candidates(PlanQuestion(samples, prices), 1)[-1]
+    optimum = [plan(one, AllocationMethod(exact=10.0)) for one in samples]
     volumes = [sum(request.weight for request in one.requests) for one in samples]
     most = sum(one.allocation.value / volume for one, volume in zip(optimum, volumes, strict=True)) / len(samples)
     assert best.served == pytest.approx(most, rel=0.02)
@@ -171,22 +171,22 @@ def test_no_fabric_of_any_pool_serves_more_than_all_that_is_of_use():
 
 
 def test_proposals_stay_within_the_largest_switch():
-    planner = Planner(Question(worlds(((0, 1), 1.0), racks=21), CHEAP))
+    planner = Planner(PlanQuestion(worlds(((0, 1), 1.0), racks=21), CHEAP))
     assert planner.proposals(1) and planner.proposals(2) == []
     groups = [((3 * n, 3 * n + 1, 3 * n + 2), 1.0) for n in range(10)]
-    found = candidates(Question(worlds(*groups, racks=30), CHEAP), 1)
+    found = candidates(PlanQuestion(worlds(*groups, racks=30), CHEAP), 1)
     assert all(one.hardware.switch_ports <= 40 for one in found)
     # Ten ports are left for splitters: two of 1:4 with five each.
     assert dict(found[-1].hardware.pool) == {4: 2}
 
 
-def program(instance: Instance, sizes: list[Size], max_ports: int = 1000) -> PoolProgram:
+def program(instance: Instance, sizes: list[SplitterSize], max_ports: int = 1000) -> PoolProgram:
     return PoolProgram([options(instance.groups(), instance.feasibility())], sizes, max_ports)
 
 
 def test_the_program_buys_only_for_whom_the_ports_let_in():
     (rivals,) = worlds(((0, 1, 2), 3.0), ((2, 3, 4), 2.0))
-    found = program(replace(rivals, pool={4: 9}), [Size(4, 1.0, 5)])
+    found = program(replace(rivals, pool={4: 9}), [SplitterSize(4, 1.0, 5)])
     assert found.solve(0.01) == {4: 1}
     assert found.solve(0.59) == {4: 1}
     # The heavier group is 3/5 of the volume: a splitter is not worth more.
@@ -196,14 +196,14 @@ def test_the_program_buys_only_for_whom_the_ports_let_in():
 def test_the_program_serves_nobody_twice():
     (one,) = worlds(((0, 1, 2), 1.0))
     plenty = replace(one, ports=(2,) * 12, pool={4: 9, 8: 9})
-    assert program(plenty, [Size(4, 1.0, 5), Size(8, 2.0, 9)]).solve(0.01) == {4: 1, 8: 0}
+    assert program(plenty, [SplitterSize(4, 1.0, 5), SplitterSize(8, 2.0, 9)]).solve(0.01) == {4: 1, 8: 0}
 
 
 def test_the_program_rounds_to_what_the_switch_has_ports_for():
     # Ports would do for one and a half of the splitters that all three groups want.
     (three,) = worlds(((0, 1, 2), 1.0), ((3, 4, 5), 1.0), ((6, 7, 8), 1.0))
-    assert program(replace(three, pool={4: 9}), [Size(4, 1.0, 5)], 8).solve(0.01) == {4: 1}
-    assert program(replace(three, pool={4: 9}), [Size(4, 1.0, 5)], 10).solve(0.01) == {4: 2}
+    assert program(replace(three, pool={4: 9}), [SplitterSize(4, 1.0, 5)], 8).solve(0.01) == {4: 1}
+    assert program(replace(three, pool={4: 9}), [SplitterSize(4, 1.0, 5)], 10).solve(0.01) == {4: 2}
 
 
 # ---------------------------------------------------------------------------------------------------- light budget
@@ -217,16 +217,16 @@ def test_a_tree_that_would_be_dark_is_not_counted():
     )
     # Eleven leaves are two levels of either size: three passes of 1.5 dB, and 7 + 7 dB at best.
     for budget, served in (("18.4", 0.0), ("18.6", 1.0)):
-        best = candidates(Question(samples, parse_prices(light.format(budget) + losses)), 1)[-1]
+        best = candidates(PlanQuestion(samples, parse_prices(light.format(budget) + losses)), 1)[-1]
         assert best.served == pytest.approx(served)
-    assert candidates(Question(samples, CHEAP), 1)[-1].served == pytest.approx(1.0)
+    assert candidates(PlanQuestion(samples, CHEAP), 1)[-1].served == pytest.approx(1.0)
 
 
 def test_the_papers_limit_on_splitters_in_a_tree():
     samples = worlds((tuple(range(12)), 1.0))
     # Eleven leaves: one 1:8 and one 1:4 without a light budget, four 1:4 within one.
     for prices, needed in ((CHEAP, 2), (replace(EXAMPLE, splitters={4: EXAMPLE.splitters[4]}), 4)):
-        question = Question(samples, prices)
+        question = PlanQuestion(samples, prices)
         for limit, served in ((None, 1.0), (needed, 1.0), (needed - 1, 0.0)):
             best = candidates(replace(question, max_splitters_per_tree=limit), 1)[-1]
             assert best.served == pytest.approx(served)
@@ -238,7 +238,7 @@ def test_the_papers_limit_on_splitters_in_a_tree():
 def test_the_next_piece():
     # One splitter is there for two groups; a third sends from a rack that receives, and a fourth needs a second port.
     samples = worlds(((0, 1, 2), 10.0), ((3, 4, 5), 3.0), ((1, 6), 2.0), ((0, 7), 1.0))
-    planner = Planner(Question(samples, CHEAP))
+    planner = Planner(PlanQuestion(samples, CHEAP))
     chosen = planner.tried(Hardware(12, 1, {4: 1}))
     assert chosen.served == pytest.approx(10 / 16)
     gains = {piece.what: piece for piece in planner.next_pieces(chosen)}

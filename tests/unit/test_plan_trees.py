@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from blast_sim.allocation.instance import Instance
 from blast_sim.base.wrong_input import InputError
-from blast_sim.planning.fabric_plan import Planner, Question
+from blast_sim.planning.fabric_plan import Planner, PlanQuestion
 from blast_sim.planning.fabric_plan_text import amplifier_summary
 from blast_sim.planning.hardware import Hardware, bill
-from blast_sim.planning.plan_trees import Offer, tree_choice
+from blast_sim.planning.plan_trees import TreeSplitters, tree_choice
 from blast_sim.planning.prices import (
     AmplifierOffer,
     Item,
-    LightBudget,
+    PricedLightBudget,
     Prices,
     SplitterOffer,
     SwitchOffer,
@@ -68,7 +68,7 @@ LOSS = {2: 4.0, 3: 6.0}
 def table_of(budget: float, gain: float, output: float = 100.0) -> Prices:
     splitters = {fan_out: SplitterOffer(Item(fan_out, 0.0), loss) for fan_out, loss in LOSS.items()}
     amplifier = AmplifierOffer(Item(10.0, 1.0), gain, output)
-    return Prices(Item(1, 1), (SwitchOffer(99, Item(1, 1)),), splitters, LightBudget(budget, 1.0), amplifier)
+    return Prices(Item(1, 1), (SwitchOffer(99, Item(1, 1)),), splitters, PricedLightBudget(budget, 1.0), amplifier)
 
 
 def below(light: float, pool: Mapping[int, int], budget: float) -> Iterator[tuple[int, tuple[int, ...]]]:
@@ -123,7 +123,7 @@ def price_of(first: int | None, pieces) -> float:
 def test_trees_behind_an_amplifier_are_those_that_exist(budget, gain, output, first, of_first, of_other, leaves):
     prices = table_of(budget, gain, output)
     pool = {first: of_first, 5 - first: of_other if first == 3 else 0}
-    offer = Offer({fan_out: price_of(first, [fan_out]) for fan_out in LOSS}, 3, 1.0)
+    offer = TreeSplitters({fan_out: price_of(first, [fan_out]) for fan_out in LOSS}, 3, 1.0)
     chosen = tree_choice(prices, offer, first)(leaves, pool)
     assume(not passive_by_hand(pool, budget, leaves))
     expected = amplified_by_hand(prices, pool, first, leaves)
@@ -132,7 +132,7 @@ def test_trees_behind_an_amplifier_are_those_that_exist(budget, gain, output, fi
 
 def test_a_thousand_ways_need_an_amplifier_and_have_light_with_one():
     """Section II-B: "trees of up to 1000-way multicasts are realizable" by cascading and amplifying."""
-    offer = Offer(
+    offer = TreeSplitters(
         {fan_out: one.item.price for fan_out, one in EXAMPLE.splitters.items()}, 100, EXAMPLE.light.pass_loss_db
     )
     plenty = dict.fromkeys(EXAMPLE.splitters, 100)
@@ -147,7 +147,7 @@ def test_a_thousand_ways_need_an_amplifier_and_have_light_with_one():
 
 
 def planned(samples: list[Instance], prices: Prices):
-    question = Question(samples, prices)
+    question = PlanQuestion(samples, prices)
     return Planner(question).reach, candidates(question, 1)
 
 
@@ -163,7 +163,7 @@ def test_where_nothing_needs_an_amplifier_none_is_bought_and_it_is_said():
 def test_a_group_that_is_too_wide_for_a_transceiver_gets_an_amplifier_if_that_is_worth_it():
     samples = worlds((tuple(range(12)), 30.0), ((12, 13, 14), 10.0), racks=15)
     # Three passes and two splitters 1:4 lose 19.3 dB.
-    short = replace(EXAMPLE, splitters={4: EXAMPLE.splitters[4]}, light=LightBudget(19.0, 1.5))
+    short = replace(EXAMPLE, splitters={4: EXAMPLE.splitters[4]}, light=PricedLightBudget(19.0, 1.5))
     reach, found = planned(samples, short)
     assert (reach.widest, reach.too_wide, reach.amplified) == (11, 0.75, 0.75)
     assert [(one.hardware.amplifiers, round(one.served, 2)) for one in found] == [(0, 0.0), (0, 0.25), (5, 1.0)]
@@ -179,7 +179,7 @@ def test_a_group_that_is_too_wide_for_a_transceiver_gets_an_amplifier_if_that_is
 
 def test_an_amplifier_that_is_too_weak_is_not_bought():
     samples = worlds((tuple(range(12)), 30.0))
-    short = replace(EXAMPLE, splitters={4: EXAMPLE.splitters[4]}, light=LightBudget(19.0, 1.5))
+    short = replace(EXAMPLE, splitters={4: EXAMPLE.splitters[4]}, light=PricedLightBudget(19.0, 1.5))
     weak = replace(short, amplifier=replace(short.amplifier, gain_db=0.2))
     reach, found = planned(samples, weak)
     assert (reach.too_wide, reach.amplified, found[-1].served) == (1.0, 0.0, 0.0)
@@ -192,8 +192,8 @@ def test_an_amplifier_that_is_too_weak_is_not_bought():
 
 def test_the_next_piece_may_be_an_amplified_splitter():
     samples = worlds((tuple(range(12)), 30.0), ((12, 13, 14), 10.0), racks=15)
-    short = replace(EXAMPLE, light=LightBudget(16.5, 1.5))
-    planner = Planner(Question(samples, short))
+    short = replace(EXAMPLE, light=PricedLightBudget(16.5, 1.5))
+    planner = Planner(PlanQuestion(samples, short))
     chosen = planner.tried(Hardware(15, 1, {4: 1}))
     assert chosen.served == pytest.approx(0.25)
     gains = {piece.what: piece for piece in planner.next_pieces(chosen)}

@@ -13,7 +13,7 @@ import pytest
 from algorithms.scheduling import POLICIES
 from blast_client.cli.command import main
 from blast_sim.base.report import Row
-from blast_sim.base.scenario_file import Source
+from blast_sim.base.scenario_file import ScenarioSource
 from blast_sim.base.wrong_input import InputError, PluginFailedError
 from blast_sim.plugins import INTERFACE_VERSION
 from blast_sim.plugins.loading import (
@@ -83,7 +83,7 @@ def test_scenario_file_names_plugins(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 def test_fault_of_scenario_file_has_its_line() -> None:
     with pytest.raises(InputError, match=r"^mine\.toml:22: run\[1\]\.policies\[1\]: the module nowhere of the policy"):
-        load(Source("mine.toml", CONTENDED.replace('["paper"]', '["nowhere:Mine"]')))
+        load(ScenarioSource("mine.toml", CONTENDED.replace('["paper"]', '["nowhere:Mine"]')))
 
 
 @pytest.mark.parametrize("processes", ["1", "2"])

@@ -10,11 +10,11 @@ from algorithms.cascade import Budget, Catalog
 from algorithms.leaf_assignment import Ends, FittedTree, Refusal, fit_tree, worst_of
 from algorithms.power_budget import (
     Amplifier,
+    ElementLoss,
     InvalidOpticsError,
-    Light,
-    Loss,
     Passive,
     Piece,
+    PowerLevel,
     Transceiver,
     Window,
     certify,
@@ -26,22 +26,22 @@ from algorithms.splitter_tree import shallowest
 CONNECTORS = exactly(0.3)
 """One pair at each end."""
 PLC = {2: 4.3, 4: 7.4, 8: 10.7, 16: 13.9, 32: 17.2, 64: 21.5}
-OCS = Passive("switch:ocs1", Loss(0.5, 1.5, 1.5), 20.0)
+OCS = Passive("switch:ocs1", ElementLoss(0.5, 1.5, 1.5), 20.0)
 
 
 def splitter(fan_out, name=None, price=0.0, amplifier=None):
     ideal = 10 * math.log10(fan_out) + 0.1
     return Piece(
-        name or f"splitter:1x{fan_out}", fan_out, Loss(ideal, PLC[fan_out] - 0.5, PLC[fan_out]), amplifier, price
+        name or f"splitter:1x{fan_out}", fan_out, ElementLoss(ideal, PLC[fan_out] - 0.5, PLC[fan_out]), amplifier, price
     )
 
 
 def port(name, kind="ER", **fibers):
     launch, sensitivity, overload = {
-        "LR": (Light(-8.2, -4, 0.5), -14.4, 0.5),
-        "ER": (Light(-4.7, 0, 4.0), -15.8, -1.0),
-        "ZR": (Light(0, 2, 4.0), -24.0, -7.0),
-        "DWDM": (Light(0, 1.5, 3.0), -28.0, -5.0),
+        "LR": (PowerLevel(-8.2, -4, 0.5), -14.4, 0.5),
+        "ER": (PowerLevel(-4.7, 0, 4.0), -15.8, -1.0),
+        "ZR": (PowerLevel(0, 2, 4.0), -24.0, -7.0),
+        "DWDM": (PowerLevel(0, 1.5, 3.0), -28.0, -5.0),
     }[kind]
     return Transceiver(name, launch, sensitivity, overload, **fibers)
 
@@ -93,7 +93,7 @@ def test_the_element_that_takes_most_binds():
 
 def test_an_amplifier_gives_no_more_than_it_can():
     amplifier = Amplifier("amp", (17.0, 20.0, 25.0), 17.0)
-    assert amplifier.after(Light(-4, 0, 4)) == Light(13, 17, 17)
+    assert amplifier.after(PowerLevel(-4, 0, 4)) == PowerLevel(13, 17, 17)
     certificate = certify(port("a"), [OCS, amplifier, OCS], port("b"))
     assert certificate.binding == "amp" and certificate.overload_margin == pytest.approx(-17.5)
 
@@ -106,20 +106,20 @@ def test_an_element_that_is_overdriven_binds():
 
 
 def test_what_is_measured_replaces_the_data_sheet_within_the_monitors_error():
-    assert measured(-1.5, -8.5) == Loss(6.0, 7.0, 8.0)
-    assert measured(-1.5, -1.0) == Loss(0.0, 0.0, 0.5)
+    assert measured(-1.5, -8.5) == ElementLoss(6.0, 7.0, 8.0)
+    assert measured(-1.5, -1.0) == ElementLoss(0.0, 0.0, 0.5)
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda: Loss(2, 1, 3),
-        lambda: Loss(-1, 0, 0),
-        lambda: Light(1, 0, 2),
-        lambda: Light(math.nan, 0, 0),
+        lambda: ElementLoss(2, 1, 3),
+        lambda: ElementLoss(-1, 0, 0),
+        lambda: PowerLevel(1, 0, 2),
+        lambda: PowerLevel(math.nan, 0, 0),
         lambda: Amplifier("a", (3, 2, 1), 17),
-        lambda: Piece("s", 1, Loss()),
-        lambda: Transceiver("p", Light(0, 0, 0), -10, -20),
+        lambda: Piece("s", 1, ElementLoss()),
+        lambda: Transceiver("p", PowerLevel(0, 0, 0), -10, -20),
     ],
 )
 def test_impossible_values_are_refused(wrong):
@@ -130,10 +130,14 @@ def test_impossible_values_are_refused(wrong):
 def test_trees_of_up_to_1000_ways_are_realizable_with_amplifiers():
     """Section II-B of the paper: cascades of several sizes, amplified, reach a thousand receivers."""
     booster = Amplifier("amp:booster", (17.0, 20.0, 25.0), 17.0, 10.0)
-    root = Piece("splitter:top", 16, Loss(12.1, 13.0, 13.9), booster, 1080.0)
+    root = Piece("splitter:top", 16, ElementLoss(12.1, 13.0, 13.9), booster, 1080.0)
     leaves = [
         Piece(
-            f"splitter:{n}", 64, Loss(18.1, 20.0, 21.5), Amplifier(f"amp:{n}", (17.0, 20.0, 25.0), 17.0, 10.0), 1250.0
+            f"splitter:{n}",
+            64,
+            ElementLoss(18.1, 20.0, 21.5),
+            Amplifier(f"amp:{n}", (17.0, 20.0, 25.0), 17.0, 10.0),
+            1250.0,
         )
         for n in range(16)
     ]
@@ -176,13 +180,13 @@ def test_a_weak_rack_gets_the_shallow_leaf():
 
 def test_many_sorts_are_taken_at_their_worst():
     pieces = [Piece(f"s{n}", 4, exactly(6 + n / 10), price=float(n)) for n in range(10)]
-    assert worst_of(pieces) == Piece("", 4, Loss(6.0, 6.9, 6.9), price=9.0)
+    assert worst_of(pieces) == Piece("", 4, ElementLoss(6.0, 6.9, 6.9), price=9.0)
     tree = fit_tree(Ends(port("a", "ZR"), tuple(port(f"r{n}", "DWDM") for n in range(20))), pieces, OCS)
     assert isinstance(tree, FittedTree) and len({p.name for p in tree.pieces}) == len(tree.pieces) == 7
 
 
 def test_the_catalog_refuses_what_it_cannot_know():
-    budget = Budget(Light(0, 0, 0), OCS, port("b", "ZR").needed)
+    budget = Budget(PowerLevel(0, 0, 0), OCS, port("b", "ZR").needed)
     with pytest.raises(InvalidOpticsError, match="same number of outputs"):
         Catalog({Piece("", 4, exactly(7)): 1, Piece("", 4, exactly(8)): 1}, budget)
     with pytest.raises(InvalidOpticsError, match="1 to 10 leaves"):
@@ -191,7 +195,7 @@ def test_the_catalog_refuses_what_it_cannot_know():
 
 def test_beyond_its_table_the_catalog_still_finds_the_cheapest():
     supply = {splitter(4, price=40.0).kind: 40, splitter(16, price=80.0).kind: 10, splitter(64, price=250.0).kind: 3}
-    budget = Budget(Light(0, 0, 0), Passive("switch", exactly(1.5)), Window(-40.0, 0.0))
+    budget = Budget(PowerLevel(0, 0, 0), Passive("switch", exactly(1.5)), Window(-40.0, 0.0))
     table, beyond = Catalog(supply, budget, 60), Catalog(supply, budget, 20)
     prices = {4: 40, 16: 80, 64: 250}
     for leaves in range(21, 61, 3):
@@ -202,7 +206,7 @@ def test_beyond_its_table_the_catalog_still_finds_the_cheapest():
 
 def test_a_pool_too_large_for_a_table_has_a_smaller_one():
     supply = {splitter(4, price=1).kind: 333, splitter(16, price=2).kind: 67, splitter(64, price=3).kind: 16}
-    catalog = Catalog(supply, Budget(Light(0, 0, 0), OCS, Window(-40.0, 0.0)), 1000)
+    catalog = Catalog(supply, Budget(PowerLevel(0, 0, 0), OCS, Window(-40.0, 0.0)), 1000)
     assert 50 < catalog.max_leaves < 1000
-    bright = Catalog(supply, Budget(Light(0, 0, 0), OCS, Window(-40.0, -6.0)), 1000)
+    bright = Catalog(supply, Budget(PowerLevel(0, 0, 0), OCS, Window(-40.0, -6.0)), 1000)
     assert bright.max_leaves == 0 and bright.choose(1, {4: 1, 16: 1}) == (4,)

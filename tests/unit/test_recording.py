@@ -26,7 +26,7 @@ from blast_controller.history.errors import (
 )
 from blast_controller.history.files import FORMAT
 from blast_controller.history.past import Bucket
-from blast_controller.history.reader import Reader
+from blast_controller.history.reader import RecordingReader
 from blast_controller.history.recorder import Recorder
 from blast_controller.history.retention import MICROSECONDS_PER_DAY, Keep
 from blast_controller.history.writer import RunFacts, Writer
@@ -83,7 +83,7 @@ def test_the_file_stays_within_its_bytes_and_the_oldest_moment_is_told(path):
         sizes.append(sum(file.stat().st_size for file in path.parent.glob(f"{path.name}*")))
     # A block more than is to be kept, and what the write-ahead log may have.
     assert max(sizes[1:]) < most + 13 * MIB and writer.bytes <= most + MIB // 2
-    reader = Reader(path)
+    reader = RecordingReader(path)
     span = reader.span()
     assert 1 < span.oldest.sequence < span.newest.sequence == 801
     assert reader.moment(span.oldest.sequence).rows
@@ -94,16 +94,16 @@ def test_the_file_stays_within_its_bytes_and_the_oldest_moment_is_told(path):
 def test_what_is_too_old_goes(path):
     writer = begun(path, Keep(days=1.0))
     fill(writer, 400, step=MICROSECONDS_PER_DAY // 100)
-    oldest = Reader(path).span().oldest
+    oldest = RecordingReader(path).span().oldest
     assert BEGIN / 1e6 + 2 * 86400 < oldest.wall < BEGIN / 1e6 + 3.5 * 86400
 
 
 def test_a_clock_that_was_wrong_for_a_moment_does_not_cost_the_past(path):
     writer = begun(path, Keep(days=1.0))
     fill(writer, 600, step=1000)
-    before = Reader(path).span().oldest
+    before = RecordingReader(path).span().oldest
     writer.begin(Stamp(0, BEGIN + 400 * MICROSECONDS_PER_DAY), {"fabric": "{}"}, FACTS)
-    after = Reader(path).span()
+    after = RecordingReader(path).span()
     assert after.oldest == before and after.newest.sequence == 602
 
 
@@ -117,11 +117,11 @@ def test_only_one_controller_writes_a_file(path):
 
 def test_what_is_no_recording_is_refused_by_a_sentence(path, tmp_path):
     with pytest.raises(MissingRecordingError, match="no such file"):
-        Reader(path)
+        RecordingReader(path)
     with pytest.raises(MissingRecordingError, match="no file can be created"):
         Writer(tmp_path / "nowhere" / "file", Keep())
     path.write_bytes(b"anything else" * 1000)
-    for opened in (lambda: Reader(path), lambda: Writer(path, Keep())):
+    for opened in (lambda: RecordingReader(path), lambda: Writer(path, Keep())):
         with pytest.raises(DamagedRecordingError, match="move it"):
             opened()
     path.unlink()
@@ -131,7 +131,7 @@ def test_what_is_no_recording_is_refused_by_a_sentence(path, tmp_path):
             connection.execute(f"PRAGMA user_version = {other}")
         connection.close()
         with pytest.raises(RecordingFormatError, match=f"has format {other} and this release reads format {FORMAT}"):
-            Reader(path)
+            RecordingReader(path)
 
 
 def test_runs_and_the_gaps_between_them_are_told(path):
@@ -139,7 +139,7 @@ def test_runs_and_the_gaps_between_them_are_told(path):
     writer.flush(BEGIN + 5_000_000)
     writer.close()
     begun(path, wall=BEGIN + 65_000_000).close()
-    span = Reader(path).span()
+    span = RecordingReader(path).span()
     assert [(run.epoch, run.first) for run in span.runs] == [(3, 1), (3, 2)]
     assert span.gaps == ((BEGIN / 1e6 + 5, BEGIN / 1e6 + 65, FACTS.reason),)
 
@@ -149,7 +149,7 @@ def test_a_clock_set_back_shows_what_was_shown_the_last_time_that_it_was_so_late
     for number, second in enumerate((10, 20, 30, 5, 15, 25)):
         writer.append(Stamp(number, BEGIN + second * 1_000_000), {"warm": f'{{"n":{number}}}'})
     writer.flush(BEGIN)
-    reader = Reader(path)
+    reader = RecordingReader(path)
     wall = BEGIN / 1e6
     assert [reader.at(wall + second).rows.get("warm") for second in (0, 4, 5, 9, 15, 24, 25, 31)] == [
         None,
@@ -163,7 +163,7 @@ def test_a_clock_set_back_shows_what_was_shown_the_last_time_that_it_was_so_late
 def test_activity_adds_up_to_all_that_happened(path):
     writer = begun(path)
     fill(writer, 500)
-    reader = Reader(path)
+    reader = RecordingReader(path)
     span = reader.span()
     found = reader.activity(7, span.oldest.wall, span.newest.wall + 1)
     assert sum(bucket.moments for bucket in found) == pytest.approx(501)
@@ -200,7 +200,7 @@ def test_what_is_published_is_recorded_from_the_start_on(path, soon):
     publish(recorder, world)
     recorder.stop()
     assert recorder.fault is None and recorder.bytes > 0 and not recorder.merged
-    reader = Reader(path)
+    reader = RecordingReader(path)
     newest = reader.span().newest
     assert reader.moment(newest.sequence).rows == all_rows(world.core.snapshot)
     past = reader.moment(newest.sequence - 1)
@@ -221,7 +221,7 @@ def test_a_damaged_file_is_said_once_and_left_alone(path, soon, caplog):
         recorder.stop()
     assert "is damaged" in before
     assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
-    (run,) = Reader(path).span().runs
+    (run,) = RecordingReader(path).span().runs
     assert run.reason.startswith("recording had paused")
 
 
@@ -245,7 +245,7 @@ def test_a_full_disk_makes_a_gap_and_everything_is_whole_after_it(path, soon, mo
     world.handle(FinishAsked(key_of("k"), 0))
     publish(recorder, world)
     recorder.stop()
-    reader = Reader(path)
+    reader = RecordingReader(path)
     span = reader.span()
     (gap,) = span.gaps
     assert "disk is full" in gap.reason and gap.after <= gap.until

@@ -12,14 +12,14 @@ from blast_client.cli.command import main
 from blast_controller.core.model.requests import RequestKey
 from blast_sim.methods.optical import Blast
 from blast_sim.replay.player import FALLBACKS, Player
-from blast_sim.replay.result import Outcome, policy_row
-from blast_sim.replay.runs import Run, play, play_all
+from blast_sim.replay.result import ReplayOutcome, policy_row
+from blast_sim.replay.runs import ReplayRun, play, play_all
 from blast_sim.replay.seen import seen
 from blast_sim.replay.setting import Setting
 from blast_sim.scenarios.schema import LightSection
 from blast_sim.traces.deriving import Volume, derived
 from blast_sim.traces.synthetic import synthetic
-from blast_sim.traces.workload import Multicast, Shuffle, Workload
+from blast_sim.traces.workload import Shuffle, TraceMulticast, Workload
 from tests.support.sim_output import rows_of
 
 SWITCHING, COMPUTE = 0.025, 0.001
@@ -31,16 +31,16 @@ def setting(splitters: int = 4, racks: int = 6, **light: object) -> Setting:
     return Setting(racks, 4, 10.0, 40.0, LightSection(splitters=splitters, **light), "1")  # type: ignore[arg-type]
 
 
-def workload(*multicasts: Multicast, shuffles: tuple[Shuffle, ...] = ()) -> Workload:
+def workload(*multicasts: TraceMulticast, shuffles: tuple[Shuffle, ...] = ()) -> Workload:
     return Workload(6, multicasts, shuffles, {})
 
 
-def played(work: Workload, where: Setting, policy: str = "srpt-lease") -> Outcome:
+def played(work: Workload, where: Setting, policy: str = "srpt-lease") -> ReplayOutcome:
     return Player(work, where, policy, lambda: None).play()
 
 
-def request(name: str, arrival: float, sender: int, *receivers: int) -> Multicast:
-    return Multicast(name, arrival, sender, receivers, 300_000_000)
+def request(name: str, arrival: float, sender: int, *receivers: int) -> TraceMulticast:
+    return TraceMulticast(name, arrival, sender, receivers, 300_000_000)
 
 
 def test_a_multicast_alone_takes_its_service_and_the_setting_of_the_light() -> None:
@@ -117,14 +117,14 @@ def test_the_projects_own_core_decides(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("policy", ["paper", "srpt-lease"])
 def test_a_replay_repeats_bit_for_bit(policy: str) -> None:
     work = derived(synthetic(5, 6, 15, mean_gap_ms=200.0), "job-broadcast", Volume(), 0)
-    run = Run(work, setting(splitters=2, may_pause=True, may_split=True), policy)
+    run = ReplayRun(work, setting(splitters=2, may_pause=True, may_split=True), policy)
     once, again = (json.dumps(play(run).row) for _ in range(2))
     assert once == again
 
 
 def test_runs_side_by_side_are_those_one_after_the_other() -> None:
     work = derived(synthetic(4, 6, 6, mean_gap_ms=100.0), "job-broadcast", Volume(), 0)
-    runs = [Run(work, setting(), policy) for policy in ("paper", "fair-share")]
+    runs = [ReplayRun(work, setting(), policy) for policy in ("paper", "fair-share")]
     heard: list[int] = []
     beside = play_all(runs, 2, heard.append)
     after = play_all(runs, 1, lambda more: None)

@@ -14,7 +14,7 @@ from algorithms.scheduling import POLICIES
 from blast_client.cli.command import main
 from blast_sim.plugins.loading import PluginChangedError
 from blast_sim.replay.tables import CDF, COMPLETIONS, tables
-from blast_sim.rerun.comparing import Part, compared
+from blast_sim.rerun.comparing import ComparedPart, compared
 from blast_sim.rerun.repeating import again
 from blast_sim.rerun.result_file import (
     ScenarioChangedError,
@@ -105,13 +105,13 @@ def test_first_field_that_differs_is_named_with_both_values(capsys: Capture) -> 
     ],
 )
 def test_what_differs_in_a_bit_differs(recorded: object, now: object, field: str) -> None:
-    (found,) = compared([recorded], [Part("it", now)])
+    (found,) = compared([recorded], [ComparedPart("it", now)])
     assert (found.verdict, found.field) == ("different", field)
 
 
 def test_not_a_number_is_identical_to_itself() -> None:
     nan = float("nan")
-    assert compared([{"a": nan}], [Part("it", {"a": nan})])[0].verdict == "identical"
+    assert compared([{"a": nan}], [ComparedPart("it", {"a": nan})])[0].verdict == "identical"
 
 
 def test_missing_result_is_a_difference(capsys: Capture) -> None:

@@ -22,7 +22,7 @@ from blast_controller.rpc.clients.rates import Rate
 from blast_controller.rpc.connections.connection import NoGuard
 from blast_controller.rpc.connections.framed_server import FramedServer, Security
 from blast_controller.rpc.methods import ROLES
-from blast_controller.serving.tls import TlsSettings
+from blast_controller.serving.tls import ServerTlsSettings
 from tests.support.certificates import Authority
 from tests.support.core import make_fabric
 from tests.support.memory_controller import MemoryController
@@ -133,7 +133,7 @@ def say_nothing(address, context):
 @pytest.mark.parametrize("visit", [greet, babble, say_nothing])
 def test_no_tls_client_leaves_anything_behind(pair, visit):
     server = FramedServer(
-        BlastOperator, MemoryController(), security=Security(NoGuard(), TlsSettings(pair.cert, pair.key))
+        BlastOperator, MemoryController(), security=Security(NoGuard(), ServerTlsSettings(pair.cert, pair.key))
     )
     address, context = server.start(port=0), ssl._create_unverified_context()
 

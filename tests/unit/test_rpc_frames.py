@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blast_controller.rpc.connections.errors import FrameLengthError, FrameTooLargeError
-from blast_controller.rpc.connections.frames import FRAME_BYTES, FrameDecoder, encode_frame
+from blast_controller.rpc.connections.frames import FRAME_BYTES, RpcFrameDecoder, encode_frame
 
 
 @given(st.lists(st.binary(min_size=1, max_size=40), max_size=8), st.data())
 def test_pieces_of_a_stream_give_the_same_frames(bodies, data):
     stream = b"".join(encode_frame(body) for body in bodies)
     cuts = sorted(data.draw(st.sets(st.integers(0, len(stream)))))
-    decoder, out = FrameDecoder(), []
+    decoder, out = RpcFrameDecoder(), []
     for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True):
         decoder.receive(stream[start:end])
         out += iter(decoder.next_frame, None)
@@ -29,7 +29,7 @@ def test_a_frame_is_its_length_and_its_body():
 
 @pytest.mark.parametrize("length", [0, -1, -(1 << 31)])
 def test_a_length_that_is_not_positive_is_refused(length):
-    decoder = FrameDecoder()
+    decoder = RpcFrameDecoder()
     decoder.receive(encode_frame(b"good") + struct.pack("!i", length))
     assert decoder.next_frame() == b"good"
     for _ in range(2):
@@ -39,7 +39,7 @@ def test_a_length_that_is_not_positive_is_refused(length):
 
 @pytest.mark.parametrize("length", [FRAME_BYTES + 1, (1 << 31) - 1, 0x47455420])
 def test_an_oversized_frame_is_refused_with_what_arrived_of_it(length):
-    decoder = FrameDecoder()
+    decoder = RpcFrameDecoder()
     decoder.receive(struct.pack("!i", length) + b"begin")
     with pytest.raises(FrameTooLargeError, match="exceeds the cap") as refused:
         decoder.next_frame()
@@ -47,6 +47,6 @@ def test_an_oversized_frame_is_refused_with_what_arrived_of_it(length):
 
 
 def test_a_frame_of_exactly_the_cap_passes():
-    decoder = FrameDecoder(frame_bytes=8)
+    decoder = RpcFrameDecoder(frame_bytes=8)
     decoder.receive(encode_frame(b"12345678"))
     assert decoder.next_frame() == b"12345678"

@@ -23,7 +23,7 @@ from blast_api.ttypes import Denied, Event, EventKind, MulticastRequest, Rejecte
 from blast_controller.rpc.connections.connection import Connection, settle, settle_with_error
 from blast_controller.rpc.connections.dispatch import answer, deferred_reply
 from blast_controller.rpc.connections.framed_server import FramedServer, ServerLimits
-from blast_controller.rpc.connections.messages import Refusals, ServiceCodec
+from blast_controller.rpc.connections.messages import RefusalErrors, ServiceCodec
 from blast_controller.rpc.convert import REFUSALS
 from tests.support.memory_controller import MemoryController, serving
 from tests.support.waiting import HANGING, eventually
@@ -289,7 +289,10 @@ def test_a_future_that_the_handler_cancels_is_an_error_for_its_caller(parking):
 @pytest.mark.parametrize("limits", [ServerLimits(parked_per_connection=2), ServerLimits(parked=2)])
 def test_too_many_waits_are_refused_in_the_interface_s_own_words(limits):
     handler = Parking()
-    with serving(handler, limits=limits, refusals=Refusals(Denied)) as (server, host, port), Wire(host, port) as wire:
+    with (
+        serving(handler, limits=limits, refusals=RefusalErrors(Denied)) as (server, host, port),
+        Wire(host, port) as wire,
+    ):
         for key in "ab":
             wire.send("awaitEvent", key, 0, 1000)
         with pytest.raises(Denied, match="limit"):

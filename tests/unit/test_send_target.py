@@ -11,7 +11,7 @@ from blast_client.cli.command import main
 from blast_client.send.command import register
 from blast_client.send.failures import sentences
 from blast_client.send.progress import bar
-from blast_client.send.target import Target, names_stream, target_of
+from blast_client.send.target import SendTarget, names_stream, target_of
 from blast_transport.base.errors import WrongInputError
 from blast_transport.session.settings import Destination
 
@@ -25,19 +25,19 @@ def options(*words: str, file: str = "dir/myfile.tgz", to: tuple[str, ...] = ("-
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [
-        ((), Target(Destination("myfile.tgz"))),
-        (("--as", "a/b", "--folder", "in"), Target(Destination("a/b", "file", "in"))),
-        (("--command", "untar"), Target(Destination("untar", "command", file="myfile.tgz"))),
-        (("--ssh", "--ssh-folder", "/srv"), Target(Destination("myfile.tgz"))),
+        ((), SendTarget(Destination("myfile.tgz"))),
+        (("--as", "a/b", "--folder", "in"), SendTarget(Destination("a/b", "file", "in"))),
+        (("--command", "untar"), SendTarget(Destination("untar", "command", file="myfile.tgz"))),
+        (("--ssh", "--ssh-folder", "/srv"), SendTarget(Destination("myfile.tgz"))),
         (
             ("--ssh", "--command", "tar -xzC /opt/"),
-            Target(Destination("sh", "command", file="myfile.tgz"), line="tar -xzC /opt/"),
+            SendTarget(Destination("sh", "command", file="myfile.tgz"), line="tar -xzC /opt/"),
         ),
-        (("--ssh", "--as", "/dev/sdb"), Target(Destination("sdb", "file", "target"), path="/dev/sdb")),
-        (("--ssh", "--as", "/home/{host}/x"), Target(Destination("x", "file", "target"), path="/home/{host}/x")),
+        (("--ssh", "--as", "/dev/sdb"), SendTarget(Destination("sdb", "file", "target"), path="/dev/sdb")),
+        (("--ssh", "--as", "/home/{host}/x"), SendTarget(Destination("x", "file", "target"), path="/home/{host}/x")),
     ],
 )
-def test_what_becomes_of_it(words: tuple[str, ...], wanted: Target) -> None:
+def test_what_becomes_of_it(words: tuple[str, ...], wanted: SendTarget) -> None:
     assert target_of(options(*words)) == wanted
 
 

@@ -18,9 +18,9 @@ from blast_transport.agent.sessions import RunningSessions
 from blast_transport.base.errors import RemoteError, RemoteProtocolError
 from blast_transport.blocks.digests import suite_named
 from blast_transport.links.sender_link import SenderLink
-from blast_transport.links.verdict import Verdict
+from blast_transport.links.verdict import SessionVerdict
 from blast_transport.standalone.receiver import Receiver, ReceiverSettings
-from blast_transport.wire.codec import Decoder, encode
+from blast_transport.wire.codec import ControlDecoder, encode
 from blast_transport.wire.messages import (
     Abort,
     Credit,
@@ -77,7 +77,7 @@ def test_a_sender_that_comes_again_is_heard_and_told(stack):
     link.change(near)
     link.send([Credit(7, 1, 1, 1)])
     assert not link.awaited and link.deadline() is None
-    assert Decoder().feed(far.recv(100)) == [Credit(7, 1, 1, 1)]
+    assert ControlDecoder().feed(far.recv(100)) == [Credit(7, 1, 1, 1)]
     far.sendall(encode(Heartbeat(7, 2)))
     assert read(link, selector) == [Heartbeat(7, 2)]
 
@@ -88,7 +88,7 @@ def test_a_sender_that_comes_again_before_it_is_missed_takes_the_place_of_the_ol
     link.change(near)
     assert old.recv(1) == b""
     link.send([Heartbeat(7, 3)])
-    assert Decoder().feed(far.recv(100)) == [Heartbeat(7, 3)]
+    assert ControlDecoder().feed(far.recv(100)) == [Heartbeat(7, 3)]
 
 
 def test_patience_ends(stack):
@@ -120,7 +120,7 @@ class Sender:
     def __init__(self, receiver: Receiver, hello: Hello, stack: ExitStack) -> None:
         self.sock = stack.enter_context(socket.create_connection(receiver.address))
         self.sock.settimeout(30)
-        self._decoder, self._waiting = Decoder(), list[Message]()
+        self._decoder, self._waiting = ControlDecoder(), list[Message]()
         self.say(hello)
 
     def say(self, *messages: Message) -> None:
@@ -203,10 +203,10 @@ class Ending:
         self._sessions, self._pool = sessions, ThreadPoolExecutor()
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> SessionVerdict:
         self.begun = self._pool.submit(self._sessions.begun, HELLO)
         wait([self.begun], 0.1)  # it is not to be answered before the verdict is there
-        return Verdict(HELLO.owner, ())
+        return SessionVerdict(HELLO.owner, ())
 
 
 def test_a_sender_that_comes_again_as_its_session_is_removed_finds_the_verdict():
@@ -216,4 +216,4 @@ def test_a_sender_that_comes_again_as_its_session_is_removed_finds_the_verdict()
     assert sessions.reserve(HELLO.session)
     sessions.add(HELLO.session, ending)
     sessions.remove(HELLO.session)
-    assert ending.begun.result(30) == Verdict(HELLO.owner, ())
+    assert ending.begun.result(30) == SessionVerdict(HELLO.owner, ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.core.inventory.splitter_order import Place, Shelf
+from blast_controller.core.inventory.splitter_order import OrderedSplitters, Place
 from blast_controller.core.model.fabric import Splitter
 from blast_controller.core.model.identifiers import SwitchId
 
@@ -19,7 +19,7 @@ def splitter(place: Place) -> Splitter:
 
 @given(steps)
 def test_it_is_a_sorted_list(steps):
-    shelf, there = Shelf(), dict[Place, Splitter]()
+    shelf, there = OrderedSplitters(), dict[Place, Splitter]()
     for step in steps:
         if isinstance(step, int):
             assert shelf.first(step) == [there[place] for place in sorted(there)][:step]
@@ -34,7 +34,7 @@ def test_it_is_a_sorted_list(steps):
 
 
 def test_who_comes_and_goes_leaves_nothing_behind():
-    shelf = Shelf()
+    shelf = OrderedSplitters()
     for _ in range(1000):
         shelf.put((False, 1), splitter((False, 1)))
         shelf.take((False, 1))

@@ -15,7 +15,7 @@ from mininet_topos import command
 from mininet_topos.kernel.errors import PlanError
 from mininet_topos.sites import presets
 from mininet_topos.sites.plan import MAX_BPS, MIN_BPS, SharedLink, SitesPlan, as_network_file, from_network
-from mininet_topos.sites.shaping import WIRE, Peer, access_link, changed, shared_link
+from mininet_topos.sites.shaping import WIRE, ShapedPeer, access_link, changed, shared_link
 
 
 @pytest.fixture
@@ -91,19 +91,19 @@ def test_the_link_carries_headers_on_top_of_the_rate():
 
 
 def test_a_class_has_next_to_nothing_of_its_own_or_the_capacity_would_not_hold():
-    lines = access_link("d", 10e6, "dst", [Peer(n, f"10.0.0.{n}", 9e6) for n in range(1, 4)])
+    lines = access_link("d", 10e6, "dst", [ShapedPeer(n, f"10.0.0.{n}", 9e6) for n in range(1, 4)])
     assert sum("rate 1kbit ceil" in line for line in lines) == 3 * 5
     assert sum("parent 1:1 " in line for line in lines) == 3
 
 
 def test_a_local_path_is_beside_the_access_link():
-    lines = access_link("d", 10e6, "dst", [Peer(1, "10.0.0.1", 90e6, local=True)])
+    lines = access_link("d", 10e6, "dst", [ShapedPeer(1, "10.0.0.1", 90e6, local=True)])
     assert any("parent 1: classid 1:11 htb rate" in line for line in lines)
 
 
 def test_a_dead_path_takes_nothing_and_forgets_what_waits():
     for rate, queue in ((0, "pfifo limit 0"), (1e6, "bfifo limit 9084b")):
-        queues = [line for line in changed("d", Peer(1, "10.0.0.1", rate)) if line.startswith("qdisc")]
+        queues = [line for line in changed("d", ShapedPeer(1, "10.0.0.1", rate)) if line.startswith("qdisc")]
         assert len(queues) == 4
         assert all(line.endswith(queue) for line in queues)
 

@@ -16,14 +16,14 @@ import pytest
 from blast_client import InvalidArgumentError, receive
 from blast_client.send.receivers import AGENT_PORT
 from blast_client.spark import SparkSettings
-from blast_client.spark.parcel import Kind, packed, shown
+from blast_client.spark.parcel import ValueKind, packed, shown
 
 
 class Grown(np.ndarray):
     """An array that is more than its bytes."""
 
 
-def carried(value: Any, folder: Path) -> tuple[Kind, Any]:
+def carried(value: Any, folder: Path) -> tuple[ValueKind, Any]:
     parcel = packed(value)
     data = b"".join(bytes(piece) for piece in parcel.pieces(step=1000))
     assert len(data) == parcel.size
@@ -35,17 +35,17 @@ def carried(value: Any, folder: Path) -> tuple[Kind, Any]:
 @pytest.mark.parametrize(
     ("value", "kind"),
     [
-        (np.arange(6000.0).reshape(20, 300), Kind.ARRAY),
-        (np.asfortranarray(np.arange(6.0).reshape(2, 3)), Kind.ARRAY),
-        (np.zeros((0, 3)), Kind.ARRAY),
-        (np.arange(6.0)[::2], Kind.ARRAY),
-        (np.array([(1, 2.0)], dtype=[("a", "i4"), ("b", "f8")]), Kind.ARRAY),
-        (np.array([{}, None], dtype=object), Kind.PICKLED),
-        (np.arange(4).view(Grown), Kind.PICKLED),
-        (np.float64(3), Kind.PICKLED),
+        (np.arange(6000.0).reshape(20, 300), ValueKind.ARRAY),
+        (np.asfortranarray(np.arange(6.0).reshape(2, 3)), ValueKind.ARRAY),
+        (np.zeros((0, 3)), ValueKind.ARRAY),
+        (np.arange(6.0)[::2], ValueKind.ARRAY),
+        (np.array([(1, 2.0)], dtype=[("a", "i4"), ("b", "f8")]), ValueKind.ARRAY),
+        (np.array([{}, None], dtype=object), ValueKind.PICKLED),
+        (np.arange(4).view(Grown), ValueKind.PICKLED),
+        (np.float64(3), ValueKind.PICKLED),
     ],
 )
-def test_arrays(value: Any, kind: Kind, tmp_path: Path) -> None:
+def test_arrays(value: Any, kind: ValueKind, tmp_path: Path) -> None:
     found, came = carried(value, tmp_path)
     assert found is kind and type(came) is type(value)
     assert came.dtype == value.dtype and came.shape == value.shape and (came == value).all()
@@ -62,7 +62,7 @@ def test_an_array_is_mapped_and_its_own(tmp_path: Path) -> None:
 def test_a_dict_of_arrays_keeps_type_and_order(make: Any, tmp_path: Path) -> None:
     value = make(b=np.arange(3, dtype="u1"), a=np.arange(4.0), c=np.array(2, "i4"))
     kind, came = carried(value, tmp_path)
-    assert kind in (Kind.DICT, Kind.ORDERED) and type(came) is make and list(came) == ["b", "a", "c"]
+    assert kind in (ValueKind.DICT, ValueKind.ORDERED) and type(came) is make and list(came) == ["b", "a", "c"]
     assert all((came[key] == value[key]).all() and came[key].dtype == value[key].dtype for key in value)
 
 
@@ -81,13 +81,13 @@ def test_a_dict_of_arrays_keeps_type_and_order(make: Any, tmp_path: Path) -> Non
 )
 def test_anything_else_is_pickled(value: Any, tmp_path: Path) -> None:
     kind, came = carried(value, tmp_path)
-    assert kind is Kind.PICKLED and type(came) is type(value) and repr(came) == repr(value)
+    assert kind is ValueKind.PICKLED and type(came) is type(value) and repr(came) == repr(value)
 
 
 @pytest.mark.parametrize("value", [b"bytes" * 999, bytearray(b"x"), memoryview(b"y"), b""])
 def test_bytes_are_a_view_everywhere(value: Any, tmp_path: Path) -> None:
     kind, came = carried(value, tmp_path)
-    assert kind is Kind.BYTES and came == value == shown(value)
+    assert kind is ValueKind.BYTES and came == value == shown(value)
     for view in (came, shown(value)):
         assert isinstance(view, memoryview) and view.readonly
 

@@ -27,7 +27,7 @@ from blast_controller.rpc.clients.tokens import digest_of
 from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.methods import ROLES
 from blast_controller.runtime.runtime import LARGEST_BATCH, MAX_UNWRITTEN
-from blast_controller.runtime.waiting import MAX_ANSWERED, Places
+from blast_controller.runtime.waiting import MAX_ANSWERED, WaitingLimits
 from tests.support.core import key_of, make_fabric
 from tests.support.runtime import PATIENCE, running
 
@@ -272,7 +272,7 @@ def test_a_flood_of_one_account_does_not_stand_before_another(lab):
 
 
 def places(lab, in_all, of_one):
-    lab.runtime.waiting.places = Places(in_all, of_one)
+    lab.runtime.waiting.places = WaitingLimits(in_all, of_one)
 
 
 def test_a_viewer_cannot_take_every_place_of_those_who_wait(lab):

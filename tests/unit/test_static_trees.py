@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from blast_sim.allocation.instance import Instance, Request
-from blast_sim.planning.prices import LightBudget
+from blast_sim.allocation.instance import Instance, InstanceRequest
+from blast_sim.planning.prices import PricedLightBudget
 from blast_sim.planning.static_trees import static_trees
 from tests.unit.test_plan_fabric import EXAMPLE, worlds
 
@@ -57,9 +57,9 @@ def test_static_trees_pass_no_switch_and_are_amplified_where_light_is_short():
     only = replace(EXAMPLE, splitters={4: EXAMPLE.splitters[4]})
     # Two splitters 1:4 in a row lose 14.8 dB, with three passes 19.3.
     for budget, amplifiers in ((15.0, 0), (14.0, 4)):
-        (step,) = static_trees(samples, replace(only, light=LightBudget(budget, 1.5)))
+        (step,) = static_trees(samples, replace(only, light=PricedLightBudget(budget, 1.5)))
         assert (step.trees[0].splitters, step.trees[0].amplifiers) == ((4,) * 4, amplifiers)
-    dark = replace(only, light=LightBudget(14.0, 1.5), amplifier=None)
+    dark = replace(only, light=PricedLightBudget(14.0, 1.5), amplifier=None)
     assert not list(static_trees(samples, dark))
 
 
@@ -77,7 +77,8 @@ def test_static_trees_serve_no_request_twice_and_each_adds_something(drawn):
             (1,) * 6,
             {4: 1},
             tuple(
-                Request(str(n), order[0], tuple(order[1:size]), weight) for n, (order, size, weight) in enumerate(one)
+                InstanceRequest(str(n), order[0], tuple(order[1:size]), weight)
+                for n, (order, size, weight) in enumerate(one)
             ),
         )
         for one in drawn

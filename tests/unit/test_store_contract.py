@@ -6,7 +6,7 @@ import pytest
 
 from blast_controller.core.model.records import Record
 from blast_controller.store.errors import DoubleHeldError, JournalLockedError, JournalNotOpenError, UnstorableError
-from blast_controller.store.etcd.store import Policy
+from blast_controller.store.etcd.store import StorePolicy
 from blast_controller.store.memory import MemoryStore
 from blast_controller.store.retention import SECONDS_PER_DAY, Retention
 from blast_controller.store.sqlite import SqliteStore
@@ -33,7 +33,7 @@ def make_sqlite(request, retention: Retention):
 
 
 def make_etcd(request, retention: Retention):
-    return request.getfixturevalue("controllers").store(Policy(wait=0.0, retention=retention))
+    return request.getfixturevalue("controllers").store(StorePolicy(wait=0.0, retention=retention))
 
 
 @pytest.fixture(

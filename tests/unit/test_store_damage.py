@@ -19,12 +19,12 @@ from blast_controller.core.model.records import Record
 from blast_controller.store.contents import NotAnExportError, from_lines, to_lines
 from blast_controller.store.errors import DamagedJournalError, JournalError
 from blast_controller.store.etcd.copying import contents_of_etcd
-from blast_controller.store.etcd.keys import Span
+from blast_controller.store.etcd.keys import KeySpan
 from blast_controller.store.etcd.loading import pages
 from blast_controller.store.etcd.methods import TXN
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.requests import delete_all, put
-from blast_controller.store.etcd.store import Policy
+from blast_controller.store.etcd.store import StorePolicy
 from blast_controller.store.files import wal_of
 from blast_controller.store.sqlite import SqliteStore
 from blast_controller.store.sqlite_copy import contents_of_file, copy_into_file
@@ -172,7 +172,7 @@ def test_damaged_keys_of_etcd_are_noticed_or_change_nothing(controllers: Any) ->
     store.commit([request(number) for number in range(12)], at=1.0)
     store.commit([Record("reservation", "1", {"state": "lit"}, frozenset({"port:a"})), request(3, "again")], at=2.0)
     store.close()
-    everything = Span(keys.prefix.encode(), keys.prefix.encode()[:-1] + b"0")
+    everything = KeySpan(keys.prefix.encode(), keys.prefix.encode()[:-1] + b"0")
     written = {bytes(kv.key): bytes(kv.value) for kv in pages(connection, everything)}
 
     def write(values: dict[bytes, bytes]) -> None:
@@ -180,7 +180,7 @@ def test_damaged_keys_of_etcd_are_noticed_or_change_nothing(controllers: Any) ->
             connection.call(TXN, api.TxnRequest(success=[operation]))
 
     def read() -> Any:
-        again = controllers.store(Policy(wait=0.0))
+        again = controllers.store(StorePolicy(wait=0.0))
         try:
             state, rows = again.open().state, contents_of_etcd(connection, keys).rows
             return state, again.journal(0, 1000)[:-1], list(rows)[:-1]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from blast_controller.store.errors import JournalError, LockLostError, StoreUnreachableError
-from blast_controller.store.interface import Loaded, Seen
+from blast_controller.store.interface import JournalPosition, Loaded
 from blast_controller.store.memory import MemoryStore
 from blast_controller.succession import candidate as candidate_module
 from blast_controller.succession import following as following_module
@@ -19,11 +19,11 @@ from tests.support.waiting import eventually
 
 @dataclass
 class FakeJournal:
-    seen: Seen = field(default_factory=lambda: Seen("one:9090", 5, 1))
+    seen: JournalPosition = field(default_factory=lambda: JournalPosition("one:9090", 5, 1))
     fault: JournalError | None = None
     reads: int = 0
 
-    def look(self) -> Seen:
+    def look(self) -> JournalPosition:
         if self.fault is not None:
             raise self.fault
         return self.seen
@@ -50,7 +50,7 @@ def test_only_what_has_changed_is_taken_up_and_every_leader_is_met():
     age = following.age()
     eventually(lambda: following.age() < age + 0.005, "another look")
     assert journal.reads == 1
-    journal.seen = Seen("two:9090", 9, 2)
+    journal.seen = JournalPosition("two:9090", 9, 2)
     eventually(lambda: met == [5, 9] and len(shown) == 2, "the change")
     following.stop()
 
@@ -199,7 +199,7 @@ def test_what_cannot_be_shown_makes_what_is_told_older():
     following = Following(journal, show, lambda generation: None)
     following.start()
     broken.set()
-    journal.seen = Seen("one:9090", 5, 2)
+    journal.seen = JournalPosition("one:9090", 5, 2)
     eventually(lambda: following.age() > 0.1, "it to grow old")
     broken.clear()
     eventually(lambda: following.age() < 0.1, "it to be shown")

@@ -28,10 +28,10 @@ from tl1_driver.protocol.errors import (
     SwitchUnreachableError,
     UnconfirmedCommandError,
 )
-from tl1_driver.protocol.session import Deadlines
+from tl1_driver.protocol.session import ExchangeDeadlines
 
 pytestmark = pytest.mark.virtual_time
-GLIMMERGLASS = replace(Glimmerglass(), deadlines=Deadlines(acknowledged=0.3))
+GLIMMERGLASS = replace(Glimmerglass(), deadlines=ExchangeDeadlines(acknowledged=0.3))
 
 
 def emulated(**options) -> contextlib.AbstractAsyncContextManager[Lab]:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tl1_driver.protocol.codec import UNFINISHED_PARTS, UNPARSED_BYTES, Decoder, encode_command
+from tl1_driver.protocol.codec import UNFINISHED_PARTS, UNPARSED_BYTES, Tl1Decoder, encode_command
 from tl1_driver.protocol.errors import InvalidCommandError, MessageTooLongError, NotTl1Error, TruncatedResponseError
-from tl1_driver.protocol.messages import Acknowledgment, Autonomous, Command, Message, Response, Unparsed
+from tl1_driver.protocol.messages import Acknowledgment, Autonomous, Message, Response, Tl1Command, Unparsed
 from tl1_driver.protocol.payload import parameters, quote, split_blocks, unquote
 
 HEADER = b"\r\n\n   sw1 26-11-20 10:00:00\r\n"
@@ -22,8 +22,8 @@ def answer(ctag: str, *rows: str, end: str = ";") -> bytes:
 
 def decode(data: bytes, limit: int = 1 << 20) -> list[Message]:
     """Whole and byte by byte: both must say the same."""
-    whole = Decoder(limit).feed(data)
-    decoder = Decoder(limit)
+    whole = Tl1Decoder(limit).feed(data)
+    decoder = Tl1Decoder(limit)
     single = [message for at in range(len(data)) for message in decoder.feed(data[at : at + 1])]
     assert [described(message) for message in whole] == [described(message) for message in single]
     return whole
@@ -194,7 +194,7 @@ def test_date_and_time_without_a_message_are_reported() -> None:
     ],
 )
 def test_what_is_unfinished_at_the_end_is_reported(data: bytes, texts: list[str]) -> None:
-    decoder = Decoder()
+    decoder = Tl1Decoder()
     for at in range(len(data)):
         decoder.feed(data[at : at + 1])
     unfinished = decoder.finish()
@@ -203,7 +203,7 @@ def test_what_is_unfinished_at_the_end_is_reported(data: bytes, texts: list[str]
 
 
 def test_last_line_needs_no_end() -> None:
-    decoder = Decoder()
+    decoder = Tl1Decoder()
     assert decoder.feed(b"<IP 5") == []
     assert decoder.finish() == [Acknowledgment("IP", "5")]
 
@@ -227,7 +227,7 @@ def test_line_without_end_between_messages_is_given_up() -> None:
 
 
 def test_endless_unfinished_messages_are_bounded() -> None:
-    decoder = Decoder()
+    decoder = Tl1Decoder()
     count = UNFINISHED_PARTS + 10
     given_up = [m for n in range(count) for m in decoder.feed(answer(f"t{n}", "row", end=">\r\n"))]
     assert len(given_up) == 10
@@ -235,7 +235,7 @@ def test_endless_unfinished_messages_are_bounded() -> None:
 
 
 def test_memory_held_stays_below_twice_the_limit() -> None:
-    decoder = Decoder(limit=10_000)
+    decoder = Tl1Decoder(limit=10_000)
     for _ in range(100):
         decoder.feed(answer("1", *["w" * 90] * 10, end=">\r\n"))
         assert sum(part.size for part in decoder._parts.values()) <= 10_000
@@ -245,40 +245,40 @@ def test_memory_held_stays_below_twice_the_limit() -> None:
 @pytest.mark.parametrize(
     ("command", "wire"),
     [
-        (Command("RTRV-HDR"), b"RTRV-HDR:::7;"),
-        (Command("ent-crs-fiber", "10001,20005"), b"ent-crs-fiber::10001,20005:7;"),
-        (Command("ent-crs-fiber", "1,2", ("", "", "opmode=sync")), b"ent-crs-fiber::1,2:7:::opmode=sync;"),
-        (Command("ACT-USER", "admin", ("", "pw")), b"ACT-USER::admin:7::pw;"),
-        (Command("RTRV-NE", tid="sw1", blocks=("", "")), b"RTRV-NE:sw1::7;"),
-        (Command("ed-name", "1", ("", 'NAME="a;b:c"')), b'ed-name::1:7::NAME="a;b:c";'),
+        (Tl1Command("RTRV-HDR"), b"RTRV-HDR:::7;"),
+        (Tl1Command("ent-crs-fiber", "10001,20005"), b"ent-crs-fiber::10001,20005:7;"),
+        (Tl1Command("ent-crs-fiber", "1,2", ("", "", "opmode=sync")), b"ent-crs-fiber::1,2:7:::opmode=sync;"),
+        (Tl1Command("ACT-USER", "admin", ("", "pw")), b"ACT-USER::admin:7::pw;"),
+        (Tl1Command("RTRV-NE", tid="sw1", blocks=("", "")), b"RTRV-NE:sw1::7;"),
+        (Tl1Command("ed-name", "1", ("", 'NAME="a;b:c"')), b'ed-name::1:7::NAME="a;b:c";'),
     ],
 )
-def test_encode(command: Command, wire: bytes) -> None:
+def test_encode(command: Tl1Command, wire: bytes) -> None:
     assert encode_command(command, "7", limit=100) == wire
 
 
 @pytest.mark.parametrize(
     "command",
     [
-        Command("RTRV HDR"),
-        Command("", "1"),
-        Command("a", "1;b"),
-        Command("a", "1:b"),
-        Command("a", '"open'),
-        Command("a", "1\n"),
-        Command("a", blocks=('"x\r\n"',)),
-        Command("a", "x" * 100),
+        Tl1Command("RTRV HDR"),
+        Tl1Command("", "1"),
+        Tl1Command("a", "1;b"),
+        Tl1Command("a", "1:b"),
+        Tl1Command("a", '"open'),
+        Tl1Command("a", "1\n"),
+        Tl1Command("a", blocks=('"x\r\n"',)),
+        Tl1Command("a", "x" * 100),
     ],
 )
-def test_what_cannot_be_sent_is_refused(command: Command) -> None:
+def test_what_cannot_be_sent_is_refused(command: Tl1Command) -> None:
     with pytest.raises(InvalidCommandError):
         encode_command(command, "7", limit=100)
     with pytest.raises(InvalidCommandError):
-        encode_command(Command("RTRV-HDR"), "7;", limit=100)
+        encode_command(Tl1Command("RTRV-HDR"), "7;", limit=100)
 
 
 def test_a_command_does_not_show_its_secret() -> None:
-    assert "hunter2" not in repr(Command("ACT-USER", "admin", ("", "hunter2"), secret="hunter2"))
+    assert "hunter2" not in repr(Tl1Command("ACT-USER", "admin", ("", "hunter2"), secret="hunter2"))
 
 
 @pytest.mark.parametrize(
@@ -314,7 +314,7 @@ PRINTABLE = st.text(st.characters(blacklist_categories=["Cc", "Cs"]), max_size=3
 
 @given(st.lists(PRINTABLE, max_size=6), st.integers(0, 10**9))
 def test_quoted_rows_arrive_unchanged_and_end_nothing(texts: list[str], ctag: int) -> None:
-    [response] = Decoder().feed(answer(str(ctag), *(quote(text) if text else '""' for text in texts)))
+    [response] = Tl1Decoder().feed(answer(str(ctag), *(quote(text) if text else '""' for text in texts)))
     assert isinstance(response, Response)
     assert response.ctag == str(ctag)
     assert [unquote(line) for line in response.lines] == texts

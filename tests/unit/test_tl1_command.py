@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tl1_driver.command import described
-from tl1_driver.protocol.codec import Decoder
+from tl1_driver.protocol.codec import Tl1Decoder
 
 HEADER = b"\r\n\n   sw1 26-11-20 10:00:00\r\n"
 TEXT = (
@@ -58,7 +58,7 @@ def printed(output: bytes) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
 def test_messages_as_json(size: int) -> None:
-    decoder = Decoder()
+    decoder = Tl1Decoder()
     messages = [m for at in range(0, len(TEXT), size) for m in decoder.feed(TEXT[at : at + size])] + decoder.finish()
     assert [json.loads(json.dumps(described(message))) for message in messages] == LINES
 
@@ -81,7 +81,7 @@ def test_any_text_is_status_0(stdin: bytes) -> None:
 
 @pytest.mark.parametrize(("body", "error"), [(b"   XQZT\r\n", "XQZT"), (b"   /* busy */\r\n", "busy"), (b"", None)])
 def test_error_of_a_refusal(body: bytes, error: str | None) -> None:
-    [message] = Decoder().feed(HEADER + b"M  1 DENY\r\n" + body + b";")
+    [message] = Tl1Decoder().feed(HEADER + b"M  1 DENY\r\n" + body + b";")
     assert described(message).get("error") == error
 
 

@@ -29,7 +29,7 @@ from tl1_driver.protocol.errors import (
     Tl1Error,
 )
 from tl1_driver.protocol.messages import Autonomous
-from tl1_driver.protocol.session import Deadlines
+from tl1_driver.protocol.session import ExchangeDeadlines
 
 pytestmark = pytest.mark.virtual_time
 BULK = [Circuit(3, 8), Circuit(1, 2), Circuit(7, 4), Circuit(2, 1)]
@@ -58,7 +58,7 @@ class DialectContract:
 
     @property
     def spoken(self) -> Dialect:
-        dialect = replace(DIALECTS[self.dialect], deadlines=Deadlines(acknowledged=0.1))
+        dialect = replace(DIALECTS[self.dialect], deadlines=ExchangeDeadlines(acknowledged=0.1))
         return replace(dialect, poll_seconds=0.002) if isinstance(dialect, Calient) else dialect
 
     @contextlib.asynccontextmanager

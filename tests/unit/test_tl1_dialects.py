@@ -19,7 +19,7 @@ from tl1_driver.protocol.errors import (
     PartialCompletionError,
     SwitchTimeoutError,
 )
-from tl1_driver.protocol.messages import Autonomous, Command, Severity
+from tl1_driver.protocol.messages import Autonomous, Severity, Tl1Command
 from tl1_driver.protocol.procedure import Pause
 from tl1_driver.protocol.session import Wire
 
@@ -35,8 +35,8 @@ PAIR = [Circuit(1, 5), Circuit(2, 6)]
 REFUSED = CommandDeniedError("SROF", "mirror failed")
 
 
-def wires(steps: list[Command | Pause]) -> list[str]:
-    return [encode_command(step, "ctag", limit=8192).decode() for step in steps if isinstance(step, Command)]
+def wires(steps: list[Tl1Command | Pause]) -> list[str]:
+    return [encode_command(step, "ctag", limit=8192).decode() for step in steps if isinstance(step, Tl1Command)]
 
 
 @pytest.mark.parametrize("name", DIALECTS)
@@ -292,7 +292,7 @@ def test_polatis_that_lost_a_patch_or_took_the_order_for_the_other() -> None:
 
 def test_polatis_whose_list_lags_behind_its_confirmation_is_read_again() -> None:
     _, steps = drive(POLATIS.connect(PAIR), [(), (), [], ['"2,14"'], ['"1,13"', '"2,14"']])
-    assert [type(step).__name__ for step in steps] == ["Command"] * 3 + ["Pause", "Command"] * 2
+    assert [type(step).__name__ for step in steps] == ["Tl1Command"] * 3 + ["Pause", "Tl1Command"] * 2
 
 
 def test_polatis_removes_nothing_if_another_patch_would_go() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tl1_driver.emulator.agent import EmulatedSwitch
 from tl1_driver.emulator.requests import COMMAND_LIMIT, RequestReader
-from tl1_driver.emulator.timing import Clock, Estimate
+from tl1_driver.emulator.timing import Clock, DurationEstimate
 from tl1_driver.protocol.circuits import Circuit
 
 DATE = datetime(2026, 11, 20, 10, 0, 0, tzinfo=UTC)
@@ -232,7 +232,7 @@ async def test_connect_is_answered_when_the_switching_delay_is_over(apply_second
 
 
 def test_estimate_follows_what_it_sees() -> None:
-    estimate = Estimate(0.003)
+    estimate = DurationEstimate(0.003)
     for _ in range(50):
         estimate.add(0.010)
     assert estimate.seconds == pytest.approx(0.010, rel=0.01)

@@ -15,7 +15,7 @@ import pytest
 from tests.support.tl1 import drive
 from tl1_driver.dialects import Calient, Glimmerglass, Polatis
 from tl1_driver.protocol.circuits import Circuit, CircuitState, Port
-from tl1_driver.protocol.codec import Decoder
+from tl1_driver.protocol.codec import Tl1Decoder
 from tl1_driver.protocol.messages import Autonomous, Message, Response, Unparsed
 
 DATA = Path(__file__).parent.parent / "data" / "tl1"
@@ -37,7 +37,7 @@ def plain(message: Message) -> dict[str, object]:
 @pytest.mark.parametrize("size", [0, 1, 2, 7], ids=["whole", "bytes", "pairs", "sevens"])
 def test_golden_transcript(name: str, size: int) -> None:
     data = stream(name)
-    decoder = Decoder()
+    decoder = Tl1Decoder()
     chunks = [data[at : at + size] for at in range(0, len(data), size)] if size else [data]
     found = [plain(message) for chunk in chunks for message in decoder.feed(chunk)]
     assert found == json.loads((DATA / f"{name}.json").read_text())
@@ -51,13 +51,13 @@ def test_there_are_transcripts() -> None:
 
 def answered(name: str, *ctags: str) -> list[tuple[str, ...]]:
     """Return the lines of the answers with these CTAGs."""
-    messages = Decoder().feed(stream(name))
+    messages = Tl1Decoder().feed(stream(name))
     lines = {message.ctag: message.lines for message in messages if isinstance(message, Response)}
     return [lines[ctag] for ctag in ctags]
 
 
 def reported(name: str) -> Autonomous:
-    return next(message for message in Decoder().feed(stream(name)) if isinstance(message, Autonomous))
+    return next(message for message in Tl1Decoder().feed(stream(name)) if isinstance(message, Autonomous))
 
 
 def test_what_a_glimmerglass_lists() -> None:
@@ -106,7 +106,7 @@ def test_what_a_calient_lists() -> None:
 def test_how_a_calient_does_a_bulk() -> None:
     answers = answered("calient-bulk", "5", "6", "7")
     _, steps = drive(Calient().connect([Circuit(1, 2), Circuit(3, 4)]), [(), (), *answers])
-    assert [type(step).__name__ for step in steps] == [*["Command"] * 4, "Pause", "Command"]
+    assert [type(step).__name__ for step in steps] == [*["Tl1Command"] * 4, "Pause", "Tl1Command"]
 
 
 def test_what_a_polatis_lists() -> None:

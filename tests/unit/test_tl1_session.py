@@ -15,25 +15,25 @@ from tl1_driver.protocol.errors import (
     SwitchTimeoutError,
     UnconfirmedCommandError,
 )
-from tl1_driver.protocol.messages import Command
+from tl1_driver.protocol.messages import Tl1Command
 from tl1_driver.protocol.session import (
     TRANSITIONS,
-    Action,
     Answered,
-    Deadlines,
-    Failed,
+    CommandFailed,
+    ExchangeDeadlines,
+    ExchangePhase,
     Flooded,
     Notice,
-    Phase,
-    Session,
+    SessionAction,
     Stimulus,
+    Tl1Session,
     Wire,
 )
 from tl1_driver.protocol.unsolicited import BURST, PER_SECOND, UnaskedBudget
 from tl1_driver.transcript import LONGEST_WRAPPING, MASK, Mask
 
-HDR = Command("RTRV-HDR")
-DEADLINES = Deadlines(answer=2.0, acknowledged=10.0, longest=30.0, first_pause=0.25, repeats=2)
+HDR = Tl1Command("RTRV-HDR")
+DEADLINES = ExchangeDeadlines(answer=2.0, acknowledged=10.0, longest=30.0, first_pause=0.25, repeats=2)
 
 
 def message(second_line: str, *rows: str) -> bytes:
@@ -42,31 +42,31 @@ def message(second_line: str, *rows: str) -> bytes:
 
 
 @pytest.fixture
-def session() -> Session:
-    return Session(DEADLINES)
+def session() -> Tl1Session:
+    return Tl1Session(DEADLINES)
 
 
-def sent(session: Session, now: float = 0.0) -> str:
+def sent(session: Tl1Session, now: float = 0.0) -> str:
     ctag = session.send(HDR, now)
     session.data_to_send()
     return ctag
 
 
-def failure(session: Session, data: bytes) -> Exception:
+def failure(session: Tl1Session, data: bytes) -> Exception:
     [event] = session.receive(data, 0.0)
-    assert isinstance(event, Failed)
+    assert isinstance(event, CommandFailed)
     return event.error
 
 
 def test_every_phase_knows_every_stimulus() -> None:
-    assert set(TRANSITIONS) == set(Phase) - {Phase.OVER}
+    assert set(TRANSITIONS) == set(ExchangePhase) - {ExchangePhase.OVER}
     for phase, row in TRANSITIONS.items():
         assert set(row) == set(Stimulus), phase
     used = {action for row in TRANSITIONS.values() for _, action in row.values()}
-    assert used == set(Action)
+    assert used == set(SessionAction)
 
 
-def test_answers_find_their_commands_in_any_order(session: Session) -> None:
+def test_answers_find_their_commands_in_any_order(session: Tl1Session) -> None:
     first, second = session.send(HDR, 0.0), session.send(HDR, 0.0)
     assert session.data_to_send() == b"RTRV-HDR:::1;RTRV-HDR:::2;"
     assert session.data_to_send() == b""
@@ -75,23 +75,23 @@ def test_answers_find_their_commands_in_any_order(session: Session) -> None:
     assert session.next_timer() is None
 
 
-def test_ctag_1_is_not_taken_for_10(session: Session) -> None:
+def test_ctag_1_is_not_taken_for_10(session: Tl1Session) -> None:
     ctags = [sent(session) for _ in range(10)]
     [event] = session.receive(message("M  10 COMPLD"), 0.1)
     assert event.ctag == ctags[9] == "10"
 
 
-def test_deadline(session: Session) -> None:
+def test_deadline(session: Tl1Session) -> None:
     ctag = sent(session, 5.0)
     assert session.next_timer() == 7.0
     assert session.handle_timer(6.999) == []
     [event] = session.handle_timer(7.0)
-    assert isinstance(event, Failed) and event.ctag == ctag
+    assert isinstance(event, CommandFailed) and event.ctag == ctag
     assert isinstance(event.error, SwitchTimeoutError)
     assert session.next_timer() is None
 
 
-def test_late_answer_goes_to_its_own_bin_and_to_no_other_command(session: Session) -> None:
+def test_late_answer_goes_to_its_own_bin_and_to_no_other_command(session: Tl1Session) -> None:
     late = sent(session)
     session.handle_timer(2.0)
     sent(session, 2.0)
@@ -100,7 +100,7 @@ def test_late_answer_goes_to_its_own_bin_and_to_no_other_command(session: Sessio
     assert session.next_timer() == 4.0
 
 
-def test_unknown_and_second_answers_are_kept_apart(session: Session) -> None:
+def test_unknown_and_second_answers_are_kept_apart(session: Tl1Session) -> None:
     ctag = sent(session)
     assert session.receive(message("M  0 COMPLD") + message("M  manual COMPLD") + b"IP 99\r\n", 0.1) == []
     session.receive(message(f"M  {ctag} COMPLD") * 2, 0.2)
@@ -108,31 +108,31 @@ def test_unknown_and_second_answers_are_kept_apart(session: Session) -> None:
     assert not session.late
 
 
-def test_refusal_under_ctag_0_belongs_to_the_only_command(session: Session) -> None:
+def test_refusal_under_ctag_0_belongs_to_the_only_command(session: Tl1Session) -> None:
     ctag = sent(session)
     [event] = session.receive(message("M  0 DENY", "IICM"), 0.1)
-    assert isinstance(event, Failed) and event.ctag == ctag
+    assert isinstance(event, CommandFailed) and event.ctag == ctag
     assert isinstance(event.error, CommandDeniedError) and event.error.code == "IICM"
 
 
-def test_refusal_under_ctag_0_belongs_to_nobody_when_two_could_be_meant(session: Session) -> None:
+def test_refusal_under_ctag_0_belongs_to_nobody_when_two_could_be_meant(session: Tl1Session) -> None:
     sent(session)
     sent(session)
     assert session.receive(message("M  0 DENY", "IICM"), 0.1) == []
     assert [stray.ctag for stray in session.unknown] == ["0"]
 
 
-def test_refusal_under_ctag_0_belongs_to_nobody_while_an_earlier_command_owes_its_answer(session: Session) -> None:
+def test_refusal_under_ctag_0_belongs_to_nobody_while_an_earlier_command_owes_its_answer(session: Tl1Session) -> None:
     late = sent(session)
     session.handle_timer(2.0)
     sent(session, 2.0)
     assert session.receive(message("M  0 DENY", "IICM"), 2.1) == []
     session.receive(message(f"M  {late} COMPLD"), 2.2)
     [event] = session.receive(message("M  0 DENY", "IICM"), 2.3)
-    assert isinstance(event, Failed)
+    assert isinstance(event, CommandFailed)
 
 
-def test_acknowledgment_extends_the_deadline_up_to_a_limit(session: Session) -> None:
+def test_acknowledgment_extends_the_deadline_up_to_a_limit(session: Tl1Session) -> None:
     ctag = sent(session)
     for now in (1.9, 11.0, 20.0, 29.0):
         assert session.receive(f"IP {ctag}\r\n<".encode(), now) == []
@@ -141,7 +141,7 @@ def test_acknowledgment_extends_the_deadline_up_to_a_limit(session: Session) -> 
     assert isinstance(event, Answered)
 
 
-def test_acknowledgment_then_silence(session: Session) -> None:
+def test_acknowledgment_then_silence(session: Tl1Session) -> None:
     ctag = sent(session)
     session.receive(f"PF {ctag}\r\n".encode(), 1.0)
     assert session.next_timer() == 11.0
@@ -149,7 +149,7 @@ def test_acknowledgment_then_silence(session: Session) -> None:
     assert isinstance(event.error, SwitchTimeoutError)
 
 
-def test_ok_alone_confirms_at_the_deadline(session: Session) -> None:
+def test_ok_alone_confirms_at_the_deadline(session: Tl1Session) -> None:
     ctag = sent(session)
     assert session.receive(f"OK {ctag}\r\n<".encode(), 1.0) == []
     [event] = session.handle_timer(3.0)
@@ -157,7 +157,7 @@ def test_ok_alone_confirms_at_the_deadline(session: Session) -> None:
     assert event.response.code == "OK"
 
 
-def test_denial_after_ok_counts(session: Session) -> None:
+def test_denial_after_ok_counts(session: Tl1Session) -> None:
     ctag = sent(session)
     session.receive(f"OK {ctag}\r\n<".encode(), 1.0)
     error = failure(session, message(f"M  {ctag} DENY", "SROF"))
@@ -168,7 +168,7 @@ def test_denial_after_ok_counts(session: Session) -> None:
     assert str(denied) == "IIAC: no port 10999"
 
 
-def test_repeat_later_backs_off_and_sends_the_same_again(session: Session) -> None:
+def test_repeat_later_backs_off_and_sends_the_same_again(session: Tl1Session) -> None:
     ctag = sent(session)
     session.receive(f"RL {ctag}\r\n".encode(), 1.0)
     assert session.next_timer() == 1.25
@@ -183,7 +183,7 @@ def test_repeat_later_backs_off_and_sends_the_same_again(session: Session) -> No
     assert session.next_timer() is None
 
 
-def test_answer_while_held_back_counts_and_nothing_is_sent_again(session: Session) -> None:
+def test_answer_while_held_back_counts_and_nothing_is_sent_again(session: Tl1Session) -> None:
     ctag = sent(session)
     session.receive(f"RL {ctag}\r\n".encode(), 1.0)
     [event] = session.receive(message(f"M  {ctag} COMPLD"), 1.1)
@@ -205,14 +205,14 @@ def test_answer_while_held_back_counts_and_nothing_is_sent_again(session: Sessio
         (b"NA 1\r\n<", UnconfirmedCommandError, None),
     ],
 )
-def test_what_does_not_confirm(session: Session, said: bytes, error: type[Exception], code: str | None) -> None:
+def test_what_does_not_confirm(session: Tl1Session, said: bytes, error: type[Exception], code: str | None) -> None:
     sent(session)
     found = failure(session, said)
     assert type(found) is error
     assert getattr(found, "code", None) == code
 
 
-def test_alarms_become_events_with_the_gaps_of_their_sequence(session: Session) -> None:
+def test_alarms_become_events_with_the_gaps_of_their_sequence(session: Tl1Session) -> None:
     ctag = sent(session)
     alarms = [message(f"*C {atag} REPT ALM EQPT") for atag in (7, 8, 12, 3, "x.1", 4)]
     events = session.receive(b"".join(alarms) + message(f"M  {ctag} COMPLD"), 0.1)
@@ -220,7 +220,7 @@ def test_alarms_become_events_with_the_gaps_of_their_sequence(session: Session) 
     assert isinstance(events[-1], Answered)
 
 
-def test_lost_session_fails_all_that_is_awaited(session: Session) -> None:
+def test_lost_session_fails_all_that_is_awaited(session: Tl1Session) -> None:
     ctags = [sent(session), sent(session)]
     events = session.lose("cable pulled")
     assert [event.ctag for event in events] == ctags
@@ -230,9 +230,9 @@ def test_lost_session_fails_all_that_is_awaited(session: Session) -> None:
 
 
 def test_refused_command_is_not_queued() -> None:
-    session = Session(DEADLINES, Wire(send_limit=20))
+    session = Tl1Session(DEADLINES, Wire(send_limit=20))
     with pytest.raises(InvalidCommandError):
-        session.send(Command("RTRV-CRS-FIBER", "all"), 0.0)
+        session.send(Tl1Command("RTRV-CRS-FIBER", "all"), 0.0)
     assert session.data_to_send() == b""
     assert session.next_timer() is None
 
@@ -249,15 +249,15 @@ def long_answer(ctag: str, rows: int) -> bytes:
 
 
 def test_a_storm_of_alarms_has_room():
-    session = Session()
+    session = Tl1Session()
     events = session.receive(ALARM * 1500, 0.0)
     assert len(events) == 1500 and all(isinstance(event, Notice) for event in events)
 
 
 @pytest.mark.parametrize("said", [ALARM, STRAY, b"nonsense without any sense\r\n", b"\r\n", b"IP 1\r\n<", b"\0" * 64])
 def test_a_flood_ends_the_session_whatever_it_is_made_of(said):
-    session, sent = Session(), 0
-    session.send(Command("RTRV-HDR"), 0.0)
+    session, sent = Tl1Session(), 0
+    session.send(Tl1Command("RTRV-HDR"), 0.0)
     events = []
     while not any(isinstance(event, Flooded) for event in events):
         assert sent < 2 * BURST
@@ -267,15 +267,15 @@ def test_a_flood_ends_the_session_whatever_it_is_made_of(said):
 
 
 def test_long_answers_to_what_was_asked_are_no_flood():
-    session = Session()
+    session = Tl1Session()
     for number in range(8):
-        ctag = session.send(Command("RTRV-CRS-FIBER", "", "ALL"), number * 0.001)
+        ctag = session.send(Tl1Command("RTRV-CRS-FIBER", "", "ALL"), number * 0.001)
         events = session.receive(long_answer(ctag, 8000), number * 0.001)
         assert [type(event) for event in events] == [Answered]
 
 
 def test_stray_answers_are_remembered_without_what_they_say():
-    session = Session()
+    session = Tl1Session()
     session.receive(long_answer("99", 1000), 0.0)
     assert [stray.ctag for stray in session.unknown] == ["99"] and session.unknown[0].lines == ()
 

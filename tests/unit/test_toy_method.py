@@ -27,7 +27,7 @@ from blast_controller.rpc.clients.identity import Identity, Role
 from blast_controller.rpc.connections.framed_server import FramedServer, Security
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.kinds import looks
-from blast_controller.rpc.methods import METHODS, Method, roles, table
+from blast_controller.rpc.methods import METHODS, RpcMethod, roles, table
 from tests.support.core import make_fabric
 from tests.support.runtime import running
 
@@ -107,7 +107,7 @@ def waiting(turn, client, tenant):
 
 
 class ToyHandler(BlastHandler):
-    methods = METHODS | table([Method(Iface.waiting, looks(waiting), Role.VIEWER, feature="waiting")])
+    methods = METHODS | table([RpcMethod(Iface.waiting, looks(waiting), Role.VIEWER, feature="waiting")])
 
 
 # ------------------------------------------------------------------------------------------------------- the client

@@ -15,7 +15,7 @@ from blast_sim.traces.coflow_file import Coflow, CoflowTrace, parse_coflows, rea
 from blast_sim.traces.deriving import Volume, derived, first, repeated, whole_bytes
 from blast_sim.traces.loading import Derivation, load_workload
 from blast_sim.traces.synthetic import CONTENDED, SAMPLE_FILE, sample, synthetic
-from blast_sim.traces.workload import MEGABYTE, Multicast, Shuffle
+from blast_sim.traces.workload import MEGABYTE, Shuffle, TraceMulticast
 
 PUBLISHED = Path(__file__).parents[2].parent / "shared" / "data" / "FB2010-1Hr-150-0.txt"
 SMALL = "4 3\n1 0 2 0 1 2 1:8.0 2:2\n2 1500 1 3 3 0:1.0 1:5.5 3:9\n7 1500 1 2 1 2:4.0\n"
@@ -84,7 +84,7 @@ def test_every_job_broadcasts_to_its_racks_before_its_shuffle() -> None:
     one, two = workload.multicasts
     assert one.sender in (0, 1)
     assert {one.sender, *one.receivers} == {0, 1, 2}
-    assert two == Multicast("2", 1.5, 3, (0, 1), 300_000_000)
+    assert two == TraceMulticast("2", 1.5, 3, (0, 1), 300_000_000)
     assert workload.shuffles == (
         Shuffle("1", 0.0, (0, 1), (1, 2), (8_000_000, 2_000_000), after="1"),
         Shuffle("2", 1.5, (3,), (0, 1, 3), (1_000_000, 5_500_000, 9_000_000), after="2"),
@@ -112,7 +112,7 @@ def test_volumes_and_the_first_multicasts_with_the_shuffles_beside_them(volume: 
 
 def test_coflows_of_one_mapper_are_multicasts_and_the_others_stay_shuffles() -> None:
     workload = derived(parse_coflows(SMALL.encode(), "small"), "one-to-many", Volume(measure="maximum"), 0)
-    assert workload.multicasts == (Multicast("2", 1.5, 3, (0, 1), 9_000_000),)
+    assert workload.multicasts == (TraceMulticast("2", 1.5, 3, (0, 1), 9_000_000),)
     assert [shuffle.name for shuffle in workload.shuffles] == ["1", "7"]
 
 

@@ -11,7 +11,7 @@ import pytest
 from blast_sim.base.wrong_input import InputError
 from blast_sim.traces.alibaba import COLUMNS, parse_alibaba
 from blast_sim.traces.deriving import Volume
-from blast_sim.traces.jobs import Job, JobTable, racks_of, workload_of
+from blast_sim.traces.jobs import JobTable, TraceJob, racks_of, workload_of
 from blast_sim.traces.loading import Derivation, load_workload
 from blast_sim.traces.philly import parse_philly
 
@@ -35,7 +35,7 @@ PHILLY = [
 
 def test_attempts_on_several_servers_are_jobs() -> None:
     table = parse_philly(json.dumps(PHILLY).encode(), "log")
-    assert table.jobs == (Job("two/0", 0.0, ("m1", "m2")), Job("one/1", 60.0, ("m3", "m12")))
+    assert table.jobs == (TraceJob("two/0", 0.0, ("m1", "m2")), TraceJob("one/1", 60.0, ("m3", "m12")))
     assert table.left_out == 2
 
 
@@ -80,10 +80,10 @@ def lines(*rows: str) -> list[str]:
 @pytest.mark.parametrize("header", [(), (",".join(COLUMNS),)])
 def test_machines_of_a_job_are_a_group_from_its_first_start_on(header: tuple[str, ...]) -> None:
     table = parse_alibaba(lines(*header, *ROWS), "table")
-    assert table.jobs == (Job("j1", 0.0, ("m1", "m2")), Job("j4", 21.0, ("m10", "m9")))
+    assert table.jobs == (TraceJob("j1", 0.0, ("m1", "m2")), TraceJob("j4", 21.0, ("m10", "m9")))
     assert table.left_out == 2
     by_name = parse_alibaba(lines("machine,start_time,job_name", "b,2,x", "a,1,x"), "table")
-    assert by_name.jobs == (Job("x", 0.0, ("b", "a")),)
+    assert by_name.jobs == (TraceJob("x", 0.0, ("b", "a")),)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_hashed_machines_are_spread_and_stay_where_they_are() -> None:
 
 
 def test_jobs_in_several_racks_are_multicasts() -> None:
-    table = JobTable.of([Job("a", 7.0, ("m0", "m1")), Job("b", 9.0, ("m0", "m2", "m3", "m4"))], 5)
+    table = JobTable.of([TraceJob("a", 7.0, ("m0", "m1")), TraceJob("b", 9.0, ("m0", "m2", "m3", "m4"))], 5)
     workload = workload_of(table, 2, "sorted", Volume(10.0), 0)
     (only,) = workload.multicasts
     assert (only.name, only.arrival, only.bytes) == ("b", 2.0, 10_000_000)

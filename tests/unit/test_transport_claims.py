@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from blast_transport.base.errors import StoreError
-from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.layout import BlockLayout
 from blast_transport.store.blocks.block_store import BlockStore
-from blast_transport.store.blocks.store import Store
+from blast_transport.store.blocks.store import SessionStore
 from blast_transport.store.targets.file_target import FileRules, FileTarget, open_directory
 from blast_transport.store.targets.memory_target import MemoryTarget
 from tests.support.engines import asked_engine, checked_store
@@ -77,12 +77,12 @@ def test_a_row_from_a_chain_leaves_claimed_blocks_alone(data: Data, store: Block
 
 def test_what_is_no_file_is_written_by_nobody_else(data: Data) -> None:
     with pytest.raises(StoreError, match="is not a file"):
-        Store(data.layout, SUITE, MemoryTarget("m", 1 << 20)).claim(0, 1)
+        SessionStore(data.layout, SUITE, MemoryTarget("m", 1 << 20)).claim(0, 1)
 
 
 def test_no_more_is_claimed_than_may_come(tmp_path: Path) -> None:
     """Of a stream nobody knows the size, so that it is refused as it comes."""
-    stream = Data(b"", Layout(None, 10, 4))
+    stream = Data(b"", BlockLayout(None, 10, 4))
     store = file_store(stream, tmp_path, FileRules(max_bytes=100))
     try:
         assert store.claim(0, 2) == [(0, 2)]

@@ -11,7 +11,7 @@ from blast_transport.transports.optical.parameters import OpticalParameters, opt
 from blast_transport.transports.pipeline.parameters import PipelineParameters, pipeline_phase
 from blast_transport.transports.pipeline.protocol.messages import decode_failed, encode_failed
 from blast_transport.transports.pipeline.protocol.phase import PipelineTimings
-from blast_transport.wire.codec import FRAME, PIECES_PER_REPAIR, REPAIR_BYTES, VERSION, Decoder, encode
+from blast_transport.wire.codec import FRAME, PIECES_PER_REPAIR, REPAIR_BYTES, VERSION, ControlDecoder, encode
 from blast_transport.wire.fields import to_parameters
 from blast_transport.wire.messages import (
     Abort,
@@ -36,8 +36,8 @@ from tests.support.transport_messages import SAMPLES
 
 def test_whole_and_byte_by_byte_are_the_same() -> None:
     stream = b"".join(encode(message) for message in SAMPLES)
-    assert Decoder().feed(stream) == SAMPLES
-    decoder = Decoder()
+    assert ControlDecoder().feed(stream) == SAMPLES
+    decoder = ControlDecoder()
     assert [message for byte in stream for message in decoder.feed(bytes([byte]))] == SAMPLES
 
 
@@ -141,7 +141,7 @@ PHASE_FIELDS: dict[str, object] = {"session": 1, "number": 1, "transport": OPTIC
 )
 def test_what_cannot_be_right_is_the_other_sides_fault(stream: bytes) -> None:
     with pytest.raises(RemoteProtocolError):
-        Decoder().feed(stream)
+        ControlDecoder().feed(stream)
 
 
 HOSTILE = "\x1b[2Jall is well\n\u202efdp.exe\x9b31m" + "x" * 9_000
@@ -150,15 +150,15 @@ HOSTILE = "\x1b[2Jall is well\n\u202efdp.exe\x9b31m" + "x" * 9_000
 def test_holes_within_bounds_are_taken() -> None:
     most = tuple((2 * number, 1) for number in range(4096))
     for size, holes in ((5, ((0, 1), (1, 1))), (1 << 25, most), (1 << 25, ((5, 1 << 22),))):
-        (hello,) = Decoder().feed(said(1, **HELLO_FIELDS | {"size": size, "holes": holes}))
+        (hello,) = ControlDecoder().feed(said(1, **HELLO_FIELDS | {"size": size, "holes": holes}))
         assert isinstance(hello, Hello) and hello.holes == holes
-        assert Decoder().feed(encode(hello)) == [hello]
+        assert ControlDecoder().feed(encode(hello)) == [hello]
 
 
 def test_reason_of_the_other_side_is_one_short_printable_line() -> None:
     shown = "?[2Jall is well??fdp.exe?31m"
     for message in (Abort(1, HOSTILE), PhaseReady(1, 1, HOSTILE), Fin(1, b"", HOSTILE)):
-        (heard,) = Decoder().feed(encode(message))
+        (heard,) = ControlDecoder().feed(encode(message))
         assert heard.reason.startswith(shown) and len(heard.reason) == MAX_REASON and heard.reason.isprintable()
     assert decode_failed(encode_failed({1: HOSTILE}))[1].startswith(shown)
 
@@ -171,7 +171,7 @@ def test_safe_reason_is_printable_and_safe_again(text: str) -> None:
 
 
 def test_fields_of_a_later_version_are_ignored() -> None:
-    (quit_,) = Decoder().feed(said(12, session=1, reason="over", color="red"))
+    (quit_,) = ControlDecoder().feed(said(12, session=1, reason="over", color="red"))
     assert quit_ == Abort(1, "over")
 
 

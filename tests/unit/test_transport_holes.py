@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blast_transport.blocks.block_map import BlockMap, Range, count_held
-from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.layout import BlockLayout
 from blast_transport.store.blocks.block_store import BlockStore
 from blast_transport.store.files.holes import blocks_within, holes_of, next_data, next_hole
 from blast_transport.store.opening import open_reader, open_store
@@ -101,7 +101,7 @@ def test_holes_of_files_in_a_folder_lie_where_the_files_do(tmp_path: Path) -> No
     assert PiecesSource(pieces).holes() == holes[1:]
 
 
-layouts = st.builds(Layout, st.integers(1, 400), st.integers(1, 9), st.integers(1, 5))
+layouts = st.builds(BlockLayout, st.integers(1, 400), st.integers(1, 9), st.integers(1, 5))
 
 
 @st.composite
@@ -112,7 +112,7 @@ def byte_ranges(draw: st.DrawFn, size: int) -> list[Range]:
 
 
 @given(layouts, st.data())
-def test_blocks_within_holes_are_those_that_have_no_other_byte(layout: Layout, draw: st.DataObject) -> None:
+def test_blocks_within_holes_are_those_that_have_no_other_byte(layout: BlockLayout, draw: st.DataObject) -> None:
     assert layout.size is not None
     holes = draw.draw(byte_ranges(layout.size))
     empty = {place for offset, length in holes for place in range(offset, offset + length)}
@@ -130,7 +130,7 @@ def test_blocks_within_holes_are_those_that_have_no_other_byte(layout: Layout, d
 
 
 def test_largest_holes_are_announced_where_there_are_too_many() -> None:
-    layout = Layout(100, 1, 1)
+    layout = BlockLayout(100, 1, 1)
     assert blocks_within([(0, 1), (5, 3), (10, 2), (20, 9)], layout, 2, 1000) == ((5, 3), (20, 9))
     assert blocks_within([(0, 1), (5, 3), (10, 2), (20, 9)], layout, 2, 7) == ((5, 3), (20, 4))
 
@@ -215,7 +215,7 @@ def test_what_an_earlier_session_wrote_into_a_hole_counts_only_as_zeros(
 
 @by_both
 def test_received_file_takes_no_space_in_its_holes(engine: str, directory: Path) -> None:
-    layout, holes = Layout(100 << 20, 1456), [(1, 1500)]
+    layout, holes = BlockLayout(100 << 20, 1456), [(1, 1500)]
     target = FileTarget(open_directory(directory), directory, "file", layout.size, "id")
     store = open_store(engine, layout, SUITE, target, holes=holes)
     store.put(0, b"x" * layout.block_size)

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from blast_transport.session.light_retry import LightRetry
-from blast_transport.transports.choices import Chain, Dark, Light, TransportChoice, Unicast
+from blast_transport.transports.choices import Chain, OpticalChoice, OpticalPause, TransportChoice, Unicast
 
-LIGHT = Light("239.1.1.1", 5000, 1e8)
+LIGHT = OpticalChoice("239.1.1.1", 5000, 1e8)
 
 
 def test_it_is_tried_later_each_time_and_then_not_any_more() -> None:
@@ -56,7 +56,7 @@ def test_the_latest_that_is_told_of_the_light_counts() -> None:
 def test_in_the_dark_nothing_is_tried() -> None:
     again = LightRetry()
     again.failed(LIGHT, 0.0)
-    assert again.keeps(Dark())
+    assert again.keeps(OpticalPause())
     assert (again.take(60.0), again.wait(60.0)) == (None, None)
     assert again.keeps(LIGHT)
     assert again.take(60.0) == LIGHT

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blast_transport.base.errors import LightPathError, SealError
-from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.layout import BlockLayout
 from blast_transport.blocks.sealing import Sealer, new_key
 from blast_transport.store.blocks.assembly import Assembly
 from blast_transport.store.blocks.block_assembly import Piece
-from blast_transport.store.blocks.store import Store
+from blast_transport.store.blocks.store import SessionStore
 from blast_transport.store.targets.memory_target import MemoryTarget
 from blast_transport.transports.optical.burst import Burst
 from blast_transport.transports.optical.light_socket import LightSocket
@@ -88,11 +88,11 @@ class Wire:
         return len(data)
 
 
-def light_socket(kernel: Kernel, layout: Layout) -> LightSocket:
+def light_socket(kernel: Kernel, layout: BlockLayout) -> LightSocket:
     return LightSocket(cast(socket.socket, kernel), SOURCE, SESSION, layout)
 
 
-def taken(kernel: Kernel, layout: Layout) -> tuple[dict[int, bytes], int]:
+def taken(kernel: Kernel, layout: BlockLayout) -> tuple[dict[int, bytes], int]:
     """Segments that come through, and how many datagrams are refused."""
     found: dict[int, bytes] = {}
 
@@ -194,7 +194,7 @@ FULL = HEADER.pack(SESSION, 0, 0) + bytes(10)
     ],
 )
 def test_what_is_none_of_ours_is_counted_and_dropped(arrival: bytes, refused: int) -> None:
-    layout = Layout(1000, 10, 4)
+    layout = BlockLayout(1000, 10, 4)
     good = HEADER.pack(SESSION, 0, 7) + b"0123456789"
     assert taken(Kernel([arrival, b"refused", good]), layout) == ({7: b"0123456789"}, refused)
 
@@ -234,8 +234,8 @@ def test_an_interface_that_takes_nothing_is_a_typed_error(wire: Wire) -> None:
 # -------------------------------------------------------------------------------------------------- assembling
 
 
-def assembly_of(data: Data, layout: Layout | None = None, sealer: Sealer | None = None) -> Assembly:
-    return Assembly(Store(layout or data.layout, SUITE, MemoryTarget("m", MOST)), sealer)
+def assembly_of(data: Data, layout: BlockLayout | None = None, sealer: Sealer | None = None) -> Assembly:
+    return Assembly(SessionStore(layout or data.layout, SUITE, MemoryTarget("m", MOST)), sealer)
 
 
 def wire_of(data: Data, sealer: Sealer | None, block: int) -> bytes:
@@ -253,7 +253,7 @@ def test_what_is_read_together_is_as_if_it_had_been_read_one_by_one(
 ) -> None:
     size, count = data.layout.segment_size, data.layout.block_segments
     sealer = Sealer(new_key()) if sealed and size * count > 16 else None
-    layout = Layout(len(data.content), size, count, 16 if sealer else 0)
+    layout = BlockLayout(len(data.content), size, count, 16 if sealer else 0)
     data = Data(data.content, layout)
     wire = [wire_of(data, sealer, block) for block in range(data.blocks)]
     came = list[Piece]()
@@ -277,7 +277,7 @@ def test_blocks_out_of_any_pieces(data: Data, arrivals: list[tuple[int, int]], s
     """Runs of any segments, also over borders of blocks; what is missing is named, and nothing else."""
     size, count = data.layout.segment_size, data.layout.block_segments
     sealer = Sealer(new_key()) if sealed and size * count > 16 else None
-    layout = Layout(None if stream else len(data.content), size, count, 16 if sealer else 0)
+    layout = BlockLayout(None if stream else len(data.content), size, count, 16 if sealer else 0)
     data = Data(data.content, layout.closed(len(data.content)))
     assembly, here = assembly_of(data, layout, sealer), set[int]()
     segments = {
@@ -328,8 +328,8 @@ def test_what_cannot_be_of_the_session_is_refused(data: Data, first: int, count:
 
 
 def test_unfinished_blocks_do_not_fill_the_memory() -> None:
-    layout = Layout(1 << 40, 1456, 44)
-    assembly = Assembly(Store(layout, SUITE, MemoryTarget("m", 1 << 50)))
+    layout = BlockLayout(1 << 40, 1456, 44)
+    assembly = Assembly(SessionStore(layout, SUITE, MemoryTarget("m", 1 << 50)))
     for block in range(3000):
         assembly.add(block * 44, 1, bytes(1456))
     assert assembly.refused > 1500
@@ -337,8 +337,8 @@ def test_unfinished_blocks_do_not_fill_the_memory() -> None:
 
 
 def test_what_comes_earlier_in_the_file_takes_the_place_of_what_is_farthest() -> None:
-    layout = Layout(1 << 40, 1456, 44)
-    assembly = Assembly(Store(layout, SUITE, MemoryTarget("m", 1 << 50)))
+    layout = BlockLayout(1 << 40, 1456, 44)
+    assembly = Assembly(SessionStore(layout, SUITE, MemoryTarget("m", 1 << 50)))
     most = (64 << 20) // (44 * 1456)
     for block in range(1000, 1000 + most):
         assembly.add(block * 44, 1, bytes(1456))
@@ -353,8 +353,8 @@ def test_what_comes_earlier_in_the_file_takes_the_place_of_what_is_farthest() ->
 
 def test_nothing_is_missing_behind_the_end_of_a_block_that_is_short() -> None:
     """Forged light may have passed there."""
-    layout = Layout(4 * 640 + 25, 10, 64)
-    assembly = Assembly(Store(layout, SUITE, MemoryTarget("m", 1 << 20)))
+    layout = BlockLayout(4 * 640 + 25, 10, 64)
+    assembly = Assembly(SessionStore(layout, SUITE, MemoryTarget("m", 1 << 20)))
     assembly.add(256, 1, bytes(10))
     assert assembly.missing(256, 320) == [(257, 2)]
     assert assembly.missing(258, 300) == [(258, 1)]
@@ -371,7 +371,7 @@ def test_what_another_transport_has_brought_is_not_missing() -> None:
 
 
 def test_a_sealed_block_that_was_changed_is_asked_for_again() -> None:
-    data, sealer = Data(data_of(500).content, Layout(500, 20, 4, 16)), Sealer(new_key())
+    data, sealer = Data(data_of(500).content, BlockLayout(500, 20, 4, 16)), Sealer(new_key())
     assembly = assembly_of(data, sealer=sealer)
     sealed = bytearray(wire_of(data, sealer, 2))
     sealed[5] ^= 1

@@ -13,11 +13,11 @@ import pytest
 from blast_transport.base.errors import WrongInputError
 from blast_transport.base.waker import Waker
 from blast_transport.blocks.block_map import BlockMap
-from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.layout import BlockLayout
 from blast_transport.links.dialling import dial
 from blast_transport.store.opening import open_reader
 from blast_transport.store.sources.source import opened_file
-from blast_transport.transports.choices import Chain, Dark
+from blast_transport.transports.choices import Chain, OpticalPause
 from blast_transport.transports.optical.sender import OpticalSender
 from blast_transport.transports.sending import Granted, SendingContext, Sent
 from blast_transport.wire.messages import Phase
@@ -41,7 +41,7 @@ def sender(request: pytest.FixtureRequest, tmp_path: Path, held: BlockMap) -> It
     path.write_bytes(bytes(BLOCKS * SEGMENTS * SIZE))
     with ExitStack() as stack:
         source = stack.enter_context(opened_file(path))
-        reader = open_reader(request.param, source, Layout(source.size, SIZE, SEGMENTS), SUITE, None)
+        reader = open_reader(request.param, source, BlockLayout(source.size, SIZE, SEGMENTS), SUITE, None)
         assert reader.engine == request.param
         waker = stack.enter_context(closing(Waker()))
         around = SendingContext(reader, held, (), LOOPBACK, LOOPBACK, dial, None, waker.wake, waker.fileno())
@@ -87,7 +87,7 @@ def test_what_was_to_leave_again_does_not_wait_for_other_light(sender: OpticalSe
     """Whoever misses it asks again, and of a stream it may be gone by then."""
     until_blocked(sender, 4)
     sender.retransmit(1, 0b1111)
-    assert sender.follow(Dark())
+    assert sender.follow(OpticalPause())
     assert sender.room(time.monotonic()) == 0
     assert sender.follow(LIGHT)
     until_blocked(sender, 4)

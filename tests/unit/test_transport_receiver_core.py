@@ -10,7 +10,7 @@ from blast_transport.base.engines import PYTHON
 from blast_transport.base.errors import LocalProtocolError
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState, ReceiverTimings
 from blast_transport.store.blocks.assembly import Assembly
-from blast_transport.store.blocks.store import Store
+from blast_transport.store.blocks.store import SessionStore
 from blast_transport.store.targets.memory_target import MemoryTarget
 from blast_transport.transports.optical.light_intake import LightIntake
 from blast_transport.wire.messages import Credit, EndOfData, Fin, Hello, Message, Nack, Phase, PhaseReady
@@ -26,7 +26,7 @@ HELLO = Hello(7, 395, 10, COUNT, SUITE.name, "memory", "m")
 
 
 def begun(*, transport: str = OPTICAL, credit: int = 4, window: int = BLOCKS, told: bool = True) -> ReceiverCore:
-    store = Store(HELLO.layout, SUITE, MemoryTarget("m", 1 << 20))
+    store = SessionStore(HELLO.layout, SUITE, MemoryTarget("m", 1 << 20))
     core = ReceiverCore(HELLO, Assembly(store), 0.0, TIMINGS)
     if told:
         store.expect(0, DATA.digests())
@@ -94,7 +94,7 @@ def test_how_much_may_come_before_a_credit_is_due() -> None:
 
 def before_a_hole(credit: int) -> ReceiverCore:
     """Blocks 2 to 7 were held before, as holes are, and the window is smaller than they are."""
-    store = Store(HELLO.layout, SUITE, MemoryTarget("m", 1 << 20))
+    store = SessionStore(HELLO.layout, SUITE, MemoryTarget("m", 1 << 20))
     for block in range(2, 8):
         store.put(block, DATA.block(block))
     core = ReceiverCore(HELLO, Assembly(store), 0.0, TIMINGS)
@@ -296,7 +296,7 @@ def test_end_of_data_twice_is_a_typed_error() -> None:
 def test_many_gaps_are_split_over_several_questions() -> None:
     data = data_of(50_000)
     hello = Hello(7, 50_000, 10, COUNT, SUITE.name, "memory", "m")
-    core = ReceiverCore(hello, Assembly(Store(hello.layout, SUITE, MemoryTarget("m", 1 << 20))), 0.0, TIMINGS)
+    core = ReceiverCore(hello, Assembly(SessionStore(hello.layout, SUITE, MemoryTarget("m", 1 << 20))), 0.0, TIMINGS)
     for segment in range(0, 5000, 2):
         repair(core, [(segment, data.content[segment * 10 : segment * 10 + 10])], 0.0)
     said(core)
@@ -337,7 +337,7 @@ def test_light_beyond_what_the_sender_says_that_it_sent_opens_nothing() -> None:
 def test_forged_light_behind_the_end_of_the_last_block_harms_nobody() -> None:
     """From the sender's own address: no segment is there that could be asked for."""
     hello = Hello(7, 325, 10, 10, SUITE.name, "memory", "m")
-    core = ReceiverCore(hello, Assembly(Store(hello.layout, SUITE, MemoryTarget("m", 1 << 20))), 0.0, TIMINGS)
+    core = ReceiverCore(hello, Assembly(SessionStore(hello.layout, SUITE, MemoryTarget("m", 1 << 20))), 0.0, TIMINGS)
     core.phase(Phase(7, 1, OPTICAL, 3, 4, BLOCKS), 0.0)
     for segment in (30, 35, 38):
         arrive(core, segment, 1, memoryview(bytes(10)), 0.0)

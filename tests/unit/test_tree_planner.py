@@ -12,7 +12,7 @@ from algorithms.balanced.estimate import PROBE_SECONDS
 from algorithms.balanced.exact import exact
 from algorithms.balanced.testbeds import SITES, gridlab
 from blast_sim.base.wrong_input import InputError
-from blast_sim.tree_planner import TreePlanner
+from blast_sim.tree_planner import NetworkTreePlanner
 
 FIGURE_2 = {
     "hosts": ["root", "one", "two"],
@@ -37,8 +37,8 @@ EVEN = {
 
 
 @pytest.fixture
-def planner(tmp_path: Path) -> TreePlanner:
-    return TreePlanner(network_file(tmp_path, FIGURE_2))
+def planner(tmp_path: Path) -> NetworkTreePlanner:
+    return NetworkTreePlanner(network_file(tmp_path, FIGURE_2))
 
 
 def network_file(folder: Path, network: object) -> Path:
@@ -79,11 +79,11 @@ def test_hosts_that_the_file_does_not_know_are_named(planner, use):
 def test_hosts_that_nobody_reaches_are_named(tmp_path):
     network = {"hosts": ["a", "b", "c"], "root": "a", "receivers": ["b"], "links": [["a", "b", 1]]}
     with pytest.raises(InputError, match="to 'c'"):
-        TreePlanner(network_file(tmp_path, network)).plan(["b", "c"])
+        NetworkTreePlanner(network_file(tmp_path, network)).plan(["b", "c"])
 
 
 def test_a_path_that_halves_is_planned_around_and_used_again_when_a_probe_finds_it(tmp_path):
-    planner = TreePlanner(network_file(tmp_path, EVEN))
+    planner = NetworkTreePlanner(network_file(tmp_path, EVEN))
     before = planner.plan(["one", "two"])
     used = "one" if load(before, "root", "one") else "two"
     wanted = load(before, "root", used)
@@ -129,6 +129,6 @@ def test_trees_that_are_too_thin_to_pay_are_left_out_and_cost_next_to_nothing(tm
         for key, rates in (("out", network.out), ("in", network.into))
     }
     written = {"hosts": list(SITES), "root": root, "receivers": "all", "links": links, **access}
-    planned = TreePlanner(network_file(tmp_path, written)).plan([site for site in SITES if site != root])
+    planned = NetworkTreePlanner(network_file(tmp_path, written)).plan([site for site in SITES if site != root])
     assert planned.rate >= 0.97 * exact(network).rate
     assert min(rate for rate, _ in planned.trees) >= THIN * planned.rate / 2

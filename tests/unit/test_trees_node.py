@@ -11,23 +11,23 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from blast_transport.store.blocks.store import Store
-from blast_transport.transports.trees.edge import Edge, Way
-from blast_transport.transports.trees.events import Ended, Event, ReportReady, Settled
-from blast_transport.transports.trees.node import Node
+from blast_transport.store.blocks.store import SessionStore
+from blast_transport.transports.trees.edge import ChildPath, Edge
+from blast_transport.transports.trees.events import Event, ReportReady, Settled, TreesEnded
+from blast_transport.transports.trees.node import TreeNode
 from blast_transport.transports.trees.parcel import Parcel, Room
-from blast_transport.transports.trees.plan import PlacedTree, Timings, TreesPhase
+from blast_transport.transports.trees.plan import PlacedTree, TreesPhase, TreeTimings
 from blast_transport.transports.trees.protocol.messages import (
-    Abort,
-    Block,
     BlockHeld,
     EdgeCredit,
     EdgeEnd,
     Have,
-    Heartbeat,
     Message,
     Open,
-    Reader,
+    TreeAbort,
+    TreeBlock,
+    TreeDecoder,
+    TreeHeartbeat,
     encode,
 )
 from blast_transport.wire.codec import FRAME, VERSION
@@ -39,20 +39,20 @@ BLOCKS = 10
 CONTENT = content_of(BLOCKS * BLOCK - 5)
 MEMBERS = (("", "", 0), ("a", "127.0.0.1", 9), ("b", "127.0.0.1", 9))
 FROM_A, FROM_SENDER, NOT_US = PlacedTree(1e9, (0, 1)), PlacedTree(1e9, (-1, 0)), PlacedTree(1e9, (0, -1))
-PATIENT = Timings(silence=HANGING, answer=HANGING)
+PATIENT = TreeTimings(silence=HANGING, answer=HANGING)
 
 
-def block(number: int) -> Block:
-    return Block(number, bytearray(CONTENT[number * BLOCK : (number + 1) * BLOCK]))
+def block(number: int) -> TreeBlock:
+    return TreeBlock(number, bytearray(CONTENT[number * BLOCK : (number + 1) * BLOCK]))
 
 
 class Parent:
     """Whoever has connected under a name."""
 
-    def __init__(self, node: Node, name: str) -> None:
+    def __init__(self, node: TreeNode, name: str) -> None:
         self.socket, theirs = socket.socketpair()
         self.socket.settimeout(HANGING)
-        self._reader = Reader(lambda number, size: None)
+        self._reader = TreeDecoder(lambda number, size: None)
         self._heard: list[Message] = []
         node.accept(theirs, name)
 
@@ -81,10 +81,10 @@ class Parent:
 class Running:
     """Node b of a phase, and what it tells."""
 
-    def __init__(self, store: Store, *trees: PlacedTree, timings: Timings = PATIENT) -> None:
+    def __init__(self, store: SessionStore, *trees: PlacedTree, timings: TreeTimings = PATIENT) -> None:
         self.events: list[Event] = []
         phase = TreesPhase(1, 1, bytes(16), 0, MEMBERS, trees, 2, timings)
-        self.node = Node(phase, store, self.events.append)
+        self.node = TreeNode(phase, store, self.events.append)
         self.store = store
         self._parents: list[Parent] = []
 
@@ -106,14 +106,14 @@ class Running:
 
 
 @contextmanager
-def running(*trees: PlacedTree, timings: Timings = PATIENT) -> Iterator[Running]:
+def running(*trees: PlacedTree, timings: TreeTimings = PATIENT) -> Iterator[Running]:
     one = Running(memory_store(len(CONTENT)), *trees, timings=timings)
     one.node.start()
     try:
         yield one
     finally:
         one.close()
-        assert isinstance(one.events[-1], Ended)
+        assert isinstance(one.events[-1], TreesEnded)
 
 
 def test_blocks_come_by_two_trees_and_are_counted() -> None:
@@ -161,7 +161,7 @@ def test_blocks_of_one_edge_come_in_several_streams() -> None:
         ("a", Open(7, 0)),
         ("a", Open(1, 0)),
         ("a", Open(0, 1)),
-        ("a", Heartbeat()),
+        ("a", TreeHeartbeat()),
         ("a", block(0)),
     ],
 )
@@ -191,10 +191,10 @@ def test_a_second_parent_of_the_same_name_is_refused() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        encode(Block(BLOCKS, bytearray(5))),
-        encode(Block(3, bytearray(BLOCK - 1))),
-        encode(Block(9, bytearray(BLOCK))),
-        encode(Block(0, bytearray())),
+        encode(TreeBlock(BLOCKS, bytearray(5))),
+        encode(TreeBlock(3, bytearray(BLOCK - 1))),
+        encode(TreeBlock(9, bytearray(BLOCK))),
+        encode(TreeBlock(0, bytearray())),
         encode(EdgeCredit(1, full=False)),
         encode(Have(())),
         encode(Open(0, 0)),
@@ -219,7 +219,9 @@ def test_a_parent_that_says_what_it_may_not_is_lost(wrong: bytes) -> None:
             assert one.lost()[0][:2] == (1, 2)
 
 
-@pytest.mark.parametrize("last", [Abort("done"), EdgeEnd(3), Open(0, 0)], ids=["leaves", "ends twice", "opens again"])
+@pytest.mark.parametrize(
+    "last", [TreeAbort("done"), EdgeEnd(3), Open(0, 0)], ids=["leaves", "ends twice", "opens again"]
+)
 def test_a_parent_that_is_through_with_its_first_words_is_lost_and_nobody_else(last: Message) -> None:
     with running(FROM_A, FROM_SENDER) as one:
         a, sender = one.parent("a"), one.parent("")
@@ -231,7 +233,7 @@ def test_a_parent_that_is_through_with_its_first_words_is_lost_and_nobody_else(l
 
 
 def test_who_joins_and_says_nothing_is_let_go() -> None:
-    with running(FROM_A, timings=Timings(answer=0.05)) as one:
+    with running(FROM_A, timings=TreeTimings(answer=0.05)) as one:
         assert one.parent("a").is_closed()
 
 
@@ -244,7 +246,7 @@ def test_many_that_say_nothing_are_bounded() -> None:
 
 
 def test_a_parent_that_falls_silent_is_lost() -> None:
-    with running(FROM_A, timings=Timings(silence=0.2)) as one:
+    with running(FROM_A, timings=TreeTimings(silence=0.2)) as one:
         a = one.parent("a")
         a.say(Open(0, 0), block(0))
         eventually(one.lost)
@@ -254,10 +256,10 @@ def test_a_parent_that_falls_silent_is_lost() -> None:
 
 def test_a_slow_store_makes_the_parent_wait_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """It reads no more than it may keep, and lives."""
-    put = Store.put_all
+    put = SessionStore.put_all
     gate: list[bool] = []
 
-    def slow(store: Store, first: int, row: list[bytearray]) -> int:
+    def slow(store: SessionStore, first: int, row: list[bytearray]) -> int:
         while not gate:
             time.sleep(0.002)  # a store that takes nothing, until the test lets it
         return put(store, first, row)
@@ -269,12 +271,12 @@ def test_a_slow_store_makes_the_parent_wait_and_says_so(monkeypatch: pytest.Monk
         # The first write makes the store a slow one; from then on a thread waits for it.
         a.say(Open(0, 0), block(0))
         eventually(lambda: a.hear(EdgeCredit) == EdgeCredit(1, full=False))
-        monkeypatch.setattr(Store, "put_all", slow)
+        monkeypatch.setattr(SessionStore, "put_all", slow)
         # Who says all of it waits until it is read.
         saying = threading.Thread(target=a.say, args=(*map(block, range(1, 10)), EdgeEnd(10)))
         saying.start()
         eventually(lambda: a.hear(EdgeCredit) == EdgeCredit(1, full=True))
-        a.hear(Heartbeat)
+        a.hear(TreeHeartbeat)
         gate.append(True)
         saying.join()
         eventually(lambda: a.hear(EdgeCredit) == EdgeCredit(10, full=False))
@@ -286,7 +288,7 @@ def test_what_is_known_not_to_be_what_was_sent_is_not_held() -> None:
         digests = b"".join(SUITE.block(block(number).data) for number in range(BLOCKS))
         one.store.expect(0, digests)
         a = one.parent("a")
-        a.say(Open(0, 0), Block(4, bytearray(BLOCK)), block(5), EdgeEnd(2))
+        a.say(Open(0, 0), TreeBlock(4, bytearray(BLOCK)), block(5), EdgeEnd(2))
         eventually(lambda: a.hear(EdgeCredit) == EdgeCredit(2, full=False))
         assert list(one.store.held.ranges()) == [(5, 1)]
         assert one.store.take_wrong() == [(4, 1)]
@@ -300,8 +302,8 @@ class Child:
 
     def __init__(self) -> None:
         self.socket, self._theirs = socket.socketpair()
-        self._reader = Reader(lambda number, size: None)
-        self.edge = Edge(Way(0, 1, 1e9), Timings(), lambda number: None, 0.0)
+        self._reader = TreeDecoder(lambda number, size: None)
+        self.edge = Edge(ChildPath(0, 1, 1e9), TreeTimings(), lambda number: None, 0.0)
         self.edge.connected(self._theirs, 0, b"", 0.0)
         self.work(0.0)
         assert self.received() == [Open(0, 0)]
@@ -344,4 +346,4 @@ def test_sign_of_life_is_left_out_while_something_waits(child: Child) -> None:
     child.edge.tick(1.0, 0.0)
     child.edge.tick(2.0, 0.0)
     child.work(2.0)
-    assert child.received() == [Heartbeat()]
+    assert child.received() == [TreeHeartbeat()]

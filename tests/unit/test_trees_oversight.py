@@ -7,10 +7,10 @@ import pytest
 from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.session.renewals import Renewals
 from blast_transport.store.blocks.store_pace import StorePace
-from blast_transport.transports.sight import Flow
+from blast_transport.transports.sight import HostFlow
 from blast_transport.transports.trees.flows import Meter
 from blast_transport.transports.trees.oversight import Findings, Oversight
-from blast_transport.transports.trees.pacing import Pace
+from blast_transport.transports.trees.pacing import TreePacer
 from blast_transport.transports.trees.plan import PlacedTree, TreesPhase
 from blast_transport.transports.trees.protocol.words import HostReport, decode_report, encode_report
 from blast_transport.transports.trees.widening import Widening
@@ -126,8 +126,8 @@ def test_what_is_seen_is_told_twice_a_second() -> None:
     phase.run(0.3)
     sight = phase.oversight.sight(phase.now)
     assert sight is not None
-    assert Flow("a", "b", 2.5e6, 3e6, held_back=True) in sight.flows
-    assert Flow("", "a", 0.0, 4e6, held_back=False) in sight.flows
+    assert HostFlow("a", "b", 2.5e6, 3e6, held_back=True) in sight.flows
+    assert HostFlow("", "a", 0.0, 4e6, held_back=False) in sight.flows
     assert len(sight.flows) == 7
     assert phase.oversight.sight(phase.now) is None
 
@@ -167,7 +167,7 @@ def test_a_flow_is_measured_over_a_second_and_is_held_back_most_of_the_time() ->
 
 
 def test_a_pace_is_kept_over_time_and_lets_whoever_is_late_catch_up_a_little() -> None:
-    pace, now, sent = Pace(80e6, 0.0), 0.0, 0
+    pace, now, sent = TreePacer(80e6, 0.0), 0.0, 0
     while now < 10:
         now += pace.wait(now) + 0.0007
         while pace.permits(now):
@@ -184,7 +184,7 @@ def test_a_pace_is_kept_over_time_and_lets_whoever_is_late_catch_up_a_little() -
 
 @pytest.mark.parametrize(("rate", "piece"), [(1e6, 8 << 10), (1e9, 1_375_000), (1e11, 1 << 20)])
 def test_pieces_are_small_on_slow_edges_and_large_on_fast_ones(rate: float, piece: int) -> None:
-    assert Pace(rate, 0.0).piece == min(piece, 1 << 20)
+    assert TreePacer(rate, 0.0).piece == min(piece, 1 << 20)
 
 
 def test_streams_are_added_as_long_as_each_helps() -> None:

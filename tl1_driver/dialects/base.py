@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from tl1_driver.protocol.alarms import LEAVING, Alarm, Row, read_rows
+from tl1_driver.protocol.alarms import LEAVING, Alarm, AlarmRow, read_rows
 from tl1_driver.protocol.circuits import Circuit, CircuitState, Port
 from tl1_driver.protocol.codec import encode_command
 from tl1_driver.protocol.errors import InvalidCommandError
-from tl1_driver.protocol.messages import Autonomous, Command
+from tl1_driver.protocol.messages import Autonomous, Tl1Command
 from tl1_driver.protocol.payload import quote
 from tl1_driver.protocol.procedure import Procedure
-from tl1_driver.protocol.session import Deadlines, Wire
+from tl1_driver.protocol.session import ExchangeDeadlines, Wire
 
 LightCheckTime = Literal["off", "before_grant", "under_traffic"]
 """When to check for light: never, before a grant (the switch measures power at any time), or only while data flows."""
@@ -53,7 +53,7 @@ class Dialect(ABC):
     name: str
     port: int
     wire: Wire = field(default_factory=Wire)
-    deadlines: Deadlines = field(default_factory=Deadlines)
+    deadlines: ExchangeDeadlines = field(default_factory=ExchangeDeadlines)
     keepalive: float = 60.0
     settling: float = 1.5
     light_check: LightCheckTime = "off"
@@ -208,7 +208,7 @@ class Dialect(ABC):
         yield from ()
         return self
 
-    def login(self, user: str, password: str) -> Command:
+    def login(self, user: str, password: str) -> Tl1Command:
         """Return the command that logs a user in.
 
         Parameters
@@ -229,9 +229,9 @@ class Dialect(ABC):
             If the name or the password has control characters.
         """
         secret = quote(password)
-        return Command("ACT-USER", quote(user), ("", secret), secret=secret)
+        return Tl1Command("ACT-USER", quote(user), ("", secret), secret=secret)
 
-    def logout(self, user: str) -> Command:
+    def logout(self, user: str) -> Tl1Command:
         """Return the command that logs a user out.
 
         Parameters
@@ -249,9 +249,9 @@ class Dialect(ABC):
         InvalidCommandError
             If the name has control characters.
         """
-        return Command("CANC-USER", quote(user))
+        return Tl1Command("CANC-USER", quote(user))
 
-    def sign_of_life(self) -> Command:
+    def sign_of_life(self) -> Tl1Command:
         """Return the command that serves as a keepalive.
 
         Returns
@@ -259,7 +259,7 @@ class Dialect(ABC):
         Command
             A command that changes nothing and is always answered.
         """
-        return Command("RTRV-HDR")
+        return Tl1Command("RTRV-HDR")
 
     def alarms(self, message: Autonomous) -> list[Alarm]:
         """Return the conditions that an autonomous message reports.
@@ -277,8 +277,8 @@ class Dialect(ABC):
         return [Alarm(self._place(row), row.aid, row.condition, row.notification) for row in read_rows(message.lines)]
 
     def in_as_few_as_fit(
-        self, circuits: Sequence[Circuit], command: Callable[[Sequence[Circuit]], Command]
-    ) -> list[Command]:
+        self, circuits: Sequence[Circuit], command: Callable[[Sequence[Circuit]], Tl1Command]
+    ) -> list[Tl1Command]:
         """Return the commands for a change, none longer than the switch accepts.
 
         Parameters
@@ -308,7 +308,7 @@ class Dialect(ABC):
             return self.in_as_few_as_fit(circuits[:middle], command) + self.in_as_few_as_fit(circuits[middle:], command)
         return [whole]
 
-    def _place(self, row: Row) -> Port | None:
+    def _place(self, row: AlarmRow) -> Port | None:
         ports = self.ports_named(row.aid)
         if len(ports) < 2:
             return ports[0] if ports else None

@@ -24,7 +24,7 @@ from tl1_driver.protocol.errors import (
     PartialCompletionError,
     SwitchTimeoutError,
 )
-from tl1_driver.protocol.messages import Command
+from tl1_driver.protocol.messages import Tl1Command
 from tl1_driver.protocol.payload import parameters, unquote
 from tl1_driver.protocol.procedure import Procedure, confirmed, pause, rows
 
@@ -92,7 +92,7 @@ class Calient(Dialect):
 
     def circuits(self) -> Procedure[list[CircuitState]]:
         """Read connections by `RTRV-CRS:::ctag::ALL;`, and power and state by `RTRV-PORT-SUM::0:ctag;`."""
-        listed = yield from rows(Command("RTRV-CRS", blocks=("", "ALL")))
+        listed = yield from rows(Tl1Command("RTRV-CRS", blocks=("", "ALL")))
         ports = yield from self._port_rows()
         return [state for line in listed for state in self._states(line, ports)]
 
@@ -109,9 +109,9 @@ class Calient(Dialect):
 
     def _connect_one(self, circuit: Circuit) -> Procedure[None]:
         pair, name = self._pair(circuit), self._name(circuit)
-        yield from confirmed(Command("ENT-CRS", pair, ("", f"{self.group},1WAY")))
+        yield from confirmed(Tl1Command("ENT-CRS", pair, ("", f"{self.group},1WAY")))
         try:
-            yield from confirmed(Command("ACT-CRS", pair, ("", f"{name},{self.group}")))
+            yield from confirmed(Tl1Command("ACT-CRS", pair, ("", f"{name},{self.group}")))
         except CommandDeniedError as refusal:
             # An entered circuit would occupy its ports without passing light.
             try:
@@ -133,11 +133,11 @@ class Calient(Dialect):
             return
         yield from confirmed(self._by_name("DLT-CRS", circuit))
 
-    def _carry_through(self, command: Command) -> Procedure[None]:
+    def _carry_through(self, command: Tl1Command) -> Procedure[None]:
         """Send a bulk command and wait until the switch reports its outcome."""
         yield from confirmed(command)
         for _ in range(self.polls):
-            status = " ".join((yield from rows(Command("RTRV-SAVERECALL"))))
+            status = " ".join((yield from rows(Tl1Command("RTRV-SAVERECALL"))))
             if "progress" in status.lower():
                 yield from pause(self.poll_seconds)
             elif "failed" in status.lower():
@@ -156,11 +156,11 @@ class Calient(Dialect):
             sources.add(circuit.input)
             targets.add(circuit.output)
 
-    def _bulk(self, verb: str, circuits: Sequence[Circuit]) -> Command:
-        return Command(verb, "&".join(self._name(circuit) for circuit in circuits))
+    def _bulk(self, verb: str, circuits: Sequence[Circuit]) -> Tl1Command:
+        return Tl1Command(verb, "&".join(self._name(circuit) for circuit in circuits))
 
-    def _by_name(self, verb: str, circuit: Circuit) -> Command:
-        return Command(verb, blocks=("", self._name(circuit)))
+    def _by_name(self, verb: str, circuit: Circuit) -> Tl1Command:
+        return Tl1Command(verb, blocks=("", self._name(circuit)))
 
     def _pair(self, circuit: Circuit) -> str:
         return f"{self.input_name(circuit.input)},{self.output_name(circuit.output)}"
@@ -186,7 +186,7 @@ class Calient(Dialect):
     def _port_rows(self) -> Procedure[dict[str, dict[str, str]]]:
         """Return the rows of all ports by the switch's name of the port, in lowercase."""
         found: dict[str, dict[str, str]] = {}
-        for line in (yield from rows(Command("RTRV-PORT-SUM", ALL_PORTS))):
+        for line in (yield from rows(Tl1Command("RTRV-PORT-SUM", ALL_PORTS))):
             name = _ROW_NAME.match(unquote(line))
             if name is None or not _PORT_NAME.fullmatch(name[1]):
                 raise MalformedResponseError(f"a row of the port summary names no port: {line}")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from tl1_driver.dialects.base import Dialect, LightCheckTime, power
 from tl1_driver.protocol.circuits import Circuit, CircuitState, Port
 from tl1_driver.protocol.errors import InvalidCommandError, MalformedResponseError
-from tl1_driver.protocol.messages import Command
+from tl1_driver.protocol.messages import Tl1Command
 from tl1_driver.protocol.payload import parameters
 from tl1_driver.protocol.procedure import Procedure, all_confirmed, rows
 from tl1_driver.protocol.session import Wire
@@ -70,13 +70,15 @@ class Glimmerglass(Dialect):
         """Send `ent-crs-fiber::in&in,out&out:ctag:::opmode=sync;`: sync answers when the mirrors have settled."""
         return all_confirmed(
             self.in_as_few_as_fit(
-                circuits, lambda some: Command("ent-crs-fiber", self._pairs(some), ("", "", "opmode=sync"))
+                circuits, lambda some: Tl1Command("ent-crs-fiber", self._pairs(some), ("", "", "opmode=sync"))
             )
         )
 
     def disconnect(self, circuits: Sequence[Circuit]) -> Procedure[None]:
         """Send `dlt-crs-fiber::in&in,out&out:ctag;`, which names both ports, so that no other circuit is affected."""
-        return all_confirmed(self.in_as_few_as_fit(circuits, lambda some: Command("dlt-crs-fiber", self._pairs(some))))
+        return all_confirmed(
+            self.in_as_few_as_fit(circuits, lambda some: Tl1Command("dlt-crs-fiber", self._pairs(some)))
+        )
 
     def circuits(self) -> Procedure[list[CircuitState]]:
         """Read `rtrv-crs-fiber::all:ctag;`: the rows that join two ports."""
@@ -97,7 +99,7 @@ class Glimmerglass(Dialect):
 
     def _connection_rows(self) -> Procedure[list[dict[str, str]]]:
         """Read the rows as values by column name, since firmware versions differ in their columns."""
-        found = [parameters(line) for line in (yield from rows(Command("rtrv-crs-fiber", "all")))]
+        found = [parameters(line) for line in (yield from rows(Tl1Command("rtrv-crs-fiber", "all")))]
         if not all(found):
             raise MalformedResponseError("the list of connections has a row without any NAME=value")
         return found

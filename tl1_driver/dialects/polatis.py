@@ -19,7 +19,7 @@ from tl1_driver.protocol.errors import (
     MalformedResponseError,
     PartialCompletionError,
 )
-from tl1_driver.protocol.messages import Command
+from tl1_driver.protocol.messages import Tl1Command
 from tl1_driver.protocol.payload import parameters, quote, unquote
 from tl1_driver.protocol.procedure import Procedure, all_confirmed, answer, rows, settled
 
@@ -62,7 +62,7 @@ class Polatis(Dialect):
         """Read the size by `RTRV-EQPT::SYSTEM:ctag:::PARAMETER=SIZE;`, and the name from the header of its answer."""
         if self.inputs and self.outputs and (self.tid or not self.quoted_tid):
             return self
-        size = yield from answer(Command("RTRV-EQPT", "SYSTEM", ("", "", "PARAMETER=SIZE")))
+        size = yield from answer(Tl1Command("RTRV-EQPT", "SYSTEM", ("", "", "PARAMETER=SIZE")))
         found = next((_SIZE.fullmatch(parameters(line).get("SIZE", "")) for line in size.lines), None)
         if found is None or not (int(found[1]) and int(found[2])):
             raise MalformedResponseError(f"the switch does not report its size: {size.lines}")
@@ -105,16 +105,16 @@ class Polatis(Dialect):
             if reading and self.ports_named(reading[1]) and (dbm := power(reading[2])) is not None
         }
 
-    def _command(self, verb: str, aid: str = "") -> Command:
+    def _command(self, verb: str, aid: str = "") -> Tl1Command:
         # Always in quotes, even if the name does not need them.
         tid = quote(self.tid).strip('"') if self.quoted_tid else ""
-        return Command(verb, aid, tid=f'"{tid}"' if tid else "")
+        return Tl1Command(verb, aid, tid=f'"{tid}"' if tid else "")
 
     def _patch(self, circuit: Circuit) -> str:
         ends = [self.input_name(circuit.input), self.output_name(circuit.output)]
         return ",".join(reversed(ends) if self.output_first else ends)
 
-    def _removal(self, circuits: Sequence[Circuit]) -> Command:
+    def _removal(self, circuits: Sequence[Circuit]) -> Tl1Command:
         return self._command("DLT-PATCH", "&".join(self.input_name(circuit.input) for circuit in circuits))
 
     def _circuit(self, line: str) -> CircuitState:

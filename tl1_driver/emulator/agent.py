@@ -14,15 +14,15 @@ import logging
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 
-from tl1_driver.emulator.bench import FAILED, Bench, Change
-from tl1_driver.emulator.connection import Connection
+from tl1_driver.emulator.bench import FAILED, Bench, CrossbarChange
+from tl1_driver.emulator.connection import EmulatedConnection
 from tl1_driver.emulator.crossbar import Crossbar, RefusalError
 from tl1_driver.emulator.faults import Faults
 from tl1_driver.emulator.languages import LANGUAGES
-from tl1_driver.emulator.light import Light, PowerModel, no_light
+from tl1_driver.emulator.light import PowerModel, PowerMonitors, no_light
 from tl1_driver.emulator.replies import answer, denial, message
-from tl1_driver.emulator.requests import NOT_A_COMMAND, Request
-from tl1_driver.emulator.timing import TIMER_GRAIN, Clock, Estimate
+from tl1_driver.emulator.requests import NOT_A_COMMAND, ReceivedCommand
+from tl1_driver.emulator.timing import TIMER_GRAIN, Clock, DurationEstimate
 from tl1_driver.protocol.circuits import Circuit, Port
 from tl1_driver.protocol.messages import Severity
 from tl1_driver.protocol.payload import unquote
@@ -93,7 +93,7 @@ class EmulatedSwitch:
         self.faults = faults or Faults()
         self._clock = clock or Clock()
         self._crossbar = Crossbar(inputs, outputs)
-        self._light = Light(power, self.faults, self._clock.now)
+        self._light = PowerMonitors(power, self.faults, self._clock.now)
         language = LANGUAGES[dialect]
         seconds = language.connect_seconds if connect_seconds is None else connect_seconds
         self._bench = Bench(self._crossbar, self.faults, self._light, sid, seconds, disconnect_seconds)
@@ -102,9 +102,9 @@ class EmulatedSwitch:
         self._credentials = (user, password)
         self._session_seconds = session_seconds
         self._sid = sid
-        self._estimate = Estimate(FIRST_ESTIMATE)
+        self._estimate = DurationEstimate(FIRST_ESTIMATE)
         self._changing = asyncio.Lock()
-        self._connections: set[Connection] = set()
+        self._connections: set[EmulatedConnection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._atag = 0
 
@@ -128,7 +128,9 @@ class EmulatedSwitch:
         """
         loop = asyncio.get_running_loop()
         greeting = self._language.greeting
-        return await loop.create_server(lambda: Connection(self._connections, self._accept, greeting), sock=sock)
+        return await loop.create_server(
+            lambda: EmulatedConnection(self._connections, self._accept, greeting), sock=sock
+        )
 
     def cut(self) -> None:
         """Drop all connections at once, as a crash or a pulled cable would; circuits stay."""
@@ -190,12 +192,12 @@ class EmulatedSwitch:
         for connection in self._connections:
             connection.write(message(self._sid, self._clock.date(), line, [f'"{text}"']) + self._language.prompt)
 
-    def _accept(self, connection: Connection, request: Request) -> None:
+    def _accept(self, connection: EmulatedConnection, request: ReceivedCommand) -> None:
         task = asyncio.create_task(self._obey(connection, request, self._clock.now()))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _obey(self, connection: Connection, request: Request, arrived: float) -> None:
+    async def _obey(self, connection: EmulatedConnection, request: ReceivedCommand, arrived: float) -> None:
         if self.faults.silent:
             return
         if self._language.echo:
@@ -215,7 +217,7 @@ class EmulatedSwitch:
             reply = answer(self._sid, date, request.ctag, rows, self.faults.rows_per_part)
         await self._reply(connection, request, reply)
 
-    async def _reply(self, connection: Connection, request: Request, reply: Sequence[str]) -> None:
+    async def _reply(self, connection: EmulatedConnection, request: ReceivedCommand, reply: Sequence[str]) -> None:
         faults = self.faults
         if request.verb in self._language.changes:
             if faults.cut_before_answer:
@@ -234,7 +236,9 @@ class EmulatedSwitch:
     def _report_fan(self) -> None:
         self.report(Severity.MINOR, "REPT ALM EQPT", "CHASSIS:MN,FAN,NSA")
 
-    async def _carry_out(self, connection: Connection, request: Request, arrived: float) -> Sequence[str]:
+    async def _carry_out(
+        self, connection: EmulatedConnection, request: ReceivedCommand, arrived: float
+    ) -> Sequence[str]:
         if self._session_seconds and arrived - connection.last_request > self._session_seconds:
             connection.logged_in = False
         connection.last_request = arrived
@@ -255,14 +259,14 @@ class EmulatedSwitch:
             return []
         raise RefusalError(NOT_A_COMMAND, "invalid command")
 
-    def _log_in(self, connection: Connection, request: Request) -> Sequence[str]:
+    def _log_in(self, connection: EmulatedConnection, request: ReceivedCommand) -> Sequence[str]:
         password = unquote(request.payload[0]) if request.payload else ""
         if self._credentials[0] and (request.aid, password) != self._credentials:
             raise RefusalError(WRONG_USER, "unknown user or wrong password")
         connection.logged_in = True
         return []
 
-    async def _carry_out_change(self, connection: Connection, request: Request, arrived: float) -> None:
+    async def _carry_out_change(self, connection: EmulatedConnection, request: ReceivedCommand, arrived: float) -> None:
         if self.faults.acknowledge_only:
             connection.write(f"IP {request.ctag}\r\n<")
         waited = self._changing.locked()
@@ -281,7 +285,7 @@ class EmulatedSwitch:
         else:
             setting.add_done_callback(_log_failure)
 
-    async def _set(self, change: Change, began: float) -> None:
+    async def _set(self, change: CrossbarChange, began: float) -> None:
         """Set the light paths within the switching delay. Releases the lock of changes in any case."""
         try:
             deadline = began + change.seconds

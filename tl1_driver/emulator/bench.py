@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tl1_driver.emulator.crossbar import Crossbar, RefusalError
 from tl1_driver.emulator.faults import Faults
-from tl1_driver.emulator.light import Light
+from tl1_driver.emulator.light import PowerMonitors
 from tl1_driver.protocol.circuits import Circuit, Port
 
 FAILED = "SROF"
@@ -19,7 +19,7 @@ def _ignore(_refusal: RefusalError | None) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class CrossbarChange:
     """A change of the crossbar that a command requests.
 
     It takes `seconds`; the answer `waits` for it or leaves at once. `refusal` follows once the circuits here are set.
@@ -40,7 +40,7 @@ class Bench:
 
     crossbar: Crossbar
     faults: Faults
-    light: Light
+    light: PowerMonitors
     sid: str
     connect_seconds: float
     disconnect_seconds: float
@@ -51,7 +51,7 @@ class Bench:
         """Return the power at each lit port, in dBm."""
         return self.light.powers(self.crossbar.circuits)
 
-    def connecting(self, circuits: Sequence[Circuit], removed: Sequence[Circuit] = ()) -> Change:
+    def connecting(self, circuits: Sequence[Circuit], removed: Sequence[Circuit] = ()) -> CrossbarChange:
         """Return the change that sets `circuits` in place of `removed`.
 
         Raises `RefusalError` if they cannot all be set, unless the fault `partial_bulk` is injected.
@@ -62,14 +62,16 @@ class Bench:
         except RefusalError as refusal:
             if not self.faults.partial_bulk:
                 raise
-            return Change(tuple(removed), self._possible(circuits, removed), seconds, refusal=self._partly(refusal))
-        return Change(tuple(removed), tuple(circuits), seconds)
+            return CrossbarChange(
+                tuple(removed), self._possible(circuits, removed), seconds, refusal=self._partly(refusal)
+            )
+        return CrossbarChange(tuple(removed), tuple(circuits), seconds)
 
-    def disconnecting(self, circuits: Sequence[Circuit]) -> Change:
+    def disconnecting(self, circuits: Sequence[Circuit]) -> CrossbarChange:
         """Return the change that removes `circuits`. Raises `RefusalError` if one is locked or not set."""
         self.check_unlocked(circuits)
         self.crossbar.check_disconnect(circuits)
-        return Change(tuple(circuits), (), self.disconnect_seconds)
+        return CrossbarChange(tuple(circuits), (), self.disconnect_seconds)
 
     def check_unlocked(self, circuits: Sequence[Circuit]) -> None:
         """Raise `RefusalError` if one of `circuits` is locked."""

@@ -9,11 +9,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tl1_driver.emulator.bench import Bench, Change
+from tl1_driver.emulator.bench import Bench, CrossbarChange
 from tl1_driver.emulator.crossbar import BUSY, NO_SUCH_CIRCUIT, UNKNOWN_PORT, RefusalError
 from tl1_driver.emulator.language import Language
 from tl1_driver.emulator.light import DARK_DBM
-from tl1_driver.emulator.requests import BAD_PARAMETER, Request
+from tl1_driver.emulator.requests import BAD_PARAMETER, ReceivedCommand
 from tl1_driver.protocol.circuits import Circuit, Port
 
 PORTS_PER_CARD = 8
@@ -53,7 +53,7 @@ class CalientLanguage(Language):
         """Return the port's name, which input and output share."""
         return self._name(port.number)
 
-    def _enter(self, request: Request) -> Change:
+    def _enter(self, request: ReceivedCommand) -> CrossbarChange:
         source, _, target = request.aid.partition(",")
         circuit = Circuit(self._number(source, "in"), self._number(target, "out"))
         group, _, kind = (request.payload[0] if request.payload else "").partition(",")
@@ -62,26 +62,26 @@ class CalientLanguage(Language):
         for other in self._known():
             if circuit.input == other.input or circuit.output == other.output:
                 raise RefusalError(BUSY, f"a port is in connection {self._title(other)}")
-        return Change(done=lambda _: self._entered.update({circuit: group}))
+        return CrossbarChange(done=lambda _: self._entered.update({circuit: group}))
 
-    def _activate(self, request: Request) -> Change:
+    def _activate(self, request: ReceivedCommand) -> CrossbarChange:
         circuit = self._named(request)
         if circuit not in self._entered:
             raise RefusalError(NO_SUCH_CIRCUIT, "there is no such connection")
         return self.bench.connecting([circuit])
 
-    def _cancel(self, request: Request) -> Change:
+    def _cancel(self, request: ReceivedCommand) -> CrossbarChange:
         return self.bench.disconnecting([self._named(request)])
 
-    def _delete(self, request: Request) -> Change:
+    def _delete(self, request: ReceivedCommand) -> CrossbarChange:
         circuit = self._named(request)
         if circuit not in self._known():
             raise RefusalError(NO_SUCH_CIRCUIT, "there is no such connection")
         if circuit in self.bench.crossbar.circuits:
             raise RefusalError(BUSY, "the connection is active")
-        return Change(done=lambda _: self._forget([circuit]))
+        return CrossbarChange(done=lambda _: self._forget([circuit]))
 
-    def _enter_bulk(self, request: Request) -> Change:
+    def _enter_bulk(self, request: ReceivedCommand) -> CrossbarChange:
         circuits = self._several(request)
         busy = [other for other in self._known() if any(_share(other, circuit) for circuit in circuits)]
         self.bench.check_unlocked(busy)
@@ -89,7 +89,7 @@ class CalientLanguage(Language):
         try:
             change = self.bench.connecting(circuits, in_the_way)
         except RefusalError as refusal:
-            change = Change(seconds=self.bench.connect_seconds, refusal=refusal)
+            change = CrossbarChange(seconds=self.bench.connect_seconds, refusal=refusal)
         added = change.added
 
         def done(refusal: RefusalError | None) -> None:
@@ -103,7 +103,7 @@ class CalientLanguage(Language):
         factor = CONFLICT_FACTOR if in_the_way else 1.0
         return replace(change, seconds=change.seconds * factor, waits=False, done=done)
 
-    def _delete_bulk(self, request: Request) -> Change:
+    def _delete_bulk(self, request: ReceivedCommand) -> CrossbarChange:
         circuits = self._several(request)
         change = self.bench.disconnecting(circuits)
 
@@ -126,7 +126,7 @@ class CalientLanguage(Language):
         for circuit in circuits:
             self._entered.pop(circuit, None)
 
-    def _several(self, request: Request) -> list[Circuit]:
+    def _several(self, request: ReceivedCommand) -> list[Circuit]:
         circuits = [self._circuit(name) for name in request.aid.split("&")]
         if len({circuit.input for circuit in circuits}) != len(circuits):
             raise RefusalError(BUSY, "an input is named twice")
@@ -134,7 +134,7 @@ class CalientLanguage(Language):
             raise RefusalError(BUSY, "an output is named twice")
         return circuits
 
-    def _named(self, request: Request) -> Circuit:
+    def _named(self, request: ReceivedCommand) -> Circuit:
         """Return the connection in the payload: `name`, `name,group` or `,group,name`."""
         fields = (request.payload[0] if request.payload else "").split(",")
         return self._circuit(next((field for field in fields if ">" in field), ""))

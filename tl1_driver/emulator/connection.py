@@ -6,14 +6,17 @@ import asyncio
 import socket
 from collections.abc import Callable
 
-from tl1_driver.emulator.requests import Request, RequestReader
+from tl1_driver.emulator.requests import ReceivedCommand, RequestReader
 
 
-class Connection(asyncio.Protocol):
+class EmulatedConnection(asyncio.Protocol):
     """A connection that greets, reads requests and passes each to `accept`; it is in `connections` while it lasts."""
 
     def __init__(
-        self, connections: set[Connection], accept: Callable[[Connection, Request], None], greeting: str
+        self,
+        connections: set[EmulatedConnection],
+        accept: Callable[[EmulatedConnection, ReceivedCommand], None],
+        greeting: str,
     ) -> None:
         self.logged_in = False
         self.last_request = 0.0

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tl1_driver.emulator.bench import Bench, Change
+from tl1_driver.emulator.bench import Bench, CrossbarChange
 from tl1_driver.emulator.crossbar import UNKNOWN_PORT, RefusalError
 from tl1_driver.emulator.language import Language
 from tl1_driver.emulator.light import DARK_DBM
-from tl1_driver.emulator.requests import BAD_PARAMETER, Request
+from tl1_driver.emulator.requests import BAD_PARAMETER, ReceivedCommand
 from tl1_driver.protocol.circuits import DARK_BELOW_DBM, Circuit, Port
 
 FIRST_NAME = {"in": 10000, "out": 20000}
@@ -69,11 +69,11 @@ class GlimmerglassLanguage(Language):
             return self.circuits_named(aid)
         return list(dict.fromkeys(self.circuit_at(port) for port in self.ports(aid)))
 
-    def _connect(self, request: Request) -> Change:
+    def _connect(self, request: ReceivedCommand) -> CrossbarChange:
         waits = _waits(request)
         return replace(self.bench.connecting(self.circuits_named(request.aid)), waits=waits)
 
-    def _disconnect(self, request: Request) -> Change:
+    def _disconnect(self, request: ReceivedCommand) -> CrossbarChange:
         waits = _waits(request)
         return replace(self.bench.disconnecting(self.circuits_to_delete(request.aid)), waits=waits)
 
@@ -158,7 +158,7 @@ class GlimmerglassLanguage(Language):
         ]
 
 
-def _waits(request: Request) -> bool:
+def _waits(request: ReceivedCommand) -> bool:
     mode = request.settings.get("OPMODE", "sync").lower()
     if mode not in ("sync", "async"):
         raise RefusalError(BAD_PARAMETER, f"opmode is sync or async, not {mode}")

@@ -6,13 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from tl1_driver.emulator.bench import Bench, Change
+from tl1_driver.emulator.bench import Bench, CrossbarChange
 from tl1_driver.emulator.crossbar import UNKNOWN_PORT, RefusalError
-from tl1_driver.emulator.requests import Request
+from tl1_driver.emulator.requests import ReceivedCommand
 from tl1_driver.protocol.circuits import Circuit, Port
 
-Read = Callable[[Request], Sequence[str]]
-Plan = Callable[[Request], Change]
+Read = Callable[[ReceivedCommand], Sequence[str]]
+Plan = Callable[[ReceivedCommand], CrossbarChange]
 
 
 class Language(ABC):
@@ -36,7 +36,7 @@ class Language(ABC):
     def name_of(self, port: Port) -> str:
         """Return the switch's name of `port`."""
 
-    def check_target(self, request: Request) -> None:
+    def check_target(self, request: ReceivedCommand) -> None:
         """Raise `RefusalError` if `request` is addressed to another network element."""
         if request.tid and request.tid != self.bench.sid:
             raise RefusalError("IITA", f"this is {self.bench.sid}, not {request.tid}")

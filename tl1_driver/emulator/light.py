@@ -19,7 +19,7 @@ def no_light(_circuits: Sequence[Circuit]) -> Mapping[Port, float]:
     return {}
 
 
-class Light:
+class PowerMonitors:
     """The readings of the power monitors, and the connected inputs that have gone dark or are lit again."""
 
     def __init__(self, model: PowerModel, faults: Faults, now: Callable[[], float]) -> None:

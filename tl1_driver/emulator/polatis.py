@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from tl1_driver.emulator.bench import Bench, Change
+from tl1_driver.emulator.bench import Bench, CrossbarChange
 from tl1_driver.emulator.crossbar import UNKNOWN_PORT, RefusalError
 from tl1_driver.emulator.language import Language
 from tl1_driver.emulator.light import DARK_DBM
-from tl1_driver.emulator.requests import BAD_PARAMETER, Request
+from tl1_driver.emulator.requests import BAD_PARAMETER, ReceivedCommand
 from tl1_driver.protocol.circuits import Circuit, Port
 
 
@@ -37,14 +37,14 @@ class PolatisLanguage(Language):
         """Return the number of the port; outputs are counted after the inputs."""
         return str(port.number + (self.bench.crossbar.inputs if port.side == "out" else 0))
 
-    def _connect(self, request: Request) -> Change:
+    def _connect(self, request: ReceivedCommand) -> CrossbarChange:
         ends = [self._port(name) for name in request.aid.split(",")]
         if tuple(port.side for port in ends) != self.order:
             raise RefusalError(UNKNOWN_PORT, f"a patch is written {','.join(self.order)}")
         numbers = {port.side: port.number for port in ends}
         return self.bench.connecting([Circuit(numbers["in"], numbers["out"])])
 
-    def _disconnect(self, request: Request) -> Change:
+    def _disconnect(self, request: ReceivedCommand) -> CrossbarChange:
         if request.aid.upper() == "ALL":
             return self.bench.disconnecting(self.bench.crossbar.circuits)
         return self.bench.disconnecting(list(dict.fromkeys(self.circuit_at(port) for port in self._ports(request.aid))))
@@ -73,7 +73,7 @@ class PolatisLanguage(Language):
         power = self.bench.powers()
         return [f'"{self.name_of(port)}:{power.get(port, DARK_DBM):.2f}"' for port in ports]
 
-    def _size_rows(self, request: Request) -> list[str]:
+    def _size_rows(self, request: ReceivedCommand) -> list[str]:
         if request.settings.get("PARAMETER", "").upper() != "SIZE":
             raise RefusalError(BAD_PARAMETER, "the size is all there is to know")
         return [f'"SYSTEM:SIZE={self.bench.crossbar.inputs}x{self.bench.crossbar.outputs}"']

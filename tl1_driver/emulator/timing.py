@@ -30,7 +30,7 @@ class Clock:
             await self.sleep(left - TIMER_GRAIN if left > TIMER_GRAIN else 0)
 
 
-class Estimate:
+class DurationEstimate:
     """An estimate of a duration from its last samples: mean plus twice the mean deviation.
 
     The rule of TCP's retransmission timer (RFC 6298) with larger gains.

@@ -19,7 +19,7 @@ LEAVING = "TRMT"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class AlarmRow:
     """A row as received; `direction` is RCV, TRMT or empty."""
 
     aid: str
@@ -46,16 +46,16 @@ class Alarm:
         return self.notification == CLEARED
 
 
-def read_rows(lines: Sequence[str]) -> list[Row]:
+def read_rows(lines: Sequence[str]) -> list[AlarmRow]:
     """Return the rows that name an element and its condition; other rows are skipped."""
     return [row for row in map(_row, lines) if row is not None]
 
 
-def _row(line: str) -> Row | None:
+def _row(line: str) -> AlarmRow | None:
     aid, *blocks = split_blocks(unquote(line))
     fields = [field.strip() for field in blocks[0].split(",")] if blocks else []
     if not aid or len(fields) < 2 or not fields[1]:
         return None
     direction = fields[DIRECTION].upper() if len(fields) > DIRECTION else ""
     # An AID may be followed by its type.
-    return Row(aid.split(",")[0].strip(), fields[0].upper(), fields[1].upper(), direction)
+    return AlarmRow(aid.split(",")[0].strip(), fields[0].upper(), fields[1].upper(), direction)

@@ -28,13 +28,13 @@ from tl1_driver.protocol.messages import (
     Acknowledgment,
     AcknowledgmentCode,
     Autonomous,
-    Command,
     Message,
     Response,
     Severity,
+    Tl1Command,
     Unparsed,
 )
-from tl1_driver.protocol.scanner import BETWEEN, PAYLOAD, End, Scanner, Segment
+from tl1_driver.protocol.scanner import BETWEEN, PAYLOAD, Scanner, Segment, SegmentEnd
 
 RECEIVE_LIMIT = 1 << 20
 """Default size limit of a message in bytes: a full list of a 320-port switch takes about 37 kB."""
@@ -61,7 +61,7 @@ _CTAG = re.compile(r"[A-Za-z0-9_.-]+")
 _BLOCK = re.compile(r'(?:[^;:"\x00-\x1f\x7f]|"(?:[^"\\\x00-\x1f\x7f]|\\["\\])*")*')
 
 
-def encode_command(command: Command, ctag: str, *, limit: int, terminator: bytes = b";") -> bytes:
+def encode_command(command: Tl1Command, ctag: str, *, limit: int, terminator: bytes = b";") -> bytes:
     """Return the bytes of a command, without trailing empty blocks.
 
     Parameters
@@ -168,7 +168,7 @@ def _draft(header: tuple[str, str], line: bytes) -> _Draft | None:
     return None
 
 
-class Decoder:
+class Tl1Decoder:
     """A decoder that turns the bytes of one session into messages.
 
     `limit` is the size limit of a message in bytes, all its parts together.
@@ -214,9 +214,9 @@ class Decoder:
         return self._scanner.next_segment(PAYLOAD, max(0, self._limit - held))
 
     def _take(self, segment: Segment) -> Iterator[Message]:
-        if segment.end is End.TOO_LONG:
+        if segment.end is SegmentEnd.TOO_LONG:
             yield from self._give_up(segment.text)
-        elif segment.end is End.UNCLOSED and self._draft is not None:
+        elif segment.end is SegmentEnd.UNCLOSED and self._draft is not None:
             yield from self._abandon(self._draft, segment.text)
         elif self._draft is not None:
             yield from self._payload(self._draft, segment)
@@ -227,8 +227,8 @@ class Decoder:
             if line:
                 yield from self._headed(line, segment.end) if self._header else self._between(line, segment.end)
 
-    def _between(self, line: bytes, end: End) -> Iterator[Message]:
-        if (header := _header(line)) and end is End.LINE:
+    def _between(self, line: bytes, end: SegmentEnd) -> Iterator[Message]:
+        if (header := _header(line)) and end is SegmentEnd.LINE:
             self._header = header
         elif (draft := _draft(("", ""), line)) and draft.kind is Response and draft.first in _COMPLETION_CODES:
             # The header was lost in noise; the CTAG suffices to find the command.
@@ -236,10 +236,10 @@ class Decoder:
         elif acknowledgment := _ACKNOWLEDGMENT.fullmatch(line):
             code = AcknowledgmentCode(_text(acknowledgment[1]).upper())
             yield Acknowledgment(code, _text(acknowledgment[2]))
-        elif not (end is End.SEMICOLON and _ECHO.fullmatch(line)):
+        elif not (end is SegmentEnd.SEMICOLON and _ECHO.fullmatch(line)):
             yield _unparsed(line, NotTl1Error("text between messages is neither prompt nor echo nor acknowledgment"))
 
-    def _headed(self, line: bytes, end: End) -> Iterator[Message]:
+    def _headed(self, line: bytes, end: SegmentEnd) -> Iterator[Message]:
         assert self._header is not None
         if draft := _draft(self._header, line):
             self._header = None
@@ -249,9 +249,9 @@ class Decoder:
             yield _unparsed(header, TruncatedResponseError("no message follows the date and time"))
             yield from self._between(line, end)
 
-    def _begin(self, draft: _Draft, end: End) -> Iterator[Message]:
+    def _begin(self, draft: _Draft, end: SegmentEnd) -> Iterator[Message]:
         self._draft = draft
-        if end is End.SEMICOLON:
+        if end is SegmentEnd.SEMICOLON:
             yield from self._finish(draft)
 
     def _payload(self, draft: _Draft, segment: Segment) -> Iterator[Message]:
@@ -265,7 +265,7 @@ class Decoder:
                 yield from self._begin(begun, segment.end)
                 return
             draft.add(suspect)
-        if segment.end is End.SEMICOLON:
+        if segment.end is SegmentEnd.SEMICOLON:
             if line:
                 draft.add(line)
             yield from self._finish(draft)

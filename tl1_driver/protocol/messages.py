@@ -13,7 +13,7 @@ _COMMENT = re.compile(r"/\*(.*?)\*/", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class Tl1Command:
     """A command without its CTAG: `VERB:TID:AID:CTAG:block:block...;`.
 
     `blocks` are the fields after the CTAG; the first is the general block, normally empty. `secret` is a text inside

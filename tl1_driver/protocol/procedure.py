@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tl1_driver.protocol.errors import UnconfirmedCommandError
-from tl1_driver.protocol.messages import Command, Response
+from tl1_driver.protocol.messages import Response, Tl1Command
 
 T = TypeVar("T")
 
@@ -27,24 +27,24 @@ class Pause:
     seconds: float
 
 
-Step = Command | Pause
+Step = Tl1Command | Pause
 Procedure = Generator[Step, Any, T]
-"""A generator that receives the `Response` to each `Command` that it yields, None after a `Pause`, and returns a T."""
+"""A generator that receives the `Response` to each `Tl1Command` it yields, None after a `Pause`, and returns a T."""
 
 
-def confirmed(command: Command) -> Procedure[Response]:
+def confirmed(command: Tl1Command) -> Procedure[Response]:
     """Send `command` and return the answer that confirms it; an acknowledgment may replace it."""
     response: Response = yield command
     return response
 
 
-def all_confirmed(commands: Iterable[Command]) -> Procedure[None]:
+def all_confirmed(commands: Iterable[Tl1Command]) -> Procedure[None]:
     """Send `commands` one after the other until each is confirmed."""
     for command in commands:
         yield from confirmed(command)
 
 
-def answer(command: Command) -> Procedure[Response]:
+def answer(command: Tl1Command) -> Procedure[Response]:
     """Send a read command and return its answer.
 
     Raises `UnconfirmedCommandError` if the switch only acknowledged it.
@@ -55,7 +55,7 @@ def answer(command: Command) -> Procedure[Response]:
     return response
 
 
-def rows(command: Command) -> Procedure[list[str]]:
+def rows(command: Tl1Command) -> Procedure[list[str]]:
     """Send a read command and return the rows of its answer, without comments. Raises as `answer` does."""
     response = yield from answer(command)
     return [line for line in response.lines if not line.startswith("/*")]

@@ -18,7 +18,7 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 
-class End(Enum):
+class SegmentEnd(Enum):
     """The reason why a segment ended."""
 
     LINE = auto()
@@ -31,7 +31,7 @@ class Segment(NamedTuple):
     """The text between two cuts, without the byte that ended it. A line without text is not a segment."""
 
     text: bytes
-    end: End
+    end: SegmentEnd
 
 
 class _Mode(Enum):
@@ -136,12 +136,12 @@ class Scanner:
             byte = self._buffer[self._at]
             mode = rule.next_modes.get(byte)
             if mode is _Mode.CUT:
-                return self._cut(End.SEMICOLON if byte == ord(";") else End.LINE)
+                return self._cut(SegmentEnd.SEMICOLON if byte == ord(";") else SegmentEnd.LINE)
             if mode is self._mode is _Mode.QUOTE and (heading := self._heading()) is not None:
                 return self._cut_before(heading)
             self._at += mode is not None
             self._mode = mode or rule.fallback
-        return self._cut(End.TOO_LONG) if self._at == last else None
+        return self._cut(SegmentEnd.TOO_LONG) if self._at == last else None
 
     def _heading(self) -> int | None:
         """Return the start of the heading whose second line ends here, if there is one."""
@@ -154,7 +154,7 @@ class Scanner:
         return self._at - len(text) + first if first and _FIRST_LINE.fullmatch(before, first) else None
 
     def _cut_before(self, at: int) -> Segment:
-        segment = Segment(bytes(self._buffer[self._start : at]), End.UNCLOSED)
+        segment = Segment(bytes(self._buffer[self._start : at]), SegmentEnd.UNCLOSED)
         self._start = self._at = at
         self._mode = _Mode.PLAIN
         return segment
@@ -167,9 +167,9 @@ class Scanner:
         self._mode = _Mode.PLAIN
         return rest
 
-    def _cut(self, end: End) -> Segment:
+    def _cut(self, end: SegmentEnd) -> Segment:
         segment = Segment(bytes(self._buffer[self._start : self._at]), end)
-        self._at += end is not End.TOO_LONG
+        self._at += end is not SegmentEnd.TOO_LONG
         self._start = self._at
         self._mode = _Mode.PLAIN
         return segment

@@ -23,7 +23,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
-from tl1_driver.protocol.codec import RECEIVE_LIMIT, Decoder, encode_command
+from tl1_driver.protocol.codec import RECEIVE_LIMIT, Tl1Decoder, encode_command
 from tl1_driver.protocol.errors import (
     CommandDeniedError,
     PartialCompletionError,
@@ -37,9 +37,9 @@ from tl1_driver.protocol.messages import (
     Acknowledgment,
     AcknowledgmentCode,
     Autonomous,
-    Command,
     Message,
     Response,
+    Tl1Command,
     Unparsed,
 )
 from tl1_driver.protocol.unsolicited import ACKNOWLEDGMENT, PRICE, UnaskedBudget
@@ -58,7 +58,7 @@ _AROUND_A_LINE = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Deadlines:
+class ExchangeDeadlines:
     """Time limits in seconds: for an answer, for an answer after an acknowledgment, and in total.
 
     After RL the command is sent again at most `repeats` times, first after `first_pause`.
@@ -97,7 +97,7 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class CommandFailed:
     """The failure of a command, or its unknown outcome.
 
     Parameters
@@ -127,10 +127,10 @@ class Flooded:
     reason: str
 
 
-Event = Answered | Failed | Notice | Flooded
+Event = Answered | CommandFailed | Notice | Flooded
 
 
-class Phase(Enum):
+class ExchangePhase(Enum):
     """The phase of an exchange."""
 
     SENT = auto()
@@ -152,7 +152,7 @@ class Stimulus(Enum):
     DEADLINE = auto()
 
 
-class Action(Enum):
+class SessionAction(Enum):
     """The session's reaction to a stimulus."""
 
     EXTEND = auto()
@@ -167,23 +167,23 @@ class Action(Enum):
 
 
 _WAITING = {
-    Stimulus.WORKING: (Phase.ACKNOWLEDGED, Action.EXTEND),
-    Stimulus.ALL_RIGHT: (Phase.ACCEPTED, Action.WAIT_FOR_MORE),
-    Stimulus.REPEAT_LATER: (Phase.HELD_BACK, Action.PAUSE),
-    Stimulus.NO_GOOD: (Phase.OVER, Action.REFUSE),
-    Stimulus.NO_ACKNOWLEDGMENT: (Phase.OVER, Action.DISCLAIM),
-    Stimulus.ANSWER: (Phase.OVER, Action.DELIVER),
-    Stimulus.DEADLINE: (Phase.OVER, Action.EXPIRE),
+    Stimulus.WORKING: (ExchangePhase.ACKNOWLEDGED, SessionAction.EXTEND),
+    Stimulus.ALL_RIGHT: (ExchangePhase.ACCEPTED, SessionAction.WAIT_FOR_MORE),
+    Stimulus.REPEAT_LATER: (ExchangePhase.HELD_BACK, SessionAction.PAUSE),
+    Stimulus.NO_GOOD: (ExchangePhase.OVER, SessionAction.REFUSE),
+    Stimulus.NO_ACKNOWLEDGMENT: (ExchangePhase.OVER, SessionAction.DISCLAIM),
+    Stimulus.ANSWER: (ExchangePhase.OVER, SessionAction.DELIVER),
+    Stimulus.DEADLINE: (ExchangePhase.OVER, SessionAction.EXPIRE),
 }
-TRANSITIONS: dict[Phase, dict[Stimulus, tuple[Phase, Action]]] = {
-    Phase.SENT: _WAITING,
-    Phase.ACKNOWLEDGED: _WAITING,
-    Phase.ACCEPTED: _WAITING
+TRANSITIONS: dict[ExchangePhase, dict[Stimulus, tuple[ExchangePhase, SessionAction]]] = {
+    ExchangePhase.SENT: _WAITING,
+    ExchangePhase.ACKNOWLEDGED: _WAITING,
+    ExchangePhase.ACCEPTED: _WAITING
     | {
-        Stimulus.WORKING: (Phase.ACCEPTED, Action.EXTEND),
-        Stimulus.DEADLINE: (Phase.OVER, Action.CONFIRM),
+        Stimulus.WORKING: (ExchangePhase.ACCEPTED, SessionAction.EXTEND),
+        Stimulus.DEADLINE: (ExchangePhase.OVER, SessionAction.CONFIRM),
     },
-    Phase.HELD_BACK: _WAITING | {Stimulus.DEADLINE: (Phase.SENT, Action.SEND_AGAIN)},
+    ExchangePhase.HELD_BACK: _WAITING | {Stimulus.DEADLINE: (ExchangePhase.SENT, SessionAction.SEND_AGAIN)},
 }
 
 _STIMULUS = {
@@ -203,11 +203,11 @@ class _Exchange:
     wire: bytes
     began: float
     deadline: float
-    phase: Phase = Phase.SENT
+    phase: ExchangePhase = ExchangePhase.SENT
     pauses: int = 0
 
 
-class Session:
+class Tl1Session:
     """The state of one TCP session: its pending exchanges and their deadlines.
 
     Times are seconds on any monotonic clock. After each `send`, `receive` or `handle_timer` the caller writes
@@ -221,10 +221,10 @@ class Session:
         Format and size limits of commands and answers. None: the defaults.
     """
 
-    def __init__(self, deadlines: Deadlines | None = None, wire: Wire | None = None) -> None:
-        self._deadlines = deadlines or Deadlines()
+    def __init__(self, deadlines: ExchangeDeadlines | None = None, wire: Wire | None = None) -> None:
+        self._deadlines = deadlines or ExchangeDeadlines()
         self._wire = wire or Wire()
-        self._decoder = Decoder(self._wire.receive_limit)
+        self._decoder = Tl1Decoder(self._wire.receive_limit)
         self._exchanges: dict[str, _Exchange] = {}
         self._expired: dict[str, None] = {}
         self._outgoing = bytearray()
@@ -234,7 +234,7 @@ class Session:
         self.late: deque[Response] = deque(maxlen=REMEMBERED)
         self.unknown: deque[Response | Acknowledgment] = deque(maxlen=REMEMBERED)
 
-    def send(self, command: Command, now: float) -> str:
+    def send(self, command: Tl1Command, now: float) -> str:
         """Queue a command.
 
         Parameters
@@ -331,10 +331,10 @@ class Session:
         Returns
         -------
         list[Event]
-            A `Failed` event for each pending command.
+            A `CommandFailed` event for each pending command.
         """
         awaited, self._exchanges = list(self._exchanges), {}
-        return [Failed(ctag, SessionLostError(reason)) for ctag in awaited]
+        return [CommandFailed(ctag, SessionLostError(reason)) for ctag in awaited]
 
     def _take(self, message: Message, now: float) -> list[Event]:
         if isinstance(message, Autonomous):
@@ -380,39 +380,39 @@ class Session:
         self, exchange: _Exchange, stimulus: Stimulus, now: float, response: Response | None = None
     ) -> list[Event]:
         exchange.phase, action = TRANSITIONS[exchange.phase][stimulus]
-        if action is Action.PAUSE and exchange.pauses == self._deadlines.repeats:
-            exchange.phase, action = Phase.OVER, Action.REFUSE
+        if action is SessionAction.PAUSE and exchange.pauses == self._deadlines.repeats:
+            exchange.phase, action = ExchangePhase.OVER, SessionAction.REFUSE
             outcome: SwitchError | Response = SwitchBusyError(
                 "RL", f"{exchange.verb} is to be repeated later, again and again"
             )
         else:
             outcome = self._outcome(exchange, action, now, response)
-        if exchange.phase is Phase.OVER:
+        if exchange.phase is ExchangePhase.OVER:
             return [self._end(exchange, outcome, answered=response is not None)]
         exchange.deadline = self._deadline(exchange, action, now)
-        if action is Action.SEND_AGAIN:
+        if action is SessionAction.SEND_AGAIN:
             self._outgoing += exchange.wire
         return []
 
     def _outcome(
-        self, exchange: _Exchange, action: Action, now: float, response: Response | None
+        self, exchange: _Exchange, action: SessionAction, now: float, response: Response | None
     ) -> SwitchError | Response:
-        if action is Action.DELIVER and response is not None:
+        if action is SessionAction.DELIVER and response is not None:
             return _verdict(exchange.verb, response)
-        if action is Action.CONFIRM:
+        if action is SessionAction.CONFIRM:
             return Response("", exchange.ctag, "OK")
-        if action is Action.REFUSE:
+        if action is SessionAction.REFUSE:
             return CommandDeniedError("NG", f"the switch rejected {exchange.verb}")
-        if action is Action.DISCLAIM:
+        if action is SessionAction.DISCLAIM:
             return UnconfirmedCommandError(f"the switch does not know what became of {exchange.verb} (NA)")
         return SwitchTimeoutError(f"no answer to {exchange.verb} within {now - exchange.began:.3g} s")
 
-    def _deadline(self, exchange: _Exchange, action: Action, now: float) -> float:
+    def _deadline(self, exchange: _Exchange, action: SessionAction, now: float) -> float:
         limits = self._deadlines
-        if action is Action.PAUSE:
+        if action is SessionAction.PAUSE:
             exchange.pauses += 1
             return now + limits.first_pause * 2.0 ** (exchange.pauses - 1)
-        wait = limits.acknowledged if action is Action.EXTEND else limits.answer
+        wait = limits.acknowledged if action is SessionAction.EXTEND else limits.answer
         return min(now + wait, max(now, exchange.began + limits.longest))
 
     def _end(self, exchange: _Exchange, outcome: SwitchError | Response, *, answered: bool) -> Event:
@@ -423,7 +423,7 @@ class Session:
                 del self._expired[next(iter(self._expired))]
         if isinstance(outcome, Response):
             return Answered(exchange.ctag, outcome)
-        return Failed(exchange.ctag, outcome)
+        return CommandFailed(exchange.ctag, outcome)
 
 
 def _verdict(verb: str, response: Response) -> SwitchError | Response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from blast_controller.core.explaining.holdings import Holdings
+from blast_controller.core.explaining.holdings import HeldResources
 from blast_controller.core.inventory.holders import PROBER
 from blast_controller.core.model.fabric import OpticalPort, Splitter, StaticTree
 from blast_controller.core.model.identifiers import ElementId, static_element
@@ -24,7 +24,7 @@ class Availability:
     The time that devices need for a release counts as zero. Changes nothing.
     """
 
-    def __init__(self, holdings: Holdings, orders: StandingOrders, now: float) -> None:
+    def __init__(self, holdings: HeldResources, orders: StandingOrders, now: float) -> None:
         self.now = now
         self._holdings, self._orders = holdings, orders
         self._inventory, self._fabric = holdings.inventory, holdings.inventory.fabric

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from blast_controller.core.explaining.availability import NEVER
-from blast_controller.core.explaining.holdings import Holdings
-from blast_controller.core.explaining.prospect import Offer, Prospect
+from blast_controller.core.explaining.holdings import HeldResources
+from blast_controller.core.explaining.prospect import Prospect, SwitchProspect
 from blast_controller.core.inventory.holders import PROBER
 from blast_controller.core.model.identifiers import Device, ElementId, SwitchId, device_name, static_element
 from blast_controller.core.model.requests import RequestKey
@@ -30,7 +30,7 @@ class BlockingCause:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class BlockingQuestion:
     """A query for an explanation: the request, the client's tenant `viewer` (None: an operator), and the time."""
 
     request: RequestKey
@@ -41,7 +41,7 @@ class Question:
 class BlockingCauses:
     """Finds the causes that block a request and describes them to a viewer."""
 
-    def __init__(self, holdings: Holdings, orders: StandingOrders, question: Question) -> None:
+    def __init__(self, holdings: HeldResources, orders: StandingOrders, question: BlockingQuestion) -> None:
         self._holdings, self._orders, self._question, self._now = holdings, orders, question, question.now
         self._inventory, self._fabric = holdings.inventory, holdings.inventory.fabric
         self._holders: dict[int, str | None] = {}
@@ -76,7 +76,7 @@ class BlockingCauses:
         lines = self._lines((static_element(name), f"the static tree {name}") for name in names)
         return BlockingCause(f"for the static tree {' or '.join(names)}", tuple(lines))
 
-    def _on_switch(self, prospect: Prospect, offer: Offer) -> Iterator[BlockingCause]:
+    def _on_switch(self, prospect: Prospect, offer: SwitchProspect) -> Iterator[BlockingCause]:
         if offer.switch in self._inventory.away:
             text = f"the optical switch {offer.switch}"
             yield _single(f"for {text}", f"{text} is disconnected ({self._inventory.away[offer.switch]})")
@@ -97,7 +97,7 @@ class BlockingCauses:
         lines += [f"{rack} has no optical port on {switch}" for rack in racks if rack not in wired]
         return BlockingCause(f"for a free optical port of {listed(racks)}", tuple(lines))
 
-    def _splitters(self, prospect: Prospect, offer: Offer) -> BlockingCause:
+    def _splitters(self, prospect: Prospect, offer: SwitchProspect) -> BlockingCause:
         splitters = self._fabric.splitters_on(offer.switch)
         lines = self._lines((s.element, f"{s.element} (1:{s.fan_out})") for s in splitters)
         text = f"for free splitters that make {prospect.leaves(len(prospect.others))} leaves on {offer.switch}"

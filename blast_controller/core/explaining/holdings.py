@@ -10,7 +10,7 @@ from blast_controller.core.rollout.reservations import Reservations
 
 
 @dataclass(frozen=True, slots=True)
-class Holdings:
+class HeldResources:
     """The pieces of the fabric, the reservations that hold them, and the requests that those are for."""
 
     inventory: Inventory

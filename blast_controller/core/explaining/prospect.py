@@ -38,7 +38,7 @@ class TreeSizes:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class SwitchProspect:
     """The resources of one optical switch for a group, with times.
 
     `ports` has the time at which each rack of the group has a free port, `splitters` the fan-out of each splitter and
@@ -145,7 +145,7 @@ class Prospect:
     # ----------------------------------------------------------------------------------------------- offers
 
     @cached_property
-    def offers(self) -> list[Offer]:
+    def offers(self) -> list[SwitchProspect]:
         """Return the offers of all optical switches, earliest first.
 
         At equal times, the offer with fewer blocked racks comes first.
@@ -153,18 +153,20 @@ class Prospect:
         offers = [self._offer(switch) for switch in self._fabric.switches]
         return sorted(offers, key=lambda offer: (self.start_on(offer), len(self.without_port(offer))))
 
-    def _offer(self, switch: SwitchId) -> Offer:
+    def _offer(self, switch: SwitchId) -> SwitchProspect:
         ends = {self.root: self._fabric.root_end(self.root)} | {r: self._fabric.leaf_end(r) for r in self.others}
         moments = {rack: self._port_moment(end, switch) for rack, end in ends.items()}
         found = [self.availability.usable_part(s) for s in self._fabric.splitters_on(switch)]
-        return Offer(switch, moments, tuple((self.availability.splitter(s), s.fan_out) for s in found if s.fan_out > 1))
+        return SwitchProspect(
+            switch, moments, tuple((self.availability.splitter(s), s.fan_out) for s in found if s.fan_out > 1)
+        )
 
     def _port_moment(self, end: str, switch: SwitchId) -> float:
         ports = self._fabric.racks[rack_of(end)].optical_ports
         ports = tuple(port for port in ports if (port.end, port.switch) == (end, switch))
         return min(map(self.availability.port, ports), default=NEVER)
 
-    def without_port(self, offer: Offer) -> list[str]:
+    def without_port(self, offer: SwitchProspect) -> list[str]:
         """Return the racks that have no free port on the offer's switch now."""
         return [rack for rack, moment in offer.ports.items() if moment > self.now]
 
@@ -198,7 +200,7 @@ class Prospect:
         static = min((moment for moment, _ in self.static_trees), default=NEVER)
         return min([static, *map(self.start_on, self.offers[:1])])
 
-    def start_on(self, offer: Offer) -> float:
+    def start_on(self, offer: SwitchProspect) -> float:
         """Return the earliest moment at which a switch could serve the group."""
         ready = offer.ports_ready
         ends = (*(moment for moment, _ in offer.splitters), *(end for end, _ in self._own_splitters))

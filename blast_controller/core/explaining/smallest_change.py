@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from blast_controller.core.explaining.prospect import Offer, Prospect
+from blast_controller.core.explaining.prospect import Prospect, SwitchProspect
 from blast_controller.core.model.fabric import StaticTree
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class AdmissionChange:
     """Racks to leave out with their receivers, or the fan-out of one more free splitter that alone would do."""
 
     racks: tuple[str, ...]
@@ -29,7 +29,7 @@ class Change:
         return bool(self.racks) or self.fan_out is not None
 
 
-def smallest_change(prospect: Prospect, light: bool) -> Change:
+def smallest_change(prospect: Prospect, light: bool) -> AdmissionChange:
     """Return what would help; no racks and no splitter if only waiting does.
 
     `light` is False if no light tree can be provisioned now, however small: only the sender's own rack can be served.
@@ -37,7 +37,7 @@ def smallest_change(prospect: Prospect, light: bool) -> Change:
     kept = _max_racks(prospect, light)
     left_out = tuple(rack for rack in prospect.hosts_of if rack not in kept) if kept else ()
     receivers = tuple(host for rack in left_out for host in prospect.hosts_of[rack])
-    return Change(left_out, receivers, _one_more_splitter(prospect) if light else None)
+    return AdmissionChange(left_out, receivers, _one_more_splitter(prospect) if light else None)
 
 
 # --------------------------------------------------------------------------------------------- fewer receivers
@@ -59,7 +59,7 @@ def _max_racks(prospect: Prospect, light: bool) -> frozenset[str]:
     return frozenset(best)
 
 
-def _joined(prospect: Prospect, offer: Offer) -> list[str]:
+def _joined(prospect: Prospect, offer: SwitchProspect) -> list[str]:
     """Return the other racks that a switch could connect to the sender's now."""
     blocked = set(prospect.without_port(offer))
     if prospect.root in blocked:

@@ -32,7 +32,7 @@ Joint = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class SurveyRound:
     """Set `circuits`, alone, then send a probe from each of `senders` and wait for them.
 
     No more can come once all of `expected` has come; where that is empty, the whole time must be waited. The survey
@@ -80,11 +80,11 @@ class FiberMap:
         return self.splitters if self.sources else ()
 
 
-Survey = Generator[Round, Set[Pair], FiberMap]
+Survey = Generator[SurveyRound, Set[Pair], FiberMap]
 """Yields rounds, is sent what was seen in each, and returns the map."""
 
-_Trial = Generator[Round, Set[Pair], bool]
-_Rounds = Generator[Round, Set[Pair], None]
+_Trial = Generator[SurveyRound, Set[Pair], bool]
+_Rounds = Generator[SurveyRound, Set[Pair], None]
 
 
 def survey(switch: SwitchId, ports: Iterable[OpticalPort], splitters: Iterable[Splitter]) -> Survey:
@@ -182,7 +182,7 @@ class _Surveyor:
         unconnected = {port for i, port in self.map.sources.items() if i not in connected}
         senders = tuple(port for port in self.map.ports if port not in unconnected)
         circuits = tuple(CrossConnect(self.map.switch, i, o) for i, o in joints)
-        seen = yield Round(circuits, senders, self._expected(joints), self._done)
+        seen = yield SurveyRound(circuits, senders, self._expected(joints), self._done)
         here = {pair for pair in seen if pair[1] in self._probed}
         self._understand(joints, here)
         for sender, elsewhere in seen - here:

@@ -23,7 +23,7 @@ KIND = "probe"
 
 
 @dataclass(slots=True)
-class _Bench:
+class _ProbedSwitch:
     """The probe circuits of one switch.
 
     `present` circuits may exist on it, `wanted` ones shall exist; `step` is None while it is idle. The elements `done`
@@ -45,7 +45,7 @@ class ProbeCircuits:
         self._fabric = fabric
         self._inventory = inventory
         self._outbox = outbox
-        self._benches: dict[SwitchId, _Bench] = {}
+        self._benches: dict[SwitchId, _ProbedSwitch] = {}
         self._steps = 0
 
     def circuits(self, switch: SwitchId) -> frozenset[CrossConnect]:
@@ -66,7 +66,7 @@ class ProbeCircuits:
     def take(self, switch: SwitchId, elements: Collection[ElementId]) -> None:
         """Hold free elements of a switch that has no bench. Raises DoubleBookingError."""
         self._inventory.take(elements, PROBER)
-        self._benches[switch] = _Bench(set(elements))
+        self._benches[switch] = _ProbedSwitch(set(elements))
 
     def lay(self, switch: SwitchId, circuits: Collection[CrossConnect], done: Iterable[ElementId]) -> bool:
         """Request exactly these circuits on the switch, and free `done` afterwards.
@@ -91,7 +91,7 @@ class ProbeCircuits:
         self._order(switch, bench, ())
         return False
 
-    def _order(self, switch: SwitchId, bench: _Bench, circuits: Collection[CrossConnect]) -> None:
+    def _order(self, switch: SwitchId, bench: _ProbedSwitch, circuits: Collection[CrossConnect]) -> None:
         old, bench.wanted = bench.present, frozenset(circuits)
         bench.present |= bench.wanted
         self._steps += 1
@@ -101,7 +101,7 @@ class ProbeCircuits:
         step = Step(tuple(sorted(old - bench.wanted)), tuple(c for c in circuits if c not in old), {}, {})
         self._outbox.step(PROBER, bench.step, step)
 
-    def _give_back(self, bench: _Bench) -> None:
+    def _give_back(self, bench: _ProbedSwitch) -> None:
         self._inventory.free(bench.done)
         bench.elements -= bench.done
         bench.done = set()
@@ -151,7 +151,7 @@ class ProbeCircuits:
         circuits = frozenset(CrossConnect(switch, *pair) for pair in body["circuits"]).difference(reserved)
         elements = self._touched_by(switch, circuits) - self._inventory.holders.keys()
         self._inventory.take(elements, PROBER)
-        self._benches[switch] = _Bench(elements, circuits, clearing=True)
+        self._benches[switch] = _ProbedSwitch(elements, circuits, clearing=True)
 
     def _touched_by(self, switch: SwitchId, circuits: Iterable[CrossConnect]) -> set[ElementId]:
         inputs, outputs = {c.input for c in circuits}, {c.output for c in circuits}

@@ -24,7 +24,7 @@ PROBER = 0
 """Holds what is being probed; reservations count from 1."""
 
 
-class Standing(Enum):
+class HolderState(Enum):
     """The state in which an element is held."""
 
     FREE = "free"
@@ -34,19 +34,19 @@ class Standing(Enum):
     PROBED = "probed"
 
 
-_S = Standing
+_S = HolderState
 
 
 class DoubleBookingError(CoreError):
     """Our fault: an element was about to be held by two reservations."""
 
 
-class Custody:
+class Holders:
     """Exact accounting of elements. Changes nothing but itself."""
 
     def __init__(self) -> None:
         self._holders: dict[ElementId, int] = {}
-        self._standings: dict[ElementId, Standing] = {}
+        self._standings: dict[ElementId, HolderState] = {}
         self._leaving: set[int] = set()
 
     @property
@@ -54,7 +54,7 @@ class Custody:
         """Return the reservation that holds each element, or PROBER."""
         return MappingProxyType(self._holders)
 
-    def standing(self, element: ElementId) -> Standing:
+    def standing(self, element: ElementId) -> HolderState:
         """Return the state of an element."""
         return self._standings.get(element, _S.FREE)
 
@@ -100,6 +100,6 @@ class Custody:
         """Forget a released reservation."""
         self._leaving.discard(holder)
 
-    def _must_be_able(self, element: ElementId, event: str, *standings: Standing) -> None:
+    def _must_be_able(self, element: ElementId, event: str, *standings: HolderState) -> None:
         if (standing := self.standing(element)) not in standings:
             raise ImpossibleTransitionError("element", f"{standing.value} ({element})", event)

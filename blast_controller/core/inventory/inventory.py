@@ -22,10 +22,10 @@ from typing import NamedTuple
 
 from algorithms.b_matching.residual import Residual
 from blast_controller.core.inventory.conditions import Conditions
-from blast_controller.core.inventory.holders import PROBER, Custody, Standing
-from blast_controller.core.inventory.kinds import Kind, Piece, kind_of
+from blast_controller.core.inventory.holders import PROBER, Holders, HolderState
+from blast_controller.core.inventory.kinds import Piece, PieceKind, kind_of
 from blast_controller.core.inventory.splitter_order import Place
-from blast_controller.core.inventory.totals import Stock
+from blast_controller.core.inventory.totals import PieceTotals
 from blast_controller.core.model.fabric import CrossConnect, Fabric, OpticalPort, Splitter, StaticTree
 from blast_controller.core.model.identifiers import Device, ElementId, SwitchId, device_name, static_element
 
@@ -47,34 +47,34 @@ _AVAILABLE = _Counts(capacity=True, available=True, idle=True, dark=True)
 _LIT_AVAILABLE = _Counts(capacity=True, available=True, idle=True)
 
 
-class _Form(NamedTuple):
+class _PieceForm(NamedTuple):
     """A piece as it counts: a splitter may have lost outputs."""
 
     piece: Piece
-    kind: Kind
+    kind: PieceKind
 
 
 @dataclass(slots=True)
 class _Account:
     """A piece as built, as it is usable (None: not at all), and as it is offered to the policy; where it counts."""
 
-    whole: _Form
-    usable: _Form | None = None
+    whole: _PieceForm
+    usable: _PieceForm | None = None
     connected: bool = False
     counts: _Counts = _UNUSABLE
-    offered: _Form | None = None
+    offered: _PieceForm | None = None
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> PieceKind:
         """Return the kind of the piece as it is usable, or was built."""
         return (self.usable or self.whole).kind
 
 
-class Changes(NamedTuple):
+class InventoryChanges(NamedTuple):
     """Elements of which anything may have changed, kinds whose idle or dark total has, and whether devices changed."""
 
     elements: set[ElementId]
-    kinds: set[Kind]
+    kinds: set[PieceKind]
     devices: bool
 
 
@@ -88,7 +88,7 @@ class Inventory:
     def __init__(self, fabric: Fabric, max_splitters_per_tree: int | None) -> None:
         self.fabric = fabric
         self._max_splitters_of = max_splitters_per_tree
-        self._custody = Custody()
+        self._custody = Holders()
         self._conditions = Conditions(fabric)
         self._ports = [port for rack in fabric.racks.values() for port in rack.optical_ports]
         pieces: list[Piece] = [*self._ports, *fabric.splitters.values()]
@@ -106,11 +106,11 @@ class Inventory:
         for piece in pieces:
             for device in self._devices_of(piece):
                 self._needing[device].append(piece.element)
-        self.capacity, self.available = Stock(self._in_order), Stock(self._last_if_lit)
-        self.idle, self.dark, self.offered = Counter[Kind](), Counter[Kind](), Counter[Kind]()
-        self._offers_changed: Counter[Kind] = Counter()
-        self.unsettled: defaultdict[SwitchId, set[Kind]] = defaultdict(set)
-        self._changes = Changes(set(), set(), devices=True)
+        self.capacity, self.available = PieceTotals(self._in_order), PieceTotals(self._last_if_lit)
+        self.idle, self.dark, self.offered = Counter[PieceKind](), Counter[PieceKind](), Counter[PieceKind]()
+        self._offers_changed: Counter[PieceKind] = Counter()
+        self.unsettled: defaultdict[SwitchId, set[PieceKind]] = defaultdict(set)
+        self._changes = InventoryChanges(set(), set(), devices=True)
         self._reassess(self._accounts)
 
     # ------------------------------------------------------------------------------------------- holding
@@ -156,7 +156,7 @@ class Inventory:
     def keepers_of(self, elements: Iterable[ElementId]) -> set[int]:
         """Return the reservations that keep some of these lit (or splitters of these outputs)."""
         pieces = (self._splitter_of.get(element, element) for element in elements)
-        return {self.holders[piece] for piece in pieces if self._custody.standing(piece) is Standing.KEPT_LIT}
+        return {self.holders[piece] for piece in pieces if self._custody.standing(piece) is HolderState.KEPT_LIT}
 
     # ---------------------------------------------------------------------------------------- conditions
 
@@ -224,9 +224,9 @@ class Inventory:
 
     # ------------------------------------------------------------------------------------------ counting
 
-    def take_changes(self) -> Changes:
+    def take_changes(self) -> InventoryChanges:
         """Return the possible changes since the last call by any caller."""
-        changes, self._changes = self._changes, Changes(set(), set(), devices=False)
+        changes, self._changes = self._changes, InventoryChanges(set(), set(), devices=False)
         return changes
 
     def _note_device(self) -> None:
@@ -256,7 +256,7 @@ class Inventory:
         standing = self._custody.standing(element)
         counts = _counts(account, standing)
         offered = account.usable if counts.available else None
-        if standing is Standing.HELD:
+        if standing is HolderState.HELD:
             offered = account.offered or account.usable or account.whole
         if counts is not account.counts:
             self._count(account, counts)
@@ -278,7 +278,7 @@ class Inventory:
             self.unsettled[kind.switch].add(kind)
             self._changes.kinds.add(kind)
 
-    def _offer(self, account: _Account, form: _Form | None) -> None:
+    def _offer(self, account: _Account, form: _PieceForm | None) -> None:
         before, account.offered = account.offered, form
         if before is not None:
             self.offered[before.kind] -= 1
@@ -287,7 +287,7 @@ class Inventory:
             self.offered[form.kind] += 1
             self._offers_changed[form.kind] += 1
 
-    def _usable(self, whole: _Form) -> _Form | None:
+    def _usable(self, whole: _PieceForm) -> _PieceForm | None:
         """Return a port, or a splitter with the outputs that can be used; None if it cannot be used."""
         piece = whole.piece
         if self.unusable(piece.element) is not None:
@@ -371,7 +371,7 @@ class Inventory:
 
     def is_kept_lit(self, element: ElementId) -> bool:
         """Return true if an element is kept lit by a holder that releases it on demand."""
-        return self._custody.standing(element) is Standing.KEPT_LIT
+        return self._custody.standing(element) is HolderState.KEPT_LIT
 
     def ports_for(self, end: str, switch: SwitchId) -> list[OpticalPort]:
         """Return the ports of a switch that can be this end of a tree, usable or not."""
@@ -404,20 +404,20 @@ class Inventory:
 
     # --------------------------------------------------------------------------------- dark, and kept lit
 
-    def kinds_of(self, elements: Iterable[ElementId]) -> frozenset[Kind]:
+    def kinds_of(self, elements: Iterable[ElementId]) -> frozenset[PieceKind]:
         """Return the kinds of these ports and splitters."""
         return frozenset([self._accounts[element].kind for element in elements])
 
-    def kinds_used_up(self, elements: Iterable[ElementId]) -> set[Kind]:
+    def kinds_used_up(self, elements: Iterable[ElementId]) -> set[PieceKind]:
         """Return the kinds of which no dark piece remains if these elements are taken now; holders keep theirs."""
-        taken: Counter[Kind] = Counter()
-        lit: set[Kind] = set()
+        taken: Counter[PieceKind] = Counter()
+        lit: set[PieceKind] = set()
         for element in elements:
             standing = self._custody.standing(element)
-            if element in self._accounts and standing is not Standing.HELD:
+            if element in self._accounts and standing is not HolderState.HELD:
                 kind = self._accounts[element].kind
                 taken[kind] += 1
-                if standing is Standing.KEPT_LIT:
+                if standing is HolderState.KEPT_LIT:
                     lit.add(kind)
         return {kind for kind, number in taken.items() if kind in lit or self.dark[kind] <= number}
 
@@ -437,23 +437,23 @@ class Inventory:
         """Reset the offer changes for a new reader: everything counts as a change."""
         self._offers_changed = self.offered.copy()
 
-    def take_offer_changes(self) -> dict[Kind, int]:
+    def take_offer_changes(self) -> dict[PieceKind, int]:
         """Return the changes of the offer by kind (negative: less) since the last call."""
         changes = {kind: number for kind, number in self._offers_changed.items() if number}
         self._offers_changed.clear()
         return changes
 
 
-def _form(piece: Piece) -> _Form:
-    return _Form(piece, kind_of(piece))
+def _form(piece: Piece) -> _PieceForm:
+    return _PieceForm(piece, kind_of(piece))
 
 
-def _counts(account: _Account, standing: Standing) -> _Counts:
+def _counts(account: _Account, standing: HolderState) -> _Counts:
     """Return in which totals a piece counts that is held like this."""
     if account.usable is None:
         return _UNUSABLE
-    if standing is Standing.HELD:
+    if standing is HolderState.HELD:
         return _IN_USE
-    if standing is Standing.KEPT_LIT:
+    if standing is HolderState.KEPT_LIT:
         return _LIT_AVAILABLE if account.connected else _LIT
-    return _AVAILABLE if standing is Standing.FREE and account.connected else _DARK
+    return _AVAILABLE if standing is HolderState.FREE and account.connected else _DARK

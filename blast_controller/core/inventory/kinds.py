@@ -10,7 +10,7 @@ from blast_controller.core.model.identifiers import SwitchId
 Piece = OpticalPort | Splitter
 
 
-class Kind(NamedTuple):
+class PieceKind(NamedTuple):
     """Interchangeable pieces of one switch: splitters with this fan-out, or (0) ports for an `end` of trees."""
 
     switch: SwitchId
@@ -18,8 +18,8 @@ class Kind(NamedTuple):
     end: str
 
 
-def kind_of(piece: Piece) -> Kind:
+def kind_of(piece: Piece) -> PieceKind:
     """Return the kind of a piece."""
     if isinstance(piece, OpticalPort):
-        return Kind(piece.switch, 0, piece.end)
-    return Kind(piece.switch, piece.fan_out, "")
+        return PieceKind(piece.switch, 0, piece.end)
+    return PieceKind(piece.switch, piece.fan_out, "")

@@ -11,7 +11,7 @@ Place = tuple[bool, int]
 """The allocation order, smaller first: dark pieces before others, then the fabric's order."""
 
 
-class Shelf:
+class OrderedSplitters:
     """A sorted free list with at most one splitter at each place.
 
     Operations take logarithmic time in the number of places.

@@ -7,23 +7,23 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from algorithms.b_matching.residual import Residual
-from blast_controller.core.inventory.kinds import Kind, Piece
-from blast_controller.core.inventory.splitter_order import Place, Shelf
+from blast_controller.core.inventory.kinds import Piece, PieceKind
+from blast_controller.core.inventory.splitter_order import OrderedSplitters, Place
 from blast_controller.core.model.fabric import OpticalPort, Splitter
 from blast_controller.core.model.identifiers import SwitchId
 
 
 @dataclass(slots=True)
-class Stock:
+class PieceTotals:
     """Pieces to choose from; `place` returns the allocation order of a splitter."""
 
     place: Callable[[Splitter], Place]
-    counts: Counter[Kind] = field(default_factory=Counter)
+    counts: Counter[PieceKind] = field(default_factory=Counter)
     _ports: dict[SwitchId, dict[str, int]] = field(default_factory=dict)
-    _splitters: dict[SwitchId, dict[int, Shelf]] = field(default_factory=dict)
+    _splitters: dict[SwitchId, dict[int, OrderedSplitters]] = field(default_factory=dict)
     _places: dict[str, Place] = field(default_factory=dict)
 
-    def add(self, piece: Piece, kind: Kind) -> None:
+    def add(self, piece: Piece, kind: PieceKind) -> None:
         """Add a piece."""
         self.counts[kind] += 1
         if isinstance(piece, OpticalPort):
@@ -33,10 +33,10 @@ class Stock:
             place = self._places[piece.name] = self.place(piece)
             sizes = self._splitters.setdefault(piece.switch, {})
             if piece.fan_out not in sizes:
-                sizes[piece.fan_out] = Shelf()
+                sizes[piece.fan_out] = OrderedSplitters()
             sizes[piece.fan_out].put(place, piece)
 
-    def remove(self, piece: Piece, kind: Kind) -> None:
+    def remove(self, piece: Piece, kind: PieceKind) -> None:
         """Remove a piece."""
         self.counts[kind] -= 1
         if isinstance(piece, OpticalPort):
@@ -72,5 +72,7 @@ class Stock:
         """Return a view of the pieces for the matching; `allowance` limits the splitters of some tenants."""
         names = tuple(switches)
         ports: dict[str, Mapping[str, int]] = {switch: self._ports.get(switch, {}) for switch in names}
-        splitters: dict[str, Mapping[int, Shelf]] = {switch: self._splitters.get(switch, {}) for switch in names}
+        splitters: dict[str, Mapping[int, OrderedSplitters]] = {
+            switch: self._splitters.get(switch, {}) for switch in names
+        }
         return Residual(ports, splitters, max_splitters_per_tree, allowance)

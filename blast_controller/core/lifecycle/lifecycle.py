@@ -18,8 +18,8 @@ from blast_controller.core.requests.request_table import RequestTable
 from blast_controller.core.rollout.outcomes import (
     Changed,
     ChangeRefused,
-    Dark,
     Gone,
+    LeavesDark,
     LightLost,
     Lit,
     NotLit,
@@ -108,7 +108,7 @@ class Lifecycle:
             ChangeRefused: granting.on_change_refused,
             LightLost: endings.on_light_lost,
             Gone: endings.on_gone,
-            Dark: self._on_dark,
+            LeavesDark: self._on_dark,
             Spoilt: endings.on_spoilt,
             Stuck: appointments.on_stuck,
         }
@@ -123,5 +123,5 @@ class Lifecycle:
         self._appointments.links(reservation, now)
         self.act_on(outcomes, now)
 
-    def _on_dark(self, outcome: Dark, now: float) -> None:
+    def _on_dark(self, outcome: LeavesDark, now: float) -> None:
         self.act_on(self._repair.on_dark(outcome, now), now)

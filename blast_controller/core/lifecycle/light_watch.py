@@ -15,7 +15,7 @@ from blast_controller.core.model.timers import LeafDown
 from blast_controller.core.policy.layout_planner import LayoutPlanner
 from blast_controller.core.requests.request_table import RequestTable
 from blast_controller.core.rollout.change import Change
-from blast_controller.core.rollout.outcomes import Dark, NotLit, Outcome
+from blast_controller.core.rollout.outcomes import LeavesDark, NotLit, Outcome
 from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.rollout.reservation_states import ReservationState
 from blast_controller.core.rollout.reservations import Reservations
@@ -35,7 +35,7 @@ class LightRepair:
         self._missing, self._layouts = missing, layouts
         self._table, self._reservations, self._appointments = table, reservations, appointments
 
-    def on_dark(self, outcome: Dark, now: float) -> list[Outcome]:
+    def on_dark(self, outcome: LeavesDark, now: float) -> list[Outcome]:
         """Repair the leaves that are dark after a step."""
         if outcome.reservation.state is ReservationState.LIT:
             return self.repair(outcome.reservation, outcome.outputs, now)

@@ -14,7 +14,7 @@ from functools import lru_cache
 from algorithms.b_matching.feasibility import Choose, Pieces, by_count
 from algorithms.cascade import Catalog
 from algorithms.leaf_assignment import Refusal
-from algorithms.power_budget import Amplifier, Certificate, Light, Passive, Piece, Transceiver, exactly
+from algorithms.power_budget import Amplifier, Certificate, Passive, Piece, PowerLevel, Transceiver, exactly
 from algorithms.splitter_tree import Shape, shallowest
 from blast_controller.core.light.budgeted_tree import (
     BudgetedTree,
@@ -197,7 +197,7 @@ def _at_their_best(optics: Optics, ports: Sequence[OpticalPort], splitters: Sequ
     if len({(port.entering, port.needed) for port in known}) <= 1 and all(len(alike) == 1 for alike in kinds):
         return optics
     launch = max(port.entering.worst for port in known)
-    ideal = Transceiver("", Light(launch, launch, launch), min(port.needed.least for port in known), NO_OVERLOAD)
+    ideal = Transceiver("", PowerLevel(launch, launch, launch), min(port.needed.least for port in known), NO_OVERLOAD)
     best = {fan_out: _best_of(alike) for fan_out, alike in sorts.items()}
     return Optics(
         {port.element: ideal for port in ports},

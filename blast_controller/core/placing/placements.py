@@ -51,7 +51,7 @@ class Placements:
             part.chunk = before
 
 
-class Refusals:
+class BudgetRefusals:
     """Parts for which the last decision found no tree within the power budget."""
 
     def __init__(

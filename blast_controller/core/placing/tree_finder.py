@@ -12,7 +12,7 @@ from blast_controller.core.placing.lighting import Lighting
 from blast_controller.core.policy.layout_planner import LayoutPlanner
 from blast_controller.core.policy.light_plan import LightPlan, Planned
 from blast_controller.core.policy.splitter_limits import SplitterLimits
-from blast_controller.core.policy.tree_planner import TreePlanner
+from blast_controller.core.policy.tree_planner import LightTreePlanner
 from blast_controller.core.policy.warm_trees import WarmTrees
 from blast_controller.core.requests.request_table import RequestTable
 from blast_controller.core.rollout.reservation import Reservation
@@ -22,7 +22,7 @@ class KeptLight:
     """Finds light that is still on from an earlier request; takes none."""
 
     def __init__(
-        self, table: RequestTable, warm: WarmTrees, links: Links, planner: TreePlanner, layouts: LayoutPlanner
+        self, table: RequestTable, warm: WarmTrees, links: Links, planner: LightTreePlanner, layouts: LayoutPlanner
     ) -> None:
         self._table, self._warm, self._links = table, warm, links
         self._planner, self._layouts = planner, layouts

@@ -12,16 +12,16 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from algorithms.b_matching.feasibility import Feasibility, Pieces
-from algorithms.b_matching.group import Group, bits, directional_ports, shared_ports
+from algorithms.b_matching.group import CompetingGroup, bits, directional_ports, shared_ports
 from algorithms.scheduling import POLICIES
 from algorithms.scheduling.advised import AdvisedScheduler
 from algorithms.scheduling.job import Job, PartName, racks_of
-from algorithms.scheduling.placing import Placement, Terms, Unplaced
-from algorithms.scheduling.policy import State as PolicyState
+from algorithms.scheduling.placing import Placement, PlacementTerms, Unplaced
+from algorithms.scheduling.policy import State
 from algorithms.scheduling.selection import Start
 from algorithms.scheduling.tenants import Tenants
 from blast_controller.core.inventory.inventory import Inventory
-from blast_controller.core.inventory.kinds import Kind
+from blast_controller.core.inventory.kinds import PieceKind
 from blast_controller.core.light.light_budget import LightBudget
 from blast_controller.core.model.fabric import Fabric, OpticalPort, rack_of
 from blast_controller.core.model.hyper_edge import hyper_edge
@@ -39,7 +39,7 @@ SET_UP = 0.025
 
 
 @dataclass(frozen=True, slots=True)
-class Light:
+class PowerView:
     """The policy's view of power: the budget, and the elements that the starts of a decision take."""
 
     budget: LightBudget
@@ -81,7 +81,7 @@ class Dispatcher:
     """The scheduling policy at work on one fabric."""
 
     def __init__(
-        self, fabric: Fabric, inventory: Inventory, orders: StandingOrders, optimizing: Optimizing, light: Light
+        self, fabric: Fabric, inventory: Inventory, orders: StandingOrders, optimizing: Optimizing, light: PowerView
     ) -> None:
         self._fabric = fabric
         self._inventory = inventory
@@ -108,7 +108,7 @@ class Dispatcher:
             for switch in self._fabric.switches
         }
         weights = {name: limits.share for name, limits in self._orders.settings.tenants.items()}
-        state = PolicyState(SET_UP, Tenants(weights))
+        state = State(SET_UP, Tenants(weights))
         self._scheduler = AdvisedScheduler(POLICIES[self._orders.settings.policy], nothing, state, placing=self)
 
     @property
@@ -132,7 +132,7 @@ class Dispatcher:
 
     # ------------------------------------------------------------------------------ what the policy asks back
 
-    def place(self, job: Job, terms: Terms) -> Placement | Unplaced:
+    def place(self, job: Job, terms: PlacementTerms) -> Placement | Unplaced:
         """Plan the tree of a job whose counts of ports and splitters fit; without a power budget the counts suffice."""
         if not self._light.budget.covers(SwitchId(terms.switch)):
             return Placement(terms.pieces)
@@ -189,17 +189,17 @@ class Dispatcher:
             if not self._light.budget.knows(switch, self._inventory.capacity.sizes(switch)):
                 self._light.budget.learn(switch, self._inventory.usable_splitters(switch))
 
-    def _lose(self, changes: Mapping[Kind, int]) -> None:
+    def _lose(self, changes: Mapping[PieceKind, int]) -> None:
         for kind, number in changes.items():
             for _ in range(-number):
                 self._scheduler.lose(kind.switch, *self._hardware(kind))
 
-    def _regain(self, changes: Mapping[Kind, int], now: float) -> None:
+    def _regain(self, changes: Mapping[PieceKind, int], now: float) -> None:
         for kind, number in changes.items():
             for _ in range(number):
                 self._scheduler.regain(kind.switch, *self._hardware(kind), now)
 
-    def _hardware(self, kind: Kind) -> tuple[int, Pieces]:
+    def _hardware(self, kind: PieceKind) -> tuple[int, Pieces]:
         return (0, (kind.fan_out,)) if kind.fan_out else (1 << self._vertex(kind.end), ())
 
     def _vertex(self, end: str) -> int:
@@ -287,11 +287,11 @@ class Dispatcher:
         request = view.request.current
         return service_of(request, view.part, self._fabric)
 
-    def _group(self, view: PartView) -> Group:
+    def _group(self, view: PartView) -> CompetingGroup:
         request = view.request.current
         edge = hyper_edge(request, view.part.receivers, self._fabric, self._orders.settings.loop_leaf)
         ports = self._vertices(self._numbers[edge.sender], [self._numbers[rack] for rack in edge.others])
-        return Group(request.id, ports, 1 + len(edge.others), edge.leaves, edge.volume, request.tenant)
+        return CompetingGroup(request.id, ports, 1 + len(edge.others), edge.leaves, edge.volume, request.tenant)
 
     def _job(self, view: PartView) -> Job:
         request, part = view.request.current, view.part

@@ -18,13 +18,13 @@ from blast_controller.core.model.hyper_edge import other_racks
 from blast_controller.core.model.requests import MulticastRequest
 from blast_controller.core.model.settings import StandingOrders
 from blast_controller.core.policy.admission import group_of
-from blast_controller.core.policy.tree_planner import TreePlanner
+from blast_controller.core.policy.tree_planner import LightTreePlanner
 
 
 class LayoutPlanner:
     """Turns the policy's choices into layouts. Reads the inventory and takes nothing from it."""
 
-    def __init__(self, fabric: Fabric, inventory: Inventory, orders: StandingOrders, planner: TreePlanner) -> None:
+    def __init__(self, fabric: Fabric, inventory: Inventory, orders: StandingOrders, planner: LightTreePlanner) -> None:
         self._fabric = fabric
         self._inventory = inventory
         self._orders = orders

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from algorithms.b_matching.residual import Choice
 from algorithms.leaf_assignment import Refusal
 from algorithms.scheduling.job import PartName
-from algorithms.scheduling.placing import Placement, Terms, Unplaced
+from algorithms.scheduling.placing import Placement, PlacementTerms, Unplaced
 from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.light.light_tree import LightTree
 from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.fabric import OpticalPort, Splitter
 from blast_controller.core.model.identifiers import ElementId, SwitchId
-from blast_controller.core.policy.tree_planner import Stock, TreePlanner
+from blast_controller.core.policy.tree_planner import LightTreePlanner, SplitterStock
 
 Ends = tuple[str, tuple[str, ...]]
 """The rack that sends, and the other racks that receive."""
@@ -43,7 +43,7 @@ class LightPlan:
     def __init__(
         self,
         inventory: Inventory,
-        planner: TreePlanner,
+        planner: LightTreePlanner,
         find_kept: Callable[[PartName], LightTree | None],
     ) -> None:
         self.refused: dict[PartName, Refusal] = {}
@@ -54,7 +54,7 @@ class LightPlan:
         self._taken: set[ElementId] = set()
         self._over: Mapping[PartName, frozenset[ElementId]] = {}
         self._given_back: frozenset[ElementId] = frozenset()
-        self._stocks = (Stock(self._dark_ports, self._splitters), Stock(self._ports, self._splitters))
+        self._stocks = (SplitterStock(self._dark_ports, self._splitters), SplitterStock(self._ports, self._splitters))
 
     def begin(self, over: Mapping[PartName, frozenset[ElementId]]) -> None:
         """Begin a decision with these expired leases and their elements."""
@@ -73,7 +73,7 @@ class LightPlan:
 
     # ----------------------------------------------------------------------------------------- what is asked
 
-    def place(self, name: PartName, ends: Ends, terms: Terms) -> Placement | Unplaced:
+    def place(self, name: PartName, ends: Ends, terms: PlacementTerms) -> Placement | Unplaced:
         """Plan a tree on a switch with a power budget, with the terms of the policy."""
         planned = self._kept(name, ends, terms) or self._build(name, ends, terms)
         if planned is None:
@@ -93,7 +93,7 @@ class LightPlan:
 
     # --------------------------------------------------------------------------------------------- planning
 
-    def _kept(self, name: PartName, ends: Ends, terms: Terms) -> Planned | None:
+    def _kept(self, name: PartName, ends: Ends, terms: PlacementTerms) -> Planned | None:
         """Return the group's warm tree, if it matches the policy's choice."""
         tree = self._find_kept(name)
         if tree is None or tree.switch != terms.switch or not self._taken.isdisjoint(tree.elements):
@@ -103,7 +103,7 @@ class LightPlan:
         same = tree.root.rack == ends[0] and racks == set(ends[1]) and fan_out == sorted(terms.pieces)
         return Planned(tree, kept=True) if same else None
 
-    def _build(self, name: PartName, ends: Ends, terms: Terms) -> Planned | None:
+    def _build(self, name: PartName, ends: Ends, terms: PlacementTerms) -> Planned | None:
         most = None if terms.most == math.inf else int(terms.most)
         for resources in self._stocks:
             found = self._tree(resources, ends, terms, most)
@@ -112,12 +112,14 @@ class LightPlan:
             self.refused[name] = found
         return None
 
-    def _tenant_stops(self, ends: Ends, terms: Terms) -> bool:
+    def _tenant_stops(self, ends: Ends, terms: PlacementTerms) -> bool:
         if terms.most == math.inf or terms.only:
             return False
         return isinstance(self._tree(self._stocks[-1], ends, terms, None), LightTree)
 
-    def _tree(self, resources: Stock, ends: Ends, terms: Terms, most: int | None) -> LightTree | Refusal:
+    def _tree(
+        self, resources: SplitterStock, ends: Ends, terms: PlacementTerms, most: int | None
+    ) -> LightTree | Refusal:
         choice = Choice(terms.switch, terms.pieces)
         try:
             return self._planner.placed(resources, ends, choice, not terms.only, most)

@@ -36,7 +36,7 @@ ANSWERS_BY = 0.8
 """Share of the time left that a question may take, so that its answer comes before the time is over."""
 
 
-class _Phase(Enum):
+class _OptimizerPhase(Enum):
     IDLE = auto()
     WAITING = auto()
     ANSWERED = auto()
@@ -51,7 +51,7 @@ class Optimizing:
     outbox: Outbox
     timers: Timers
     revision: int = 0
-    _phase: _Phase = _Phase.IDLE
+    _phase: _OptimizerPhase = _OptimizerPhase.IDLE
     _question: Contention | None = None
     _answer: tuple[Chosen, ...] = ()
     _until: float | None = None
@@ -64,41 +64,41 @@ class Optimizing:
     @property
     def on(self) -> bool:
         """Return true if the optimizer is enabled and not late with an answer."""
-        return self.budget > 0 and self._phase is not _Phase.LATE
+        return self.budget > 0 and self._phase is not _OptimizerPhase.LATE
 
     def on_answered(self, event: Optimized, now: float) -> None:
         """Take an answer; the next decision looks whether its question is still the one."""
         if event.revision != self.revision:
             return
-        if self._phase is _Phase.LATE:
-            self._phase = _Phase.IDLE
-        elif self._phase is _Phase.WAITING:
-            self._phase, self._answer = _Phase.ANSWERED, event.chosen
+        if self._phase is _OptimizerPhase.LATE:
+            self._phase = _OptimizerPhase.IDLE
+        elif self._phase is _OptimizerPhase.WAITING:
+            self._phase, self._answer = _OptimizerPhase.ANSWERED, event.chosen
 
     def on_late(self, deadline: OptimizerLate, now: float) -> None:
         """Do nothing: the decision that follows every tick checks the time."""
 
     def advice(self, contention: Contention | None, now: float) -> tuple[Chosen, ...] | None:
         """Return the parts to serve first in a decision now, or None to postpone it."""
-        answered = self._phase is _Phase.ANSWERED
+        answered = self._phase is _OptimizerPhase.ANSWERED
         if contention is None:
             return self._decide(())
         if answered and self._question is not None and contention.is_like(self._question):
             return self._decide(self._answer)
         if answered:
-            self._phase = _Phase.IDLE
+            self._phase = _OptimizerPhase.IDLE
         if not self.on or not self._time_left(now):
             return self._decide(())
-        if self._phase is _Phase.IDLE and not self._ask(contention, now):
+        if self._phase is _OptimizerPhase.IDLE and not self._ask(contention, now):
             return self._decide(())
         return None
 
     def _decide(self, chosen: tuple[Chosen, ...]) -> tuple[Chosen, ...]:
         """Return the chosen parts, and discard the pending question and its answer."""
-        if self._phase is _Phase.ANSWERED:
-            self._phase = _Phase.IDLE
-        elif self._phase is _Phase.WAITING:
-            self._phase = _Phase.LATE
+        if self._phase is _OptimizerPhase.ANSWERED:
+            self._phase = _OptimizerPhase.IDLE
+        elif self._phase is _OptimizerPhase.WAITING:
+            self._phase = _OptimizerPhase.LATE
         self._until = self._question = None
         self._answer = ()
         return chosen
@@ -115,6 +115,6 @@ class Optimizing:
         if seconds < MIN_SHARE * self.budget:
             return False
         self.revision += 1
-        self._phase, self._question = _Phase.WAITING, contention
+        self._phase, self._question = _OptimizerPhase.WAITING, contention
         self.outbox.say(Optimize(self.revision, contention, seconds))
         return True

@@ -7,7 +7,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from blast_controller.core.inventory.kinds import Kind
+from blast_controller.core.inventory.kinds import PieceKind
 
 Group = tuple[str, str, frozenset[str]]
 """(tenant, sender, receivers)"""
@@ -30,7 +30,7 @@ class _Visits:
     trust: int = 0
     left: float | None = None
     away: float = 0.0
-    kinds: Collection[Kind] = ()
+    kinds: Collection[PieceKind] = ()
     needs: int = 0
 
 
@@ -41,7 +41,7 @@ class ReturningGroups:
     """
 
     def __init__(self) -> None:
-        self.needed: Counter[Kind] = Counter()
+        self.needed: Counter[PieceKind] = Counter()
         self._visits: OrderedDict[Group, _Visits] = OrderedDict()
         self._latest: Group | None = None
         self._latest_at = self._other_at = -math.inf
@@ -60,7 +60,7 @@ class ReturningGroups:
             visits.left = None
         self._note_seen(group, now)
 
-    def go(self, group: Group, kinds: Collection[Kind], now: float) -> float | None:
+    def go(self, group: Group, kinds: Collection[PieceKind], now: float) -> float | None:
         """Record the end of a group's use of these kinds.
 
         Return its last absence in seconds, or None if it is not trusted.
@@ -70,12 +70,12 @@ class ReturningGroups:
         self._note_seen(group, now)
         return visits.away if visits.trust else None
 
-    def expect(self, group: Group, kinds: Collection[Kind], now: float) -> None:
+    def expect(self, group: Group, kinds: Collection[PieceKind], now: float) -> None:
         """Trust a group whose tree an earlier run kept warm, without its history."""
         self._visits[group] = _Visits(1, now, 0.0, kinds, self._needs(kinds))
         self._note_seen(group, now)
 
-    def _needs(self, kinds: Collection[Kind]) -> int:
+    def _needs(self, kinds: Collection[PieceKind]) -> int:
         return sum(self.needed[kind] for kind in kinds)
 
     def _note_seen(self, group: Group, now: float) -> None:

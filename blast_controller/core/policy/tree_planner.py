@@ -27,14 +27,14 @@ from blast_controller.core.model.settings import StandingOrders
 
 
 @dataclass(frozen=True, slots=True)
-class Stock:
+class SplitterStock:
     """The resources for trees: ports for an end on a switch, and the splitters of a switch, best first."""
 
     ports: Callable[[str, SwitchId], list[OpticalPort]]
     splitters: Callable[[SwitchId], list[Splitter]]
 
 
-class TreePlanner:
+class LightTreePlanner:
     """Plans trees from a rack (`root`) to other racks. Reads the inventory, changes nothing."""
 
     def __init__(self, fabric: Fabric, inventory: Inventory, orders: StandingOrders, budget: LightBudget) -> None:
@@ -42,8 +42,8 @@ class TreePlanner:
         self._inventory = inventory
         self._orders = orders
         self._budget = budget
-        self._free = Stock(inventory.available_ports, inventory.available_splitters)
-        self._usable = Stock(inventory.usable_ports, inventory.usable_splitters)
+        self._free = SplitterStock(inventory.available_ports, inventory.available_splitters)
+        self._usable = SplitterStock(inventory.usable_ports, inventory.usable_splitters)
 
     # ---------------------------------------------------------------------------------------------- new trees
 
@@ -63,7 +63,7 @@ class TreePlanner:
         return build(ends.root, ends.receivers, taken, ends.loop_leaf)
 
     def placed(
-        self, resources: Stock, ends: tuple[str, Sequence[str]], choice: Choice, others: bool, most: int | None
+        self, resources: SplitterStock, ends: tuple[str, Sequence[str]], choice: Choice, others: bool, most: int | None
     ) -> LightTree | Refusal:
         """Return the tree between `ends` (root, other racks) of splitters of the chosen sizes.
 
@@ -91,7 +91,9 @@ class TreePlanner:
         found = self._first(self._usable, root, racks, most)
         return found if isinstance(found, Refusal) else None
 
-    def _first(self, resources: Stock, root: str, racks: Sequence[str], most: int | None) -> LightTree | Refusal | None:
+    def _first(
+        self, resources: SplitterStock, root: str, racks: Sequence[str], most: int | None
+    ) -> LightTree | Refusal | None:
         refusals: list[Refusal] = []
         for switch in self._fabric.switches:
             found = self._on(resources, switch, root, racks, most)
@@ -101,7 +103,7 @@ class TreePlanner:
         return max(refusals, key=lambda refusal: refusal.binding is not None, default=None)
 
     def _on(
-        self, resources: Stock, switch: SwitchId, root: str, racks: Sequence[str], most: int | None
+        self, resources: SplitterStock, switch: SwitchId, root: str, racks: Sequence[str], most: int | None
     ) -> LightTree | Refusal | None:
         try:
             ends = self._ends(resources, switch, root, racks)
@@ -130,17 +132,17 @@ class TreePlanner:
 
     # ------------------------------------------------------------------------------------------------- ports
 
-    def _ends(self, resources: Stock, switch: SwitchId, root: str, racks: Sequence[str]) -> TreeEnds:
+    def _ends(self, resources: SplitterStock, switch: SwitchId, root: str, racks: Sequence[str]) -> TreeEnds:
         ports = self._ports(resources, self._fabric.root_end(root), switch)
         sender = self._budget.brightest(ports) if self._budget.covers(switch) else ports[0]
         receivers = (self._receiver(resources, rack, switch) for rack in racks)
         return TreeEnds(sender, tuple(receivers), self._orders.settings.loop_leaf)
 
-    def _receiver(self, resources: Stock, rack: str, switch: SwitchId) -> OpticalPort:
+    def _receiver(self, resources: SplitterStock, rack: str, switch: SwitchId) -> OpticalPort:
         ports = self._ports(resources, self._fabric.leaf_end(rack), switch)
         return self._budget.neediest_first(ports)[-1] if self._budget.covers(switch) else ports[0]
 
-    def _ports(self, resources: Stock, end: str, switch: SwitchId) -> list[OpticalPort]:
+    def _ports(self, resources: SplitterStock, end: str, switch: SwitchId) -> list[OpticalPort]:
         ports = resources.ports(end, switch)
         if not ports:
             raise RejectedError("no_port", f"The rack {rack_of(end)} has no free optical port on {switch}.")

@@ -12,7 +12,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from blast_controller.core.inventory.kinds import Kind
+from blast_controller.core.inventory.kinds import PieceKind
 
 
 @dataclass(slots=True)
@@ -24,8 +24,8 @@ class _Holders:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    kinds: Collection[Kind]
+class _EvictionPlace:
+    kinds: Collection[PieceKind]
     due: float | None
 
 
@@ -33,12 +33,12 @@ class GivingWay:
     """Trees by number. `due` is when a group that is trusted to come back is overdue; None: it is not trusted."""
 
     def __init__(self) -> None:
-        self._places: dict[int, _Place] = {}
-        self._holders: defaultdict[Kind, _Holders] = defaultdict(_Holders)
+        self._places: dict[int, _EvictionPlace] = {}
+        self._holders: defaultdict[PieceKind, _Holders] = defaultdict(_Holders)
 
-    def add(self, number: int, kinds: Collection[Kind], due: float | None) -> None:
+    def add(self, number: int, kinds: Collection[PieceKind], due: float | None) -> None:
         """Add a warm tree that holds pieces of these kinds."""
-        self._places[number] = _Place(kinds, due)
+        self._places[number] = _EvictionPlace(kinds, due)
         for kind in kinds:
             if due is None:
                 self._holders[kind].newcomers[number] = None
@@ -59,11 +59,11 @@ class GivingWay:
         """Return true if the group of a warm tree is trusted to return."""
         return self._places[number].due is not None
 
-    def newcomer(self, kind: Kind) -> int | None:
+    def newcomer(self, kind: PieceKind) -> int | None:
         """Return the first to go of those whose group is not trusted."""
         return next(iter(self._holders[kind].newcomers), None) if kind in self._holders else None
 
-    def trusted(self, kind: Kind, now: float) -> int | None:
+    def trusted(self, kind: PieceKind, now: float) -> int | None:
         """Return the first to go of those whose group is."""
         held = self._holders[kind].trusted if kind in self._holders else []
         if not held:

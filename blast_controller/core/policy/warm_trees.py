@@ -15,7 +15,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from blast_controller.core.inventory.inventory import Inventory
-from blast_controller.core.inventory.kinds import Kind
+from blast_controller.core.inventory.kinds import PieceKind
 from blast_controller.core.light.static_tree import StaticLight
 from blast_controller.core.model.identifiers import ElementId, SwitchId
 from blast_controller.core.model.requests import MulticastRequest, Part
@@ -184,7 +184,7 @@ class WarmTrees:
                 # Another group may arrive without a change to this kind.
                 unsettled[switch].add(kind)
 
-    def _surplus(self, kind: Kind, alone: bool, now: float) -> int | None:
+    def _surplus(self, kind: PieceKind, alone: bool, now: float) -> int | None:
         """Return the tree to evict for pieces of this kind; None if enough are dark or no tree may be evicted."""
         share, dark = self._orders.settings.warm_reserve, self._inventory.dark[kind]
         reserve = reserve_of(self._inventory.idle[kind], share)

@@ -65,7 +65,7 @@ class Spoilt:
 
 
 @dataclass(frozen=True, slots=True)
-class Dark:
+class LeavesDark:
     """Everything was done, but some leaves of `tree` see no light: those at the switch outputs `outputs`."""
 
     reservation: Reservation
@@ -80,4 +80,4 @@ class Stuck:
     reservation: Reservation
 
 
-Outcome = Lit | NotLit | Changed | ChangeRefused | Gone | LightLost | Spoilt | Dark | Stuck
+Outcome = Lit | NotLit | Changed | ChangeRefused | Gone | LightLost | Spoilt | LeavesDark | Stuck

@@ -26,7 +26,7 @@ UNTRACKED = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class DeviceReading:
     """The state read from a device: cross-connects of an optical switch, or Blast's rules on a ToR."""
 
     device: Device
@@ -59,21 +59,21 @@ class Reconciliation:
         self._probes = probes
         self._late = late
 
-    def differences(self, seen: Seen) -> list[tuple[int, Step]]:
+    def differences(self, seen: DeviceReading) -> list[tuple[int, Step]]:
         """Return the repair of a device by reservation, given its state as read; foreign state is not touched.
 
         Reservations with an outstanding answer of the device are left out: the reading is older than that answer.
         """
         return [(number, step) for number, step in self._differing(seen) if not self._in_movement(number, seen.device)]
 
-    def undecided(self, seen: Seen) -> list[int]:
+    def undecided(self, seen: DeviceReading) -> list[int]:
         """Return the reservations that differ, but that the device has still to answer for."""
         return [number for number, _ in self._differing(seen) if self._in_movement(number, seen.device)]
 
     def _in_movement(self, number: int, device: Device) -> bool:
         return number in self._reservations.live and self._reservations.live[number].rollout.waits_for(device)
 
-    def _differing(self, seen: Seen) -> list[tuple[int, Step]]:
+    def _differing(self, seen: DeviceReading) -> list[tuple[int, Step]]:
         rules = seen.by_reservation()
         found = []
         concerned = {r.id: r for r in self._reservations.on(seen.device)}
@@ -113,7 +113,7 @@ class Reconciliation:
             if target is not None and target.state is TargetState.ASKED:
                 reservation.rollout.failed(target, "its state was not read when it was queried")
 
-    def reconcile(self, seen: Seen) -> list[Outcome]:
+    def reconcile(self, seen: DeviceReading) -> list[Outcome]:
         """Bring a device to what is wanted of it; a share of a step that turns out to be done counts as confirmed."""
         different = self.differences(seen)
         outcomes: list[Outcome] = []

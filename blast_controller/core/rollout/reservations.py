@@ -24,8 +24,8 @@ from blast_controller.core.rollout.outbox import Outbox
 from blast_controller.core.rollout.outcomes import (
     Changed,
     ChangeRefused,
-    Dark,
     Gone,
+    LeavesDark,
     LightLost,
     Lit,
     NotLit,
@@ -310,7 +310,7 @@ class Reservations:
         if refusals := reservation.rollout.refusals(self._inventory.away):
             return LightLost(reservation, "; ".join(refusals))
         if tree is not None and dark & tree.leaf_outputs:
-            return Dark(reservation, tree, dark & tree.leaf_outputs)
+            return LeavesDark(reservation, tree, dark & tree.leaf_outputs)
         return None
 
     def _still_idle(self, reservation: Reservation) -> Outcome | None:
@@ -328,7 +328,7 @@ class Reservations:
         if reservation.layout.tree is not None and reservation.rollout.dark:
             outputs = reservation.rollout.dark.take()
             self.release(reservation, _E.FAILURE)
-            return Dark(reservation, reservation.layout.tree, outputs)
+            return LeavesDark(reservation, reservation.layout.tree, outputs)
         reservation.take(_E.CONFIRMED)
         self.touched[reservation.id] = "lit"
         return Lit(reservation)
@@ -359,7 +359,7 @@ class Reservations:
             else:
                 change.added()
             self._begin(reservation, present, change.phase.value)
-            return Dark(reservation, change.target.tree, dark) if dark and change.target.tree else None
+            return LeavesDark(reservation, change.target.tree, dark) if dark and change.target.tree else None
         if reason := self._unrelit(reservation):
             return LightLost(reservation, reason)
         if reservation.rollout.failures:

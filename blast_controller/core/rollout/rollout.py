@@ -57,7 +57,7 @@ TRANSITIONS: dict[tuple[TargetState, TargetEvent], TargetState] = {
 
 
 @dataclass(slots=True)
-class Target:
+class RolloutTarget:
     """One device: the step whose share it was last asked for, under which number, and what came of it.
 
     `reason` is why it failed; `elapsed` how many seconds it took to confirm, the last time that it did.
@@ -112,7 +112,7 @@ class Rollout:
 
     number: int = 0
     begun: int = 0
-    targets: dict[Device, Target] = field(default_factory=dict)
+    targets: dict[Device, RolloutTarget] = field(default_factory=dict)
     links: set[LinkId] = field(default_factory=set)
     dark: DarkLeaves = field(default_factory=DarkLeaves)
     compute: float | None = None
@@ -123,7 +123,7 @@ class Rollout:
         """Begin a step, for which all targets are asked for their shares; return its number."""
         self.number += 1
         self.begun = self.number
-        self.targets = {device: Target(device, self.number, step) for device in step.devices}
+        self.targets = {device: RolloutTarget(device, self.number, step) for device in step.devices}
         self.links = set()
         self.dark.seen.clear()
         return self.number
@@ -133,7 +133,7 @@ class Rollout:
         self.number += 1
         target = self.targets.get(device)
         if target is None:
-            target = self.targets[device] = Target(device, self.number, share)
+            target = self.targets[device] = RolloutTarget(device, self.number, share)
         elif share.devices:
             target.take(_E.ASKED_AGAIN)
         else:
@@ -150,25 +150,25 @@ class Rollout:
 
     # ----------------------------------------------------------------------------------------------- answers
 
-    def asked(self, device: Device, number: int) -> Target | None:
+    def asked(self, device: Device, number: int) -> RolloutTarget | None:
         """Return the target with this outstanding command, or None."""
         target = self.targets.get(device)
         is_awaited = target is not None and target.state is _S.ASKED and target.number == number
         return target if is_awaited else None
 
-    def confirmed(self, target: Target, elapsed: float) -> None:
+    def confirmed(self, target: RolloutTarget, elapsed: float) -> None:
         """Record that a device completed its share and saw light at new leaves, if it can measure."""
         target.take(_E.CONFIRMED)
         target.elapsed = elapsed
         if self.dark.alarmed:
             self.dark.connected(circuit.output for circuit in target.share.connect)
 
-    def confirmed_dark(self, target: Target, outputs: Set[int]) -> None:
+    def confirmed_dark(self, target: RolloutTarget, outputs: Set[int]) -> None:
         """Record that a device completed its share but sees no light at these outputs."""
         target.take(_E.CONFIRMED)
         self.dark.seen |= outputs
 
-    def failed(self, target: Target, reason: str) -> None:
+    def failed(self, target: RolloutTarget, reason: str) -> None:
         """Record that a device failed its share; its progress is unknown."""
         target.take(_E.FAILURE)
         target.reason = reason
@@ -202,12 +202,12 @@ class Rollout:
         return target is not None and target.state is _S.FAILED
 
     @property
-    def waiting(self) -> list[Target]:
+    def waiting(self) -> list[RolloutTarget]:
         """Return the targets that still have to answer."""
         return [target for target in self.targets.values() if target.state is _S.ASKED]
 
     @property
-    def failures(self) -> list[Target]:
+    def failures(self) -> list[RolloutTarget]:
         """Return the failed targets in order of time."""
         return [target for target in self.targets.values() if target.state is _S.FAILED]
 

@@ -91,14 +91,14 @@ def tree_facts(reservation: Reservation, sender_rack: str) -> TreeFacts:
     )
 
 
-class Standing(NamedTuple):
+class ElementStanding(NamedTuple):
     """The reservation (or PROBER) that holds an element, and why it is unusable."""
 
     holder: int | None
     unusable: str | None
 
 
-FREE = Standing(None, None)
+FREE = ElementStanding(None, None)
 
 
 @dataclass(frozen=True, slots=True)

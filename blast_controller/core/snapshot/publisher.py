@@ -20,8 +20,8 @@ from blast_controller.core.rollout.reservations import Reservations
 from blast_controller.core.snapshot.changes import Changes, ChangesNoted
 from blast_controller.core.snapshot.facts import (
     FREE,
+    ElementStanding,
     RequestFacts,
-    Standing,
     TreeFacts,
     WarmFacts,
     request_facts,
@@ -95,13 +95,13 @@ class Publisher:
     def _standings(self, elements: Iterable[ElementId]) -> Map[str, Standings]:
         inventory, units, before = self._known.inventory, self.latest.units, self.latest.standings
         holders, unusable = inventory.holders, inventory.unusable
-        changed: dict[str, dict[ElementId, Standing]] = {}
+        changed: dict[str, dict[ElementId, ElementStanding]] = {}
         for element in elements:
             if (unit := units.get(element)) is None:
                 continue
             known = before.get(unit, _ALL_FREE)
             holder, reason = holders.get(element), unusable(element)
-            standing = FREE if holder is None and reason is None else Standing(holder, reason)
+            standing = FREE if holder is None and reason is None else ElementStanding(holder, reason)
             if standing == known.get(element, FREE):
                 continue
             found = changed[unit] if unit in changed else changed.setdefault(unit, dict(known))

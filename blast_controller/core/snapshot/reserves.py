@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from immutables import Map
 
 from blast_controller.core.inventory.inventory import Inventory
-from blast_controller.core.inventory.kinds import Kind
+from blast_controller.core.inventory.kinds import PieceKind
 from blast_controller.core.model.identifiers import SwitchId
 from blast_controller.core.policy.dark_reserve import DarkReserve, reserve_of
 
@@ -24,10 +24,10 @@ class Reserves:
         self.latest: Map[tuple[SwitchId, int], DarkReserve] = Map()
         self._inventory = inventory
         self._share = 0.0
-        self._of: dict[Kind, tuple[int, int, int]] = {}
+        self._of: dict[PieceKind, tuple[int, int, int]] = {}
         self._sums: defaultdict[tuple[SwitchId, int], list[int]] = defaultdict(lambda: [0, 0, 0])
 
-    def count(self, changed: Iterable[Kind], share: float) -> None:
+    def count(self, changed: Iterable[PieceKind], share: float) -> None:
         """Update the sums for changed kinds and the share to keep dark."""
         if share != self._share:
             self._share, changed = share, {*changed, *self._of}

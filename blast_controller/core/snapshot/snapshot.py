@@ -11,10 +11,10 @@ from blast_controller.core.model.errors import UnknownRequestError
 from blast_controller.core.model.fabric import Fabric
 from blast_controller.core.model.identifiers import Device, ElementId
 from blast_controller.core.model.requests import RequestKey
-from blast_controller.core.snapshot.facts import FREE, RequestFacts, Standing, TreeFacts, WarmFacts
+from blast_controller.core.snapshot.facts import FREE, ElementStanding, RequestFacts, TreeFacts, WarmFacts
 from blast_controller.core.snapshot.request_index import RequestIndex
 
-Standings = Mapping[ElementId, Standing]
+Standings = Mapping[ElementId, ElementStanding]
 
 
 class Snapshot(NamedTuple):
@@ -44,6 +44,6 @@ class Snapshot(NamedTuple):
         waiting = self.requests.waiting
         return sum(waiting.values()) if tenant is None else waiting.get(tenant, 0)
 
-    def standing(self, element: ElementId) -> Standing:
+    def standing(self, element: ElementId) -> ElementStanding:
         """Return the holder and usability of an element."""
         return self.standings.get(self.units[element], {}).get(element, FREE)

@@ -17,7 +17,7 @@ from starlette.types import Scope
 
 from blast_controller.ops.http.crowd import ConnectionLimitError
 from blast_controller.ops.http.protocol import CONNECTION, NAMES, Protocol
-from blast_controller.ops.http.sessions import COOKIE, Session, Sessions, is_repeated
+from blast_controller.ops.http.sessions import COOKIE, BrowserSession, Sessions, is_repeated
 from blast_controller.rpc.clients.access import AccessPolicy
 from blast_controller.rpc.clients.identity import Identity, Role
 from blast_controller.serving.places import host_of
@@ -40,10 +40,10 @@ class Visitor:
     identity: Identity
     digest: bytes | None
     names: frozenset[tuple[str, str]]
-    session: Session | None
+    session: BrowserSession | None
     bearer: bool
 
-    def within(self, session: Session) -> Visitor:
+    def within(self, session: BrowserSession) -> Visitor:
         """Return the same, in a session."""
         return replace(self, session=session)
 
@@ -108,7 +108,7 @@ class HttpAccess:
         except ConnectionLimitError as error:
             raise HTTPException(503, str(error), {"Retry-After": "5", "Connection": "close"}) from None
 
-    def _visitor(self, request: Request, digest: bytes | None, session: Session | None, bearer: bool) -> Visitor:
+    def _visitor(self, request: Request, digest: bytes | None, session: BrowserSession | None, bearer: bool) -> Visitor:
         policy, names = self._policy(), request.scope.get(NAMES, frozenset())
         identity = policy.identify(names, digest)
         if identity is policy.anonymous and identity is not None:

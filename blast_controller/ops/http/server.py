@@ -16,7 +16,7 @@ from blast_controller.ops.http.protocol import Protocol
 from blast_controller.serving.listener import HANDSHAKES, HANDSHAKES_PER_HOST, Door, Listener
 from blast_controller.serving.loop_thread import LoopThread, address_of, listening_socket
 from blast_controller.serving.places import Places
-from blast_controller.serving.tls import TlsSettings
+from blast_controller.serving.tls import ServerTlsSettings
 
 _log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class HttpServer:
     def __init__(
         self,
         application: ASGIApp,
-        tls: TlsSettings | None,
+        tls: ServerTlsSettings | None,
         background: Callable[[], Coroutine[None, None, None]] | None = None,
         share: Callable[[int], int] = lambda bound: bound,
         knows: Callable[[Scope], bool] = lambda scope: False,
@@ -65,7 +65,7 @@ class HttpServer:
         """Listen, and return the address that is bound. Raises OSError when it cannot be had."""
         return self._io.run(self._listen(host, port))
 
-    def reload_certificate(self, tls: TlsSettings) -> None:
+    def reload_certificate(self, tls: ServerTlsSettings) -> None:
         """Use this certificate for new clients. Raises TlsFileError."""
         self._listener.reload(tls)
 

@@ -19,7 +19,7 @@ IDLE_SECONDS = 12 * 3600.0
 
 
 @dataclass(slots=True)
-class Session:
+class BrowserSession:
     """A browser's session.
 
     `digest` is that of the session's token (None: authenticated by certificate), and `csrf` the value that every write
@@ -36,12 +36,12 @@ class Sessions:
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
-        self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self._sessions: OrderedDict[str, BrowserSession] = OrderedDict()
 
-    def open(self, digest: bytes | None) -> tuple[str, Session]:
+    def open(self, digest: bytes | None) -> tuple[str, BrowserSession]:
         """Begin a session and return its cookie with it."""
         self._make_room(digest)
-        name, session = secrets.token_urlsafe(32), Session(digest, secrets.token_urlsafe(32), self._now())
+        name, session = secrets.token_urlsafe(32), BrowserSession(digest, secrets.token_urlsafe(32), self._now())
         self._sessions[name] = session
         return name, session
 
@@ -55,7 +55,7 @@ class Sessions:
             crowded = max(of_token, key=of_token.__getitem__)
         del self._sessions[next(name for name, session in self._sessions.items() if session.digest == crowded)]
 
-    def find(self, name: str | None) -> Session | None:
+    def find(self, name: str | None) -> BrowserSession | None:
         """Return the session of a cookie, unless it is unknown or expired."""
         session = self._sessions.get(name or "")
         if name is None or session is None:
@@ -73,6 +73,6 @@ class Sessions:
         self._sessions.pop(name or "", None)
 
 
-def is_repeated(session: Session, shown: str | None) -> bool:
+def is_repeated(session: BrowserSession, shown: str | None) -> bool:
     """Return true if a write repeats its session's CSRF token."""
     return shown is not None and hmac.compare_digest(session.csrf.encode(), shown.encode("utf-8", "replace"))

@@ -31,7 +31,7 @@ class Now:
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class OperatorAction:
     """An action of operators.
 
     `foretell` returns the effects; `arguments` are those of the interface's `method`, and `done` builds the message
@@ -74,32 +74,32 @@ def _report(report: ttypes.ReconcileReport) -> list[str]:
     return sentences
 
 
-ACTIONS: Mapping[str, Action] = {
-    "drain": Action(
+ACTIONS: Mapping[str, OperatorAction] = {
+    "drain": OperatorAction(
         lambda now, given: foretelling.drain(now.snapshot, now.draining),
         "drain",
         lambda given: (True,),
         lambda given, found: f"The controller is draining: {found.active} active requests, {found.pending} pending.",
     ),
-    "admit": Action(
+    "admit": OperatorAction(
         lambda now, given: foretelling.admit(now.snapshot, now.draining),
         "drain",
         lambda given: (False,),
         lambda given, found: "The controller admits new requests again.",
     ),
-    "quarantine": Action(
+    "quarantine": OperatorAction(
         lambda now, given: foretelling.quarantine(now.snapshot, _element(given)),
         "quarantine",
         lambda given: (_element(given), _text(given, "reason")),
         lambda given, found: f"{_element(given)} is quarantined.",
     ),
-    "release": Action(
+    "release": OperatorAction(
         lambda now, given: foretelling.release(now.snapshot, _element(given)),
         "releaseElement",
         lambda given: (_element(given),),
         lambda given, found: f"{_element(given)} is released.",
     ),
-    "withdraw": Action(
+    "withdraw": OperatorAction(
         lambda now, given: foretelling.withdraw(now.snapshot, _text(given, "tenant"), _text(given, "key")),
         "withdraw",
         lambda given: (_request(given),),
@@ -131,7 +131,7 @@ class Actions:
         found = await called(self.call, visitor, request, action.method, *action.arguments(given))
         return action.done(given, found)
 
-    def _action(self, request: Request) -> Action:
+    def _action(self, request: Request) -> OperatorAction:
         name = request.path_params["name"]
         if name not in ACTIONS:
             raise HTTPException(404, f"There is no action {name!r}; use one of {', '.join([*ACTIONS, RECONCILE])}.")

@@ -33,7 +33,7 @@ class PageLimitError(Exception):
     """The limit of open pages is reached."""
 
 
-class Listener:
+class PageListener:
     """One page with its queue; a slow page never blocks others."""
 
     def __init__(self, audience: Audience, account: Hashable = None) -> None:
@@ -64,7 +64,7 @@ class Listener:
         return found
 
 
-class Broadcast(Observer):
+class LiveBroadcast(Observer):
     """An observer of the runtime, which takes a note; everything else happens on the loop of the HTTP server."""
 
     def __init__(self, snapshot: Callable[[], Snapshot], opening: Mapping[str, object]) -> None:
@@ -75,7 +75,7 @@ class Broadcast(Observer):
         self._changes = NOTHING
         self._watched = False
         self._encoder = Encoder()
-        self._listeners: set[Listener] = set()
+        self._listeners: set[PageListener] = set()
         self._left_at = 0.0
 
     @property
@@ -97,7 +97,7 @@ class Broadcast(Observer):
 
     # --------------------------------------------------------------------------------------------- on the loop
 
-    def open(self, audience: Audience, account: Hashable = None, is_operator: bool = True) -> Listener:
+    def open(self, audience: Audience, account: Hashable = None, is_operator: bool = True) -> PageListener:
         """Open a page and return its listener. Raises PageLimitError."""
         limit = MAX_PAGES if is_operator else MAX_PAGES - PAGES_FOR_OPERATORS
         if len(self._listeners) >= limit:
@@ -110,11 +110,11 @@ class Broadcast(Observer):
             self._watched = True
             self._encoder = Encoder()
             self._encode(EVERYTHING)
-        listener = Listener(audience, account)
+        listener = PageListener(audience, account)
         self._listeners.add(listener)
         return listener
 
-    def close(self, listener: Listener) -> None:
+    def close(self, listener: PageListener) -> None:
         """Remove a closed page."""
         self._listeners.discard(listener)
         self._left_at = time.monotonic()

@@ -16,7 +16,7 @@ from blast_controller.ops.http.access import HttpAccess, Visitor, account_of, re
 from blast_controller.ops.http.answers import Page, sent, text, with_headers
 from blast_controller.ops.http.sessions import COOKIE, IDLE_SECONDS
 from blast_controller.ops.live.actions import Actions
-from blast_controller.ops.live.broadcast import Broadcast, Listener, PageLimitError, event_of
+from blast_controller.ops.live.broadcast import LiveBroadcast, PageLimitError, PageListener, event_of
 from blast_controller.ops.live.calling import called
 from blast_controller.ops.live.signs import Signs
 from blast_controller.ops.live.timeline import LookingBack
@@ -37,7 +37,7 @@ class LivePage:
     """
 
     files: Mapping[str, PageFile]
-    broadcast: Broadcast
+    broadcast: LiveBroadcast
     signs: Signs
     actions: Actions
     picture: Callable[[], bytes]
@@ -160,7 +160,7 @@ class _Routes:
         headers = {"Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Buffering": "no"}
         return StreamingResponse(self._events(request, visitor, listener), headers=headers)
 
-    async def _events(self, request: Request, visitor: Visitor, listener: Listener) -> AsyncIterator[bytes]:
+    async def _events(self, request: Request, visitor: Visitor, listener: PageListener) -> AsyncIterator[bytes]:
         page, audience = self._page, listener.audience
         try:
             yield b"retry: 500\n\n"

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from functools import partial
 
 from blast_controller.core.snapshot.snapshot import Snapshot
-from blast_controller.ops.live.broadcast import Audience, Broadcast
-from blast_controller.ops.vitals import Condition, Point, Vitals
+from blast_controller.ops.live.broadcast import Audience, LiveBroadcast
+from blast_controller.ops.vitals import ConditionQueries, VitalPoint, Vitals
 
 EVERY = 1.0
 """Seconds."""
@@ -18,7 +18,7 @@ EVERY = 1.0
 class Signs:
     """Takes a point each second and sends it to all pages."""
 
-    def __init__(self, vitals: Vitals, condition: Condition, snapshot: Callable[[], Snapshot]) -> None:
+    def __init__(self, vitals: Vitals, condition: ConditionQueries, snapshot: Callable[[], Snapshot]) -> None:
         self._vitals = vitals
         self._condition = condition
         self._snapshot = snapshot
@@ -28,14 +28,14 @@ class Signs:
         history = [_plain(point) for point in self._vitals.history] if audience is None else []
         return {**self._signs(audience), "history": history}
 
-    async def tell(self, broadcast: Broadcast) -> None:
+    async def tell(self, broadcast: LiveBroadcast) -> None:
         """Send a point each second while the server runs."""
         while True:
             point = self._vitals.sample(self._snapshot(), time.time())
             broadcast.vitals(partial(self._with_point, point))
             await asyncio.sleep(EVERY)
 
-    def _with_point(self, point: Point, audience: Audience) -> dict[str, object]:
+    def _with_point(self, point: VitalPoint, audience: Audience) -> dict[str, object]:
         signs = self._signs(audience)
         # Totals over all tenants are not visible to a single tenant.
         return signs if audience is not None else {**signs, "point": _plain(point)}
@@ -50,7 +50,7 @@ class Signs:
         return {**signs, "drift": found, "counts": dict(self._condition.counts())}
 
 
-def _plain(point: Point) -> dict[str, float | None]:
+def _plain(point: VitalPoint) -> dict[str, float | None]:
     return {
         "wall": point.wall,
         "waiting": point.waiting,

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 
 from blast_controller.history.differences import differences
 from blast_controller.history.errors import NothingRecordedError, RecordingError
-from blast_controller.history.reader import Reader
+from blast_controller.history.reader import RecordingReader
 from blast_controller.ops.http.access import HttpAccess
 from blast_controller.ops.live.broadcast import joined_rows
 
@@ -37,7 +37,7 @@ class LookingBack:
         self._access = access
         self._places = asyncio.Semaphore(MAX_READING)
         self._lock = threading.Lock()
-        self._reader: Reader | None = None
+        self._reader: RecordingReader | None = None
 
     async def past(self, request: Request) -> Response:
         """Return the recorded period and the activity in it."""
@@ -70,7 +70,7 @@ class LookingBack:
         if self._path is None:
             raise HTTPException(404, NOT_RECORDING)
 
-    async def _read(self, look: Callable[[Reader], T]) -> T:
+    async def _read(self, look: Callable[[RecordingReader], T]) -> T:
         if self._places.locked():
             raise HTTPException(503, "Too many queries of the past: try again in a second.", {"Retry-After": "1"})
         async with self._places:
@@ -81,11 +81,11 @@ class LookingBack:
                 self._let_go()
                 raise HTTPException(status, f"{str(fault)[0].upper()}{str(fault)[1:]}.") from None
 
-    def _opened(self) -> Reader:
+    def _opened(self) -> RecordingReader:
         assert self._path is not None
         with self._lock:
             if self._reader is None:
-                self._reader = Reader(self._path)
+                self._reader = RecordingReader(self._path)
             return self._reader
 
     def _let_go(self) -> None:
@@ -101,7 +101,7 @@ def _nothing(sentence: str) -> Answer:
     return {**nothing, "message": sentence}
 
 
-def _overview(reader: Reader) -> Answer:
+def _overview(reader: RecordingReader) -> Answer:
     span = reader.span()
     oldest, newest = span.oldest.wall, span.newest.wall
     return {
@@ -114,13 +114,13 @@ def _overview(reader: Reader) -> Answer:
     }
 
 
-def _at(reader: Reader, wall: float) -> bytes:
+def _at(reader: RecordingReader, wall: float) -> bytes:
     past = reader.at(wall)
     # Rows are JSON already: a fabric of a thousand racks is not taken apart to be put together again.
     return joined_rows({"clock": {"now": past.now, "wall": past.wall}}, past.rows.items())
 
 
-def _changes(reader: Reader, begin: float, end: float) -> Answer:
+def _changes(reader: RecordingReader, begin: float, end: float) -> Answer:
     before, after = reader.at(begin), reader.at(end)
     found = differences(before.rows, after.rows)
     return {

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from blast_client.fabric.geometry import Box, Fiber, Point
-from blast_client.fabric.layout import Layout
+from blast_client.fabric.layout import FabricLayout
 
 Value = dict[str, object]
 
 
-def picture(layout: Layout) -> Value:
+def picture(layout: FabricLayout) -> Value:
     """Return plain values for JSON, with exact coordinates, so that paths are identical to those of the SVG file."""
     return {
         "width": layout.width,

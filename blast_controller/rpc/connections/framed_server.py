@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from types import ModuleType
 
 from blast_controller.rpc.connections.connection import Guard, Handler, NoGuard
-from blast_controller.rpc.connections.messages import Refusals, ServiceCodec
+from blast_controller.rpc.connections.messages import RefusalErrors, ServiceCodec
 from blast_controller.rpc.connections.served_connection import ServedConnection
 from blast_controller.rpc.connections.server_state import ServerCounters, ServerLimits, Shared
 from blast_controller.serving.listener import Door, Listener
 from blast_controller.serving.loop_thread import LoopThread, address_of, listening_socket
-from blast_controller.serving.tls import TlsSettings
+from blast_controller.serving.tls import ServerTlsSettings
 
 _log = logging.getLogger(__name__)
 _BACKLOG = 1024
@@ -31,7 +31,7 @@ class Security:
     """`guard` is asked before each call; with `tls`, clients that speak nothing else are served."""
 
     guard: Guard = field(default_factory=NoGuard)
-    tls: TlsSettings | None = None
+    tls: ServerTlsSettings | None = None
 
 
 class FramedServer:
@@ -46,7 +46,7 @@ class FramedServer:
         service: ModuleType,
         handler: Handler,
         limits: ServerLimits | None = None,
-        refusals: Refusals | None = None,
+        refusals: RefusalErrors | None = None,
         security: Security | None = None,
         io: LoopThread | None = None,
     ) -> None:
@@ -75,7 +75,7 @@ class FramedServer:
         """
         return self._io.run(self._listen(host, port))
 
-    def reload_certificate(self, tls: TlsSettings) -> None:
+    def reload_certificate(self, tls: ServerTlsSettings) -> None:
         """Use this certificate for new clients; TLS cannot be turned on or off. Raises TlsFileError."""
         self._listener.reload(tls)
 

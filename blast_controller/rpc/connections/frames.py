@@ -16,7 +16,7 @@ FRAME_BYTES = 1 << 20
 _LENGTH = struct.Struct("!i")
 
 
-class FrameDecoder:
+class RpcFrameDecoder:
     """Cuts a byte stream into frame bodies, whatever the sizes of the pieces it arrives in."""
 
     def __init__(self, frame_bytes: int = FRAME_BYTES) -> None:

@@ -64,7 +64,7 @@ _UNREADABLE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Method:
+class ServiceMethod:
     """One method of a service. `result` is None for a oneway method; `errors` are its declared exceptions by field."""
 
     name: str
@@ -100,7 +100,7 @@ class Call:
     """A decoded call."""
 
     header: Header
-    method: Method
+    method: ServiceMethod
     arguments: tuple[object, ...]
 
     @property
@@ -123,7 +123,7 @@ def _bad_text(_field: str, sentence: str) -> Exception:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusals:
+class RefusalErrors:
     """Constructors of the exceptions for refusals outside the handler; use exceptions that the interface declares.
 
     `too_many_waits`: for a call beyond the limits of waiting calls, from a message. `bad_text`: for text that is not
@@ -140,12 +140,14 @@ class ServiceCodec:
     Raises ImportError if Apache Thrift came without its accelerated codec: the slow one is never used silently.
     """
 
-    def __init__(self, module: ModuleType, frame_bytes: int = FRAME_BYTES, refusals: Refusals | None = None) -> None:
+    def __init__(
+        self, module: ModuleType, frame_bytes: int = FRAME_BYTES, refusals: RefusalErrors | None = None
+    ) -> None:
         for protocol in (TBinaryProtocolAccelerated, TCompactProtocolAccelerated):
             protocol(TMemoryBuffer(), fallback=False)
         self.methods = _methods_of(module)
         self._frame_bytes = frame_bytes
-        self.refusals = refusals or Refusals()
+        self.refusals = refusals or RefusalErrors()
         # Four bytes are the smallest element of any list in an interface without lists of numbers or booleans.
         self._limits = {"string_length_limit": frame_bytes, "container_length_limit": frame_bytes // 4}
 
@@ -218,7 +220,7 @@ class ServiceCodec:
         """Encode a `TApplicationException` as a framed reply."""
         return self._framed(header, TMessageType.EXCEPTION, TApplicationException(kind, sentence))
 
-    def _read_arguments(self, header: Header, method: Method, body: bytes) -> Struct:
+    def _read_arguments(self, header: Header, method: ServiceMethod, body: bytes) -> Struct:
         buffer = TMemoryBuffer(body, header.length)
         arguments = method.arguments()
         try:
@@ -324,8 +326,8 @@ def _holds_structs(kind: int, detail: object) -> bool:
     return bool(kind == TType.STRUCT)
 
 
-def _methods_of(module: ModuleType) -> dict[str, Method]:
-    methods: dict[str, Method] = {}
+def _methods_of(module: ModuleType) -> dict[str, ServiceMethod]:
+    methods: dict[str, ServiceMethod] = {}
     for interface in reversed(module.Iface.__mro__[:-1]):
         declaring = sys.modules[interface.__module__]
         for name in vars(interface):
@@ -334,11 +336,11 @@ def _methods_of(module: ModuleType) -> dict[str, Method]:
     return methods
 
 
-def _method(module: ModuleType, name: str) -> Method:
+def _method(module: ModuleType, name: str) -> ServiceMethod:
     result = getattr(module, f"{name}_result", None)
     fields = [field for field in result.thrift_spec if field] if result else []
     errors = {field[2]: field[3][0] for field in fields if field[0] != 0}
-    return Method(name, getattr(module, f"{name}_args"), result, errors, any(field[0] == 0 for field in fields))
+    return ServiceMethod(name, getattr(module, f"{name}_args"), result, errors, any(field[0] == 0 for field in fields))
 
 
 @cache

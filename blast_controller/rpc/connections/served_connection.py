@@ -21,7 +21,7 @@ from thrift.Thrift import TApplicationException
 from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.connections.dispatch import Answer, Deferred, Reply, answer, deferred_reply, error_reply
 from blast_controller.rpc.connections.errors import ClientError, FrameTooLargeError, MalformedMessageError
-from blast_controller.rpc.connections.frames import FrameDecoder
+from blast_controller.rpc.connections.frames import RpcFrameDecoder
 from blast_controller.rpc.connections.messages import Call
 from blast_controller.rpc.connections.server_state import Shared
 from blast_controller.serving.tls import certificate_names
@@ -62,7 +62,7 @@ class ServedConnection(asyncio.BufferedProtocol):
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
-        self._decoder = FrameDecoder(shared.limits.unauthenticated_frame_bytes)
+        self._decoder = RpcFrameDecoder(shared.limits.unauthenticated_frame_bytes)
         self._account: Hashable | None = None
         self._waiting: deque[bytes] = deque()
         self._waiting_bytes = 0

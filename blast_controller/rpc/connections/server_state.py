@@ -72,7 +72,7 @@ class ServerCounters:
     oversized: int = 0
 
 
-class Served(Hashable, Protocol):
+class ServedClient(Hashable, Protocol):
     """A connection, as others and the server see it."""
 
     @property
@@ -104,10 +104,10 @@ class Shared:
     io: LoopThread
     at_once: frozenset[str] = frozenset()
     counters: ServerCounters = field(default_factory=ServerCounters)
-    connections: set[Served] = field(default_factory=set)
+    connections: set[ServedClient] = field(default_factory=set)
     held: Counter[Hashable] = field(default_factory=Counter)
     """Connections of clients that have proved who they are, by account."""
-    strangers: Places[Served] = field(init=False)
+    strangers: Places[ServedClient] = field(init=False)
     buffer: memoryview = field(init=False)
     """The buffer for received bytes, used by one connection at a time."""
 

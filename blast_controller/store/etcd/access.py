@@ -9,7 +9,7 @@ from blast_controller.store.etcd.errors import CredentialsUnreadableError
 
 
 @dataclass(frozen=True, slots=True)
-class TlsFiles:
+class EtcdTlsFiles:
     """Files in PEM: the authority that signed etcd's certificates, our certificate and its key."""
 
     ca: Path
@@ -41,7 +41,7 @@ class Access:
     """
 
     endpoints: tuple[str, ...]
-    tls: TlsFiles | None = None
+    tls: EtcdTlsFiles | None = None
     user: User | None = None
     patience: Patience = field(default=Patience())
 

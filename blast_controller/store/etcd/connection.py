@@ -20,7 +20,7 @@ import grpc
 from blast_controller.store.errors import JournalError
 from blast_controller.store.etcd.access import Access, contents
 from blast_controller.store.etcd.errors import CredentialsRefusedError, StoreUnavailableError
-from blast_controller.store.etcd.methods import AUTHENTICATE, Method
+from blast_controller.store.etcd.methods import AUTHENTICATE, EtcdMethod
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.refusals import as_reason, is_surely_not_done, login_is_over, meaning
 
@@ -47,7 +47,7 @@ _NEEDS_LEADER = ("hasleader", "true")
 """Makes a member that is cut off from the others fail at once."""
 
 
-class Connection:
+class EtcdConnection:
     """A connection to etcd, usable from any thread, which connects at the first call.
 
     `patience` may be changed at any time. Raises CredentialsUnreadableError.
@@ -69,7 +69,7 @@ class Connection:
         """Return true if the connection is closed."""
         return self._closed.is_set()
 
-    def call(self, method: Method[Q, R], request: Q, seconds: float | None = None) -> R:
+    def call(self, method: EtcdMethod[Q, R], request: Q, seconds: float | None = None) -> R:
         """Send one request and return its answer within `seconds` (default: the timeout of the access).
 
         Raises StoreUnavailableError after the timeout, and the fault of an error answer otherwise.
@@ -81,7 +81,7 @@ class Connection:
 
         return self._persist(ask, seconds)
 
-    def first(self, method: Method[Q, R], request: Q, seconds: float | None = None) -> R:
+    def first(self, method: EtcdMethod[Q, R], request: Q, seconds: float | None = None) -> R:
         """Return the first answer of a stream, which ends with it. Raises as `call`."""
 
         def ask(channel: Any, metadata: tuple[tuple[str, str], ...], timeout: float) -> R:
@@ -96,14 +96,14 @@ class Connection:
 
         return self._persist(ask, seconds)
 
-    def stream(self, method: Method[Q, R], request: Q, seconds: float) -> Stream[R]:
+    def stream(self, method: EtcdMethod[Q, R], request: Q, seconds: float) -> AnswerStream[R]:
         """Return a stream of answers at the present member, `seconds` long at most.
 
         Raises StoreUnavailableError, CredentialsUnreadableError.
         """
         channel = self._channels[self._current]
         try:
-            return Stream(_stream(channel, method)(iter([request]), timeout=seconds, metadata=self._metadata()))
+            return AnswerStream(_stream(channel, method)(iter([request]), timeout=seconds, metadata=self._metadata()))
         except (grpc.RpcError, ValueError) as error:
             raise StoreUnavailableError(str(self), self._judge(error)[0]) from error
 
@@ -161,7 +161,7 @@ class Connection:
         return (_NEEDS_LEADER,) if token is None else (_NEEDS_LEADER, ("token", token))
 
 
-class Stream(Iterator[R]):
+class AnswerStream(Iterator[R]):
     """Answers of a stream as they come; ends with its time, when it is cancelled, and with the connection."""
 
     def __init__(self, answers: Any) -> None:
@@ -191,15 +191,15 @@ def _channel(access: Access, endpoint: str) -> Any:
     return grpc.secure_channel(endpoint, grpc.ssl_channel_credentials(ca, key, cert), options=_OPTIONS)
 
 
-def _unary(channel: Any, method: Method[Q, R]) -> Any:
+def _unary(channel: Any, method: EtcdMethod[Q, R]) -> Any:
     return channel.unary_unary(method.path, **_codecs(method))
 
 
-def _stream(channel: Any, method: Method[Q, R]) -> Any:
+def _stream(channel: Any, method: EtcdMethod[Q, R]) -> Any:
     return channel.stream_stream(method.path, **_codecs(method))
 
 
-def _codecs(method: Method[Q, R]) -> dict[str, Any]:
+def _codecs(method: EtcdMethod[Q, R]) -> dict[str, Any]:
     request: Any = method.request
     response: Any = method.response
     return {"request_serializer": request.SerializeToString, "response_deserializer": response.FromString}

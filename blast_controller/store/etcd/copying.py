@@ -7,7 +7,7 @@ from itertools import groupby
 
 from blast_controller.store.checksums import Sum, thing_digest
 from blast_controller.store.contents import Contents, JournalExistsError, Thing, Written
-from blast_controller.store.etcd.connection import Connection
+from blast_controller.store.etcd.connection import EtcdConnection
 from blast_controller.store.etcd.errors import DamagedEtcdJournalError, DeposedError
 from blast_controller.store.etcd.history import checked_head, whole
 from blast_controller.store.etcd.keys import Keys, number_of
@@ -25,7 +25,7 @@ MANY = 1000
 """Entries that are put into batches at a time."""
 
 
-def contents_of_etcd(connection: Connection, keys: Keys) -> Contents:
+def contents_of_etcd(connection: EtcdConnection, keys: Keys) -> Contents:
     """Return the present contents of a journal, also while a controller writes to it. Raises JournalError.
 
     Reading its rows raises RevisionCompactedError if that takes longer than etcd keeps old revisions.
@@ -127,7 +127,7 @@ class _Copy:
         return bool(heads) and last.key == self._keys.head and heads[0].value == last.value
 
 
-def _rows(connection: Connection, keys: Keys, revision: int, head: Head) -> Iterator[Thing | Written]:
+def _rows(connection: EtcdConnection, keys: Keys, revision: int, head: Head) -> Iterator[Thing | Written]:
     found = Sum()
     with whole(keys):
         for kv in pages(connection, keys.states, revision):

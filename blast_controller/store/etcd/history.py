@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from blast_controller.store.etcd.connection import Connection
+from blast_controller.store.etcd.connection import EtcdConnection
 from blast_controller.store.etcd.errors import DamagedEtcdJournalError, EtcdFormatError
-from blast_controller.store.etcd.keys import Keys, Span, number_of
+from blast_controller.store.etcd.keys import Keys, KeySpan, number_of
 from blast_controller.store.etcd.methods import RANGE
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.requests import get
@@ -30,7 +30,7 @@ def whole(keys: Keys) -> Iterator[None]:
 class EtcdHistory:
     """Reader of the history, usable from any thread, also on a standby."""
 
-    def __init__(self, connection: Connection, keys: Keys) -> None:
+    def __init__(self, connection: EtcdConnection, keys: Keys) -> None:
         self._connection = connection
         self._keys = keys
 
@@ -59,7 +59,7 @@ class EtcdHistory:
         answer = self._connection.call(RANGE, get(self._keys.head))
         return None if not answer.kvs else (checked_head(self._keys, answer.kvs[0].value), answer.kvs[0].mod_revision)
 
-    def _range(self, span: Span, limit: int) -> list[api.KeyValue]:
+    def _range(self, span: KeySpan, limit: int) -> list[api.KeyValue]:
         request = api.RangeRequest(key=span.first, range_end=span.end, limit=limit)
         return list(self._connection.call(RANGE, request).kvs)
 

@@ -24,7 +24,7 @@ DEFAULT_PREFIX = "/blast/"
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class KeySpan:
     """The keys from `first` to before `end`."""
 
     first: bytes
@@ -45,7 +45,7 @@ class Keys:
         self._state, self._history, self._staged = base + b"state/", base + b"history/", base + b"staged/"
         self._candidates = base + b"candidates/"
         self.states, self.histories, self.all_staged, self.candidates = (
-            Span(folder, _after(folder)) for folder in (self._state, self._history, self._staged, self._candidates)
+            KeySpan(folder, _after(folder)) for folder in (self._state, self._history, self._staged, self._candidates)
         )
 
     def state(self, first: int) -> bytes:
@@ -56,13 +56,13 @@ class Keys:
         """Return the key of the batch of entries that ends with `last`."""
         return self._history + _number(last)
 
-    def history_after(self, sequence: int) -> Span:
+    def history_after(self, sequence: int) -> KeySpan:
         """Return the keys with entries after `sequence`."""
-        return Span(self.history(min(max(sequence, 0), LARGEST - 1) + 1), self.histories.end)
+        return KeySpan(self.history(min(max(sequence, 0), LARGEST - 1) + 1), self.histories.end)
 
-    def history_up_to(self, sequence: int) -> Span:
+    def history_up_to(self, sequence: int) -> KeySpan:
         """Return the keys without entries after `sequence`."""
-        return Span(self.histories.first, self.history(sequence + 1))
+        return KeySpan(self.histories.first, self.history(sequence + 1))
 
     def candidate(self, address: str) -> bytes:
         """Return the key of the candidate at this address."""

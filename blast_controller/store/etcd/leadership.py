@@ -11,7 +11,7 @@ import logging
 import time
 from dataclasses import dataclass
 
-from blast_controller.store.etcd.connection import PAUSE, Connection
+from blast_controller.store.etcd.connection import PAUSE, EtcdConnection
 from blast_controller.store.etcd.errors import (
     DamagedEtcdJournalError,
     DeposedError,
@@ -62,7 +62,7 @@ class Leadership:
     `term` is None while it does not. `campaign` and `resign` belong to one thread at a time.
     """
 
-    def __init__(self, connection: Connection, keys: Keys, address: str, ttl: int = DEFAULT_TTL) -> None:
+    def __init__(self, connection: EtcdConnection, keys: Keys, address: str, ttl: int = DEFAULT_TTL) -> None:
         self.connection = connection
         self.keys = keys
         self.term: Term | None = None
@@ -116,7 +116,7 @@ class Leadership:
         return None if seen.leader is None else seen.leader.value.decode()
 
     def check(self, term: Term) -> None:
-        """Raise DeposedError unless this term has lasted without interruption until now; JournalError for other faults."""
+        """Raise DeposedError unless this term has lasted without interruption until now; otherwise JournalError."""
         leader = self._look().leader
         if leader is None or leader.create_revision != term.revision:
             raise DeposedError(None if leader is None else leader.value.decode())

@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 
 from blast_controller.store.errors import JournalError
-from blast_controller.store.etcd.connection import Connection
+from blast_controller.store.etcd.connection import EtcdConnection
 from blast_controller.store.etcd.methods import GRANT, KEEP_ALIVE, REVOKE
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 
@@ -33,7 +33,7 @@ class Lease:
     etcd counts from the arrival of a request; counted from its sending, the lease never seems to last longer.
     """
 
-    def __init__(self, connection: Connection, ttl: int) -> None:
+    def __init__(self, connection: EtcdConnection, ttl: int) -> None:
         self._connection = connection
         asked = now()
         answer = connection.call(GRANT, api.LeaseGrantRequest(TTL=ttl))

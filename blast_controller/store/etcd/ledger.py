@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from blast_controller.store.errors import JournalError
-from blast_controller.store.etcd.connection import Connection
+from blast_controller.store.etcd.connection import EtcdConnection
 from blast_controller.store.etcd.errors import (
     DamagedEtcdJournalError,
     DeposedError,
@@ -52,7 +52,7 @@ MAX_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class JournalChange:
     """A change of the journal, applied completely or not at all.
 
     `head` is the head after it, its `change` and `staged` left to the ledger; `rows` are the rows of the commit; `then`
@@ -69,7 +69,7 @@ class Change:
 class _Attempt:
     """A change as transactions: the `parts` to be staged, and the one that decides."""
 
-    change: Change
+    change: JournalChange
     head: Head
     parts: Sequence[bytes]
     decides: api.TxnRequest
@@ -82,7 +82,7 @@ class Ledger:
     leader since, StoreUnavailableError if etcd does not answer, after which the outcome of a change may be unknown.
     """
 
-    def __init__(self, connection: Connection, keys: Keys, term: Term, head: Head, revision: int) -> None:
+    def __init__(self, connection: EtcdConnection, keys: Keys, term: Term, head: Head, revision: int) -> None:
         self.head = head
         self._connection = connection
         self._keys = keys
@@ -93,7 +93,7 @@ class Ledger:
         self._found: list[Row] = []
         self._over: DeposedError | None = None
 
-    def write(self, change: Change) -> None:
+    def write(self, change: JournalChange) -> None:
         """Write a change; durable on return. An earlier change in doubt is resolved first."""
         self.settle()
         if self._over is not None:
@@ -127,7 +127,7 @@ class Ledger:
 
     # ----------------------------------------------------------------------------------------------- one change
 
-    def _attempt(self, change: Change) -> _Attempt:
+    def _attempt(self, change: JournalChange) -> _Attempt:
         groups = list(grouped(change.operations, MAX_BYTES))
         is_small = len(groups) <= 1
         head = replace(change.head, change=self.head.change + 1, staged=0 if is_small else len(groups))

@@ -9,10 +9,10 @@ from google.protobuf.message import DecodeError
 
 from blast_controller.core.model.records import Body
 from blast_controller.store.checksums import Sum, thing_digest
-from blast_controller.store.etcd.connection import Connection
+from blast_controller.store.etcd.connection import EtcdConnection
 from blast_controller.store.etcd.errors import DamagedEtcdJournalError
 from blast_controller.store.etcd.history import whole
-from blast_controller.store.etcd.keys import Keys, Span, number_of
+from blast_controller.store.etcd.keys import Keys, KeySpan, number_of
 from blast_controller.store.etcd.methods import RANGE, TXN
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.requests import get, reading
@@ -25,7 +25,7 @@ MAX_ANSWER_BYTES = 16 << 20
 
 
 @dataclass(slots=True)
-class State:
+class JournalState:
     """The state of a journal.
 
     `bodies` has the objects by kind and key in order of creation, `firsts` the sequences of their first entries,
@@ -38,12 +38,12 @@ class State:
     holders: dict[str, str] = field(default_factory=dict)
 
 
-def load(connection: Connection, keys: Keys, revision: int = 0, parts: Sequence[bytes] = ()) -> State:
+def load(connection: EtcdConnection, keys: Keys, revision: int = 0, parts: Sequence[bytes] = ()) -> JournalState:
     """Load the state at `revision` (0: now), with these parts of a commit applied.
 
     Raises DamagedEtcdJournalError, JournalError.
     """
-    state = State()
+    state = JournalState()
     with whole(keys):
         values = {bytes(kv.key): kv.value for kv in pages(connection, keys.states, revision)}
         for part in parts:
@@ -64,7 +64,7 @@ def load(connection: Connection, keys: Keys, revision: int = 0, parts: Sequence[
     return state
 
 
-def check_head(connection: Connection, keys: Keys, state: State, head: Head, epoch: int | None) -> None:
+def check_head(connection: EtcdConnection, keys: Keys, state: JournalState, head: Head, epoch: int | None) -> None:
     """Compare the head with state, history and epoch (that of the new leader; None: the journal is new).
 
     Raises DamagedEtcdJournalError if they contradict it, JournalError. The history's entries, which may be many, are
@@ -104,7 +104,7 @@ def parsed(part: bytes) -> api.TxnRequest:
     return request
 
 
-def pages(connection: Connection, span: Span, revision: int = 0, page: int = PAGE) -> Iterator[api.KeyValue]:
+def pages(connection: EtcdConnection, span: KeySpan, revision: int = 0, page: int = PAGE) -> Iterator[api.KeyValue]:
     """Yield all keys of a span in order, as they were at `revision` (0: when the first was read).
 
     Raises JournalError.
@@ -125,7 +125,7 @@ def pages(connection: Connection, span: Span, revision: int = 0, page: int = PAG
 CHANGED_STATE = "rows of its state are changed, missing or outdated"
 
 
-def check_empty(connection: Connection, keys: Keys) -> None:
+def check_empty(connection: EtcdConnection, keys: Keys) -> None:
     """Check that a journal without a head has no other keys. Raises DamagedEtcdJournalError, JournalError."""
     looks = [
         reading(get(keys.importing)),

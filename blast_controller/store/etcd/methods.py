@@ -12,7 +12,7 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class Method(Generic[Q, R]):
+class EtcdMethod(Generic[Q, R]):
     """A call: `path` on the wire, the messages that it takes and gives."""
 
     path: str
@@ -20,12 +20,12 @@ class Method(Generic[Q, R]):
     response: type[R]
 
 
-RANGE = Method("/etcdserverpb.KV/Range", api.RangeRequest, api.RangeResponse)
-TXN = Method("/etcdserverpb.KV/Txn", api.TxnRequest, api.TxnResponse)
-COMPACT = Method("/etcdserverpb.KV/Compact", api.CompactionRequest, api.CompactionResponse)
-GRANT = Method("/etcdserverpb.Lease/LeaseGrant", api.LeaseGrantRequest, api.LeaseGrantResponse)
-REVOKE = Method("/etcdserverpb.Lease/LeaseRevoke", api.LeaseRevokeRequest, api.LeaseRevokeResponse)
-KEEP_ALIVE = Method("/etcdserverpb.Lease/LeaseKeepAlive", api.LeaseKeepAliveRequest, api.LeaseKeepAliveResponse)
-WATCH = Method("/etcdserverpb.Watch/Watch", api.WatchRequest, api.WatchResponse)
-STATUS = Method("/etcdserverpb.Maintenance/Status", api.StatusRequest, api.StatusResponse)
-AUTHENTICATE = Method("/etcdserverpb.Auth/Authenticate", api.AuthenticateRequest, api.AuthenticateResponse)
+RANGE = EtcdMethod("/etcdserverpb.KV/Range", api.RangeRequest, api.RangeResponse)
+TXN = EtcdMethod("/etcdserverpb.KV/Txn", api.TxnRequest, api.TxnResponse)
+COMPACT = EtcdMethod("/etcdserverpb.KV/Compact", api.CompactionRequest, api.CompactionResponse)
+GRANT = EtcdMethod("/etcdserverpb.Lease/LeaseGrant", api.LeaseGrantRequest, api.LeaseGrantResponse)
+REVOKE = EtcdMethod("/etcdserverpb.Lease/LeaseRevoke", api.LeaseRevokeRequest, api.LeaseRevokeResponse)
+KEEP_ALIVE = EtcdMethod("/etcdserverpb.Lease/LeaseKeepAlive", api.LeaseKeepAliveRequest, api.LeaseKeepAliveResponse)
+WATCH = EtcdMethod("/etcdserverpb.Watch/Watch", api.WatchRequest, api.WatchResponse)
+STATUS = EtcdMethod("/etcdserverpb.Maintenance/Status", api.StatusRequest, api.StatusResponse)
+AUTHENTICATE = EtcdMethod("/etcdserverpb.Auth/Authenticate", api.AuthenticateRequest, api.AuthenticateResponse)

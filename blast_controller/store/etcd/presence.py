@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from blast_controller.store.etcd.connection import Connection
+from blast_controller.store.etcd.connection import EtcdConnection
 from blast_controller.store.etcd.errors import LeaseLostError
 from blast_controller.store.etcd.history import whole
 from blast_controller.store.etcd.keys import Keys
@@ -22,7 +22,7 @@ MOST = 64
 class Presence:
     """That of the controller at `address`. For one thread, but for `others`."""
 
-    def __init__(self, connection: Connection, keys: Keys, address: str) -> None:
+    def __init__(self, connection: EtcdConnection, keys: Keys, address: str) -> None:
         self._connection = connection
         self._keys = keys
         self._address = address

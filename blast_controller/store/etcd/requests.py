@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from blast_controller.store.etcd.keys import Span
+from blast_controller.store.etcd.keys import KeySpan
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 
 MAX_IN_A_LIST = 60
@@ -33,7 +33,7 @@ def delete(key: bytes) -> api.RequestOp:
     return api.RequestOp(request_delete_range=api.DeleteRangeRequest(key=key))
 
 
-def delete_all(span: Span) -> api.RequestOp:
+def delete_all(span: KeySpan) -> api.RequestOp:
     """Build the deletion of all keys of a span."""
     return api.RequestOp(request_delete_range=api.DeleteRangeRequest(key=span.first, range_end=span.end))
 

@@ -16,8 +16,8 @@ from blast_controller.store.etcd.commits import Delta, delta
 from blast_controller.store.etcd.errors import DamagedEtcdJournalError, DeposedError
 from blast_controller.store.etcd.history import EtcdHistory
 from blast_controller.store.etcd.leadership import Leadership, Term
-from blast_controller.store.etcd.ledger import Change, Ledger
-from blast_controller.store.etcd.loading import State, check_empty, check_head, load
+from blast_controller.store.etcd.ledger import JournalChange, Ledger
+from blast_controller.store.etcd.loading import JournalState, check_empty, check_head, load
 from blast_controller.store.etcd.requests import delete_all
 from blast_controller.store.etcd.trimming import Forgetting, Trimmer
 from blast_controller.store.etcd.values import Head
@@ -28,7 +28,7 @@ from blast_controller.store.rows import EPOCH_KEY, EPOCH_KIND, EPOCH_NOTE, Row, 
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class StorePolicy:
     """`wait`: seconds for which `open` waits to lead, None for ever. `retention` is of the history.
 
     `compacts`: whether etcd is ours, so that we have it forget old revisions; where others use it too, its own
@@ -41,7 +41,7 @@ class Policy:
 
 
 @dataclass(slots=True)
-class _Opened:
+class _OpenedEtcd:
     """The known state of the open journal; `firsts` and `digests` as in `commits`."""
 
     term: Term
@@ -62,7 +62,7 @@ class EtcdStore:
     def __init__(
         self,
         leadership: Leadership,
-        policy: Policy = Policy(),
+        policy: StorePolicy = StorePolicy(),
         on_commit: Callable[[float], None] = lambda seconds: None,
     ) -> None:
         self.last_commit_seconds = 0.0
@@ -74,7 +74,7 @@ class EtcdStore:
         self._history = EtcdHistory(leadership.connection, leadership.keys)
         self._writing = threading.Lock()
         self._compacting = threading.Lock()
-        self._opened: _Opened | None = None
+        self._opened: _OpenedEtcd | None = None
 
     # ------------------------------------------------------------------------------------------ open, close
 
@@ -126,15 +126,15 @@ class EtcdStore:
         entry = Delta({}, {}, entry.entries)
         operations = list(entry.operations(keys))
         after = entry.after(ledger.head, state.digests, operations)
-        ledger.write(Change(after, [*operations, delete_all(keys.all_staged)]))
+        ledger.write(JournalChange(after, [*operations, delete_all(keys.all_staged)]))
         self._opened, self.sequence = opened, ledger.head.sequence
         return Loaded(term.epoch, state.bodies, found is None, self.sequence, latest[0].at if latest else None)
 
-    def _opened_with(self, term: Term, ledger: Ledger, state: State) -> _Opened:
+    def _opened_with(self, term: Term, ledger: Ledger, state: JournalState) -> _OpenedEtcd:
         keys, policy = self._leadership.keys, self._policy
         trimmer = Trimmer(self._history, keys, policy.retention)
         forgetting = Forgetting(self._leadership.connection) if policy.compacts else None
-        return _Opened(term, ledger, Holdings(state.holders), state.firsts, state.digests, trimmer, forgetting)
+        return _OpenedEtcd(term, ledger, Holdings(state.holders), state.firsts, state.digests, trimmer, forgetting)
 
     # ------------------------------------------------------------------------------------------------ commit
 
@@ -161,12 +161,12 @@ class EtcdStore:
             self.last_commit_seconds = time.perf_counter() - started
         self._on_commit(self.last_commit_seconds)
 
-    def _change(self, opened: _Opened, rows: Sequence[Row], at: float) -> Change:
+    def _change(self, opened: _OpenedEtcd, rows: Sequence[Row], at: float) -> JournalChange:
         head = opened.ledger.head
         held = opened.holdings.changes(rows)
         made = delta(rows, opened.firsts, head.sequence, (at, opened.term.epoch))
         operations = list(made.operations(self._leadership.keys))
-        return Change(
+        return JournalChange(
             made.after(head, opened.digests, operations), operations, rows, lambda: _remember(opened, made, held)
         )
 
@@ -199,14 +199,14 @@ class EtcdStore:
             self._leadership.lost()
             raise
 
-    def _current(self) -> _Opened:
+    def _current(self) -> _OpenedEtcd:
         opened = self._opened
         if opened is None:
             raise JournalNotOpenError
         return opened
 
 
-def _remember(opened: _Opened, made: Delta, held: Changes) -> None:
+def _remember(opened: _OpenedEtcd, made: Delta, held: Changes) -> None:
     for name in made.gone:
         del opened.firsts[name], opened.digests[name]
     opened.digests.update(made.digests())

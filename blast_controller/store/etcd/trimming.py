@@ -8,17 +8,17 @@ from dataclasses import replace
 from itertools import chain
 
 from blast_controller.store.contents import Written
-from blast_controller.store.etcd.connection import Connection
+from blast_controller.store.etcd.connection import EtcdConnection
 from blast_controller.store.etcd.errors import CredentialsRefusedError, RevisionCompactedError
 from blast_controller.store.etcd.history import EtcdHistory
 from blast_controller.store.etcd.keys import Keys
-from blast_controller.store.etcd.ledger import Change
+from blast_controller.store.etcd.ledger import JournalChange
 from blast_controller.store.etcd.methods import COMPACT
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.requests import delete_all, put
 from blast_controller.store.etcd.values import Head, batches, text_of
 from blast_controller.store.interface import Entry
-from blast_controller.store.retention import Line, Retention, size_of
+from blast_controller.store.retention import RetainedEntry, Retention, size_of
 
 log = logging.getLogger(__name__)
 
@@ -36,9 +36,9 @@ class Trimmer:
         self._keys = keys
         self._retention = retention
         self._oldest: list[list[Entry]] = []
-        self._lines: list[Line] = []
+        self._lines: list[RetainedEntry] = []
 
-    def change(self, head: Head, at: float) -> tuple[Change | None, bool]:
+    def change(self, head: Head, at: float) -> tuple[JournalChange | None, bool]:
         """Return the change that trims a journal at `head`, and true if there may be more to trim.
 
         Raises JournalError.
@@ -57,7 +57,7 @@ class Trimmer:
         size = head.history_bytes - sum(line.size for line in self._lines if line.sequence <= last)
         begun = sum(batch[0].sequence <= last for batch in self._oldest)
         after = replace(head, history_bytes=size, batches=(head.batches or 0) - begun + len(operations) - 1)
-        change = Change(after, operations, then=lambda: self._forget(last))
+        change = JournalChange(after, operations, then=lambda: self._forget(last))
         return change, last == self._lines[-1].sequence
 
     def _forget(self, last: int) -> None:
@@ -69,7 +69,7 @@ class Trimmer:
 class Forgetting:
     """Lets etcd forget old revisions, a while after they were current: those of all keys, not of our prefix only."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: EtcdConnection) -> None:
         self._connection = connection
         self._may = True
         self._seen: deque[tuple[float, int]] = deque()
@@ -97,8 +97,8 @@ class Forgetting:
                 )
 
 
-def _line(entry: Entry) -> Line:
-    return Line(entry.sequence, entry.at, size_of(text_of(entry.body)))
+def _line(entry: Entry) -> RetainedEntry:
+    return RetainedEntry(entry.sequence, entry.at, size_of(text_of(entry.body)))
 
 
 def _written(entry: Entry) -> Written:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from blast_controller.store.etcd.connection import Connection, Stream
+from blast_controller.store.etcd.connection import AnswerStream, EtcdConnection
 from blast_controller.store.etcd.methods import WATCH
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 
@@ -15,10 +15,10 @@ LONGEST = 2.0
 class Watching:
     """Waits for changes of keys; `give_up`, from any thread, ends all waiting for good."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: EtcdConnection) -> None:
         self._connection = connection
         self._given_up = threading.Event()
-        self._stream: Stream[api.WatchResponse] | None = None
+        self._stream: AnswerStream[api.WatchResponse] | None = None
 
     @property
     def given_up(self) -> bool:

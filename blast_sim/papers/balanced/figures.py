@@ -21,7 +21,7 @@ from tqdm import tqdm
 from algorithms.balanced.exact import exact
 from algorithms.balanced.fpfr import DEFAULT_ORDER, ORDERS, Order
 from algorithms.balanced.network import Network
-from algorithms.balanced.plan import Plan
+from algorithms.balanced.plan import MulticastPlan
 from algorithms.balanced.testbeds import CLUSTERS, SITES, das, gridlab
 from blast_sim.base.provenance import Origin, Recording
 from blast_sim.base.report import Row, without_provenance
@@ -40,7 +40,7 @@ from blast_sim.papers.blast.allocation_figures import Gallery, gallery_of, save
 from blast_sim.trees.network_file import MAX_RATE
 from blast_sim.trees.trees_plan import ORDERED, SINGLE_TREE
 
-METHODS: dict[str, Callable[[Network], Plan]] = {
+METHODS: dict[str, Callable[[Network], MulticastPlan]] = {
     name: (SINGLE_TREE | ORDERED | {"exact": exact})[name]
     for name in ("semi-flat", "bottleneck", "fpfr", "balanced", "exact")
 }

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from blast_sim.base.report import Row
-from blast_sim.experiments.cell import Cell, Effort, cells_of
+from blast_sim.experiments.cell import Effort, FlowCell, cells_of
 from blast_sim.flow.optics import switches_for
 from blast_sim.scenarios.loading import find, load
 
@@ -38,18 +38,18 @@ BLAST = ("blast", "10:1")
 BLAST_RUN = {"methods": ["blast"], "networks": ["10:1"], "policies": ["paper"]}
 
 
-def figure_four(quick: bool) -> list[Cell]:
+def figure_four(quick: bool) -> list[FlowCell]:
     """Return the cells of Figure 4 and of other readings; if `quick`, only those of Figure 4 without heavy load."""
     cells = list(cells_of(load(find("fig4")), (0,), RECORDED))
     return [cell for cell in cells if cell.background != "heavy"] if quick else cells + other_readings()
 
 
-def other_readings() -> list[Cell]:
+def other_readings() -> list[FlowCell]:
     """Return the cells of the two ratios that the paper states, under each other reading of its text.
 
     The label `reading` has the key and its value.
     """
-    cells: list[Cell] = []
+    cells: list[FlowCell] = []
     for method, key, value in OTHER_READINGS:
         run = {"methods": [method], "networks": ["non-blocking"], "backgrounds": ["heavy"]}
         labels: Row = {"reading": f"{key} = {value}"}
@@ -57,7 +57,7 @@ def other_readings() -> list[Cell]:
     return cells
 
 
-def against_load(quick: bool) -> list[Cell]:
+def against_load(quick: bool) -> list[FlowCell]:
     """Return the cells of Figure 4 with more loads, each named by the racks per direction to which a server sends."""
     loads = QUICK_LOADS if quick else LOADS
     backgrounds = {str(each_way): each_way for each_way in loads if not quick or each_way < 40}
@@ -66,11 +66,11 @@ def against_load(quick: bool) -> list[Cell]:
     return list(cells_of(load(find("fig4"), settings), (0,), RECORDED))
 
 
-def against_splitters(quick: bool) -> list[Cell]:
+def against_splitters(quick: bool) -> list[FlowCell]:
     """Return the cells of the contended scenario with fewer and more splitters, under three policies."""
     counts = QUICK_SPLITTERS if quick else SPLITTERS
     seeds = (0,) if quick else (0, 1, 2)
-    cells: list[Cell] = []
+    cells: list[FlowCell] = []
     for number in counts:
         settings = {
             "light.splitters": number,
@@ -81,12 +81,12 @@ def against_splitters(quick: bool) -> list[Cell]:
     return cells
 
 
-def against_racks(quick: bool) -> list[Cell]:
+def against_racks(quick: bool) -> list[FlowCell]:
     """Return cells with more and more racks, nine of ten in groups of three, under light load.
 
     Optical switches have sizes that exist; every group is on one of them.
     """
-    cells: list[Cell] = []
+    cells: list[FlowCell] = []
     for racks in QUICK_RACKS if quick else RACKS:
         switches, ports = switches_for(racks)
         groups = 3 * racks // 10
@@ -107,14 +107,14 @@ def against_racks(quick: bool) -> list[Cell]:
     return cells
 
 
-def against_size(quick: bool) -> list[Cell]:
+def against_size(quick: bool) -> list[FlowCell]:
     """Return cells of four groups with 100 kB to 1 GB: Blast with slow and fast optical switches, and other methods."""
     few: Mapping[str, object] = {
         "multicasts.groups": 4,
         "background.racks_per_direction": {"none": 0, "light": LIGHT_LOAD},
     }
     backgrounds = {"backgrounds": ["none", "light"]}
-    cells: list[Cell] = []
+    cells: list[FlowCell] = []
     for size in QUICK_MEGABYTES if quick else MEGABYTES:
         packet = {"methods": ["naive", "overlay", "pipeline"], "networks": ["10:1"], **backgrounds}
         settings = {**few, "multicasts.megabytes": size, "run": [packet]}
@@ -126,7 +126,7 @@ def against_size(quick: bool) -> list[Cell]:
     return cells
 
 
-def iterative_jobs(quick: bool) -> list[Cell]:
+def iterative_jobs(quick: bool) -> list[FlowCell]:
     """Return the cells of the shipped scenario `iterative-jobs`; two iterations per job if `quick`."""
     settings: Mapping[str, object] = {f"jobs.{n}.iterations": 2 for n in range(3)} if quick else {}
     return list(cells_of(load(find("iterative-jobs"), settings), (0,), RECORDED))

@@ -14,7 +14,7 @@ from tqdm import tqdm
 from blast_sim.base.provenance import Origin, Recording
 from blast_sim.base.report import Row
 from blast_sim.base.sweep import Failure, Kept, Workers, run_cells
-from blast_sim.experiments.cell import Cell
+from blast_sim.experiments.cell import FlowCell
 from blast_sim.experiments.run import run_cell
 from blast_sim.papers.blast import (
     drawings,
@@ -32,7 +32,7 @@ from blast_sim.papers.measurements import BENCHMARKS
 ALLOCATOR = [benchmark for benchmark in BENCHMARKS if benchmark.script in ("allocation_speed", "allocation_quality")]
 
 
-class NoResultError(Exception):
+class NoCellResultError(Exception):
     """A cell of a picture has no result. One sentence."""
 
 
@@ -41,7 +41,7 @@ class Picture:
     """A figure: its simulations, and its drawing."""
 
     name: str
-    cells: Callable[[bool], list[Cell]]
+    cells: Callable[[bool], list[FlowCell]]
     drawing: Drawing
 
 
@@ -59,7 +59,7 @@ PICTURES = (
 def run(arguments: argparse.Namespace) -> None:
     """Simulate and measure missing results, draw everything, and print the files.
 
-    Raises InputError, MeasurementFailedError, NoResultError, WorkerDiedError, OSError.
+    Raises InputError, MeasurementFailedError, NoCellResultError, WorkerDiedError, OSError.
     """
     recording = Recording()
     folder: Path = arguments.out
@@ -90,12 +90,16 @@ def run(arguments: argparse.Namespace) -> None:
     sys.stdout.write("".join(f"{path}\n" for path in written))
 
 
-def _rows(cells: Sequence[Cell], processes: int | None, kept: Kept, progress: Callable[[float], object]) -> list[Row]:
-    """Run these cells; return their rows with their labels. Raises InputError, NoResultError, WorkerDiedError."""
+def _rows(
+    cells: Sequence[FlowCell], processes: int | None, kept: Kept, progress: Callable[[float], object]
+) -> list[Row]:
+    """Run these cells; return their rows with their labels. Raises InputError, NoCellResultError, WorkerDiedError."""
     rows: list[Row] = []
     workers = Workers(processes or os.cpu_count() or 1)
     for cell, result in zip(cells, run_cells(run_cell, cells, workers, kept, progress), strict=True):
         if isinstance(result, Failure):
-            raise NoResultError(f"{cell.method} on {cell.network} beside {cell.background} has none: {result.reason}")
+            raise NoCellResultError(
+                f"{cell.method} on {cell.network} beside {cell.background} has none: {result.reason}"
+            )
         rows += [{**cell.labels, **row} for row in result]
     return rows

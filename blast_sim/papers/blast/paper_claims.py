@@ -24,7 +24,7 @@ Times = Mapping[tuple[str, str, str], float]
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class PaperClaim:
     """A sentence of the paper and whether the results bear it out."""
 
     sentence: str
@@ -71,19 +71,19 @@ def ratios(rows: Sequence[Row]) -> list[Ratio]:
     return found
 
 
-def claims(times: Times, within_racks: Times) -> Sequence[Claim]:
+def claims(times: Times, within_racks: Times) -> Sequence[PaperClaim]:
     """Check the paper's seven observations on Figure 4.
 
     `within_racks` has the times of the overlay where no group leaves its rack.
     """
     return [
-        Claim("naive, light load: a faster core changes nothing", _core_is_idle(times, "light")),
-        Claim("naive: the non-blocking core helps under heavy load only", _helps_only_when_heavy(times)),
-        Claim("HDFS beats naive, by less and less as the load grows", _hdfs_gains_shrink(times)),
-        Claim("10:1, heavy load: HDFS is worse than naive", _gain(times, OVERSUBSCRIBED, "heavy") < 1),
-        Claim("the overlay beats HDFS and naive everywhere", _overlay_is_best(times)),
-        Claim("the overlay is held up between racks as the load grows", _held_up(times, within_racks)),
-        Claim("Blast is the same for light and heavy load", _blast_is_constant(times)),
+        PaperClaim("naive, light load: a faster core changes nothing", _core_is_idle(times, "light")),
+        PaperClaim("naive: the non-blocking core helps under heavy load only", _helps_only_when_heavy(times)),
+        PaperClaim("HDFS beats naive, by less and less as the load grows", _hdfs_gains_shrink(times)),
+        PaperClaim("10:1, heavy load: HDFS is worse than naive", _gain(times, OVERSUBSCRIBED, "heavy") < 1),
+        PaperClaim("the overlay beats HDFS and naive everywhere", _overlay_is_best(times)),
+        PaperClaim("the overlay is held up between racks as the load grows", _held_up(times, within_racks)),
+        PaperClaim("Blast is the same for light and heavy load", _blast_is_constant(times)),
     ]
 
 

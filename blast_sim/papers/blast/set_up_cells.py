@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from blast_sim.base.report import Row
-from blast_sim.experiments.cell import Cell, Effort, cells_of
+from blast_sim.experiments.cell import Effort, FlowCell, cells_of
 from blast_sim.flow.optics import WITHOUT_OPTICAL_SWITCH_SECONDS
 from blast_sim.scenarios.loading import find, load
 
@@ -31,12 +31,12 @@ class Equal:
     set_up_ms: float
 
 
-def against_set_up(quick: bool) -> list[Cell]:
+def against_set_up(quick: bool) -> list[FlowCell]:
     """Return cells of Figure 4's groups without background traffic.
 
     They compare Blast with IP multicast at the line's rate by set-up time, and without set-up by rate.
     """
-    cells: list[Cell] = []
+    cells: list[FlowCell] = []
     for size in QUICK_MEGABYTES if quick else MEGABYTES:
         cells += _cells("blast", size, {})
         for set_up in QUICK_SET_UPS_MS if quick else SET_UPS_MS:
@@ -47,7 +47,7 @@ def against_set_up(quick: bool) -> list[Cell]:
     return cells
 
 
-def _cells(method: str, megabytes: float, packet: Row) -> Iterator[Cell]:
+def _cells(method: str, megabytes: float, packet: Row) -> Iterator[FlowCell]:
     run = {"methods": [method], "networks": ["10:1"], "backgrounds": ["none"], "policies": ["paper"]}
     settings = {"multicasts.megabytes": megabytes, "run": [run], "packet_multicast": packet}
     return cells_of(load(find("fig4"), settings), (0,), Effort("recorded"), {"megabytes": megabytes, **packet})

@@ -7,7 +7,7 @@ from functools import partial
 
 from blast_sim.base.report import Row
 from blast_sim.papers.rack_fabric.models import LOCAL, REMOTE, SIZES, SOURCE, flow, model
-from blast_sim.papers.rack_fabric.panel import Axis, Case, Mark, Panel, Point, mean_throughput
+from blast_sim.papers.rack_fabric.panel import Axis, Mark, Panel, PanelCase, Point, mean_throughput
 
 CACHES = (16, 32, 64, 128)
 THROUGHPUT = Axis("gbps", "throughput of a subflow, Gb/s")
@@ -16,16 +16,16 @@ NO_DROPS = {"drop": "none"}
 """Section 3 precedes VOQ drops: drops would let lagging copies catch up on their own."""
 
 
-def _fanout(seed: int) -> Iterator[Case]:
+def _fanout(seed: int) -> Iterator[PanelCase]:
     destinations = [one for pair in zip(LOCAL, REMOTE, strict=True) for one in pair]
     for line, packets in ((WITHOUT_CACHE, 0), (WITH_CACHE, 128)):
         for fanout in range(1, 9):
             flows = [flow("m", SOURCE, tuple(destinations[:fanout]))]
             settings = {"cache": {"packets": packets}, "voq": NO_DROPS, "warmup_ns": 500_000}
-            yield Case(line, fanout, model(f"2c: {line}, fanout {fanout}", seed, 1.5, flows, **settings))
+            yield PanelCase(line, fanout, model(f"2c: {line}, fanout {fanout}", seed, 1.5, flows, **settings))
 
 
-def _sizes(synchronized: bool, seed: int) -> Iterator[Case]:
+def _sizes(synchronized: bool, seed: int) -> Iterator[PanelCase]:
     for size in SIZES:
         for packets in CACHES:
             flows = [flow("m", SOURCE, (*LOCAL, *REMOTE), frame_bytes=size)]
@@ -36,10 +36,10 @@ def _sizes(synchronized: bool, seed: int) -> Iterator[Case]:
                 "warmup_ns": 1_000_000,
             }
             title = f"4{'b' if synchronized else 'a'}: {size} B, {packets} packets"
-            yield Case(f"{size} B", packets, model(title, seed, 3, flows, **settings))
+            yield PanelCase(f"{size} B", packets, model(title, seed, 3, flows, **settings))
 
 
-def _occupancy(seed: int) -> Iterator[Case]:
+def _occupancy(seed: int) -> Iterator[PanelCase]:
     for line, packets, synchronized in (
         ("cache128", 128, False),
         ("cache128 + sync", 128, True),
@@ -47,16 +47,16 @@ def _occupancy(seed: int) -> Iterator[Case]:
     ):
         flows = [flow("m", SOURCE, (*LOCAL, *REMOTE))]
         settings = {"cache": {"packets": packets}, "sync": {"on": synchronized}, "voq": NO_DROPS, "sample_ns": 50_000}
-        yield Case(line, 0, model(f"4c: {line}", seed, 10, flows, **settings))
+        yield PanelCase(line, 0, model(f"4c: {line}", seed, 10, flows, **settings))
 
 
-def _occupied(case: Case, results: Row) -> Iterator[Point]:
+def _occupied(case: PanelCase, results: Row) -> Iterator[Point]:
     series = results["series"]
     for number, packets in enumerate(series["cache_packets"][0]["packets"]):
         yield case.line, (number + 1) * series["sample_ns"] / 1e6, packets
 
 
-def _cases_of(synchronized: bool, seed: int) -> Sequence[Case]:
+def _cases_of(synchronized: bool, seed: int) -> Sequence[PanelCase]:
     return list(_sizes(synchronized, seed))
 
 

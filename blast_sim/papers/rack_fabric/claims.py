@@ -30,7 +30,7 @@ FULL = 98.5
 NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?")
 
 
-class Verdict(StrEnum):
+class ClaimVerdict(StrEnum):
     """Our judgment of a claim."""
 
     REPRODUCED = "reproduced"
@@ -46,7 +46,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class FabricClaim:
     """A statement of the paper, the figure or section where it stands, and the paper's own value.
 
     `check` is None where the model lacks the subject of the claim. `reason` names the missing subject, the cause of a
@@ -56,7 +56,7 @@ class Claim:
     figure: str
     sentence: str
     paper: str
-    verdict: Verdict
+    verdict: ClaimVerdict
     check: Check | None
     reason: str = ""
 
@@ -74,14 +74,14 @@ class Experiment:
 class CheckedClaim:
     """A claim, the model's value, and whether that agrees with the paper; None: it was not simulated."""
 
-    claim: Claim
+    claim: FabricClaim
     here: str
     agrees: bool | None
 
     @property
     def expected(self) -> bool:
         """Return whether the predicate supports the verdict."""
-        contradicted = self.claim.verdict in {Verdict.NOT_REPRODUCED, Verdict.REFUTED}
+        contradicted = self.claim.verdict in {ClaimVerdict.NOT_REPRODUCED, ClaimVerdict.REFUTED}
         return self.agrees is None or self.agrees is not contradicted
 
 
@@ -575,317 +575,342 @@ def _range(values: Sequence[float], digits: int = 1) -> str:
 _QCN = "gains, timers and byte counters are assumed: those of 802.1Qau"
 _GIVEN_GROUPS = "a scenario names the destinations of each flow: no control unit, no forwarding database"
 
-CLAIMS: Sequence[Claim] = (
-    Claim(
+CLAIMS: Sequence[FabricClaim] = (
+    FabricClaim(
         "2.1",
         "IGMP snooping fills the forwarding tables",
         "described, no number",
-        Verdict.OUT_OF_SCOPE,
+        ClaimVerdict.OUT_OF_SCOPE,
         None,
         _GIVEN_GROUPS,
     ),
-    Claim(
+    FabricClaim(
         "2.1",
         "a central unit and the leaves learn MAC addresses",
         "described, no number",
-        Verdict.OUT_OF_SCOPE,
+        ClaimVerdict.OUT_OF_SCOPE,
         None,
         _GIVEN_GROUPS,
     ),
-    Claim(
+    FabricClaim(
         "2.1",
         "link-level retry between leaves and spines",
         "described, no number",
-        Verdict.OUT_OF_SCOPE,
+        ClaimVerdict.OUT_OF_SCOPE,
         None,
         "links between leaves and spines are free of errors: only whole copies are damaged, on their output",
     ),
-    Claim(
+    FabricClaim(
         "2.1",
         "a source port sends a frame again after a soft error, and all arrive",
         "described, no number",
-        Verdict.REPRODUCED,
+        ClaimVerdict.REPRODUCED,
         _everything_arrives,
         "the timeout of 20 µs is assumed",
     ),
-    Claim(
+    FabricClaim(
         "2.2",
         "one-shot scheduling waits for the grants of all copies",
         "described, no number",
-        Verdict.OUT_OF_SCOPE,
+        ClaimVerdict.OUT_OF_SCOPE,
         None,
         "every copy is sent independently; the only other discipline that is built is one FIFO queue for a port",
     ),
-    Claim(
+    FabricClaim(
         "2c",
         "without the cache, throughput falls as 1 / fanout",
         "drops linearly with the fanout",
-        Verdict.REPRODUCED,
+        ClaimVerdict.REPRODUCED,
         _one_over_fanout,
     ),
-    Claim("2c", "with the cache it is full for fanout 1 to 8", "100G for any fanout", Verdict.REPRODUCED, _any_fanout),
-    Claim(
+    FabricClaim(
+        "2c", "with the cache it is full for fanout 1 to 8", "100G for any fanout", ClaimVerdict.REPRODUCED, _any_fanout
+    ),
+    FabricClaim(
         "4a",
         "no sync, cache below 64 packets: throughput can drop",
         "below 30 Gb/s",
-        Verdict.REPRODUCED,
+        ClaimVerdict.REPRODUCED,
         _below_thirty,
     ),
-    Claim(
+    FabricClaim(
         "4a",
         "no sync, cache of 64 packets or more: full throughput",
         "implied by the bound of 64",
-        Verdict.REPRODUCED,
+        ClaimVerdict.REPRODUCED,
         _fine_from_64,
     ),
-    Claim(
+    FabricClaim(
         "4b",
         "sync, cache of 16 packets: full throughput",
         "full, 512 to 1522 B",
-        Verdict.CALIBRATED,
+        ClaimVerdict.CALIBRATED,
         _full_with_16,
         "section 3.1 evicts while fewer than 10 lines are free; we cap this at half of the cache to obtain this result",
     ),
-    Claim("4b", "... except for jumbo frames", "below full", Verdict.REPRODUCED, _jumbo_exception),
-    Claim("4c", "sync, cache of 128: occupied lines", "fewer than 40", Verdict.REPRODUCED, _fewer_than_40),
-    Claim("4c", "no sync, cache of 32: occupied lines", "around 20", Verdict.REPRODUCED, _around_20),
-    Claim(
+    FabricClaim("4b", "... except for jumbo frames", "below full", ClaimVerdict.REPRODUCED, _jumbo_exception),
+    FabricClaim("4c", "sync, cache of 128: occupied lines", "fewer than 40", ClaimVerdict.REPRODUCED, _fewer_than_40),
+    FabricClaim("4c", "no sync, cache of 32: occupied lines", "around 20", ClaimVerdict.REPRODUCED, _around_20),
+    FabricClaim(
         "4.1",
         "at 99 Gb/s, remote copies are ACKed after",
         "approximately 3500 ns",
-        Verdict.CALIBRATED,
+        ClaimVerdict.CALIBRATED,
         _remote_ack,
         "the delay of a remote ACK, 1330 ns, was fitted to it",
     ),
-    Claim("5b", "subflows rank as their headers arrive", "precisely", Verdict.REPRODUCED, _in_order),
-    Claim(
+    FabricClaim("5b", "subflows rank as their headers arrive", "precisely", ClaimVerdict.REPRODUCED, _in_order),
+    FabricClaim(
         "5b",
         "throughput of the first and the last subflow",
         "80 and slightly above 10 Gb/s",
-        Verdict.NOT_REPRODUCED,
+        ClaimVerdict.NOT_REPRODUCED,
         _spread_from_80_to_10,
         "in the model ACKs free enough headers between two frames for the first copy of the next one; the paper does "
         "not state what takes 2 in 10 headers from it",
     ),
-    Claim(
+    FabricClaim(
         "5c",
         "in random order subflows have exactly fair throughputs",
         "exact fair",
-        Verdict.REPRODUCED,
+        ClaimVerdict.REPRODUCED,
         _fair_when_random,
     ),
-    Claim(
+    FabricClaim(
         "5c",
         "throughput of subflows in random order",
         "close to 40 Gb/s (expected: 42.6)",
-        Verdict.NOT_REPRODUCED,
+        ClaimVerdict.NOT_REPRODUCED,
         _close_to_40,
         "the paper counts 3500 ns for all 8 copies, but the local one returns its header sooner, to the others",
     ),
-    Claim(
+    FabricClaim(
         "5d",
         "RED between 70 and 100 headers, p = 0.5, narrows the spread",
         "reasonably good",
-        Verdict.REPRODUCED,
+        ClaimVerdict.REPRODUCED,
         _red_is_narrow,
     ),
-    Claim("5d", "too low a p (here 0.05)", "ineffective", Verdict.REPRODUCED, _wide("5d-low", 0.93, 1.05)),
-    Claim("5d", "too high a p (here 0.95)", "70 is a hard threshold", Verdict.REPRODUCED, _wide("5d-high", 0.6, 0.85)),
-    Claim(
+    FabricClaim("5d", "too low a p (here 0.05)", "ineffective", ClaimVerdict.REPRODUCED, _wide("5d-low", 0.93, 1.05)),
+    FabricClaim(
+        "5d", "too high a p (here 0.95)", "70 is a hard threshold", ClaimVerdict.REPRODUCED, _wide("5d-high", 0.6, 0.85)
+    ),
+    FabricClaim(
         "6a",
         "no VOQ drop, no sync: fast subflows beside 7, 3, 1 unicast",
         "capped to the congested one",
-        Verdict.REPRODUCED,
+        ClaimVerdict.REPRODUCED,
         _capped("6a", 1.3),
     ),
-    Claim("6a", "... and after 4 ms", "bounded at 60 Gb/s", Verdict.REPRODUCED, _stuck_at_60),
-    Claim("6b", "no VOQ drop, sync: after 4 ms", "corrected", Verdict.REPRODUCED, _recovered("6b")),
-    Claim("6b", "... but before", "the congested one dictates the rates", Verdict.REPRODUCED, _capped("6b", 1.3)),
-    Claim("6c", "tail drop, no sync: fast subflows, 2 to 3 ms", "99 Gb/s", Verdict.REPRODUCED, _fast_from_2_to_3),
-    Claim(
+    FabricClaim("6a", "... and after 4 ms", "bounded at 60 Gb/s", ClaimVerdict.REPRODUCED, _stuck_at_60),
+    FabricClaim("6b", "no VOQ drop, sync: after 4 ms", "corrected", ClaimVerdict.REPRODUCED, _recovered("6b")),
+    FabricClaim(
+        "6b", "... but before", "the congested one dictates the rates", ClaimVerdict.REPRODUCED, _capped("6b", 1.3)
+    ),
+    FabricClaim(
+        "6c", "tail drop, no sync: fast subflows, 2 to 3 ms", "99 Gb/s", ClaimVerdict.REPRODUCED, _fast_from_2_to_3
+    ),
+    FabricClaim(
         "6c",
         "... and beside 7 unicast flows",
         "far from optimal",
-        Verdict.NOT_REPRODUCED,
+        ClaimVerdict.NOT_REPRODUCED,
         _hindered_when_severe,
         "the slow VOQ may hold 240 of 740 buffer units, and the payload line carries 12.5 Gb/s beside 99: nothing is "
         "left that could hold back the others",
     ),
-    Claim(
+    FabricClaim(
         "6d",
         "tail drop, sync: fast subflows beside 7, 3, 1 unicast",
         "VOQ drop nullified",
-        Verdict.REPRODUCED,
+        ClaimVerdict.REPRODUCED,
         _capped("6d", 1.3),
     ),
-    Claim("6e", "head drop, sync: fast subflows", "virtually unaffected", Verdict.REPRODUCED, _unaffected),
-    Claim("6e", "... and the slow one beside 7, 3, 1 unicast", "served fairly", Verdict.REPRODUCED, _slow_at_its_share),
-    Claim(
+    FabricClaim("6e", "head drop, sync: fast subflows", "virtually unaffected", ClaimVerdict.REPRODUCED, _unaffected),
+    FabricClaim(
+        "6e",
+        "... and the slow one beside 7, 3, 1 unicast",
+        "served fairly",
+        ClaimVerdict.REPRODUCED,
+        _slow_at_its_share,
+    ),
+    FabricClaim(
         "9a",
         "QCN at outputs: unicast over multicast",
         "almost twice",
-        Verdict.REPRODUCED,
+        ClaimVerdict.REPRODUCED,
         _unicast_over_multicast("9a", 1.6, 2.6),
         _QCN,
     ),
-    Claim(
+    FabricClaim(
         "9b",
         "QCN at inputs: unicast over multicast",
         "equal",
-        Verdict.REPRODUCED,
+        ClaimVerdict.REPRODUCED,
         _unicast_over_multicast("9b", 0.9, 1.1),
         _QCN,
     ),
-    Claim("10a", "PAUSE only", "T1 expects 25 Gb/s, T2 is blocked", Verdict.REPRODUCED, _two_flows("10a", free=False)),
-    Claim(
+    FabricClaim(
+        "10a", "PAUSE only", "T1 expects 25 Gb/s, T2 is blocked", ClaimVerdict.REPRODUCED, _two_flows("10a", free=False)
+    ),
+    FabricClaim(
         "10b",
         "QCN at inputs, standard marking",
         "no better than PAUSE",
-        Verdict.REPRODUCED,
+        ClaimVerdict.REPRODUCED,
         _two_flows("10b", free=False),
         _QCN,
     ),
-    Claim(
+    FabricClaim(
         "10c",
         "QCN at inputs, marking by occupancy",
         "on par with 10(d)",
-        Verdict.REPRODUCED,
+        ClaimVerdict.REPRODUCED,
         _two_flows("10c", free=True),
         _QCN,
     ),
-    Claim(
-        "10d", "standard QCN at outputs", "T2 is not blocked", Verdict.REPRODUCED, _two_flows("10d", free=True), _QCN
+    FabricClaim(
+        "10d",
+        "standard QCN at outputs",
+        "T2 is not blocked",
+        ClaimVerdict.REPRODUCED,
+        _two_flows("10d", free=True),
+        _QCN,
     ),
-    Claim(
+    FabricClaim(
         "13a",
         "throughput at destinations up to 25 Gb/s of a source",
         "linear",
-        Verdict.REPRODUCED,
+        ClaimVerdict.REPRODUCED,
         _linear_while_feasible,
     ),
-    Claim("13a", "25 Gb/s of a source, with sync: use of destinations", "76 %", Verdict.REPRODUCED, _76_percent),
-    Claim(
+    FabricClaim(
+        "13a", "25 Gb/s of a source, with sync: use of destinations", "76 %", ClaimVerdict.REPRODUCED, _76_percent
+    ),
+    FabricClaim(
         "13a",
         "30 Gb/s of a source, with sync: throughput",
         "83 Gb/s (demand: 90)",
-        Verdict.NOT_REPRODUCED,
+        ClaimVerdict.NOT_REPRODUCED,
         _83_at_30,
         "a first-level surrogate suspends its local VOQs until those to overloaded leaves catch up; they resume after "
         "3 µs, begin one more frame, and drop their own heads; no stated parameter explains 83 (sensitivity study)",
     ),
-    Claim(
+    FabricClaim(
         "13a",
         "30 Gb/s of a source, no sync: throughput",
         "83 Gb/s",
-        Verdict.REPRODUCED,
+        ClaimVerdict.REPRODUCED,
         _83_at_30_without_sync,
         "trees are drawn at random, so the throughput depends on the seed",
     ),
-    Claim(
+    FabricClaim(
         "13a",
         "results without synchronization",
         "identical",
-        Verdict.NOT_REPRODUCED,
+        ClaimVerdict.NOT_REPRODUCED,
         _same_without_sync,
         "the sync CAM of a surrogate hardly ever overflows: its 24 entries suffice for the local and remote VOQs",
     ),
-    Claim(
+    FabricClaim(
         "13a",
         "VOQs are never blocked for long",
         "verified in simulations",
-        Verdict.NOT_REPRODUCED,
+        ClaimVerdict.NOT_REPRODUCED,
         _rarely_blocked_for_long,
         "without evictions only the timeout ends most suspensions behind an overloaded leaf",
     ),
-    Claim(
+    FabricClaim(
         "13b",
         "mean delay at 5 Gb/s",
         "slightly above 4 µs",
-        Verdict.REPRODUCED,
+        ClaimVerdict.REPRODUCED,
         _four_microseconds,
         "frames of 1522 B are assumed: the paper does not state their size",
     ),
-    Claim("13b", "the delay grows with the load", "grows", Verdict.REPRODUCED, _delay_grows),
-    Claim(
+    FabricClaim("13b", "the delay grows with the load", "grows", ClaimVerdict.REPRODUCED, _delay_grows),
+    FabricClaim(
         "13b",
         "mean delay at 82 % of the destinations",
         "approaches 14 µs",
-        Verdict.NOT_REPRODUCED,
+        ClaimVerdict.NOT_REPRODUCED,
         _fourteen_microseconds,
         "only frames to leaves that are drawn more than 33 times wait for long, and most are drawn less often",
     ),
-    Claim("15", "512 and 1522 B", "linear", Verdict.REPRODUCED, _linear_to_99),
-    Claim(
+    FabricClaim("15", "512 and 1522 B", "linear", ClaimVerdict.REPRODUCED, _linear_to_99),
+    FabricClaim(
         "15",
         "jumbo frames at 99 Gb/s",
         "up to 93 Gb/s",
-        Verdict.NOT_REPRODUCED,
+        ClaimVerdict.NOT_REPRODUCED,
         _jumbo,
         "nothing in Table 1 limits them: a surrogate holds nine frames, and room for six suffices for the full rate",
     ),
-    Claim("16", "the delay grows with every surrogate", "grows", Verdict.REPRODUCED, _grows_with_surrogates),
-    Claim("16", "512 and 1522 B: from 1 to 50 Gb/s", "increases", Verdict.REPRODUCED, _grows_to_50),
-    Claim(
+    FabricClaim("16", "the delay grows with every surrogate", "grows", ClaimVerdict.REPRODUCED, _grows_with_surrogates),
+    FabricClaim("16", "512 and 1522 B: from 1 to 50 Gb/s", "increases", ClaimVerdict.REPRODUCED, _grows_to_50),
+    FabricClaim(
         "16",
         "512 and 1522 B: from 50 to 99 Gb/s",
         "almost constant",
-        Verdict.NOT_REPRODUCED,
+        ClaimVerdict.NOT_REPRODUCED,
         _flat_from_50,
         "copies wait for each other and for the leaf's 32 links, the more the nearer the load is to the line",
     ),
-    Claim(
+    FabricClaim(
         "5.3",
         "zero load, remote: 512, 1522, 9022 B",
         "1.88, 2.1, 3.6 µs",
-        Verdict.CALIBRATED,
+        ClaimVerdict.CALIBRATED,
         _latencies(0, (512, 1522, 9022)),
         "the time in a spine and two leaves, 75 ns, was fitted to them",
     ),
-    Claim(
+    FabricClaim(
         "5.3",
         "zero load, local: 9022 B",
         "1.9 µs",
-        Verdict.CALIBRATED,
+        ClaimVerdict.CALIBRATED,
         _latencies(1, (9022,)),
         "the share of a frame that an egress port has before it sends it, 0.6, was fitted to it",
     ),
-    Claim(
+    FabricClaim(
         "5.3",
         "zero load, local: 512 B",
         "0.143 µs",
-        Verdict.NOT_REPRODUCED,
+        ClaimVerdict.NOT_REPRODUCED,
         _latencies(1, (512,)),
         "a grant takes 100 ns (3.1) and the frame is on two lines of 100 Gb/s, 41 ns each: 182 ns",
     ),
-    Claim(
+    FabricClaim(
         "5.3",
         "zero load, local: 1522 B",
         "0.35 µs",
-        Verdict.NOT_REPRODUCED,
+        ClaimVerdict.NOT_REPRODUCED,
         _latencies(1, (1522,)),
         "a grant takes 100 ns, two lines 122 ns each, and the crossbar 17.6 ns for a packet (2.1): 361 ns",
     ),
-    Claim(
+    FabricClaim(
         "6",
         "coalescing reduces messages",
         "described, no number",
-        Verdict.ASSUMED,
+        ClaimVerdict.ASSUMED,
         _fewer_messages,
         "the paper gives no rule: here a VOQ waits until 1, 6 or 12 packets are to be requested",
     ),
-    Claim("6", "egress ports serve classes by weight", "configurable weights", Verdict.REPRODUCED, _by_weight),
-    Claim(
+    FabricClaim(
+        "6", "egress ports serve classes by weight", "configurable weights", ClaimVerdict.REPRODUCED, _by_weight
+    ),
+    FabricClaim(
         "6",
         "unicast of neighbors as multicast may take less of an input",
         "configurable, 1 to 99",
-        Verdict.REPRODUCED,
+        ClaimVerdict.REPRODUCED,
         _weight_protects,
     ),
-    Claim(
+    FabricClaim(
         "6",
         "one-to-one links for local copies: unicast of neighbors",
         "eliminate the impact of local copies",
-        Verdict.NOT_REPRODUCED,
+        ClaimVerdict.NOT_REPRODUCED,
         _links_eliminate,
         "where a local copy brings the payload, over the crossbar input of its port, one remote copy more takes the "
         "input of a neighbor",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from blast_sim.papers.rack_fabric.models import LOCAL, SOURCE, flow, model
-from blast_sim.papers.rack_fabric.panel import Axis, Case, Mark, Panel, throughput_over_time
+from blast_sim.papers.rack_fabric.panel import Axis, Mark, Panel, PanelCase, throughput_over_time
 
 LAST_MS = 20
 SETTLED_MS = 5
@@ -26,11 +26,11 @@ def _unicast(targets: Sequence[Sequence[int]]) -> list[dict[str, object]]:
 
 def _run(
     title: str, flows: Sequence[dict[str, object]], congestion: Mapping[str, object]
-) -> Callable[[int], Sequence[Case]]:
+) -> Callable[[int], Sequence[PanelCase]]:
     settings: dict[str, object] = {"classes": [{"lossless": True}], "qcn": dict(congestion), "sample_ns": 250_000}
 
-    def cases(seed: int) -> Sequence[Case]:
-        return [Case("", 0, model(f"{title}: {congestion}", seed, LAST_MS, flows, **settings))]
+    def cases(seed: int) -> Sequence[PanelCase]:
+        return [PanelCase("", 0, model(f"{title}: {congestion}", seed, LAST_MS, flows, **settings))]
 
     return cases
 
@@ -44,7 +44,7 @@ _TEN = [
 _NAMES = {"m": MULTICAST, "T1": T1, "T2": T2, **{name: (name,) for name in UNICAST}}
 
 
-def _panel(name: str, title: str, cases: Callable[[int], Sequence[Case]], *marks: Mark) -> Panel:
+def _panel(name: str, title: str, cases: Callable[[int], Sequence[PanelCase]], *marks: Mark) -> Panel:
     x, y = Axis("ms", "time, ms"), Axis("gbps", "throughput, Gb/s")
     return Panel(name, title, x, y, cases, throughput_over_time(_NAMES), marks)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from blast_sim.base.report import Row
 from blast_sim.base.sweep import Failure, Kept, Workers
-from blast_sim.fabric.cell import Cell
+from blast_sim.fabric.cell import FabricCell
 from blast_sim.fabric.running import simulated
 from blast_sim.fabric.scenario import Model
 from blast_sim.fabric.simulator import Simulator
@@ -34,12 +34,12 @@ Curves = Mapping[str, Lines]
 """The lines of each panel, by its name."""
 
 
-class NoResultError(Exception):
+class NoRunResultError(Exception):
     """A run has no result. One sentence."""
 
 
 def evaluated(simulator: Simulator, panels: Sequence[Panel], seed: int, workers: Workers, kept: Kept) -> Curves:
-    """Simulate these panels; return their lines. Raises InputError, NoResultError, RunFailedError, OSError."""
+    """Simulate these panels; return their lines. Raises InputError, NoRunResultError, RunFailedError, OSError."""
     plan = {panel.name: panel.cases(seed) for panel in panels}
     results = results_of(simulator, [case.model for cases in plan.values() for case in cases], workers, kept)
     left = iter(results)
@@ -50,23 +50,23 @@ def evaluated(simulator: Simulator, panels: Sequence[Panel], seed: int, workers:
 
 
 def results_of(simulator: Simulator, models: Iterable[Model], workers: Workers, kept: Kept) -> list[Row]:
-    """Return the result of each model, in order. Raises InputError, NoResultError, RunFailedError, OSError."""
+    """Return the result of each model, in order. Raises InputError, NoRunResultError, RunFailedError, OSError."""
     version = simulator.version()
-    cells: dict[str, Cell] = {}
+    cells: dict[str, FabricCell] = {}
     keys: list[str] = []
     for model in models:
-        cell = Cell(model["name"], model, 0, 0, version)
+        cell = FabricCell(model["name"], model, 0, 0, version)
         keys.append(cell.key)
         if cell.key not in cells:
             taken = simulator.check(model)
-            cells[cell.key] = Cell(model["name"], model, taken.events, taken.memory_bytes, version)
+            cells[cell.key] = FabricCell(model["name"], model, taken.events, taken.memory_bytes, version)
     found = dict(zip(cells, simulated(simulator, list(cells.values()), kept, workers), strict=True))
     return [_result(cells[key], found[key]) for key in keys]
 
 
-def _result(cell: Cell, result: list[Row] | Failure) -> Row:
+def _result(cell: FabricCell, result: list[Row] | Failure) -> Row:
     if isinstance(result, Failure):
-        raise NoResultError(f"{cell.title} has no result: {result.reason}")
+        raise NoRunResultError(f"{cell.title} has no result: {result.reason}")
     if len(result) != 1 or not {"flows", "series", "counters"} <= set(result[0]):
-        raise NoResultError(f"the stored data of {cell.title} is not a result: simulate it with --again")
+        raise NoRunResultError(f"the stored data of {cell.title} is not a result: simulate it with --again")
     return result[0]

@@ -17,7 +17,7 @@ from blast_sim.fabric.simulator import Simulator, program
 from blast_sim.papers.blast.allocation_figures import gallery_of, save
 from blast_sim.papers.rack_fabric.claims import checked_claims, checked_experiments, claim_rows, experiment_rows
 from blast_sim.papers.rack_fabric.drawings import drawing
-from blast_sim.papers.rack_fabric.evaluation import EXPERIMENTS, PANELS, NoResultError, evaluated
+from blast_sim.papers.rack_fabric.evaluation import EXPERIMENTS, PANELS, NoRunResultError, evaluated
 from blast_sim.papers.rack_fabric.light_drawing import with_light
 from blast_sim.papers.rack_fabric.with_light import rows
 
@@ -29,7 +29,8 @@ CLAIM_EXPERIMENTS = "fabric-experiments.csv"
 def run(arguments: argparse.Namespace) -> None:
     """Simulate missing results, draw everything, and print the files.
 
-    Raises InputError, NoSimulatorError, RunFailedError, OSError; NoResultError also if a row differs from its verdict.
+    Raises InputError, NoSimulatorError, RunFailedError, OSError; NoRunResultError also if a row contradicts its
+    verdict.
     """
     recording = Recording()
     simulator = Simulator(program())
@@ -56,6 +57,6 @@ def run(arguments: argparse.Namespace) -> None:
     sys.stdout.write("".join(f"{path}\n" for path in written))
     other = sum(not claim.expected for claim in claims) + sum(not one.expected for one in experiments)
     if other:
-        raise NoResultError(
+        raise NoRunResultError(
             f"{other} rows differ from their verdict in docs/explanation/rack-fabric.md: see as_expected in {folder}"
         )

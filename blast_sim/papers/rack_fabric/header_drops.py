@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from blast_sim.base.report import Row
 from blast_sim.papers.rack_fabric.models import LOCAL, REMOTE, SOURCE, flow, model
-from blast_sim.papers.rack_fabric.panel import Axis, Case, Mark, Panel, Point, throughput_over_time
+from blast_sim.papers.rack_fabric.panel import Axis, Mark, Panel, PanelCase, Point, throughput_over_time
 
 HEADERS = 100
 DESTINATIONS = (LOCAL[0], *REMOTE, (5, 0), (6, 0), (7, 0))
@@ -22,15 +22,15 @@ STATED = 120 * 12.5 / 35
 """The paper's estimate, Gb/s; it prints 42.6."""
 
 
-def _run(headers: Mapping[str, object], **other: object) -> Callable[[int], Sequence[Case]]:
-    def cases(seed: int) -> Sequence[Case]:
+def _run(headers: Mapping[str, object], **other: object) -> Callable[[int], Sequence[PanelCase]]:
+    def cases(seed: int) -> Sequence[PanelCase]:
         settings = {"headers": headers, "voq": {"drop": "none"}, "sample_ns": 100_000, **other}
-        return [Case("", 0, model(f"5: {headers}", seed, 4, [flow("m", SOURCE, DESTINATIONS)], **settings))]
+        return [PanelCase("", 0, model(f"5: {headers}", seed, 4, [flow("m", SOURCE, DESTINATIONS)], **settings))]
 
     return cases
 
 
-def _mean_ack(case: Case, results: Row) -> Iterator[Point]:
+def _mean_ack(case: PanelCase, results: Row) -> Iterator[Point]:
     del case
     yield "mean of all copies", 0, results["counters"]["mean_ack_ns"]
     yield "longest", 0, results["counters"]["longest_ack_ns"]

@@ -18,7 +18,7 @@ PALE = 0.35
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class LineStyle:
     """The style of a method. Hollow markers leave markers of other methods at the same place visible."""
 
     color: str
@@ -29,9 +29,9 @@ class Look:
 
 
 LOOKS = {
-    FABRIC: Look(COLORS[1], "D", 4.5, True, f"one fabric for all racks, {LINE_GBPS:g} Gb/s: simulated"),
-    LIGHT: Look(COLORS[0], "s", 9.0, False, "a fiber for every server, {gbps:g} Gb/s: computed"),
-    BOTH: Look(
+    FABRIC: LineStyle(COLORS[1], "D", 4.5, True, f"one fabric for all racks, {LINE_GBPS:g} Gb/s: simulated"),
+    LIGHT: LineStyle(COLORS[0], "s", 9.0, False, "a fiber for every server, {gbps:g} Gb/s: computed"),
+    BOTH: LineStyle(
         COLORS[2], "o", 4.5, True, "a fiber for every rack, {gbps:g} Gb/s: computed; from there its fabric: simulated"
     ),
 }

@@ -16,7 +16,7 @@ Lines = Mapping[str, Sequence[tuple[float, float]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class PanelCase:
     """One run. `line` and `x` are for those panels in which a run is a point of a line."""
 
     line: str
@@ -53,12 +53,12 @@ class Panel:
     title: str
     x: Axis
     y: Axis
-    cases: Callable[[int], Sequence[Case]]
-    points: Callable[[Case, Row], Iterable[Point]]
+    cases: Callable[[int], Sequence[PanelCase]]
+    points: Callable[[PanelCase, Row], Iterable[Point]]
     marks: Sequence[Mark] = ()
     facets: Sequence[str] = ()
 
-    def lines(self, cases: Sequence[Case], results: Iterable[Row]) -> Lines:
+    def lines(self, cases: Sequence[PanelCase], results: Iterable[Row]) -> Lines:
         """Return the lines of all cases together."""
         found: dict[str, list[tuple[float, float]]] = {}
         for case, result in zip(cases, results, strict=True):
@@ -71,16 +71,16 @@ class Panel:
         return [{"line": line, self.x.column: x, self.y.column: y} for line, points in lines.items() for x, y in points]
 
 
-def mean_throughput(case: Case, results: Row) -> Iterator[Point]:
+def mean_throughput(case: PanelCase, results: Row) -> Iterator[Point]:
     """Yield the mean rate of the first flow's destinations, Gb/s, as a point of the case's line."""
     received = [one["gbps"] for one in results["flows"][0]["destinations"]]
     yield case.line, case.x, sum(received) / len(received)
 
 
-def throughput_over_time(names: Mapping[str, Sequence[str]]) -> Callable[[Case, Row], Iterator[Point]]:
+def throughput_over_time(names: Mapping[str, Sequence[str]]) -> Callable[[PanelCase, Row], Iterator[Point]]:
     """Return a function for rates of destinations by time in ms: a line for each destination of each named flow."""
 
-    def points(case: Case, results: Row) -> Iterator[Point]:
+    def points(case: PanelCase, results: Row) -> Iterator[Point]:
         milliseconds = results["series"]["sample_ns"] / 1e6
         for flow in results["flows"]:
             for name, destination in zip(names.get(flow["name"], ()), flow["destinations"], strict=False):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from blast_sim.papers.rack_fabric.models import LOCAL, MILLISECOND, REMOTE, SOURCE, flow, model
-from blast_sim.papers.rack_fabric.panel import Axis, Case, Mark, Panel, throughput_over_time
+from blast_sim.papers.rack_fabric.panel import Axis, Mark, Panel, PanelCase, throughput_over_time
 
 LINES = ("m1 (congested)", "m2", "m3", "m4", "m5 (remote)", "m6 (remote)", "m7 (remote)", "m8 (remote)")
 CONGESTED, OTHERS = LINES[0], LINES[1:]
@@ -38,11 +38,11 @@ def _unicast() -> list[dict[str, object]]:
     return flows
 
 
-def _run(drop: str, synchronized: bool, **other: object) -> Callable[[int], Sequence[Case]]:
-    def cases(seed: int) -> Sequence[Case]:
+def _run(drop: str, synchronized: bool, **other: object) -> Callable[[int], Sequence[PanelCase]]:
+    def cases(seed: int) -> Sequence[PanelCase]:
         settings = {"voq": {"drop": drop}, "sync": {"on": synchronized}, "sample_ns": 100_000, **other}
         flows = [flow("m", SOURCE, (*LOCAL, *REMOTE)), *_unicast()]
-        return [Case("", 0, model(f"6: {drop}, sync {synchronized}", seed, LAST_MS, flows, **settings))]
+        return [PanelCase("", 0, model(f"6: {drop}, sync {synchronized}", seed, LAST_MS, flows, **settings))]
 
     return cases
 
@@ -52,7 +52,7 @@ _OVER_TIME = throughput_over_time({"m": LINES})
 _SHARES = [Mark(fair_share(unicast), f"fair share {fair_share(unicast):g}", (a, b)) for a, b, unicast in PERIODS]
 
 
-def _panel(name: str, title: str, cases: Callable[[int], Sequence[Case]], *marks: Mark) -> Panel:
+def _panel(name: str, title: str, cases: Callable[[int], Sequence[PanelCase]], *marks: Mark) -> Panel:
     return Panel(name, title, _TIME, _THROUGHPUT, cases, _OVER_TIME, [*_SHARES, *marks])
 
 

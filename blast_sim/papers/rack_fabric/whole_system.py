@@ -10,7 +10,7 @@ from functools import partial
 from blast_sim.base.report import Row
 from blast_sim.fabric.scenario import Model
 from blast_sim.papers.rack_fabric.models import flow, model
-from blast_sim.papers.rack_fabric.panel import Axis, Case, Mark, Panel, Point, mean_throughput
+from blast_sim.papers.rack_fabric.panel import Axis, Mark, Panel, PanelCase, Point, mean_throughput
 
 SOURCES, FLOWS_OF_A_SOURCE, TARGETS, POSSIBLE = 6, 10, 20, 40
 SOURCE_LOADS = (2.5, 5.0, 10.0, 15.0, 20.0, 25.0, 27.5, 30.0, 33.3)
@@ -74,8 +74,10 @@ _SYNCHRONIZATION = {
 }
 
 
-def _loads(lines: Sequence[str], loads: Sequence[float], seed: int) -> list[Case]:
-    return [Case(line, load, many_trees(seed, load, sync=_SYNCHRONIZATION[line])) for line in lines for load in loads]
+def _loads(lines: Sequence[str], loads: Sequence[float], seed: int) -> list[PanelCase]:
+    return [
+        PanelCase(line, load, many_trees(seed, load, sync=_SYNCHRONIZATION[line])) for line in lines for load in loads
+    ]
 
 
 def received_gbps(results: Row) -> float:
@@ -86,23 +88,23 @@ def received_gbps(results: Row) -> float:
     return sum(terminals.values()) / len(terminals)
 
 
-def _received(case: Case, results: Row) -> Iterator[Point]:
+def _received(case: PanelCase, results: Row) -> Iterator[Point]:
     yield case.line, case.x, received_gbps(results)
 
 
-def _suspensions(case: Case, results: Row) -> Iterator[Point]:
+def _suspensions(case: PanelCase, results: Row) -> Iterator[Point]:
     """Yield how many suspensions have ended for each reason."""
     for reason in ENDS_OF_SUSPENSIONS:
         yield reason, case.x, results["counters"][f"resumed_by_{reason}"]
 
 
-def _delay(case: Case, results: Row) -> Iterator[Point]:
+def _delay(case: PanelCase, results: Row) -> Iterator[Point]:
     copies = sum(one["copies"] for one in _destinations(results))
     total = sum(one["copies"] * one["mean_delay_ns"] for one in _destinations(results))
     yield case.line, case.x, total / copies / 1000
 
 
-def _delay_by_demand(case: Case, results: Row) -> Iterator[Point]:
+def _delay_by_demand(case: PanelCase, results: Row) -> Iterator[Point]:
     """Yield the mean delay (µs) to leaves with a demand above the line rate, and to the other leaves."""
     flows = case.model["flows"]
     drawn = Counter(leaf for one in flows for leaf in one["to"]["leaves"])
@@ -119,25 +121,27 @@ def _destinations(results: Row) -> Iterator[Row]:
         yield from one["destinations"]
 
 
-def _broadcasts(seed: int) -> list[Case]:
+def _broadcasts(seed: int) -> list[PanelCase]:
     return [
-        Case(f"{size} B", load, broadcast(seed, size, load)) for size in BROADCAST_SIZES for load in BROADCAST_LOADS
+        PanelCase(f"{size} B", load, broadcast(seed, size, load))
+        for size in BROADCAST_SIZES
+        for load in BROADCAST_LOADS
     ]
 
 
-def _without_waiting(seed: int) -> list[Case]:
+def _without_waiting(seed: int) -> list[PanelCase]:
     roomy = {"sync": {"on": False}, "topology": {"spines": 64}}
-    return [Case("512 B", load, broadcast(seed, 512, load, **roomy)) for load in (50.0, 99.0)]
+    return [PanelCase("512 B", load, broadcast(seed, 512, load, **roomy)) for load in (50.0, 99.0)]
 
 
-def _by_level(case: Case, results: Row) -> Iterator[Point]:
+def _by_level(case: PanelCase, results: Row) -> Iterator[Point]:
     for level in results["flows"][0]["levels"]:
         yield f"{case.line}, {level['surrogates']} surrogates", case.x, level["mean_delay_ns"] / 1000
 
 
-def _with_small_pools(seed: int) -> list[Case]:
+def _with_small_pools(seed: int) -> list[PanelCase]:
     return [
-        Case(line, load, broadcast(seed, 9022, load, buffers={"ingress_surrogate_lossy_bytes": kilobytes * 1024}))
+        PanelCase(line, load, broadcast(seed, 9022, load, buffers={"ingress_surrogate_lossy_bytes": kilobytes * 1024}))
         for line, kilobytes in SMALL_POOLS_KB.items()
         for load in (75.0, 90.0, 99.0)
     ]
@@ -147,7 +151,7 @@ _SOURCE_LOAD = Axis("source_gbps", "load of a source, Gb/s")
 _LOAD = Axis("load_gbps", "load of the source, Gb/s")
 _RECEIVED = Axis("gbps", "mean throughput at destinations, Gb/s")
 _MICROSECONDS = Axis("us", "mean delay, µs")
-_BOTH: Callable[[int], list[Case]] = partial(_loads, (SYNC, NO_SYNC), SOURCE_LOADS)
+_BOTH: Callable[[int], list[PanelCase]] = partial(_loads, (SYNC, NO_SYNC), SOURCE_LOADS)
 
 PANELS = (
     Panel(

@@ -44,7 +44,7 @@ PACKET_KB = 256 / 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Light:
+class OpticalSetup:
     """Seconds from a request to light, and what is to be sent."""
 
     set_up_seconds: float
@@ -56,7 +56,7 @@ class Light:
 
 
 @dataclass(frozen=True, slots=True)
-class Fabric:
+class JoinedRacks:
     """A fabric that joins `racks` racks, and the seed of its random numbers."""
 
     racks: int
@@ -69,16 +69,16 @@ class Fabric:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class FabricRun:
     """A fabric with a multicast at a rate in Gb/s (0: none), with or without unicast."""
 
-    fabric: Fabric
+    fabric: JoinedRacks
     multicast_gbps: float
     unicast: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class LightTrial:
     """One of the ways. `light_gbps` is None where there is no light."""
 
     way: str
@@ -91,11 +91,11 @@ class Trial:
         return {FABRIC: 0, LIGHT: SERVERS_PER_RACK, BOTH: 1}[self.way] * self.racks
 
     @property
-    def fabrics(self) -> Sequence[Fabric]:
+    def fabrics(self) -> Sequence[JoinedRacks]:
         """Where light ends at racks, each has a fabric of its own; else one joins them all."""
         if self.way == BOTH:
-            return [Fabric(1, seed) for seed in range(1, self.racks + 1)]
-        return [Fabric(self.racks)]
+            return [JoinedRacks(1, seed) for seed in range(1, self.racks + 1)]
+        return [JoinedRacks(self.racks)]
 
     @property
     def copied_gbps(self) -> float:
@@ -104,12 +104,12 @@ class Trial:
             return LINE_GBPS
         return self.light_gbps or 0.0 if self.way == BOTH else 0.0
 
-    def runs(self, copied: bool, unicast: bool) -> Sequence[Run]:
+    def runs(self, copied: bool, unicast: bool) -> Sequence[FabricRun]:
         """Return the simulations of a trial: with or without the multicast, with or without unicast."""
-        return [Run(fabric, self.copied_gbps if copied else 0.0, unicast) for fabric in self.fabrics]
+        return [FabricRun(fabric, self.copied_gbps if copied else 0.0, unicast) for fabric in self.fabrics]
 
 
-Results = Mapping[Run, Row]
+Results = Mapping[FabricRun, Row]
 """The simulation result of each run."""
 
 
@@ -122,14 +122,14 @@ def rows(simulator: Simulator, workers: Workers, kept: Kept) -> list[Row]:
     return rows_of(selected, simulated(runs_of(selected), simulator, workers, kept), light_of_figure_four())
 
 
-def trials(racks: Sequence[int]) -> Iterator[Trial]:
+def trials(racks: Sequence[int]) -> Iterator[LightTrial]:
     """Yield trials of all three ways to each of these numbers of racks, at each optical rate if light takes part."""
     for way in METHODS:
         for gbps, count in product((None,) if way == FABRIC else LIGHT_GBPS, racks):
-            yield Trial(way, gbps, count)
+            yield LightTrial(way, gbps, count)
 
 
-def runs_of(selected: Iterable[Trial]) -> list[Run]:
+def runs_of(selected: Iterable[LightTrial]) -> list[FabricRun]:
     """Return the simulations without duplicates, and without runs that have no traffic."""
     runs = [
         run
@@ -140,12 +140,12 @@ def runs_of(selected: Iterable[Trial]) -> list[Run]:
     return [run for run in dict.fromkeys(runs) if run.multicast_gbps or run.unicast]
 
 
-def simulated(runs: Sequence[Run], simulator: Simulator, workers: Workers, kept: Kept) -> Results:
+def simulated(runs: Sequence[FabricRun], simulator: Simulator, workers: Workers, kept: Kept) -> Results:
     """Simulate these runs; return the result of each. Raises InputError, NoResultError, RunFailedError, OSError."""
     return dict(zip(runs, results_of(simulator, map(scenario, runs), workers, kept), strict=True))
 
 
-def light_of_figure_four() -> Light:
+def light_of_figure_four() -> OpticalSetup:
     """Return the set-up time and the data size of Figure 4 of the Blast paper.
 
     The set-up time is that of the optical switch and of a decision about one request. Raises InputError, OSError.
@@ -153,13 +153,13 @@ def light_of_figure_four() -> Light:
     figure_four = load(find("fig4"))
     assert figure_four.multicasts is not None, "Figure 4 is about multicasts"
     set_up = figure_four.light.switching_seconds + recorded(figure_four.network.racks, 1)
-    return Light(set_up, figure_four.multicasts.megabytes * MEGABYTE)
+    return OpticalSetup(set_up, figure_four.multicasts.megabytes * MEGABYTE)
 
 
 # -------------------------------------------------------------------------------------------------- scenarios
 
 
-def scenario(run: Run) -> Model:
+def scenario(run: FabricRun) -> Model:
     """Return the simulator's input. Frames of a slow optical path arrive at its rate over a port of line rate."""
     flows = [*_multicast(run), *(_unicast(run.fabric) if run.unicast else ())]
     title = f"beside light: {run.fabric.racks} racks, {run.multicast_gbps:g} Gb/s, unicast {run.unicast}"
@@ -169,13 +169,13 @@ def scenario(run: Run) -> Model:
     return {**model(title, run.fabric.seed, LASTS_MS, flows, **settings), "topology": topology}
 
 
-def _multicast(run: Run) -> Iterator[Model]:
+def _multicast(run: FabricRun) -> Iterator[Model]:
     if run.multicast_gbps:
         servers = tuple(product(range(run.fabric.leaves), range(SERVERS_PER_LEAF)))
         yield flow("multicast", ENTRY, servers, rate_gbps=run.multicast_gbps, tree=TREE)
 
 
-def _unicast(fabric: Fabric) -> Iterator[Model]:
+def _unicast(fabric: JoinedRacks) -> Iterator[Model]:
     """Yield the unicast flows: within racks, so that they are the same if each rack has its own fabric."""
     for leaf in range(fabric.leaves):
         rack, place = divmod(leaf, LEAVES_PER_RACK)
@@ -186,7 +186,7 @@ def _unicast(fabric: Fabric) -> Iterator[Model]:
 # ------------------------------------------------------------------------------------------------ measurement
 
 
-def rows_of(selected: Iterable[Trial], found: Results, light: Light) -> list[Row]:
+def rows_of(selected: Iterable[LightTrial], found: Results, light: OpticalSetup) -> list[Row]:
     """Return a row for each trial.
 
     `alone` is without other traffic: a multicast without unicast, or unicast without a multicast; an optical multicast
@@ -195,7 +195,7 @@ def rows_of(selected: Iterable[Trial], found: Results, light: Light) -> list[Row
     return [_row(trial, found, light) for trial in selected]
 
 
-def _row(trial: Trial, found: Results, light: Light) -> Row:
+def _row(trial: LightTrial, found: Results, light: OpticalSetup) -> Row:
     beside = [found[run] for run in trial.runs(True, True)]
     alone = [found[run] for run in trial.runs(True, False) if run in found]
     unicast = [found[run] for run in trial.runs(False, True)]
@@ -217,7 +217,7 @@ def _row(trial: Trial, found: Results, light: Light) -> Row:
     }
 
 
-def _completion(trial: Trial, results: Sequence[Row], light: Light) -> float:
+def _completion(trial: LightTrial, results: Sequence[Row], light: OpticalSetup) -> float:
     """Return the seconds until the last server has all data; dropped copies count as if repeated at the end."""
     switching = 0.0 if trial.way == FABRIC else light.set_up_seconds
     if trial.way == LIGHT:

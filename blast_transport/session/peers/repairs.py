@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from blast_transport.blocks.block_map import Range
-from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.layout import BlockLayout
 from blast_transport.blocks.masks import mask_of, runs
 from blast_transport.session.peers.peer import Peer
 
@@ -48,7 +48,7 @@ class Repairs:
             asked, alone = self._asked.get(block, (now, peer))
             self._asked[block] = (asked, peer if alone is peer else None)
 
-    def take_shared(self, layout: Layout, now: float, gather: float) -> tuple[int, int] | None:
+    def take_shared(self, layout: BlockLayout, now: float, gather: float) -> tuple[int, int] | None:
         """Return (block, mask of segments) that several receivers miss, `gather` seconds after the first request.
 
         They are no longer outstanding. Return None if there is none yet.
@@ -65,7 +65,7 @@ class Repairs:
                 return block, shared
         return None
 
-    def take(self, peer: Peer, layout: Layout, now: float) -> list[Range]:
+    def take(self, peer: Peer, layout: BlockLayout, now: float) -> list[Range]:
         """Return segments to repair at this receiver alone, in runs that end with a block: about one block."""
         found, size = list[Range](), 0
         while (

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from blast_transport.base.errors import SealError
 from blast_transport.blocks.block_map import Range
 from blast_transport.blocks.digests import Buffer
-from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.layout import BlockLayout
 from blast_transport.blocks.masks import mask_of, runs
 from blast_transport.blocks.sealing import Sealer
 from blast_transport.store.blocks.block_assembly import Piece
@@ -24,7 +24,7 @@ _MAX_SPARE = 64
 """Buffers of blocks that were finished, for the next ones."""
 
 
-def max_open(layout: Layout) -> int:
+def max_open(layout: BlockLayout) -> int:
     """Return the maximum number of incomplete blocks."""
     return max(4, MAX_OPEN_BYTES // (layout.block_segments * layout.segment_size))
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from blast_transport.blocks.block_map import Range
 from blast_transport.blocks.digests import Suite
-from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.layout import BlockLayout
 from blast_transport.store.targets.target import Buffer, Target
 
 
@@ -35,7 +35,7 @@ class BlockStore(Protocol):
     """Data of one session at one receiver; `store.py` is the reference implementation."""
 
     engine: str
-    layout: Layout
+    layout: BlockLayout
     suite: Suite
     target: Target
     durable: bool | None

@@ -14,7 +14,7 @@ from blast_transport.base.engines import COMPILED, engine_error
 from blast_transport.base.errors import DigestMismatchError, RemoteProtocolError, StoreError, sentence
 from blast_transport.blocks.block_map import Range
 from blast_transport.blocks.digests import Suite
-from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.layout import BlockLayout
 from blast_transport.store.blocks.store import AHEAD_BYTES
 from blast_transport.store.blocks.zero_digests import ZeroDigests
 from blast_transport.store.targets.file_target import FileTarget
@@ -88,7 +88,7 @@ class CompiledStore:
     def __init__(  # noqa: PLR0913, PLR0917 - a store's, and the module
         self,
         module: ModuleType,
-        layout: Layout,
+        layout: BlockLayout,
         suite: Suite,
         target: FileTarget,
         checked: Callable[[], None],

@@ -18,7 +18,7 @@ from blast_transport.base.engines import PYTHON
 from blast_transport.base.errors import DigestMismatchError, ForgottenError, RemoteProtocolError, StoreError
 from blast_transport.blocks.block_map import BlockMap, Range, runs_of
 from blast_transport.blocks.digests import DIGEST_BYTES, DigestTable, Suite
-from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.layout import BlockLayout
 from blast_transport.store.blocks.zero_digests import ZeroDigests
 from blast_transport.store.targets.file_target import FileTarget
 from blast_transport.store.targets.target import Buffer, Target
@@ -27,7 +27,7 @@ AHEAD_BYTES = 64 << 20
 """Bytes before its position or its digest at which a block is accepted where it occupies memory or may lie anywhere."""
 
 
-class Store:
+class SessionStore:
     """Data of one session at one receiver.
 
     Attributes to read: `layout`, `suite`, `held` (BlockMap), `position` (first block not held), `corrupt` (blocks
@@ -41,7 +41,7 @@ class Store:
 
     def __init__(
         self,
-        layout: Layout,
+        layout: BlockLayout,
         suite: Suite,
         target: Target,
         checked: Callable[[], None] = lambda: None,

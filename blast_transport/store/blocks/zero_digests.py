@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from blast_transport.blocks.digests import Suite
-from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.layout import BlockLayout
 
 
 class ZeroDigests:
     """Digests of blocks of zeros, as `layout` cuts them; each length is digested once."""
 
-    def __init__(self, layout: Layout, suite: Suite) -> None:
+    def __init__(self, layout: BlockLayout, suite: Suite) -> None:
         self._layout, self._suite = layout, suite
         self._known: dict[int, bytes] = {}
 

@@ -39,7 +39,7 @@ HEAD_BYTES = _HEAD.size
 _MAX_TIME = 1 << 62
 
 
-class Kind(IntEnum):
+class EntryKind(IntEnum):
     """Kind of an entry."""
 
     FILE = 1
@@ -50,13 +50,13 @@ class Kind(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FolderEntry:
     """Something in a folder. `changed_at` in ns since 1970; `size`: bytes of a file; `target`: where a link leads.
 
     The target of a symbolic link is as the file system has it, that of a hard link a path of the same table.
     """
 
-    kind: Kind
+    kind: EntryKind
     path: str
     mode: int
     changed_at: int
@@ -69,7 +69,7 @@ class Table:
     """All that is in a folder that has this `mode` itself."""
 
     mode: int
-    entries: tuple[Entry, ...]
+    entries: tuple[FolderEntry, ...]
 
     @property
     def content_bytes(self) -> int:
@@ -123,13 +123,13 @@ def check(table: Table) -> None:
         if entry.path in seen:
             raise UnsafeNameError(f"{shown(entry.path)} comes twice")
         seen.add(entry.path)
-        if entry.kind is Kind.FOLDER:
+        if entry.kind is EntryKind.FOLDER:
             folders.add(entry.path)
-        elif entry.kind is Kind.FILE:
+        elif entry.kind is EntryKind.FILE:
             files.add(entry.path)
-        elif entry.kind is Kind.HARD_LINK and entry.target not in files:
+        elif entry.kind is EntryKind.HARD_LINK and entry.target not in files:
             raise UnsafeNameError(f"{shown(entry.path)} is a link to {shown(entry.target)}, which is no file before it")
-    check_links({e.path: e.target for e in table.entries if e.kind is Kind.LINK})
+    check_links({e.path: e.target for e in table.entries if e.kind is EntryKind.LINK})
 
 
 def check_path(path: str) -> None:
@@ -144,12 +144,12 @@ def check_path(path: str) -> None:
             raise UnsafeNameError(f"{shown(path)} has a part that cannot be printed, or of over {LONGEST_PART} bytes")
 
 
-def _check_entry(entry: Entry) -> None:
+def _check_entry(entry: FolderEntry) -> None:
     check_path(entry.path)
     if entry.mode & ~MODE_BITS or abs(entry.changed_at) > _MAX_TIME or not 0 <= entry.size < 1 << 63:
         raise RemoteProtocolError(f"{shown(entry.path)} has a mode, a time or a size out of bounds")
-    if bool(entry.target) is not (entry.kind in (Kind.LINK, Kind.HARD_LINK)) or (
-        entry.size and entry.kind is not Kind.FILE
+    if bool(entry.target) is not (entry.kind in (EntryKind.LINK, EntryKind.HARD_LINK)) or (
+        entry.size and entry.kind is not EntryKind.FILE
     ):
         raise RemoteProtocolError(f"{shown(entry.path)} has what only a link or a file has, or a link leads nowhere")
     if len(_utf8(entry.target)) > LONGEST_PATH or not entry.target.isprintable():
@@ -163,13 +163,13 @@ def _utf8(text: str) -> bytes:
         raise UnsafeNameError(f"{shown(text)} is not UTF-8: rename it") from error
 
 
-def _encoded(entry: Entry) -> bytes:
+def _encoded(entry: FolderEntry) -> bytes:
     path, target = entry.path.encode(), entry.target.encode()
     head = _ENTRY.pack(entry.kind, entry.mode, entry.changed_at, entry.size, len(path), len(target))
     return head + path + target
 
 
-def _entries(data: bytes, count: int) -> Iterator[Entry]:
+def _entries(data: bytes, count: int) -> Iterator[FolderEntry]:
     place = HEAD_BYTES
     for _ in range(count):
         if place + _ENTRY.size > len(data):
@@ -179,7 +179,7 @@ def _entries(data: bytes, count: int) -> Iterator[Entry]:
         place = middle + target_bytes
         if place > len(data) or kind not in _KINDS:
             raise RemoteProtocolError("the table of the folder is cut off, or has an entry of an unknown kind")
-        yield Entry(_KINDS[kind], _text(data[begin:middle]), mode, changed_at, size, _text(data[middle:place]))
+        yield FolderEntry(_KINDS[kind], _text(data[begin:middle]), mode, changed_at, size, _text(data[middle:place]))
     if place != len(data):
         raise RemoteProtocolError("the table of the folder has more bytes than entries")
 
@@ -191,9 +191,9 @@ def _text(data: bytes) -> str:
         raise UnsafeNameError(f"a name in the folder is not UTF-8: {shown(data.decode(errors='replace'))}") from error
 
 
-_KINDS = {int(kind): kind for kind in Kind}
+_KINDS = {int(kind): kind for kind in EntryKind}
 
 
-def folders_of(entries: Sequence[Entry]) -> list[Entry]:
+def folders_of(entries: Sequence[FolderEntry]) -> list[FolderEntry]:
     """Return the entries that are folders, the deepest first."""
-    return sorted((e for e in entries if e.kind is Kind.FOLDER), key=lambda e: -e.path.count("/"))
+    return sorted((e for e in entries if e.kind is EntryKind.FOLDER), key=lambda e: -e.path.count("/"))

@@ -15,7 +15,7 @@ from itertools import accumulate
 from operator import itemgetter
 
 from blast_transport.blocks.block_map import Range
-from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.layout import BlockLayout
 
 _MAX_EXTENTS = 1 << 18
 """Holes looked for in a file, about 0.3 s: a file may have millions, hardly any of them as large as a block."""
@@ -56,7 +56,7 @@ def next_data(descriptor: int, offset: int, size: int) -> int:
         return size if error.errno == errno.ENXIO else offset
 
 
-def blocks_within(holes: Iterable[Range], layout: Layout, max_ranges: int, max_blocks: int) -> tuple[Range, ...]:
+def blocks_within(holes: Iterable[Range], layout: BlockLayout, max_ranges: int, max_blocks: int) -> tuple[Range, ...]:
     """Return the blocks that lie in these holes altogether, as ranges of blocks in order.
 
     At most `max_ranges`, the largest ones, of `max_blocks` together: the sender sends the others as data.

@@ -9,7 +9,7 @@ from blast_transport.base.engines import PYTHON
 from blast_transport.base.errors import LocalProtocolError
 from blast_transport.blocks.block_map import BlockMap, Range
 from blast_transport.blocks.digests import DIGEST_BYTES, Suite
-from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.layout import BlockLayout
 from blast_transport.blocks.sealing import Sealer
 from blast_transport.store.blocks.zero_digests import ZeroDigests
 from blast_transport.store.sources.source import Source
@@ -27,7 +27,7 @@ class BlockReader:
     engine = PYTHON
 
     def __init__(
-        self, source: Source, layout: Layout, suite: Suite, sealer: Sealer | None, holes: Iterable[Range] = ()
+        self, source: Source, layout: BlockLayout, suite: Suite, sealer: Sealer | None, holes: Iterable[Range] = ()
     ) -> None:
         self.source = source
         self.layout = layout

@@ -10,7 +10,7 @@ from blast_transport.base.engines import COMPILED, engine_error
 from blast_transport.base.errors import SourceChangedError, sentence
 from blast_transport.blocks.block_map import Range
 from blast_transport.blocks.digests import Suite
-from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.layout import BlockLayout
 from blast_transport.blocks.sealing import Sealer
 from blast_transport.store.sources.block_reader import BlockReader
 from blast_transport.store.sources.source import Source
@@ -28,7 +28,7 @@ class CompiledReader(BlockReader):
         self,
         native: ModuleType,
         source: Source,
-        layout: Layout,
+        layout: BlockLayout,
         suite: Suite,
         sealer: Sealer | None,
         holes: Iterable[Range] = (),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from blast_transport.base.errors import RemoteProtocolError, UnsafeNameError, WrongInputError, sentence
 from blast_transport.store.files.file_state import settled_state
-from blast_transport.store.files.folder_table import MAX_ENTRIES, MODE_BITS, Entry, Kind, Table, encode
+from blast_transport.store.files.folder_table import MAX_ENTRIES, MODE_BITS, EntryKind, FolderEntry, Table, encode
 from blast_transport.store.sources.pieces import FilePiece, Piece, PiecesSource
 
 
@@ -27,7 +27,7 @@ class FolderSource(PiecesSource):
             head = encode(table)
         except (RemoteProtocolError, UnsafeNameError) as error:
             raise WrongInputError(f"{folder} cannot be sent: {error}") from error
-        files = (entry for entry in table.entries if entry.kind is Kind.FILE)
+        files = (entry for entry in table.entries if entry.kind is EntryKind.FILE)
         pieces: list[Piece] = [memoryview(head)]
         pieces += [_piece(folder / entry.path, entry) for entry in files]
         super().__init__(pieces)
@@ -35,7 +35,7 @@ class FolderSource(PiecesSource):
         self.content = hashlib.sha256(identity).hexdigest()[:32]
 
 
-def _piece(path: Path, entry: Entry) -> FilePiece:
+def _piece(path: Path, entry: FolderEntry) -> FilePiece:
     try:
         state = settled_state(path.stat)
     except OSError as error:
@@ -60,7 +60,7 @@ def read_folder(folder: Path) -> Table:
         raise WrongInputError(f"cannot read {place}: {reason}") from error
 
 
-def _below(folder: Path, above: str, linked: dict[tuple[int, int], str]) -> Iterator[Entry]:
+def _below(folder: Path, above: str, linked: dict[tuple[int, int], str]) -> Iterator[FolderEntry]:
     """Yield all entries, a folder before its contents, by name, so that equal folders are sent equally.
 
     `linked` is filled with the first name of each file that has several, by its device and inode.
@@ -71,21 +71,25 @@ def _below(folder: Path, above: str, linked: dict[tuple[int, int], str]) -> Iter
         status = each.stat(follow_symlinks=False)
         path = above + each.name
         kind = _kind(status.st_mode, Path(each.path))
-        regular = kind is Kind.FILE
+        regular = kind is EntryKind.FILE
         if regular and not os.access(each.path, os.R_OK):
             raise WrongInputError(f"cannot read {each.path}: permission denied")
-        target = str(Path(each.path).readlink()) if kind is Kind.LINK else ""
+        target = str(Path(each.path).readlink()) if kind is EntryKind.LINK else ""
         if regular and status.st_nlink > 1:
             first = linked.setdefault((status.st_dev, status.st_ino), path)
-            kind, target = (Kind.FILE, "") if first == path else (Kind.HARD_LINK, first)
-        size = status.st_size if kind is Kind.FILE else 0
-        yield Entry(kind, path, status.st_mode & MODE_BITS, status.st_mtime_ns, size, target)
-        if kind is Kind.FOLDER:
+            kind, target = (EntryKind.FILE, "") if first == path else (EntryKind.HARD_LINK, first)
+        size = status.st_size if kind is EntryKind.FILE else 0
+        yield FolderEntry(kind, path, status.st_mode & MODE_BITS, status.st_mtime_ns, size, target)
+        if kind is EntryKind.FOLDER:
             yield from _below(Path(each.path), f"{path}/", linked)
 
 
-def _kind(mode: int, path: Path) -> Kind:
-    for is_it, kind in ((stat.S_ISREG, Kind.FILE), (stat.S_ISDIR, Kind.FOLDER), (stat.S_ISLNK, Kind.LINK)):
+def _kind(mode: int, path: Path) -> EntryKind:
+    for is_it, kind in (
+        (stat.S_ISREG, EntryKind.FILE),
+        (stat.S_ISDIR, EntryKind.FOLDER),
+        (stat.S_ISLNK, EntryKind.LINK),
+    ):
         if is_it(mode):
             return kind
     raise WrongInputError(f"{path} is no file, folder or link (but a device, a socket or a pipe): take it out")

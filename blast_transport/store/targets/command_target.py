@@ -30,7 +30,7 @@ _STATUS_SECONDS = 1.0
 _OUR_ERRORS = 2
 
 
-class Command(Protocol):
+class TargetCommand(Protocol):
     """Command to run: its arguments, its whole environment and its working directory."""
 
     @property
@@ -76,7 +76,9 @@ class CommandTarget:
     in_order = True
     descriptor: int | None = None
 
-    def __init__(self, command: Command, replay_bytes: int = REPLAY_BYTES, timeout: float = TIMEOUT_SECONDS) -> None:
+    def __init__(
+        self, command: TargetCommand, replay_bytes: int = REPLAY_BYTES, timeout: float = TIMEOUT_SECONDS
+    ) -> None:
         self.place = command.name
         self._timeout = timeout
         self._kept: deque[bytes] = deque()
@@ -93,7 +95,7 @@ class CommandTarget:
         self._input = self._process.stdin
         os.set_blocking(self._input.fileno(), False)
 
-    def _started(self, command: Command) -> subprocess.Popen[bytes]:
+    def _started(self, command: TargetCommand) -> subprocess.Popen[bytes]:
         self._words = LastWords() if command.report_errors else None
         try:
             return subprocess.Popen(

@@ -25,7 +25,7 @@ from pathlib import Path
 from blast_transport.base.errors import StoreError, WrongInputError, sentence
 from blast_transport.blocks.block_map import Range, runs_of
 from blast_transport.blocks.digests import DIGEST_BYTES, Suite
-from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.layout import BlockLayout
 from blast_transport.store.files.file_names import LONGEST_PART, PARTIAL_PREFIX, plain_name
 from blast_transport.store.files.holes import next_data
 from blast_transport.store.targets.target import Buffer
@@ -107,7 +107,7 @@ class FileTarget:
         """Return the maximum bytes; None: the free space."""
         return self._rules.max_bytes
 
-    def blocks_on_disk(self, layout: Layout, suite: Suite) -> Iterator[tuple[int, bytes]]:
+    def blocks_on_disk(self, layout: BlockLayout, suite: Suite) -> Iterator[tuple[int, bytes]]:
         """Yield the blocks that an earlier session of the same content left, verified, with their digests."""
         held = os.fstat(self._fd).st_size
         view = memoryview(bytearray(layout.block_size))
@@ -122,7 +122,7 @@ class FileTarget:
                 if os.preadv(self._fd, [piece], layout.offset(block)) == len(piece) and suite.block(piece) == digest:
                     yield block, digest
 
-    def make_holes(self, layout: Layout, holes: Iterable[Range]) -> Iterator[Range]:
+    def make_holes(self, layout: BlockLayout, holes: Iterable[Range]) -> Iterator[Range]:
         """Yield the ranges of these blocks that are zeros on disk, and extend the file to its final size.
 
         A new file has only holes. Data of an earlier session within one is read, and counts if it is zeros. The blocks
@@ -202,7 +202,7 @@ class FileTarget:
                 self._pending.clear()
             self._close()
 
-    def _zeros_on_disk(self, layout: Layout, first: int, count: int) -> Iterator[Range]:
+    def _zeros_on_disk(self, layout: BlockLayout, first: int, count: int) -> Iterator[Range]:
         """Yield ranges of these blocks in which there is no data, or only zeros."""
         found, data = list[int](), -1
         zeros, view = bytes(layout.block_size), memoryview(bytearray(layout.block_size))

@@ -17,7 +17,15 @@ from dataclasses import replace
 
 from blast_transport.base.errors import RemoteProtocolError, StoreError, UnsafeNameError
 from blast_transport.store.files.file_names import PARTIAL_PREFIX
-from blast_transport.store.files.folder_table import HEAD_BYTES, Entry, Kind, Table, decode, folders_of, table_bytes
+from blast_transport.store.files.folder_table import (
+    HEAD_BYTES,
+    EntryKind,
+    FolderEntry,
+    Table,
+    decode,
+    folders_of,
+    table_bytes,
+)
 from blast_transport.store.files.holes import is_sparse, next_data, next_hole
 from blast_transport.store.targets.file_target import FileTarget
 
@@ -107,18 +115,18 @@ class _Unpacking:
     def all(self, table: Table, offset: int) -> None:
         """Unpack all entries; the contents begin at `offset`. Raise OSError, StoreError."""
         # Of each file that has come: the entry, and where its contents begin.
-        files = dict[str, tuple[Entry, int]]()
+        files = dict[str, tuple[FolderEntry, int]]()
         for entry in table.entries:
-            if entry.kind is Kind.FOLDER:
+            if entry.kind is EntryKind.FOLDER:
                 os.mkdir(entry.path, _ALONE, dir_fd=self._root)
-            elif entry.kind is Kind.FILE:
+            elif entry.kind is EntryKind.FILE:
                 self._file(entry, offset)
                 files[entry.path] = entry, offset
                 offset += entry.size
-            elif entry.kind is Kind.HARD_LINK:
+            elif entry.kind is EntryKind.HARD_LINK:
                 self._hard_link(entry, *files[entry.target])
         for entry in table.entries:
-            if entry.kind is Kind.LINK:
+            if entry.kind is EntryKind.LINK:
                 os.symlink(entry.target, entry.path, dir_fd=self._root)
         # The deepest first, because a folder with its final mode may be inaccessible.
         for entry in folders_of(table.entries):
@@ -127,7 +135,7 @@ class _Unpacking:
         if self._fsync:
             os.fsync(self._root)
 
-    def _hard_link(self, entry: Entry, first: Entry, offset: int) -> None:
+    def _hard_link(self, entry: FolderEntry, first: FolderEntry, offset: int) -> None:
         try:
             os.link(first.path, entry.path, src_dir_fd=self._root, dst_dir_fd=self._root, follow_symlinks=False)
         except OSError as error:
@@ -136,7 +144,7 @@ class _Unpacking:
                 raise
             self._file(replace(first, path=entry.path), offset)
 
-    def _file(self, entry: Entry, offset: int) -> None:
+    def _file(self, entry: FolderEntry, offset: int) -> None:
         descriptor = os.open(entry.path, _NEW_FILE, 0o600, dir_fd=self._root)
         try:
             for begin, stop in self._data(offset, offset + entry.size):
@@ -174,7 +182,7 @@ class _Unpacking:
             while piece:
                 piece = piece[os.write(into, piece) :]
 
-    def _close_folder(self, entry: Entry) -> None:
+    def _close_folder(self, entry: FolderEntry) -> None:
         descriptor = os.open(entry.path, _FOLDER, dir_fd=self._root)
         try:
             os.utime(descriptor, ns=(entry.changed_at, entry.changed_at))

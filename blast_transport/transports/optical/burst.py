@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from array import array
 
-from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.layout import BlockLayout
 from blast_transport.wire.datagram import HEADER, wire_bytes
 
 
 class Burst:
     """The datagrams of one block of a session at a time."""
 
-    def __init__(self, session: int, layout: Layout) -> None:
+    def __init__(self, session: int, layout: BlockLayout) -> None:
         self.layout = layout
         self.block = -1
         count, size = layout.block_segments, layout.segment_size

@@ -25,7 +25,7 @@ Retransmission = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BurstLimit:
     """Limit of one step: at most `bursts` bursts from `now` on.
 
     An implementation may wait for the pacer, but not until `until`.
@@ -51,7 +51,7 @@ class Bursts(Protocol):
     def offload(self) -> bool:
         """Return whether datagrams are sent as super-packets."""
 
-    def go_on(self, stop: int, piece: int, pacer: Pacer, step: Step) -> int:
+    def go_on(self, stop: int, piece: int, pacer: Pacer, step: BurstLimit) -> int:
         """Send bursts of `piece` segments of the blocks before `stop`; return the number of bursts.
 
         No burst crosses the end of a block. Each leaves when `pacer` permits, and is reported to it. A block that has
@@ -78,7 +78,7 @@ class ReadBursts:
         """Return whether datagrams are sent as super-packets."""
         return self._sender.offload
 
-    def go_on(self, stop: int, piece: int, pacer: Pacer, step: Step) -> int:
+    def go_on(self, stop: int, piece: int, pacer: Pacer, step: BurstLimit) -> int:
         """Send bursts without waiting."""
         bursts = 0
         while (self.segment or self.block < stop) and bursts < step.bursts and pacer.delay(step.now) == 0:

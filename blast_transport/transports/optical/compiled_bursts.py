@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from blast_transport.store.sources.block_reader import BlockReader
 from blast_transport.store.sources.compiled_reader import CompiledReader
-from blast_transport.transports.optical.bursts import Bursts, ReadBursts, Retransmission, Step
+from blast_transport.transports.optical.bursts import BurstLimit, Bursts, ReadBursts, Retransmission
 from blast_transport.transports.optical.offload import cut_super_packets, refused_datagrams
 from blast_transport.transports.optical.pacing import Pacer
 from blast_transport.wire.datagram import HEADER
@@ -50,7 +50,7 @@ class CompiledBursts:
         """Return whether datagrams are sent as super-packets."""
         return bool(self._native.offload)
 
-    def go_on(self, stop: int, piece: int, pacer: Pacer, step: Step) -> int:
+    def go_on(self, stop: int, piece: int, pacer: Pacer, step: BurstLimit) -> int:
         """Send bursts; wait for the pacer."""
         reader, call = self._reader, self._native.go_on
         # An earlier transport may have sent more than was digested.

@@ -8,12 +8,12 @@ import socket
 from blast_transport.base.moderation import Stay
 from blast_transport.store.blocks.block_assembly import BlockAssembly
 from blast_transport.store.blocks.compiled_assembly import CompiledAssembly, OpticalReader
-from blast_transport.transports.optical.light_intake import Light, PythonLight
+from blast_transport.transports.optical.light_intake import OpticalIntake, PythonLight
 from blast_transport.transports.optical.light_socket import Address, listen_to
-from blast_transport.transports.receiving import Arrived
+from blast_transport.transports.receiving import SegmentsArrived
 
 
-def open_light(sock: socket.socket, source: Address, session: int, assembly: BlockAssembly) -> Light:
+def open_light(sock: socket.socket, source: Address, session: int, assembly: BlockAssembly) -> OpticalIntake:
     """Open the datagrams of a session of the sender at `source`, from a joined socket, by the engine of the assembly.
 
     A subclass of socket may receive differently, which only Python can call.
@@ -24,7 +24,7 @@ def open_light(sock: socket.socket, source: Address, session: int, assembly: Blo
 
 
 class CompiledLight:
-    """A `Light` into a compiled assembly."""
+    """A `OpticalIntake` into a compiled assembly."""
 
     def __init__(self, sock: socket.socket, source: Address, session: int, assembly: CompiledAssembly) -> None:
         self.stop = 0
@@ -45,9 +45,9 @@ class CompiledLight:
             raise OSError(broken, os.strerror(broken))
         return amount
 
-    def arrived(self, began: float) -> Arrived:
+    def arrived(self, began: float) -> SegmentsArrived:
         """Return the arrivals since the last call."""
-        arrived = Arrived(self._runs, self._new, began)
+        arrived = SegmentsArrived(self._runs, self._new, began)
         self._runs, self._new = [], 0
         return arrived
 

@@ -10,10 +10,10 @@ from typing import Protocol
 from blast_transport.base.moderation import Stay
 from blast_transport.store.blocks.block_assembly import BlockAssembly, Piece
 from blast_transport.transports.optical.light_socket import Address, LightSocket
-from blast_transport.transports.receiving import Arrived
+from blast_transport.transports.receiving import SegmentsArrived
 
 
-class Light(Protocol):
+class OpticalIntake(Protocol):
     """Datagrams of one optical phase on their way into an assembly. `stop`: segments from there on are rejected.
 
     `emptied`: the last read took all available data. `read_at`: time of that read.
@@ -26,7 +26,7 @@ class Light(Protocol):
     def read(self, stay: Stay | None = None) -> int:
         """Take the data that arrives while the call may `stay`; return the number of bytes. Raises StoreError."""
 
-    def arrived(self, began: float) -> Arrived:
+    def arrived(self, began: float) -> SegmentsArrived:
         """Return the arrivals since the last call; the first was read at `began`."""
 
     def close(self) -> None:
@@ -58,15 +58,15 @@ class LightIntake:
                 runs.append((first, stop))
         self._new += self._assembly.add_all(possible)
 
-    def arrived(self, began: float) -> Arrived:
+    def arrived(self, began: float) -> SegmentsArrived:
         """Return the arrivals since the last call; the first was read at `began`."""
-        arrived = Arrived(self._runs, self._new, began)
+        arrived = SegmentsArrived(self._runs, self._new, began)
         self._runs, self._new = [], 0
         return arrived
 
 
 class PythonLight(LightIntake):
-    """A `Light` that Python reads: the reference."""
+    """A `OpticalIntake` that Python reads: the reference."""
 
     def __init__(self, sock: socket.socket, source: Address, session: int, assembly: BlockAssembly) -> None:
         super().__init__(assembly)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import pairwise
 
-from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.layout import BlockLayout
 from blast_transport.store.blocks.block_assembly import Piece
 from blast_transport.transports.optical.offload import take_super_packets
 from blast_transport.wire.datagram import HEADER
@@ -30,7 +30,7 @@ _TRUNCATED = int(socket.MSG_TRUNC)
 class LightSocket:
     """Socket of a joined group that receives one session of the sender at `source`, and nothing else."""
 
-    def __init__(self, sock: socket.socket, source: Address, session: int, layout: Layout) -> None:
+    def __init__(self, sock: socket.socket, source: Address, session: int, layout: BlockLayout) -> None:
         self.socket = sock
         self._source = source
         self.offload = listen_to(sock, source)

@@ -9,7 +9,7 @@ from blast_transport.base.errors import WrongInputError
 from blast_transport.base.moderation import Moderation, Stay
 from blast_transport.transports.optical.compiled_light import open_light
 from blast_transport.transports.optical.parameters import optical_parameters
-from blast_transport.transports.receiving import Arrived, ReceivingContext, ReceivingTransport
+from blast_transport.transports.receiving import ReceivingContext, ReceivingTransport, SegmentsArrived
 from blast_transport.wire.messages import Phase
 
 _GATHERING_SECONDS = 0.002
@@ -33,7 +33,7 @@ class OpticalReceiver(ReceivingTransport):
         self._moderation = Moderation(phase.credit * layout.block_size // 2, _GATHERING_SECONDS)
         self._woken = around.woken
         self._stay: Stay | None = None
-        self._events: list[Arrived] = []
+        self._events: list[SegmentsArrived] = []
 
     def stay(self, until: float, segments: int) -> None:
         """Set the time for which the next `work` may read."""
@@ -59,7 +59,7 @@ class OpticalReceiver(ReceivingTransport):
         self._events.append(self._light.arrived(began))
         return size
 
-    def events(self) -> Iterable[Arrived]:
+    def events(self) -> Iterable[SegmentsArrived]:
         """Return the arrivals."""
         events, self._events = self._events, []
         return events

@@ -8,8 +8,8 @@ from collections import deque
 from dataclasses import replace
 
 from blast_transport.base.errors import WrongInputError
-from blast_transport.transports.choices import Dark, Light, TransportChoice
-from blast_transport.transports.optical.bursts import Retransmission, Step
+from blast_transport.transports.choices import OpticalChoice, OpticalPause, TransportChoice
+from blast_transport.transports.optical.bursts import BurstLimit, Retransmission
 from blast_transport.transports.optical.compiled_bursts import open_bursts
 from blast_transport.transports.optical.interface import open_sender_socket
 from blast_transport.transports.optical.pacing import Pacer, check_rate
@@ -33,7 +33,7 @@ _BURST_SECONDS, _WHOLE_SECONDS = 0.001, 0.0015
 class OpticalSender(SendingTransport):
     """Multicast transport until the end of its grant. Raises WrongInputError, LightPathError."""
 
-    def __init__(self, phase: Phase, choice: Light, around: SendingContext) -> None:
+    def __init__(self, phase: Phase, choice: OpticalChoice, around: SendingContext) -> None:
         if around.interface_address is None:
             raise WrongInputError(
                 "the optical transport needs the address of this host's interface on the optical network; "
@@ -55,11 +55,14 @@ class OpticalSender(SendingTransport):
 
     def follow(self, choice: TransportChoice) -> bool:
         """Follow an extension, another rate, or a pause of the same light tree."""
-        if isinstance(choice, Dark):
+        if isinstance(choice, OpticalPause):
             self._light = replace(self._light, until=-math.inf)
             self._retransmits.clear()
             return True
-        if not isinstance(choice, Light) or (choice.group, choice.port) != (self._light.group, self._light.port):
+        if not isinstance(choice, OpticalChoice) or (choice.group, choice.port) != (
+            self._light.group,
+            self._light.port,
+        ):
             return False
         if choice.rate != self._light.rate:
             self._events.append(Granted(choice.rate))
@@ -149,7 +152,7 @@ class OpticalSender(SendingTransport):
     def _send_on(self, pacer: Pacer, now: float, max_blocks: int) -> int:
         """Send bursts of the next blocks that may leave now; return their number."""
         stop = self._held.first_held(self._bursts.block + 1, min(self._stop, self._reader.readable))
-        step = Step(max_blocks, now, min(self._until, self._light.until))
+        step = BurstLimit(max_blocks, now, min(self._until, self._light.until))
         try:
             count = self._bursts.go_on(stop, self._piece, pacer, step)
         finally:

@@ -23,7 +23,7 @@ _MIN_SHARE = 1 / 16
 """Of what lies before a node: one that takes less takes nothing, or is given nothing."""
 
 
-class Node(NamedTuple):
+class ChainPosition(NamedTuple):
     """All bytes before `position` are at the receiver `name`."""
 
     name: str
@@ -38,7 +38,7 @@ class ChainWatch:
         self._names: list[str] = []
         self._called = 0.0
 
-    def stuck(self, chain: Sequence[Node], now: float) -> tuple[str, str] | None:
+    def stuck(self, chain: Sequence[ChainPosition], now: float) -> tuple[str, str] | None:
         """Return the two ends of the link over which nothing passes, None if there is none.
 
         Parameters

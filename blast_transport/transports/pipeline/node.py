@@ -21,11 +21,12 @@ from blast_transport.transports.pipeline.connections.pump import Intake, Outlet
 from blast_transport.transports.pipeline.protocol.core import NodeCore
 from blast_transport.transports.pipeline.protocol.events import (
     Admit,
-    Arrived,
+    BytesArrived,
     CloseFetch,
     CloseUp,
     Command,
     Complete,
+    DataStored,
     Fetch,
     FetchLost,
     FromPredecessor,
@@ -35,9 +36,8 @@ from blast_transport.transports.pipeline.protocol.events import (
     Refuse,
     SendUp,
     Skip,
-    Stored,
 )
-from blast_transport.transports.pipeline.protocol.messages import Heartbeat, Held, Message, Pget
+from blast_transport.transports.pipeline.protocol.messages import Held, Message, Pget, PipelineHeartbeat
 from blast_transport.transports.pipeline.protocol.phase import PipelineEvent, PipelinePhase
 from blast_transport.transports.pipeline.protocol.skips import Skips
 from blast_transport.transports.pipeline.runner import Runner
@@ -142,7 +142,7 @@ class PipelineNode(Runner):
     def _see_stored(self) -> None:
         if self._storing and self._intake.drained:
             self._storing = False
-            self._handle(Stored())
+            self._handle(DataStored())
 
     def _close_feed(self, feed: Feed, last_message: Message | None) -> None:
         if last_message is not None:
@@ -185,7 +185,7 @@ class PipelineNode(Runner):
 
     def _from_source(self, message: Message) -> None:
         """Request data after the source's first message: another host on the socket cannot consume the request then."""
-        if isinstance(message, Heartbeat):
+        if isinstance(message, PipelineHeartbeat):
             self._source.send(self._asked)
         self._handle(FromSource(message))
 
@@ -213,7 +213,7 @@ class PipelineNode(Runner):
         return False
 
     def _arrived(self) -> None:
-        self._handle(Arrived(self._intake.position))
+        self._handle(BytesArrived(self._intake.position))
 
     def _watch(self, poll: select.poll) -> bool:
         self._successor.watch(poll, self._intake.servable)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from blast_transport.base.errors import RemoteProtocolError
-from blast_transport.transports.pipeline.protocol.phase import Member, PipelinePhase, PipelineTimings
+from blast_transport.transports.pipeline.protocol.phase import ChainMember, PipelinePhase, PipelineTimings
 from blast_transport.wire.fields import from_parameters
 from blast_transport.wire.messages import Phase
 from blast_transport.wire.pipeline_bounds import (
@@ -45,7 +45,7 @@ def pipeline_phase(phase: Phase) -> PipelinePhase:
         raise RemoteProtocolError("Phase has a time-out of nodes out of range")
     if found.buffer and not SMALLEST_BUFFER <= found.buffer <= LARGEST_BUFFER:
         raise RemoteProtocolError("Phase has a buffer out of range")
-    chain = tuple(Member(*member) for member in found.chain)
+    chain = tuple(ChainMember(*member) for member in found.chain)
     return PipelinePhase(
         session=phase.session,
         number=phase.number,

@@ -12,12 +12,12 @@ from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.transports.pipeline.node import PipelineNode
 from blast_transport.transports.pipeline.parameters import pipeline_phase
 from blast_transport.transports.pipeline.protocol.messages import encode_failed
-from blast_transport.transports.pipeline.protocol.phase import Lost, PipelineEvent, StoreFailed
+from blast_transport.transports.pipeline.protocol.phase import NodeLost, PipelineEvent, StoreFailed
 from blast_transport.transports.receiving import (
+    BlocksStored,
     ReceivingContext,
     ReceivingTransport,
     StatusReport,
-    Stored,
     StoreLost,
     TransportEvent,
 )
@@ -48,11 +48,11 @@ class PipelineReceiver(ReceivingTransport):
         match event:
             case StoreFailed(reason):
                 self._happened.put(StoreLost(reason))
-            case Lost(name, reason):
+            case NodeLost(name, reason):
                 # Of a stream what it misses would be kept until the chain's report, which cannot come before its end.
                 self._happened.put(StatusReport(phase.number, self._word(phase.place(name) or 0, reason)))
             case _:
-                self._happened.put(Stored())
+                self._happened.put(BlocksStored())
         self._wake()
 
     def _word(self, place: int, reason: str) -> bytes:

@@ -16,17 +16,23 @@ from blast_transport.links.dialling import Dialer
 from blast_transport.transports.pipeline.connections.closing_connections import ClosingConnections
 from blast_transport.transports.pipeline.connections.dialling import Dialler, LivenessProbes
 from blast_transport.transports.pipeline.protocol.events import Command, Event, Notify, Started
-from blast_transport.transports.pipeline.protocol.phase import Ended, Outcome, PipelineEvent, PipelinePhase, StoreFailed
+from blast_transport.transports.pipeline.protocol.phase import (
+    NodeOutcome,
+    PhaseEnded,
+    PipelineEvent,
+    PipelinePhase,
+    StoreFailed,
+)
 from blast_transport.transports.pipeline.successor import Connections
 
 
-class Core(Protocol):
+class PhaseCore(Protocol):
     """Decisions of a node; each method returns commands."""
 
     def handle(self, event: Event, now: float) -> list[Command]:
         """Handle an event."""
 
-    def leave(self, outcome: Outcome, reason: str) -> list[Command]:
+    def leave(self, outcome: NodeOutcome, reason: str) -> list[Command]:
         """Leave because of a local event."""
 
     def tick(self, now: float) -> list[Command]:
@@ -41,10 +47,10 @@ def _ignore_event(_event: PipelineEvent) -> None:
 
 
 class Runner(ABC):
-    """Thread that ends by itself, or soon after `stop`. It calls `events`, with `Ended` as the last."""
+    """Thread that ends by itself, or soon after `stop`. It calls `events`, with `PhaseEnded` as the last."""
 
     def __init__(
-        self, phase: PipelinePhase, core: Core, events: Callable[[PipelineEvent], None], connect: Dialer
+        self, phase: PipelinePhase, core: PhaseCore, events: Callable[[PipelineEvent], None], connect: Dialer
     ) -> None:
         self.phase = phase
         self._decide = core
@@ -54,7 +60,7 @@ class Runner(ABC):
         self._dialler = Dialler(connect, self._waker, phase.timings.answer)
         self._probes = LivenessProbes(connect, self._waker, phase.timings.probe)
         self._connections = Connections(self._dialler, self._probes, self._closing)
-        self._ended: Ended | None = None
+        self._ended: PhaseEnded | None = None
         self._thread = threading.Thread(target=self._run, name=f"pipeline {phase.chain[phase.index].name}", daemon=True)
 
     def start(self) -> None:
@@ -62,7 +68,7 @@ class Runner(ABC):
         try:
             start(self._thread)
         except NoThreadError as error:
-            self._ended = Ended(Outcome.FAILED, str(error))
+            self._ended = PhaseEnded(NodeOutcome.FAILED, str(error))
             self._close()
             self._waker.close()
             raise
@@ -106,14 +112,14 @@ class Runner(ABC):
         for command in commands:
             if not isinstance(command, Notify):
                 self._obey_one(command)
-            elif isinstance(command.event, Ended):
+            elif isinstance(command.event, PhaseEnded):
                 self._ended = command.event
             else:
                 self._events(command.event)
 
     def _stop(self, reason: str) -> None:
         if self._ended is None:
-            self._obey(self._decide.leave(Outcome.STOPPED, reason))
+            self._obey(self._decide.leave(NodeOutcome.STOPPED, reason))
 
     def _run(self) -> None:
         try:
@@ -123,8 +129,8 @@ class Runner(ABC):
         except (TransportError, OSError) as error:
             if isinstance(error, StoreError):
                 self._events(StoreFailed(str(error)))
-            self._obey(self._decide.leave(Outcome.FAILED, sentence(error)))
-            self._ended = Ended(Outcome.FAILED, sentence(error))
+            self._obey(self._decide.leave(NodeOutcome.FAILED, sentence(error)))
+            self._ended = PhaseEnded(NodeOutcome.FAILED, sentence(error))
         finally:
             self._part()
             self._close()
@@ -133,7 +139,7 @@ class Runner(ABC):
             # The receiver of events usually refers to this object: the cycle would keep all memory until garbage
             # collection.
             events, self._events = self._events, _ignore_event
-            events(self._ended or Ended(Outcome.FAILED, "an error of the program; see its log"))
+            events(self._ended or PhaseEnded(NodeOutcome.FAILED, "an error of the program; see its log"))
 
     def _step(self) -> None:
         poll = select.poll()

@@ -15,10 +15,17 @@ from blast_transport.links.reception import Reception
 from blast_transport.store.sources.block_reader import UndigestedKept
 from blast_transport.transports.choices import Chain, TransportChoice
 from blast_transport.transports.confirmation import Confirmation
-from blast_transport.transports.pipeline.chain_watch import ChainWatch, Node
+from blast_transport.transports.pipeline.chain_watch import ChainPosition, ChainWatch
 from blast_transport.transports.pipeline.parameters import PipelineParameters, pipeline_phase
 from blast_transport.transports.pipeline.protocol.messages import decode_failed
-from blast_transport.transports.pipeline.protocol.phase import Drained, Ended, Lost, PipelineEvent, Progress, Reported
+from blast_transport.transports.pipeline.protocol.phase import (
+    NodeLost,
+    PhaseDrained,
+    PhaseEnded,
+    PhaseProgress,
+    PipelineEvent,
+    Reported,
+)
 from blast_transport.transports.pipeline.protocol.skips import Skips
 from blast_transport.transports.pipeline.source import PipelineSource
 from blast_transport.transports.sending import (
@@ -101,8 +108,8 @@ class PipelineSender(SendingTransport):
             return
         names = [name for name in self._places if name in reached and name not in self._lost]
         block_size, data = self._reader.layout.block_size, self._reader.source
-        nodes = [Node(name, reached[name].position * block_size) for name in names]
-        if (link := self._watch.stuck([Node(SOURCE, data.available), *nodes], now)) is not None:
+        nodes = [ChainPosition(name, reached[name].position * block_size) for name in names]
+        if (link := self._watch.stuck([ChainPosition(SOURCE, data.available), *nodes], now)) is not None:
             self._stuck = set(link) - {SOURCE}
         complete = data.size is not None and all(node.position >= data.size for node in nodes)
         self.over = self._confirmation.is_overdue(complete, now)
@@ -117,7 +124,7 @@ class PipelineSender(SendingTransport):
         for place, reason in decode_failed(body).items():
             if own == 0 or not own < place < len(chain):
                 raise RemoteProtocolError(f"excluded the node at position {place}, which is not behind it")
-            self._happened.put(Lost(chain[place][0], reason))
+            self._happened.put(NodeLost(chain[place][0], reason))
 
     def leave(self) -> int | None:
         """Complete the blocks that may be in flight; the next transport begins after them."""
@@ -173,16 +180,16 @@ class PipelineSender(SendingTransport):
 
     def _translate(self, event: PipelineEvent) -> Iterator[SendingEvent]:
         match event:
-            case Progress(position) | Drained(position):
+            case PhaseProgress(position) | PhaseDrained(position):
                 whole = position == self._reader.source.size
                 stop = -(-position // self._reader.layout.block_size) if whole else self._blocks(position)
                 self._sent = stop if self._stop is None else min(stop, self._stop)
                 yield Sent(self._sent)
-            case Lost(name, reason):
+            case NodeLost(name, reason):
                 yield from self._lose({name: reason})
             case Reported(failed):
                 yield from self._lose(failed)
-            case Ended():
+            case PhaseEnded():
                 # Receivers request its missing blocks at the end.
                 self.over = True
 

@@ -18,7 +18,7 @@ from blast_transport.transports.pipeline.connections.link import Link
 from blast_transport.transports.pipeline.connections.pump import Outlet
 from blast_transport.transports.pipeline.protocol.core import SourceCore
 from blast_transport.transports.pipeline.protocol.events import Command
-from blast_transport.transports.pipeline.protocol.messages import Forget, Heartbeat, Pget
+from blast_transport.transports.pipeline.protocol.messages import Forget, Pget, PipelineHeartbeat
 from blast_transport.transports.pipeline.protocol.phase import PipelineEvent, PipelinePhase
 from blast_transport.transports.pipeline.protocol.skips import Skips
 from blast_transport.transports.pipeline.runner import Runner
@@ -153,7 +153,7 @@ class _Fetcher:
         self._timeout = timeout
         self._moved = time.monotonic()
         self._offset = self._stop = 0
-        link.send(Heartbeat(0, held_up=False))
+        link.send(PipelineHeartbeat(0, held_up=False))
 
     def watch(self, poll: select.poll) -> bool:
         """Register for `poll`; return true if something can be read that poll does not see."""

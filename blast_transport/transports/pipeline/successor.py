@@ -14,14 +14,14 @@ from blast_transport.transports.pipeline.connections.link import Link
 from blast_transport.transports.pipeline.connections.pump import Outlet
 from blast_transport.transports.pipeline.protocol.downstream import Downstream
 from blast_transport.transports.pipeline.protocol.events import (
+    BytesSent,
     CloseDown,
     Command,
     Connect,
     Event,
     FromSuccessor,
-    Probe,
+    ProbeNodes,
     SendDown,
-    Sent,
     Serve,
     SuccessorLost,
     Torn,
@@ -72,7 +72,7 @@ class Successor:
             case Connect(place):
                 self._drop()
                 self._connect(place)
-            case Probe(places):
+            case ProbeNodes(places):
                 for place in places:
                     self._probes.send(place, self._phase.chain[place])
             case Serve(offset):
@@ -133,7 +133,7 @@ class Successor:
             return 0
         self._offset += sent
         if self._down.serving:
-            self._handle(Sent(self._offset))
+            self._handle(BytesSent(self._offset))
         return sent
 
     def _pass_over(self, limit: int) -> int:
@@ -145,7 +145,7 @@ class Successor:
         self._guard(lambda link: link.send(Held(stop)))
         self._offset = stop
         if self._down.serving:
-            self._handle(Sent(stop))
+            self._handle(BytesSent(stop))
         return stop - offset
 
     def _forgot(self, first_held: int) -> None:

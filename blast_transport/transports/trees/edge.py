@@ -13,21 +13,21 @@ from enum import Enum, auto
 from blast_transport.base.errors import RemoteError, RemoteProtocolError
 from blast_transport.blocks.block_map import BlockMap
 from blast_transport.transports.trees.flows import INTERVALS, Meter
-from blast_transport.transports.trees.pacing import Pace
+from blast_transport.transports.trees.pacing import TreePacer
 from blast_transport.transports.trees.parcel import Parcel
-from blast_transport.transports.trees.plan import Timings
+from blast_transport.transports.trees.plan import TreeTimings
 from blast_transport.transports.trees.protocol.messages import (
-    Abort,
     BlockHeld,
     EdgeCredit,
     EdgeEnd,
     Have,
-    Heartbeat,
     Message,
     Open,
-    Reader,
+    TreeAbort,
+    TreeDecoder,
+    TreeHeartbeat,
 )
-from blast_transport.transports.trees.stream import Stream
+from blast_transport.transports.trees.stream import EdgeStream
 from blast_transport.transports.trees.widening import Widening
 
 _IN, _OUT = select.POLLIN, select.POLLOUT
@@ -40,7 +40,7 @@ Load = Callable[[int], Parcel | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class ChildPath:
     """Way to the child at this place in one tree, at the tree's bits/s."""
 
     tree: int
@@ -48,7 +48,7 @@ class Way:
     rate: float
 
 
-class State(Enum):
+class EdgeState(Enum):
     """State of an edge."""
 
     CONNECTING = auto()
@@ -67,9 +67,9 @@ class Edge:
     `reason`: why it is lost. `full`: the child does not read, by its own doing.
     """
 
-    def __init__(self, way: Way, timings: Timings, load: Load, now: float) -> None:
+    def __init__(self, way: ChildPath, timings: TreeTimings, load: Load, now: float) -> None:
         self.tree, self.child = way.tree, way.child
-        self.state = State.CONNECTING
+        self.state = EdgeState.CONNECTING
         self.reason = ""
         self.full = False
         self._meter = Meter(now)
@@ -80,11 +80,11 @@ class Edge:
         self._rate = way.rate
         self._timings = timings
         self._load_block = load
-        self._pace = Pace(way.rate, now)
+        self._pace = TreePacer(way.rate, now)
         self._began = self._sent_at = now
         # Seconds without a message from the child.
         self._silent = 0.0
-        self._streams: list[Stream] = []
+        self._streams: list[EdgeStream] = []
         self._queue: deque[Parcel | int] = deque()
         self._queued = 0
         self._holds = BlockMap()
@@ -97,12 +97,12 @@ class Edge:
     @property
     def live(self) -> bool:
         """Return whether the edge is not lost."""
-        return self.state is not State.LOST
+        return self.state is not EdgeState.LOST
 
     @property
     def settled(self) -> bool:
         """Return whether the child has reported its blocks, or cannot be reached."""
-        return self.state in (State.OPEN, State.LOST)
+        return self.state in (EdgeState.OPEN, EdgeState.LOST)
 
     def holds(self, number: int) -> bool:
         """Return whether the child has reported that it holds this block."""
@@ -152,13 +152,13 @@ class Edge:
         if not self.live or number != len(self._streams):
             sock.close()
             return
-        stream = Stream(sock, Reader(_no_blocks))
+        stream = EdgeStream(sock, TreeDecoder(_no_blocks))
         stream.keep_short(int(min(max(self._rate / 8 * _UNSENT_SECONDS, _MIN_UNSENT), _MAX_UNSENT)))
         stream.give(first)
         stream.queue(Open(self.tree, number))
         self._streams.append(stream)
         if number == 0:
-            self.state = State.OPENING
+            self.state = EdgeState.OPENING
         self._silent, self._sent_at = 0.0, now
 
     def failed(self, reason: str, now: float) -> None:
@@ -172,7 +172,7 @@ class Edge:
     def lose(self, reason: str) -> None:
         """Give the edge up."""
         if self.live:
-            self.state, self.reason = State.LOST, reason
+            self.state, self.reason = EdgeState.LOST, reason
             self._close_streams()
             for item in self._queue:
                 if isinstance(item, Parcel):
@@ -183,16 +183,18 @@ class Edge:
     def close(self) -> None:
         """Close the edge."""
         if self.live and self._streams:
-            self._streams[0].queue(Abort("the phase is over"))
+            self._streams[0].queue(TreeAbort("the phase is over"))
             with suppress(RemoteError):
                 self._streams[0].send(_MIN_UNSENT)
         self.lose("the phase is over")
 
     def stream_to_connect(self, now: float) -> int | None:
         """Return the number of the stream to connect, if any."""
-        if self.state is State.CONNECTING:
+        if self.state is EdgeState.CONNECTING:
             return 0 if now >= self.again_at else None
-        return len(self._streams) if self.state is State.OPEN and len(self._streams) < self._target_streams else None
+        return (
+            len(self._streams) if self.state is EdgeState.OPEN and len(self._streams) < self._target_streams else None
+        )
 
     def measure(self, now: float) -> tuple[float, bool]:
         """Return the bits/s over about a second, and whether the network limits them; call it repeatedly."""
@@ -207,7 +209,7 @@ class Edge:
             self.lose(reason)
         else:
             self._close_streams()
-            self.state, self.again_at = State.CONNECTING, now + self._timings.retry
+            self.state, self.again_at = EdgeState.CONNECTING, now + self._timings.retry
 
     def _close_streams(self) -> None:
         for stream in self._streams:
@@ -248,7 +250,7 @@ class Edge:
         except RemoteProtocolError as error:
             self.lose(f"broke the protocol: {error}")
         except RemoteError as error:
-            if self.state is State.OPENING:
+            if self.state is EdgeState.OPENING:
                 self._retry_or_lose(str(error), self._timings.assembly, now)
             else:
                 self.lose(str(error))
@@ -256,23 +258,23 @@ class Edge:
     def tick(self, now: float, passed: float) -> None:
         """Do the due work after `passed` seconds."""
         self._silent += passed
-        if self.state in (State.OPENING, State.OPEN) and self._silent >= self._timeout:
+        if self.state in (EdgeState.OPENING, EdgeState.OPEN) and self._silent >= self._timeout:
             self.lose(f"no message for {self._timeout:g} s")
-        if self.state is State.OPEN and now >= self._sent_at + self._timings.heartbeat:
+        if self.state is EdgeState.OPEN and now >= self._sent_at + self._timings.heartbeat:
             self._sent_at = now
             if not self._streams[0].waiting:
-                self._streams[0].queue(Heartbeat())
+                self._streams[0].queue(TreeHeartbeat())
 
     @property
     def _timeout(self) -> float:
-        return self._timings.answer if self.state is State.OPENING else self._timings.silence
+        return self._timings.answer if self.state is EdgeState.OPENING else self._timings.silence
 
     @property
     def _has_more(self) -> bool:
         waits = any(stream.waiting for stream in self._streams)
-        return waits or (self.state is State.OPEN and (bool(self._queue) or (self._ending and not self._end_sent)))
+        return waits or (self.state is EdgeState.OPEN and (bool(self._queue) or (self._ending and not self._end_sent)))
 
-    def _listen(self, number: int, stream: Stream) -> None:
+    def _listen(self, number: int, stream: EdgeStream) -> None:
         for _ in range(_LISTENED):
             messages = stream.receive()
             if not messages:
@@ -285,15 +287,17 @@ class Edge:
 
     def _receive(self, message: Message) -> None:
         match message:
-            case Have(ranges) if self.state is State.OPENING:
+            case Have(ranges) if self.state is EdgeState.OPENING:
                 for first, count in ranges:
                     self._holds.add_range(first, count)
-                self.state = State.OPEN
-            case EdgeCredit(entries, full) if self.state is State.OPEN and self._acknowledged <= entries <= self._sent:
+                self.state = EdgeState.OPEN
+            case EdgeCredit(entries, full) if (
+                self.state is EdgeState.OPEN and self._acknowledged <= entries <= self._sent
+            ):
                 self._acknowledged, self.full = entries, full
-            case Heartbeat():
+            case TreeHeartbeat():
                 pass
-            case Abort(reason):
+            case TreeAbort(reason):
                 raise RemoteError(reason or "left the tree")
             case _:
                 raise RemoteProtocolError(f"{type(message).__name__} in state {self.state.name}")
@@ -313,9 +317,9 @@ class Edge:
         blocked = bool(self._streams) and all(stream.blocked for stream in self._streams)
         self._meter.see(blocked and not self.full, now)
 
-    def _load(self, stream: Stream) -> None:
+    def _load(self, stream: EdgeStream) -> None:
         """Give a stream what comes next, about a piece."""
-        while self.state is State.OPEN and self._queue and stream.waiting < self._pace.piece:
+        while self.state is EdgeState.OPEN and self._queue and stream.waiting < self._pace.piece:
             item = self._queue.popleft()
             if isinstance(item, Parcel):
                 self._queued -= len(item.data)
@@ -328,7 +332,7 @@ class Edge:
                 self._left_out += 1
                 continue
             self._sent += 1
-        if self._ending and not self._queue and not self._end_sent and self.state is State.OPEN:
+        if self._ending and not self._queue and not self._end_sent and self.state is EdgeState.OPEN:
             # Behind what this stream has; another one's blocks may come later, and are counted.
             self._end_sent = True
             self._streams[0].queue(EdgeEnd(self._sent))

@@ -13,7 +13,7 @@ class Settled:
 
 
 @dataclass(frozen=True, slots=True)
-class StoreFailed:
+class TreeStoreFailed:
     """The store accepts no more data."""
 
     reason: str
@@ -34,15 +34,15 @@ class ReportReady:
 
 
 @dataclass(frozen=True, slots=True)
-class Drained:
+class TreesDrained:
     """At the sender: every tree has delivered all blocks to all hosts that it reaches."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class TreesEnded:
     """The last event; `reason` is empty after a regular end."""
 
     reason: str
 
 
-Event = Settled | StoreFailed | Dealt | ReportReady | Drained | Ended
+Event = Settled | TreeStoreFailed | Dealt | ReportReady | TreesDrained | TreesEnded

@@ -13,8 +13,8 @@ from blast_transport.base.moderation import Moderation
 from blast_transport.base.threads import start
 from blast_transport.base.waker import Waker
 from blast_transport.links.dialling import Dialer, Dialling
-from blast_transport.transports.trees.edge import Edge, State, Way
-from blast_transport.transports.trees.events import Ended, Event, ReportReady, StoreFailed
+from blast_transport.transports.trees.edge import ChildPath, Edge, EdgeState
+from blast_transport.transports.trees.events import Event, ReportReady, TreesEnded, TreeStoreFailed
 from blast_transport.transports.trees.parcel import Parcel
 from blast_transport.transports.trees.plan import TreesPhase
 from blast_transport.transports.trees.protocol.words import HostReport
@@ -36,8 +36,8 @@ def _ignore(_event: Event) -> None:
     """Ignore the event."""
 
 
-class Host(ABC):
-    """Thread that ends by itself, or soon after `stop`. It calls `events`, with `Ended` as the last."""
+class TreeHost(ABC):
+    """Thread that ends by itself, or soon after `stop`. It calls `events`, with `TreesEnded` as the last."""
 
     def __init__(self, phase: TreesPhase, events: Callable[[Event], None], connect: Dialer) -> None:
         self.phase = phase
@@ -46,7 +46,7 @@ class Host(ABC):
         self._waker = Waker()
         self._dialling: Dialling[_Key] = Dialling(connect, self._waker.wake)
         self._edges = {
-            (number, child): Edge(Way(number, child, tree.rate), phase.timings, self._load, now)
+            (number, child): Edge(ChildPath(number, child, tree.rate), phase.timings, self._load, now)
             for number, tree in enumerate(phase.trees)
             for child in tree.children(phase.place)
         }
@@ -60,7 +60,7 @@ class Host(ABC):
         self._passed = 0.0
         self._moderation = Moderation(_GATHERED_BYTES, _GATHERING_SECONDS)
         self._carried_before = 0
-        self._ended: Ended | None = None
+        self._ended: TreesEnded | None = None
         self._thread = threading.Thread(
             target=self._run, name=f"trees {phase.name(phase.place) or 'source'}", daemon=True
         )
@@ -70,7 +70,7 @@ class Host(ABC):
         try:
             start(self._thread)
         except NoThreadError as error:
-            self._ended = Ended(str(error))
+            self._ended = TreesEnded(str(error))
             self._close()
             raise
 
@@ -117,7 +117,7 @@ class Host(ABC):
 
     def _end(self, reason: str) -> None:
         if self._ended is None:
-            self._ended = Ended(reason)
+            self._ended = TreesEnded(reason)
 
     def _run(self) -> None:
         try:
@@ -125,14 +125,14 @@ class Host(ABC):
                 self._step()
         except (TransportError, OSError) as error:
             if isinstance(error, StoreError):
-                self._events(StoreFailed(str(error)))
-            self._ended = Ended(sentence(error))
+                self._events(TreeStoreFailed(str(error)))
+            self._ended = TreesEnded(sentence(error))
         finally:
             self._close()
             # The receiver of events usually refers to this object: the cycle would keep all memory until garbage
             # collection.
             events, self._events = self._events, _ignore
-            events(self._ended or Ended("an error of the program; see its log"))
+            events(self._ended or TreesEnded("an error of the program; see its log"))
 
     def _carried(self) -> int:
         """Return the bytes in both directions, over all connections."""
@@ -180,7 +180,7 @@ class Host(ABC):
 
     @staticmethod
     def _until_retry(edge: Edge, now: float) -> float:
-        return max(0.0, edge.again_at - now) if edge.state is State.CONNECTING else 1.0
+        return max(0.0, edge.again_at - now) if edge.state is EdgeState.CONNECTING else 1.0
 
     def _connect(self, now: float) -> None:
         """Open the connections that are needed, and take over the ones that are established."""

@@ -9,18 +9,18 @@ from contextlib import suppress
 
 from blast_transport.base.errors import RemoteError, RemoteProtocolError
 from blast_transport.blocks.block_map import Range
-from blast_transport.transports.trees.plan import Timings
+from blast_transport.transports.trees.plan import TreeTimings
 from blast_transport.transports.trees.protocol.messages import (
-    Abort,
-    Block,
     BlockHeld,
     EdgeCredit,
     EdgeEnd,
     Have,
-    Heartbeat,
     Message,
+    TreeAbort,
+    TreeBlock,
+    TreeHeartbeat,
 )
-from blast_transport.transports.trees.stream import Stream
+from blast_transport.transports.trees.stream import EdgeStream
 
 _IN, _OUT = select.POLLIN, select.POLLOUT
 _TAKEN_SECONDS = 0.01
@@ -34,13 +34,13 @@ class Inlet:
     `take` is given each. `reason`: why the way to the parent is lost.
     """
 
-    def __init__(self, take: Callable[[Block | BlockHeld], None], timings: Timings) -> None:
+    def __init__(self, take: Callable[[TreeBlock | BlockHeld], None], timings: TreeTimings) -> None:
         self.entries = 0
         self.total: int | None = None
         self.reason = ""
         self._take = take
         self._timings = timings
-        self._streams: list[Stream] = []
+        self._streams: list[EdgeStream] = []
         self._acknowledged = -1
         self._full = False
         self._sent_at = self._acknowledged_at = 0.0
@@ -57,7 +57,7 @@ class Inlet:
         """Return the bytes in both directions, over the present streams."""
         return sum(stream.carried for stream in self._streams)
 
-    def accept(self, stream: Stream, number: int, held: tuple[Range, ...], now: float) -> None:
+    def accept(self, stream: EdgeStream, number: int, held: tuple[Range, ...], now: float) -> None:
         """Accept a stream from the parent; answer the first one with the held blocks. Raise RemoteProtocolError."""
         if number != len(self._streams) or self.reason:
             raise RemoteProtocolError(f"stream {number} of a tree is opened as number {len(self._streams)}")
@@ -101,7 +101,7 @@ class Inlet:
             self._acknowledged, self._full, self._acknowledged_at = taken, full, now
             self._send(EdgeCredit(taken, full), now)
         elif now >= self._sent_at + self._timings.heartbeat:
-            self._send(Heartbeat(), now)
+            self._send(TreeHeartbeat(), now)
         return self._timings.heartbeat
 
     def tick(self, passed: float) -> None:
@@ -123,7 +123,7 @@ class Inlet:
         """Close the connection to the parent."""
         if self._streams:
             with suppress(RemoteError):
-                self._streams[0].queue(Abort(reason))
+                self._streams[0].queue(TreeAbort(reason))
                 self._streams[0].send(_WORDS_BYTES)
         self._close_streams()
 
@@ -142,7 +142,7 @@ class Inlet:
         except RemoteError as error:
             self.lose(str(error))
 
-    def _read(self, stream: Stream, may_read: Callable[[], bool], until: float) -> None:
+    def _read(self, stream: EdgeStream, may_read: Callable[[], bool], until: float) -> None:
         while may_read():
             before = stream.progress
             for message in stream.receive():
@@ -164,16 +164,16 @@ class Inlet:
     def receive(self, message: Message) -> None:
         """Handle a message of the parent. Raise RemoteError."""
         match message:
-            case Block() | BlockHeld():
+            case TreeBlock() | BlockHeld():
                 if self.complete:
                     raise RemoteProtocolError("a block after EdgeEnd")
                 self.entries += 1
                 self._take(message)
             case EdgeEnd(total) if self.total is None and total >= self.entries:
                 self.total = total
-            case Heartbeat():
+            case TreeHeartbeat():
                 pass
-            case Abort(reason):
+            case TreeAbort(reason):
                 raise RemoteError(reason or "left the tree")
             case _:
                 raise RemoteProtocolError(f"{type(message).__name__} from a parent")

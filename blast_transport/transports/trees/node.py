@@ -17,21 +17,21 @@ from blast_transport.store.blocks.block_store import BlockStore
 from blast_transport.store.blocks.eager_writer import EagerWriter
 from blast_transport.store.blocks.store_writer import StoreWriter
 from blast_transport.transports.trees.events import Event, Settled
-from blast_transport.transports.trees.host import Host
+from blast_transport.transports.trees.host import TreeHost
 from blast_transport.transports.trees.inlet import Inlet
 from blast_transport.transports.trees.parcel import Parcel, Room
 from blast_transport.transports.trees.plan import NOWHERE, TreesPhase
 from blast_transport.transports.trees.protocol.messages import (
     MAX_RANGES,
     MAX_STREAMS,
-    Block,
     BlockHeld,
     Message,
     Open,
-    Reader,
+    TreeBlock,
+    TreeDecoder,
 )
 from blast_transport.transports.trees.protocol.words import HostReport
-from blast_transport.transports.trees.stream import Stream
+from blast_transport.transports.trees.stream import EdgeStream
 
 _MEMORY_BYTES = 64 << 20
 """Of blocks that are under way here, in all trees together."""
@@ -67,7 +67,7 @@ class _Limb:
         self.early: deque[Parcel] = deque()
 
 
-class Node(Host):
+class TreeNode(TreeHost):
     """Host of one phase that fills `store`. Its session calls `accept` with connecting hosts."""
 
     def __init__(
@@ -80,7 +80,7 @@ class Node(Host):
         # Blocks read from the store, for children that lack them.
         self._loaded = Room(_MEMORY_BYTES)
         # Connections that have joined without naming a stream.
-        self._guests: list[tuple[Stream, str, float]] = []
+        self._guests: list[tuple[EdgeStream, str, float]] = []
         self._in_order = store.target.in_order
         writer = StoreWriter[_Batch] if self._in_order else EagerWriter[_Batch]
         self._writer: StoreWriter[_Batch] | EagerWriter[_Batch] = writer(self._put, self._waker.wake, _STORE_BYTES)
@@ -107,7 +107,7 @@ class Node(Host):
         if self._ended is not None or len(self._guests) >= max_bytes:
             sock.close()
             return
-        self._guests.append((Stream(sock, Reader(self._check)), name, time.monotonic()))
+        self._guests.append((EdgeStream(sock, TreeDecoder(self._check)), name, time.monotonic()))
 
     def _check(self, number: int, size: int) -> None:
         layout = self._store.layout
@@ -131,7 +131,7 @@ class Node(Host):
                 stream.close()
         self._guests = waiting
 
-    def _admit(self, stream: Stream, name: str, message: Message, now: float) -> Inlet:
+    def _admit(self, stream: EdgeStream, name: str, message: Message, now: float) -> Inlet:
         phase = self.phase
         if not isinstance(message, Open) or message.tree >= len(phase.trees):
             raise RemoteProtocolError("expected an Open of an existing tree")
@@ -155,7 +155,7 @@ class Node(Host):
 
     # ---------------------------------------------------------------------------------------------- what comes
 
-    def _take(self, tree: int, message: Block | BlockHeld) -> None:
+    def _take(self, tree: int, message: TreeBlock | BlockHeld) -> None:
         limb, edges = self._limbs[tree], self._of_tree[tree]
         if isinstance(message, BlockHeld):
             limb.stored += 1

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from blast_transport.links.dialling import SOURCE
 from blast_transport.store.blocks.store_pace import StorePace
-from blast_transport.transports.sight import Flow, Sight
+from blast_transport.transports.sight import HostFlow, PhaseMeasurement
 from blast_transport.transports.trees.plan import TreesPhase
 from blast_transport.transports.trees.protocol.words import HostReport
 
@@ -124,18 +124,18 @@ class Oversight:
         found, self._found = self._found, Findings()
         return found
 
-    def sight(self, now: float) -> Sight | None:
+    def sight(self, now: float) -> PhaseMeasurement | None:
         """Return the state of the phase, if a report is due."""
         if not self._news and now < self._seen_at + _SIGHT_SECONDS:
             return None
         self._news, self._seen_at = False, now
         flows = tuple(
-            Flow(self._phase.name(parent), self._phase.name(child), rate, planned, held_back)
+            HostFlow(self._phase.name(parent), self._phase.name(child), rate, planned, held_back)
             for (parent, child), planned in self._planned.items()
             for rate, held_back in [self._flows.get((parent, child), (0.0, False))]
         )
         lost = tuple(self._phase.name(place) for place in self._lost_hosts)
-        return Sight(now - self._began, flows, lost, self.broken)
+        return PhaseMeasurement(now - self._began, flows, lost, self.broken)
 
     def _judge(self, edge: tuple[int, int], now: float) -> None:
         suspicion = self._suspected[edge]

@@ -13,7 +13,7 @@ _BURST_SECONDS = 0.03
 """Time of unused rate that may be made up for, because wake-ups are late."""
 
 
-class Pace:
+class TreePacer:
     """Pacer for `rate` bits/s of data, and a tenth more; `piece`: bytes at once. No clock."""
 
     def __init__(self, rate: float, now: float) -> None:

@@ -15,7 +15,7 @@ NOWHERE = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Timings:
+class TreeTimings:
     """Timeouts in seconds.
 
     `heartbeat`: interval of heartbeats. `silence`: without one before a neighbor counts as dead. `assembly`: after the
@@ -86,7 +86,7 @@ class TreesPhase:
     members: tuple[Address, ...]
     trees: tuple[PlacedTree, ...]
     place: int
-    timings: Timings = field(default_factory=Timings)
+    timings: TreeTimings = field(default_factory=TreeTimings)
 
     def __post_init__(self) -> None:
         names = {name for name, _, _ in self.members}

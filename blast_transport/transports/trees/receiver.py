@@ -10,15 +10,15 @@ from contextlib import suppress
 
 from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.transports.receiving import (
+    BlocksStored,
     ReceivingContext,
     ReceivingTransport,
     StatusReport,
-    Stored,
     StoreLost,
     TransportEvent,
 )
-from blast_transport.transports.trees.events import Event, ReportReady, Settled, StoreFailed
-from blast_transport.transports.trees.node import Node
+from blast_transport.transports.trees.events import Event, ReportReady, Settled, TreeStoreFailed
+from blast_transport.transports.trees.node import TreeNode
 from blast_transport.transports.trees.parameters import trees_phase
 from blast_transport.transports.trees.protocol.words import encode_report
 from blast_transport.wire.joining import Join
@@ -34,15 +34,15 @@ class TreesReceiver(ReceivingTransport):
             raise RemoteProtocolError("Phase makes this host the sender of the trees")
         self._wake = around.wake
         self._happened: queue.SimpleQueue[TransportEvent] = queue.SimpleQueue()
-        self._node = Node(place, around.assembly.store, self._note, around.dial)
+        self._node = TreeNode(place, around.assembly.store, self._note, around.dial)
         self._node.start()
 
     def _note(self, event: Event) -> None:
         match event:
-            case StoreFailed(reason):
+            case TreeStoreFailed(reason):
                 self._happened.put(StoreLost(reason))
             case Settled():
-                self._happened.put(Stored())
+                self._happened.put(BlocksStored())
             case ReportReady(word):
                 self._happened.put(StatusReport(self._node.phase.number, encode_report(word)))
             case _:

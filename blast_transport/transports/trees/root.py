@@ -14,8 +14,8 @@ from blast_transport.links.dialling import Dialer, dial
 from blast_transport.store.sources.block_reader import BlockReader
 from blast_transport.transports.trees.dealing import Dealer
 from blast_transport.transports.trees.edge import Edge
-from blast_transport.transports.trees.events import Dealt, Drained, Event
-from blast_transport.transports.trees.host import Host
+from blast_transport.transports.trees.events import Dealt, Event, TreesDrained
+from blast_transport.transports.trees.host import TreeHost
 from blast_transport.transports.trees.parcel import Parcel, Room
 from blast_transport.transports.trees.plan import TreesPhase
 
@@ -55,7 +55,7 @@ class _Trunk:
         return not any(edge.live for edge in self.edges)
 
 
-class Root(Host):
+class Root(TreeHost):
     """Sender of one phase. `held`: blocks that need not be sent. Call `wake` when a stream has more data."""
 
     def __init__(
@@ -135,7 +135,7 @@ class Root(Host):
         elif all(trunk.dead for trunk in self._trunks):
             self._end("no tree reaches a receiver")
         elif whole and all(edge.through for edge in self._edges.values()):
-            self._events(Drained())
+            self._events(TreesDrained())
             self._end("")
 
     @property

@@ -19,7 +19,7 @@ from blast_transport.transports.sending import (
     SendingTransport,
     Sent,
 )
-from blast_transport.transports.trees.events import Dealt, Drained, Ended, Event, ReportReady
+from blast_transport.transports.trees.events import Dealt, Event, ReportReady, TreesDrained, TreesEnded
 from blast_transport.transports.trees.oversight import Oversight
 from blast_transport.transports.trees.parameters import TreesParameters, trees_phase
 from blast_transport.transports.trees.plan import NOWHERE
@@ -191,9 +191,9 @@ class TreesSender(SendingTransport):
                 yield Sent(stop)
             case ReportReady(word) if self._oversight is not None:
                 self._oversight.word(0, word, self._now)
-            case Drained():
+            case TreesDrained():
                 self._drained = True
-            case Ended():
+            case TreesEnded():
                 # Receivers request missing blocks at the end, unless another phase follows.
                 self._drained = True
 

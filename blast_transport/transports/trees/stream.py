@@ -10,7 +10,7 @@ from contextlib import suppress
 from blast_transport.base.errors import RemoteError, sentence
 from blast_transport.store.targets.target import Buffer
 from blast_transport.transports.trees.parcel import Parcel
-from blast_transport.transports.trees.protocol.messages import Message, Reader, block_head, encode
+from blast_transport.transports.trees.protocol.messages import Message, TreeDecoder, block_head, encode
 
 _WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _MAX_VIEWS = 256
@@ -18,10 +18,10 @@ _TLS_BYTES = 1 << 14
 """TLS record: data that was passed once has to be passed again unchanged."""
 
 
-class Stream:
+class EdgeStream:
     """One TCP connection of an edge. It owns the socket. Methods raise RemoteError if the connection is lost."""
 
-    def __init__(self, sock: socket.socket, reader: Reader) -> None:
+    def __init__(self, sock: socket.socket, reader: TreeDecoder) -> None:
         sock.setblocking(False)
         if sock.family in (socket.AF_INET, socket.AF_INET6):
             with suppress(OSError):  # Closed by the other side: reading will report it.

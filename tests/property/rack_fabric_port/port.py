@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple, TypeVar
 
-from blast_sim.fabric.trace import OVER_PAYLOAD_LINE, Kind, Reason
+from blast_sim.fabric.trace import OVER_PAYLOAD_LINE, DropReason, TraceEventKind
 from tests.property.rack_fabric_port.scenario import (
     LANES,
     Constants,
@@ -30,7 +30,7 @@ STEPS = 64
 """Feedback of a congestion point has 6 bits, whose upper three choose among eight sampling intervals."""
 ADAPTER_NS = 50.0
 LINE_BYTES_A_NS = 12.5
-OF_AN_ARRIVAL = frozenset({Kind.HEADER_ACCEPTED, Kind.HEADER_DROPPED, Kind.HEAD_DROPPED})
+OF_AN_ARRIVAL = frozenset({TraceEventKind.HEADER_ACCEPTED, TraceEventKind.HEADER_DROPPED, TraceEventKind.HEAD_DROPPED})
 ALL_COPIES_HAD_LEFT = 1
 """Flag of CACHE_EVICTED."""
 
@@ -55,7 +55,7 @@ class DisagreementError(AssertionError):
 class Effect(NamedTuple):
     """An event that must follow; None stands for any value. `extras` are as good as one another."""
 
-    kind: Kind
+    kind: TraceEventKind
     frame: int | None = None
     voq: int | None = None
     value: int | None = None
@@ -74,7 +74,7 @@ class Effect(NamedTuple):
 def demand(condition: bool, event: Event, sentence: str) -> None:
     """Raise DisagreementError unless the paper's sentence holds."""
     if not condition:
-        raise DisagreementError(f"{sentence}: {Kind(event.kind).name} {event._asdict()}")
+        raise DisagreementError(f"{sentence}: {TraceEventKind(event.kind).name} {event._asdict()}")
 
 
 def known(numbered: Mapping[int, T], number: int, event: Event) -> T:
@@ -203,16 +203,16 @@ class Pause:
     def __init__(self, constants: Constants) -> None:
         self._constants, self._stopped = constants, set[int]()
 
-    def change(self, number: int, packets: int, headers: int, flows: Sequence[Entry]) -> Kind | None:
+    def change(self, number: int, packets: int, headers: int, flows: Sequence[Entry]) -> TraceEventKind | None:
         """Return PAUSE or GO if the host gets it, as a class holds so many packets, and its fullest lane headers."""
         constants, ahead = self._constants, _headers_ahead(flows)
         stop = constants.lossless_headers - ahead
         if number not in self._stopped and (packets > constants.stop or headers > stop):
             self._stopped.add(number)
-            return Kind.PAUSE
+            return TraceEventKind.PAUSE
         if number in self._stopped and packets < constants.go and headers <= stop - min(ahead, stop // 2):
             self._stopped.discard(number)
-            return Kind.GO
+            return TraceEventKind.GO
         return None
 
 
@@ -353,7 +353,7 @@ class SyncCam:
         entry.packets_ahead += packets
         if entry.packets_ahead > self._constants.block and entry.deadline is None:
             entry.deadline = time + self._constants.timeout_ps
-            effects.append(Effect(Kind.SUSPENDED, voq=voq, value=entry.packets_ahead))
+            effects.append(Effect(TraceEventKind.SUSPENDED, voq=voq, value=entry.packets_ahead))
         return effects
 
     def caught_up(self, senders: Iterable[int], packets: int) -> list[Effect]:
@@ -365,26 +365,26 @@ class SyncCam:
 
     def _allocate(self, voq: int) -> list[Effect]:
         full = len(self._entries) >= self._constants.entries
-        effects = self._release(next(iter(self._entries)), Reason.RELEASED) if full else []
+        effects = self._release(next(iter(self._entries)), DropReason.RELEASED) if full else []
         self._entries[voq] = CamEntry()
-        return [*effects, Effect(Kind.CAM_ALLOCATED, voq=voq)]
+        return [*effects, Effect(TraceEventKind.CAM_ALLOCATED, voq=voq)]
 
     def _caught_up_with(self, voq: int, packets: int) -> list[Effect]:
         entry = self._entries[voq]
         # An entry that was given up and allocated again has not counted this frame.
         entry.packets_ahead = max(0, entry.packets_ahead - packets)
         if entry.packets_ahead == 0:
-            return self._release(voq, Reason.COUNT)
-        return self._resume(voq, entry, Reason.COUNT) if entry.packets_ahead < self._constants.resume else []
+            return self._release(voq, DropReason.COUNT)
+        return self._resume(voq, entry, DropReason.COUNT) if entry.packets_ahead < self._constants.resume else []
 
-    def _release(self, voq: int, reason: Reason) -> list[Effect]:
-        return [Effect(Kind.CAM_RELEASED, voq=voq), *self._resume(voq, self._entries.pop(voq), reason)]
+    def _release(self, voq: int, reason: DropReason) -> list[Effect]:
+        return [Effect(TraceEventKind.CAM_RELEASED, voq=voq), *self._resume(voq, self._entries.pop(voq), reason)]
 
-    def _resume(self, voq: int, entry: CamEntry, reason: Reason) -> list[Effect]:
+    def _resume(self, voq: int, entry: CamEntry, reason: DropReason) -> list[Effect]:
         if entry.deadline is None:
             return []
         entry.deadline = None
-        return [Effect(Kind.RESUMED, voq=voq, value=reason)]
+        return [Effect(TraceEventKind.RESUMED, voq=voq, value=reason)]
 
 
 Line = tuple[int, int]
@@ -488,20 +488,20 @@ class Port:
         self._dropped_from: list[int] = []
         self._effects: list[Effect] = []
         self._causes = {
-            Kind.FRAME_IN: self._frame_in,
-            Kind.HEADER_ACCEPTED: self._header,
-            Kind.HEADER_DROPPED: self._header,
-            Kind.HEAD_DROPPED: self._head_dropped,
-            Kind.GRANT: self._grant,
-            Kind.BEGIN_FRAME: self._begin_frame,
-            Kind.PACKET_SENT: self._packet_sent,
-            Kind.ACKED: self._acked,
+            TraceEventKind.FRAME_IN: self._frame_in,
+            TraceEventKind.HEADER_ACCEPTED: self._header,
+            TraceEventKind.HEADER_DROPPED: self._header,
+            TraceEventKind.HEAD_DROPPED: self._head_dropped,
+            TraceEventKind.GRANT: self._grant,
+            TraceEventKind.BEGIN_FRAME: self._begin_frame,
+            TraceEventKind.PACKET_SENT: self._packet_sent,
+            TraceEventKind.ACKED: self._acked,
         }
 
     def take(self, event: Event) -> None:
         """Follow the next event at this port."""
         self._cam.check(event)
-        cause = self._causes.get(Kind(event.kind))
+        cause = self._causes.get(TraceEventKind(event.kind))
         if cause is not None:
             if event.kind not in OF_AN_ARRIVAL:
                 self.settle(event)
@@ -511,7 +511,7 @@ class Port:
         if place is not None:
             del self._effects[place]
             return
-        timeout = event.kind == Kind.RESUMED and event.value == Reason.TIMEOUT
+        timeout = event.kind == TraceEventKind.RESUMED and event.value == DropReason.TIMEOUT
         demand(timeout and self._cam.expire(event.voq, event.time), event, f"only {self._effects} is foretold")
 
     def settle(self, event: Event) -> None:
@@ -527,7 +527,7 @@ class Port:
         demand(event.value == packets, event, f"the frame has {packets} packets")
         if not self._payload.fits(entry.lane, packets):
             demand(not self._constants.lossless(entry.lane), event, "a lossless lane has no space")
-            self._effects.append(Effect(Kind.FRAME_DROPPED, frame=event.frame))
+            self._effects.append(Effect(TraceEventKind.FRAME_DROPPED, frame=event.frame))
             return
         copies = set(range(len(entry.copies) if entry.multicast else 1))
         self._arriving = self._frames[event.frame] = Frame(event.frame, event.extra, entry, packets, copies)
@@ -541,7 +541,7 @@ class Port:
         legal = frame.to_come if self._constants.shuffle else {min(frame.to_come)}
         demand(event.extra in legal, event, f"the next header is one of {legal}")
         voq = self._queue(event, frame.entry)
-        accepted = event.kind == Kind.HEADER_ACCEPTED
+        accepted = event.kind == TraceEventKind.HEADER_ACCEPTED
         # Heads are dropped for a header that its pool has accepted.
         held = self._headers.held(voq.lane) + len(self._dropped_from)
         demand(event.value == held, event, f"the lane has {held} headers")
@@ -580,7 +580,7 @@ class Port:
         return self._constants.drop == "head" and voq.congested and bool(voq.waiting)
 
     def _ask(self, number: int, requests: list[int]) -> None:
-        self._effects += [Effect(Kind.REQUEST, voq=number, value=packets) for packets in requests]
+        self._effects += [Effect(TraceEventKind.REQUEST, voq=number, value=packets) for packets in requests]
 
     def _sample(self, frame: Frame) -> None:
         """Sample a frame's arrival, also where no copy was accepted and it has gone again."""
@@ -591,7 +591,7 @@ class Port:
         feedback = point.arrived(frame.entry.frame_bytes, self._payload.held(lane))
         if feedback:
             flows = self._payload.largest(lane) if self._constants.marks_by_occupancy else frozenset({frame.flow})
-            self._effects.append(Effect(Kind.CNM, value=feedback, extras=flows))
+            self._effects.append(Effect(TraceEventKind.CNM, value=feedback, extras=flows))
 
     def _head_dropped(self, event: Event) -> None:
         voq, frame = known(self._voqs, event.voq, event), known(self._frames, event.frame, event)
@@ -653,7 +653,7 @@ class Port:
             self._evict_if_all_left(frame, packet)
         elif not frame.all_left(packet) and cache.writable:
             cache.write(line)
-            self._effects.append(Effect(Kind.CACHE_WRITTEN, frame=frame.number, value=packet))
+            self._effects.append(Effect(TraceEventKind.CACHE_WRITTEN, frame=frame.number, value=packet))
         copy.next_packet += 1
         if copy.next_packet == copy.packets:
             self._ask(event.voq, voq.finish())
@@ -663,7 +663,7 @@ class Port:
         line = (frame.number, packet)
         if line in self._leaf.cache and frame.all_left(packet):
             self._leaf.cache.drop(line)
-            self._effects.append(Effect(Kind.CACHE_EVICTED, frame=frame.number, value=packet))
+            self._effects.append(Effect(TraceEventKind.CACHE_EVICTED, frame=frame.number, value=packet))
 
     # What is over
 
@@ -680,7 +680,7 @@ class Port:
         if frame.done:
             del self._frames[frame.number]
             self._payload.add(frame, -frame.packets)
-            self._effects.append(Effect(Kind.PAYLOAD_FREED, frame=frame.number, value=frame.packets))
+            self._effects.append(Effect(TraceEventKind.PAYLOAD_FREED, frame=frame.number, value=frame.packets))
 
     def _stop_or_go(self, lane: int) -> None:
         if self._surrogate or not self._constants.lossless(lane):
@@ -701,9 +701,9 @@ def follow(scenario: Scenario, events: Iterable[Event], constants: Constants | N
     for event in events:
         leaf = leaves.setdefault(event.port // constants.ports, Leaf(constants))
         leaf.pass_time(event)
-        if event.kind == Kind.CACHE_EVICTED and not event.flags & ALL_COPIES_HAD_LEFT:
+        if event.kind == TraceEventKind.CACHE_EVICTED and not event.flags & ALL_COPIES_HAD_LEFT:
             leaf.evict(event)
-        elif event.kind != Kind.FRAME_OUT:
+        elif event.kind != TraceEventKind.FRAME_OUT:
             if event.port not in ports:
                 ports[event.port] = Port(event.port, constants, tables, leaf)
             ports[event.port].take(event)

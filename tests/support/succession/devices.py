@@ -60,11 +60,11 @@ class ModeledTor:
     def receive(self, session: ModeledSession, numbered: Numbered) -> None:
         xid, message = numbered
         match message:
-            case openflow.Claim(generation):
+            case openflow.RequestMaster(generation):
                 self._role(session, xid, Role.MASTER, generation)
-            case openflow.Standby(generation):
+            case openflow.RequestSlave(generation):
                 self._role(session, xid, Role.SLAVE, generation)
-            case rules.AddRule() | rules.DeleteRule() | rules.DeleteStray() | openflow.SendProbe():
+            case rules.AddRule() | rules.DeleteRule() | rules.DeleteStray() | openflow.TransmitProbe():
                 self._write(session, xid, message)
             case openflow.ReadOurRules():
                 ours = tuple(r for r in self.rules.values() if r.cookie & rules.MAGIC_MASK == rules.MAGIC)
@@ -83,7 +83,7 @@ class ModeledTor:
     def _role(self, session: ModeledSession, xid: int, role: Role, generation: int) -> None:
         # Generations are compared as signed differences of 64 bits.
         if self.generation is not None and (generation - self.generation) % _TURN >= _TURN // 2:
-            session.answer(openflow.Refusal(session, xid, STALE, fenced=True))
+            session.answer(openflow.ErrorReceived(session, xid, STALE, fenced=True))
             return
         self.generation = generation
         if role is Role.MASTER:
@@ -97,7 +97,7 @@ class ModeledTor:
 
     def _write(self, session: ModeledSession, xid: int, message: openflow.Message) -> None:
         if session.role is Role.SLAVE:
-            session.answer(openflow.Refusal(session, xid, IS_SLAVE, fenced=True))
+            session.answer(openflow.ErrorReceived(session, xid, IS_SLAVE, fenced=True))
             return
         if session.claimed is None:
             self.wrong.append(f"{message} of a controller that has asked for no role")
@@ -204,7 +204,7 @@ class ModeledSession:
         if self.is_open:
             self.is_open = False
             self._server.sessions.remove(self)
-            self._server.receive(openflow.Lost(self, "its connection was closed"))
+            self._server.receive(openflow.SessionLost(self, "its connection was closed"))
 
     def _close_there(self) -> None:
         self.is_alive = False

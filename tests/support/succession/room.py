@@ -376,7 +376,7 @@ def simulated(room: Room) -> Iterator[None]:
     ]
     names += [
         (runtime_module, "Future", waiting_future(scheduler)),
-        (by_etcd_module, "Connection", connection),
+        (by_etcd_module, "EtcdConnection", connection),
         (driver_module, "Server", server),
         (driver_module, "encode", lambda _, messages: messages),
         (executor_module, "SwitchClient", lambda host, *_, **__: ModeledClient(controller(), room.switches[host])),

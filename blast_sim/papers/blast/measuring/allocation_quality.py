@@ -46,7 +46,7 @@ TIGHT = 0.9999
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class QualityCase:
     """A family at one size with its budget, and the shares of the optimum that it must reach (mean and worst)."""
 
     family: str
@@ -63,40 +63,43 @@ class Case:
         pool = " ".join(f"{count}x1:{fan_out}" for fan_out, count in self.pool.items())
         return " ".join(filter(None, (self.family, str(self.racks), str(self.groups), pool)))
 
-    def instance(self, seed: int) -> workloads.Instance:
+    def instance(self, seed: int) -> workloads.WorkloadInstance:
         """Return the family's instance for this seed."""
         return workloads.instance(self.family, seed, self.racks, self.groups, self.pool or None)
 
 
 CASES = (
-    Case("P-contig", 200, 100, mean=TIGHT, worst=TIGHT),
-    Case("P-contig+uni", 200, 60, mean=TIGHT, worst=TIGHT),
-    Case("P-rackrecv+uni", 200, 60, mean=TIGHT, worst=TIGHT),
-    Case("P-offset", 200, 100, mean=TIGHT, worst=TIGHT),
-    Case("P-b2", 200, 200, mean=TIGHT, worst=TIGHT),
-    Case("P-contig", 1000, 300, mean=TIGHT, worst=TIGHT),
-    Case("P-contig+uni", 1000, 300, mean=TIGHT, worst=TIGHT),
-    Case("FB", 200, 500),
-    Case("FB-K/4", 200, 500),
-    Case("FB-hetb", 200, 300),
-    Case("FB", 1000, 1000),
-    Case("R3-5", 200, 400),
-    Case("R3-5", 1000, 1000),
-    Case("S36-disjoint", 120, 36),
-    Case("S36-random", 120, 36),
-    Case("S-many", 120, 100),
-    Case("S-many", 120, 400, mean=0.97, worst=0.955),
-    Case("P-random", 200, 60, 200.0),
-    Case("P-random+uni", 200, 60, 200.0),
-    Case("P-random-b4", 200, 200, 200.0),
-    *(Case(family, 200, groups, mean=0.99, worst=0.0, pool=pool) for family, groups, pool in workloads.MIXED_POOLS),
-    Case("ADV-star", 200, 22, mean=1.0, worst=1.0),
-    Case("ADV-long", 200, 8, mean=1.0, worst=1.0),
+    QualityCase("P-contig", 200, 100, mean=TIGHT, worst=TIGHT),
+    QualityCase("P-contig+uni", 200, 60, mean=TIGHT, worst=TIGHT),
+    QualityCase("P-rackrecv+uni", 200, 60, mean=TIGHT, worst=TIGHT),
+    QualityCase("P-offset", 200, 100, mean=TIGHT, worst=TIGHT),
+    QualityCase("P-b2", 200, 200, mean=TIGHT, worst=TIGHT),
+    QualityCase("P-contig", 1000, 300, mean=TIGHT, worst=TIGHT),
+    QualityCase("P-contig+uni", 1000, 300, mean=TIGHT, worst=TIGHT),
+    QualityCase("FB", 200, 500),
+    QualityCase("FB-K/4", 200, 500),
+    QualityCase("FB-hetb", 200, 300),
+    QualityCase("FB", 1000, 1000),
+    QualityCase("R3-5", 200, 400),
+    QualityCase("R3-5", 1000, 1000),
+    QualityCase("S36-disjoint", 120, 36),
+    QualityCase("S36-random", 120, 36),
+    QualityCase("S-many", 120, 100),
+    QualityCase("S-many", 120, 400, mean=0.97, worst=0.955),
+    QualityCase("P-random", 200, 60, 200.0),
+    QualityCase("P-random+uni", 200, 60, 200.0),
+    QualityCase("P-random-b4", 200, 200, 200.0),
+    *(
+        QualityCase(family, 200, groups, mean=0.99, worst=0.0, pool=pool)
+        for family, groups, pool in workloads.MIXED_POOLS
+    ),
+    QualityCase("ADV-star", 200, 22, mean=1.0, worst=1.0),
+    QualityCase("ADV-long", 200, 8, mean=1.0, worst=1.0),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class QualityRow:
     """One case: shares of the proven optimum over its proven seeds, or of the best known where none is."""
 
     case: str
@@ -121,12 +124,14 @@ class Row:
         return self.mean >= self.bar_mean * tolerance and self.worst >= self.bar_worst * tolerance
 
 
-def rows(cases: Iterable[Case], seeds: Sequence[int], known: Mapping[str, Reference], clock: Clock) -> list[Row]:
+def rows(
+    cases: Iterable[QualityCase], seeds: Sequence[int], known: Mapping[str, Reference], clock: Clock
+) -> list[QualityRow]:
     """Measure."""
     return [_measure(case, seeds, known, clock) for case in cases]
 
 
-def _measure(case: Case, seeds: Sequence[int], known: Mapping[str, Reference], clock: Clock) -> Row:
+def _measure(case: QualityCase, seeds: Sequence[int], known: Mapping[str, Reference], clock: Clock) -> QualityRow:
     print(f"\r{case.label:60}", end="", file=sys.stderr, flush=True)
     shares, greedy, walls, unproven, certified = {}, [], [], {}, 0
     for seed in seeds:
@@ -142,7 +147,7 @@ def _measure(case: Case, seeds: Sequence[int], known: Mapping[str, Reference], c
         else:
             unproven[seed] = found.value / max(reference.value, found.value)
     judged = list((shares or unproven).values())
-    return Row(
+    return QualityRow(
         case.label,
         case.milliseconds,
         fmean(greedy),
@@ -159,7 +164,7 @@ def _measure(case: Case, seeds: Sequence[int], known: Mapping[str, Reference], c
     )
 
 
-def _print(measured: Iterable[Row]) -> None:
+def _print(measured: Iterable[QualityRow]) -> None:
     print(machine.describe())
     print(
         f"{'% of the proven optimum':42} {'greedy':>7} {'mean':>7} {'worst':>7} {'bar':>13}  {'ms (max)':>12}  proofs"

@@ -31,12 +31,12 @@ from typing import Any
 
 from algorithms.b_matching import greedy
 from algorithms.b_matching.feasibility import Feasibility
-from algorithms.b_matching.group import Group
+from algorithms.b_matching.group import CompetingGroup
 from blast_sim.allocation import workloads
-from blast_sim.allocation.workloads import Edge, Instance
+from blast_sim.allocation.workloads import WorkloadEdge, WorkloadInstance
 from blast_sim.base.percentiles import percentile
 from blast_sim.papers.blast.measuring import machine
-from blast_sim.papers.blast.measuring.controller_decisions import PolicyAtWork, Served, core_that_waits
+from blast_sim.papers.blast.measuring.controller_decisions import PolicyAtWork, ServedCount, core_that_waits
 
 Row = dict[str, Any]
 
@@ -70,7 +70,7 @@ def progress(text: str) -> None:
     print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
-def _greedy_milliseconds(groups: Sequence[Group], feasibility: Feasibility) -> float:
+def _greedy_milliseconds(groups: Sequence[CompetingGroup], feasibility: Feasibility) -> float:
     started = time.process_time_ns()
     greedy.select(groups, feasibility)
     return (time.process_time_ns() - started) / 1e6
@@ -85,7 +85,7 @@ def _loop_milliseconds() -> float:
     return (time.process_time_ns() - started) / 1e6
 
 
-def greedy_and_controller(kind: str, instance: Instance, runs: int) -> Iterator[Row]:
+def greedy_and_controller(kind: str, instance: WorkloadInstance, runs: int) -> Iterator[Row]:
     """Yield the greedy alone, and the controller's decision on the same requests, submitted before."""
     groups = instance.groups()
     edges = {"edges": len(groups)}
@@ -102,22 +102,22 @@ def greedy_and_controller(kind: str, instance: Instance, runs: int) -> Iterator[
     )
 
 
-def _in_controller(instance: Instance, runs: int) -> tuple[list[float], Served]:
-    times, served = [], Served(0, 0)
+def _in_controller(instance: WorkloadInstance, runs: int) -> tuple[list[float], ServedCount]:
+    times, served = [], ServedCount(0, 0)
     for _ in range(runs):
         core = core_that_waits(instance)
         gc.collect()
         started = time.process_time_ns()
         core.conclude(0.0)
         times.append((time.process_time_ns() - started) / 1e6)
-        served = Served.of(core)
+        served = ServedCount.of(core)
     return times, served
 
 
-def testbed() -> Instance:
+def testbed() -> WorkloadInstance:
     """Return the paper's testbed (section V-A): four racks, two splitters 1:4, one request to all."""
-    edge = Edge(tuple(range(TESTBED_RACKS)), 300.0 * (TESTBED_RACKS - 1))
-    return Instance("testbed", 0, (1,) * TESTBED_RACKS, {workloads.FAN_OUT: TESTBED_SPLITTERS}, (edge,))
+    edge = WorkloadEdge(tuple(range(TESTBED_RACKS)), 300.0 * (TESTBED_RACKS - 1))
+    return WorkloadInstance("testbed", 0, (1,) * TESTBED_RACKS, {workloads.FAN_OUT: TESTBED_SPLITTERS}, (edge,))
 
 
 def one_shot(family: str, racks: int, pending: int, runs: int) -> list[float]:

@@ -87,7 +87,7 @@ def fabric(splitters: int, directional: bool, racks: int = RACKS) -> tuple[Feasi
 
 
 @dataclass
-class Outcome:
+class CompletionOutcome:
     """The results of the requests: seconds from submission to the end of the last part, by request."""
 
     completion: dict[int, float] = field(default_factory=dict)
@@ -97,13 +97,13 @@ class Outcome:
     parts: Counter[int] = field(default_factory=Counter)
 
 
-class Fabric:
+class CompletionModel:
     """Plays the scheduler's selections on a virtual clock, and reports completed requests."""
 
     def __init__(self, policy: Policy, splitters: int, directional: bool, racks: int = RACKS) -> None:
         free, self.vertices = fabric(splitters, directional, racks)
         self.scheduler = Scheduler(policy, {"ocs": free}, State(SET_UP))
-        self.outcome = Outcome()
+        self.outcome = CompletionOutcome()
         self.now = 0.0
         self._ends: list[tuple[float, int, PartName, bool]] = []
         self._sequence = 0
@@ -152,9 +152,9 @@ class Fabric:
             heapq.heappush(self._ends, (end, self._sequence, start.job.name, start.last))
 
 
-def play(policy: Policy, arrivals: list[Arrival], splitters: int, directional: bool) -> Outcome:
+def play(policy: Policy, arrivals: list[Arrival], splitters: int, directional: bool) -> CompletionOutcome:
     """Play all arrivals until every request is complete."""
-    rack_fabric = Fabric(policy, splitters, directional)
+    rack_fabric = CompletionModel(policy, splitters, directional)
     coming: Iterator[tuple[int, Arrival]] = iter(enumerate(arrivals))
     pending = next(coming, None)
     while pending is not None or rack_fabric.next_end < math.inf:
@@ -167,14 +167,14 @@ def play(policy: Policy, arrivals: list[Arrival], splitters: int, directional: b
     return rack_fabric.outcome
 
 
-def play_closed(policy: Policy, seed: int, directional: bool) -> Outcome:
+def play_closed(policy: Policy, seed: int, directional: bool) -> CompletionOutcome:
     """Play 100 iterative jobs on random triples of racks for 300 s: each multicasts, then computes for 1 to 3 s."""
     rng = random.Random(f"closed/{seed}")
     jobs = []
     for _ in range(CLOSED_JOBS):
         seconds = min(5000.0, _log_normal(rng, 300, 1)) / MEGABYTES_PER_SECOND
         jobs.append((seconds, tuple(rng.sample(range(RACKS), 3))))
-    rack_fabric = Fabric(policy, SPLITTERS["S3"], directional)
+    rack_fabric = CompletionModel(policy, SPLITTERS["S3"], directional)
     computing = [(rng.uniform(1, 3), job) for job in range(CLOSED_JOBS)]
     heapq.heapify(computing)
     owner: dict[int, int] = {}

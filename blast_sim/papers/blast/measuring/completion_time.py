@@ -26,8 +26,8 @@ from blast_sim.papers.blast.measuring import machine
 from blast_sim.papers.blast.measuring.completion_model import (
     SET_UP,
     Arrival,
-    Fabric,
-    Outcome,
+    CompletionModel,
+    CompletionOutcome,
     play,
     play_closed,
     workload,
@@ -52,7 +52,7 @@ def progress(text: str) -> None:
 
 def cell(kind: str, load: float, policy: str, directional: bool, seeds: int) -> Row:
     """Return the row of one workload under one policy."""
-    outcomes: list[Outcome] = []
+    outcomes: list[CompletionOutcome] = []
     service = []
     started = time.process_time()
     for seed in range(seeds):
@@ -129,7 +129,7 @@ def decision_rows(kinds: Iterable[str], waiting_counts: Iterable[int]) -> list[R
 def decision_row(kind: str, waiting: int) -> Row:
     """Fill up to `waiting` jobs, then time ends, each followed by an arrival if fewer jobs wait."""
     progress(f"decisions {kind} {waiting}")
-    rack_fabric = Fabric(POLICIES[DEFAULT], DECISION_RACKS // 3, True, DECISION_RACKS)
+    rack_fabric = CompletionModel(POLICIES[DEFAULT], DECISION_RACKS // 3, True, DECISION_RACKS)
     arrivals = iter(enumerate(workload(kind, waiting + DECISIONS + DECISION_RACKS, 0.5, 0, DECISION_RACKS)))
     scheduler = rack_fabric.scheduler
     spent: dict[str, list[float]] = {"arrival": [], "end": []}

@@ -14,9 +14,9 @@ from blast_controller.core.model.events import DeviceUp, RequestSubmitted
 from blast_controller.core.model.identifiers import Device
 from blast_controller.core.model.requests import MulticastRequest
 from blast_controller.core.model.settings import CoreSettings
-from blast_sim.allocation.workloads import Instance
-from blast_sim.flow.network import Network
-from blast_sim.flow.optics import SWITCH, Optics, host_name
+from blast_sim.allocation.workloads import WorkloadInstance
+from blast_sim.flow.network import RackNetwork
+from blast_sim.flow.optics import SWITCH, OpticalResources, host_name
 
 POLICY = "paper"
 LIGHT_RATE = 10e9
@@ -25,11 +25,11 @@ SECONDS_PER_EVENT = 0.025
 """Time that passes between two events: 40 requests a second (section V-B)."""
 
 
-def core_that_waits(instance: Instance) -> Core:
+def core_that_waits(instance: WorkloadInstance) -> Core:
     """Return a controller's core with all devices connected and all requests submitted, before its decision."""
     ((fan_out, splitters),) = instance.pool.items()
-    network = Network(instance.racks, 1, LIGHT_RATE, LIGHT_RATE, LIGHT_RATE)
-    fabric = Optics(splitters, fan_out).fabric(network, range(instance.racks))
+    network = RackNetwork(instance.racks, 1, LIGHT_RATE, LIGHT_RATE, LIGHT_RATE)
+    fabric = OpticalResources(splitters, fan_out).fabric(network, range(instance.racks))
     core = Core(fabric, CoreSettings(policy=POLICY, max_pending_per_tenant=len(instance.edges)))
     core.restore((), 0.0)
     devices: list[Device] = [SWITCH, *(rack.datapath for rack in fabric.racks.values())]
@@ -44,14 +44,14 @@ def core_that_waits(instance: Instance) -> Core:
 
 
 @dataclass(frozen=True)
-class Served:
+class ServedCount:
     """The number of granted requests, by whether they need a splitter."""
 
     multicasts: int
     unicasts: int
 
     @classmethod
-    def of(cls, core: Core) -> Served:
+    def of(cls, core: Core) -> ServedCount:
         """Count the granted requests of this core."""
         trees = [one.layout.tree for one in core.reservations if one.layout.tree is not None]
         unicasts = sum(not tree.splitters for tree in trees)
@@ -61,7 +61,7 @@ class Served:
 class PolicyAtWork:
     """The controller's policy with arriving and completing groups, called as by the controller's dispatcher."""
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: WorkloadInstance) -> None:
         self._scheduler = AdvisedScheduler(POLICIES[POLICY], {SWITCH: instance.feasibility()})
         self._waiting = zip(instance.groups(), instance.edges, strict=True)
         self._now = 0.0

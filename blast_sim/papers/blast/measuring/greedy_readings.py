@@ -27,7 +27,7 @@ PAPERS_SHARE = 0.99
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class GreedyReading:
     """`racks` are apart (`amount` servers a group) or shared (by `amount` groups)."""
 
     racks: str
@@ -40,14 +40,14 @@ class Reading:
         """The name of its instances."""
         return f"mixture {self.racks} {self.place} {self.counted} {self.amount}"
 
-    def instance(self, seed: int) -> workloads.Instance:
+    def instance(self, seed: int) -> workloads.WorkloadInstance:
         """Return the mixture in this reading, for this seed."""
         draw = papers_mixture.apart if self.racks == "apart" else papers_mixture.sharing
         return draw(self.place, self.amount, seed, self.counted)
 
 
 READINGS = tuple(
-    Reading(racks, place, counted, amount)
+    GreedyReading(racks, place, counted, amount)
     for racks, amounts in (("apart", SIZES), ("shared", GROUPS))
     for counted, place, amount in product(("racks", "servers"), ("contig", "random"), amounts)
 )
@@ -75,13 +75,13 @@ class ReadingRow:
 
 
 def rows(
-    readings: Iterable[Reading], seeds: Sequence[int], known: Mapping[str, Reference], clock: Clock
+    readings: Iterable[GreedyReading], seeds: Sequence[int], known: Mapping[str, Reference], clock: Clock
 ) -> list[ReadingRow]:
     """Measure."""
     return [_measure(reading, seeds, known, clock) for reading in readings]
 
 
-def _measure(reading: Reading, seeds: Sequence[int], known: Mapping[str, Reference], clock: Clock) -> ReadingRow:
+def _measure(reading: GreedyReading, seeds: Sequence[int], known: Mapping[str, Reference], clock: Clock) -> ReadingRow:
     print(f"\r{reading.label:60}", end="", file=sys.stderr, flush=True)
     greedy, optimized, proven = [], [], 0
     for seed in seeds:

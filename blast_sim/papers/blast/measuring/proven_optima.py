@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from algorithms.b_matching.exact import exact
-from algorithms.b_matching.optimized import Optimized
+from algorithms.b_matching.optimized import OptimizedSelection
 from algorithms.b_matching.optimizer import optimize
 from blast_sim.allocation import workloads
 
@@ -37,7 +37,7 @@ class Drawn(Protocol):
     def label(self) -> str:
         """Its own name."""
 
-    def instance(self, seed: int) -> workloads.Instance:
+    def instance(self, seed: int) -> workloads.WorkloadInstance:
         """Return the instance of this seed."""
 
 
@@ -81,7 +81,7 @@ def prove(cases: Iterable[Drawn], seeds: Iterable[int], seconds: float) -> None:
                 _write(optima)
 
 
-def within(instance: workloads.Instance, seconds: float, clock: Clock) -> tuple[Optimized, float]:
+def within(instance: workloads.WorkloadInstance, seconds: float, clock: Clock) -> tuple[OptimizedSelection, float]:
     """Return the optimizer's result within this budget, and the seconds that it took."""
     groups, feasibility = instance.groups(), instance.feasibility()
     gc.collect()
@@ -90,7 +90,7 @@ def within(instance: workloads.Instance, seconds: float, clock: Clock) -> tuple[
     return found, clock() - began
 
 
-def _better(known: Reference, instance: workloads.Instance, seconds: float) -> Reference:
+def _better(known: Reference, instance: workloads.WorkloadInstance, seconds: float) -> Reference:
     proof = exact(instance.groups(), instance.feasibility(), seconds)
     bound = min(known.bound, math.inf if proof.bound is None else proof.bound)
     found = Reference(proof.value, bound)

@@ -13,7 +13,7 @@ from blast_transport.base.threads import start_thread
 from blast_transport.base.waker import Waker
 from blast_transport.links.dialling import Dialer
 from blast_transport.transports.pipeline.connections.link import Link
-from blast_transport.transports.pipeline.protocol.phase import Member, PipelinePhase
+from blast_transport.transports.pipeline.protocol.phase import ChainMember, PipelinePhase
 from blast_transport.wire.joining import Join
 
 Failed = Callable[[str, bool], None]
@@ -39,7 +39,7 @@ class Dialler:
         self._timeout = timeout
         self._number = 0
 
-    def dial(self, member: Member, connected: Callable[[Link], None], failed: Failed) -> None:
+    def dial(self, member: ChainMember, connected: Callable[[Link], None], failed: Failed) -> None:
         """Connect; one of the two is called by the waiting thread, unless `cancel` or `dial` was called before."""
         self._number += 1
         number = self._number
@@ -91,7 +91,7 @@ class LivenessProbes:
         self._answered = -math.inf
         self._awaited: tuple[int, Callable[[], None]] | None = None
 
-    def send(self, place: int, member: Member) -> None:
+    def send(self, place: int, member: ChainMember) -> None:
         """Probe this one."""
         self._number += 1
         number = self._sent[place] = self._number
@@ -140,12 +140,12 @@ class LivenessProbes:
             silent()
 
 
-def _lives(connect: Dialer, member: Member, seconds: float) -> bool:
+def _lives(connect: Dialer, member: ChainMember, seconds: float) -> bool:
     """Return False if two attempts got no answer, because a packet may be lost. A refusal is an answer."""
     return any(_answers(connect, member, seconds / 2) for _ in range(2))
 
 
-def _answers(connect: Dialer, member: Member, seconds: float) -> bool:
+def _answers(connect: Dialer, member: ChainMember, seconds: float) -> bool:
     until = time.monotonic() + seconds
     try:
         with connect(member, seconds) as sock:

@@ -10,7 +10,13 @@ from contextlib import suppress
 
 from blast_transport.base.errors import RemoteError, sentence
 from blast_transport.transports.pipeline.connections.pump import FrameReader, FrameWriter, Intake, Outlet
-from blast_transport.transports.pipeline.protocol.messages import Data, Decoder, Heartbeat, Message, encode
+from blast_transport.transports.pipeline.protocol.messages import (
+    Data,
+    Message,
+    PipelineDecoder,
+    PipelineHeartbeat,
+    encode,
+)
 
 CHUNK_BYTES = 1 << 20
 """Maximum data of one DATA frame, which delays a QUIT."""
@@ -29,7 +35,7 @@ class Link:
             with suppress(OSError):  # Closed by the other side: reading will report it.
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket = sock
-        self._decoder = Decoder()
+        self._decoder = PipelineDecoder()
         self._frame = bytearray()
         self._queue: deque[bytes] = deque()
         self._chunk = 0
@@ -60,7 +66,7 @@ class Link:
 
         A heartbeat is omitted while other data is queued, which has the same effect.
         """
-        if isinstance(message, Heartbeat) and self.has_output:
+        if isinstance(message, PipelineHeartbeat) and self.has_output:
             return
         self._queue.append(encode(message))
         if len(self._queue) > _MAX_QUEUED:

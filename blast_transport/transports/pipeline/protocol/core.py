@@ -12,7 +12,8 @@ from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.store.blocks.store_pace import StorePace
 from blast_transport.transports.pipeline.protocol.downstream import Downstream
 from blast_transport.transports.pipeline.protocol.events import (
-    Arrived,
+    BytesArrived,
+    BytesSent,
     CloseDown,
     CloseUp,
     Command,
@@ -25,16 +26,21 @@ from blast_transport.transports.pipeline.protocol.events import (
     PredecessorLost,
     SendDown,
     SendUp,
-    Sent,
     Started,
     SuccessorLost,
     Torn,
     Unheld,
 )
-from blast_transport.transports.pipeline.protocol.messages import Heartbeat, Message, Quit, QuitReason, Report
+from blast_transport.transports.pipeline.protocol.messages import Message, PipelineHeartbeat, Quit, QuitReason, Report
 from blast_transport.transports.pipeline.protocol.node_state import NodeState
 from blast_transport.transports.pipeline.protocol.pace import is_far_behind
-from blast_transport.transports.pipeline.protocol.phase import Drained, Outcome, PipelinePhase, Progress, Reported
+from blast_transport.transports.pipeline.protocol.phase import (
+    NodeOutcome,
+    PhaseDrained,
+    PhaseProgress,
+    PipelinePhase,
+    Reported,
+)
 from blast_transport.transports.pipeline.protocol.skips import Skips
 from blast_transport.transports.pipeline.protocol.upstream import Upstream
 
@@ -44,7 +50,7 @@ _CREDIT_BYTES = 1 << 20
 _STARVED_SHARE = 0.5
 """Share of the heartbeat interval: a node that waits for data longer than that could accept more."""
 
-_DOWN_EVENTS = (Started, SuccessorLost, Sent, Unheld, Torn)
+_DOWN_EVENTS = (Started, SuccessorLost, BytesSent, Unheld, Torn)
 
 
 class NodeCore:
@@ -54,7 +60,7 @@ class NodeCore:
         self.node = NodeState(phase, position, skips)
         self.down = Downstream(self.node, self._below_passed)
         self.up = Upstream(self.node, self.down.settle, self._send_done)
-        self._beat = _Heartbeat(self.node, self._greet)
+        self._beat = _HeartbeatTimer(self.node, self._greet)
         self._acknowledged = position
         self._waited = 0.0
 
@@ -69,7 +75,7 @@ class NodeCore:
             case FromSuccessor(message):
                 self._from_successor(message, now)
                 if self.down.slow_link:
-                    return self.leave(Outcome.EXCLUDED, self.down.slow_link)
+                    return self.leave(NodeOutcome.EXCLUDED, self.down.slow_link)
             case FromPredecessor(message):
                 self._from_predecessor(message, now)
             case FromSource():
@@ -79,14 +85,14 @@ class NodeCore:
                 self.down.handle(event, now)
             case _ if isinstance(event, _DOWN_EVENTS):
                 self.down.handle(event, now)
-            case Arrived():
+            case BytesArrived():
                 self.up.handle(event, now)
                 self._acknowledge()
             case _:
                 self.up.handle(event, now)
         return self._take()
 
-    def leave(self, outcome: Outcome, reason: str) -> list[Command]:
+    def leave(self, outcome: NodeOutcome, reason: str) -> list[Command]:
         """Leave because of a local event; the predecessor gets the reason and informs the successor."""
         if self.up.linked:
             self.node.emit(SendUp(Quit(QuitReason.LEFT, reason)), CloseUp())
@@ -109,7 +115,7 @@ class NodeCore:
         """
         slow_seconds = self.node.phase.timings.slow
         if writing >= slow_seconds and not (self.down.tail and self.up.predecessor == 0):
-            return self.leave(Outcome.EXCLUDED, f"its store has accepted nothing for {slow_seconds:g} s")
+            return self.leave(NodeOutcome.EXCLUDED, f"its store has accepted nothing for {slow_seconds:g} s")
         if (since := self.up.storing_since) is not None:
             pace = StorePace.SLOW if now >= since + slow_seconds else StorePace.BEHIND
         self.node.store = StorePace.ALONE if pace is StorePace.SLOW and self._another_is_better(since, now) else pace
@@ -178,11 +184,11 @@ class NodeCore:
         if self.down.linked:
             node.emit(SendDown(alive))
         node.held_up = False
-        node.notify(Progress(node.position))
+        node.notify(PhaseProgress(node.position))
 
-    def _alive(self) -> Heartbeat:
+    def _alive(self) -> PipelineHeartbeat:
         node = self.node
-        return Heartbeat(node.position, node.held_up, node.starved, node.store)
+        return PipelineHeartbeat(node.position, node.held_up, node.starved, node.store)
 
 
 class SourceCore:
@@ -192,7 +198,7 @@ class SourceCore:
         self.node = NodeState(phase, position, skips)
         self.node.report_ready = self.node.stored = True
         self.down = Downstream(self.node, self._below_passed)
-        self._beat = _Heartbeat(self.node, self._greet)
+        self._beat = _HeartbeatTimer(self.node, self._greet)
 
     def handle(self, event: Event, now: float) -> list[Command]:
         """Handle this event, as `NodeCore.handle` does."""
@@ -225,7 +231,7 @@ class SourceCore:
         self.down.settle(now)
         return self._take()
 
-    def leave(self, outcome: Outcome, reason: str) -> list[Command]:
+    def leave(self, outcome: NodeOutcome, reason: str) -> list[Command]:
         """End at once because of a local event; nothing waits for the report."""
         if self.down.linked:
             self.node.emit(SendDown(Quit(QuitReason.INTERRUPTED, reason)), SendDown(Report(dict(self.node.failed))))
@@ -254,23 +260,23 @@ class SourceCore:
         node = self.node
         node.notify(Reported(node.named_failures()))
         if len(node.failed) == len(node.phase.chain) - 1:
-            node.end(Outcome.FAILED, "no node of the chain is left")
+            node.end(NodeOutcome.FAILED, "no node of the chain is left")
         else:
             node.emit(SendDown(Quit(QuitReason.DONE)))
             if node.quit is None:
-                node.notify(Drained(node.stop or 0))
-            node.end_now(Outcome.FAILED, "the report came before the end")
+                node.notify(PhaseDrained(node.stop or 0))
+            node.end_now(NodeOutcome.FAILED, "the report came before the end")
 
     def _below_passed(self, now: float) -> None:
         """Do nothing: `alone` shows it."""
 
     def _greet(self) -> None:
         if self.down.linked:
-            self.node.emit(SendDown(Heartbeat(self.node.position, held_up=False)))
-        self.node.notify(Progress(self.down.taken))
+            self.node.emit(SendDown(PipelineHeartbeat(self.node.position, held_up=False)))
+        self.node.notify(PhaseProgress(self.down.taken))
 
 
-class _Heartbeat:
+class _HeartbeatTimer:
     """Timer that calls `greet` at the start and then at every interval."""
 
     def __init__(self, node: NodeState, greet: Callable[[], None]) -> None:

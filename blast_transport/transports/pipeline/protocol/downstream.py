@@ -22,11 +22,11 @@ from enum import Enum, auto
 from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
 from blast_transport.store.blocks.store_pace import StorePace
 from blast_transport.transports.pipeline.protocol.events import (
+    BytesSent,
     CloseDown,
     Connect,
-    Probe,
+    ProbeNodes,
     SendDown,
-    Sent,
     Serve,
     Started,
     SuccessorLost,
@@ -37,15 +37,15 @@ from blast_transport.transports.pipeline.protocol.messages import (
     End,
     Forget,
     Get,
-    Heartbeat,
     Passed,
+    PipelineHeartbeat,
     Quit,
     QuitReason,
     Report,
 )
 from blast_transport.transports.pipeline.protocol.node_state import NodeState
-from blast_transport.transports.pipeline.protocol.pace import Pace, Sight, Verdict, is_far_behind
-from blast_transport.transports.pipeline.protocol.phase import Outcome, Reported
+from blast_transport.transports.pipeline.protocol.pace import PaceSample, PaceVerdict, SuccessorPace, is_far_behind
+from blast_transport.transports.pipeline.protocol.phase import NodeOutcome, Reported
 from blast_transport.transports.pipeline.protocol.skips import Skips
 
 _PROBED = 32
@@ -91,7 +91,7 @@ class Downstream:
         self._timings = node.phase.timings
         self._last_received = 0.0
         self._due = 0.0
-        self._pace = Pace(node.phase.slowest_rate, self._timings.slow, judges_links=node.phase.index > 0)
+        self._pace = SuccessorPace(node.phase.slowest_rate, self._timings.slow, judges_links=node.phase.index > 0)
         self._probed = 0
         self._probed_at = -math.inf
 
@@ -212,7 +212,7 @@ class Downstream:
         stop = min(self.successor + 1 + _PROBED, len(self._node.phase.chain))
         self._probed = max(first, stop)
         if first < stop:
-            self._node.emit(Probe(tuple(range(first, stop))))
+            self._node.emit(ProbeNodes(tuple(range(first, stop))))
 
     def _skip(self, reason: str, now: float) -> None:
         """Continue without the successor, and notify it in case it lives."""
@@ -244,7 +244,7 @@ class Downstream:
         self._node.emit(Serve(get.offset))
         self.settle(now)
 
-    def _sent(self, sent: Sent, now: float) -> None:
+    def _sent(self, sent: BytesSent, now: float) -> None:
         self.sent = sent.position
         self.settle(now)
 
@@ -255,7 +255,7 @@ class Downstream:
     def _torn(self, torn: Torn, now: float) -> None:
         self._connect(now)
 
-    def _alive(self, alive: Heartbeat, now: float) -> None:
+    def _alive(self, alive: PipelineHeartbeat, now: float) -> None:
         self.taken = max(self.taken, alive.position)
         if alive.store in (StorePace.BEHIND, StorePace.SLOW):
             self.better_since = None
@@ -265,7 +265,7 @@ class Downstream:
             self._pace.restart(self._sight(now))
         slow = self._pace.see(self._sight(now), alive.held_up, alive.starved) if self.serving else None
         if slow is None and self._holds_up(alive.store, now) and self._pace.convict():
-            slow = Verdict("excluded: its store is far behind")
+            slow = PaceVerdict("excluded: its store is far behind")
         if slow is not None and slow.ours:
             self.slow_link = slow.reason
         elif slow is not None:
@@ -282,9 +282,9 @@ class Downstream:
             return True
         return is_far_behind(self._ending_at, node.stored_at, now, self._timings.slow)
 
-    def _sight(self, now: float) -> Sight:
+    def _sight(self, now: float) -> PaceSample:
         data = self._node.skips.data_before
-        return Sight(now, data(self._node.position), data(self.sent), data(self.taken))
+        return PaceSample(now, data(self._node.position), data(self.sent), data(self.taken))
 
     def _quit(self, quit_: Quit, now: float) -> None:
         if quit_.reason is QuitReason.LEFT:
@@ -292,7 +292,7 @@ class Downstream:
             self._pace.judges_links = False
             self._skip(quit_.text, now)
         elif quit_.reason is QuitReason.EXCLUDED:
-            self._node.end(Outcome.EXCLUDED, quit_.text)
+            self._node.end(NodeOutcome.EXCLUDED, quit_.text)
         elif quit_.reason is QuitReason.GONE:
             for place in range(self.successor, len(self._node.phase.chain)):
                 self._node.lose(place, quit_.text)
@@ -328,7 +328,7 @@ class Downstream:
     def _deliver_without_path(self, now: float) -> None:
         """End as a node behind a lost range, without a path to the source: the node before reports it."""
         self.state = Down.PASSED
-        self._node.end_now(Outcome.FORGOTTEN, "")
+        self._node.end_now(NodeOutcome.FORGOTTEN, "")
 
     def _report_passed(self, passed: Passed, now: float) -> None:
         self._node.learn(passed.failed)
@@ -340,28 +340,28 @@ class Downstream:
         """Ignore late messages of a successor that is done."""
 
 
-_LOCAL = (Started, SuccessorLost, Sent, Unheld, Torn)
+_LOCAL = (Started, SuccessorLost, BytesSent, Unheld, Torn)
 _ACTION = Callable[..., None]
 _TABLE: dict[tuple[Down, type], _ACTION] = {
     (Down.IDLE, Started): Downstream._start,
     (Down.CONNECTING, Get): Downstream._get,
     (Down.CONNECTING, Quit): Downstream._quit,
     (Down.CONNECTING, SuccessorLost): Downstream._not_there,
-    (Down.SERVING, Sent): Downstream._sent,
+    (Down.SERVING, BytesSent): Downstream._sent,
     (Down.SERVING, Unheld): Downstream._unheld,
     (Down.SERVING, Torn): Downstream._torn,
-    (Down.SERVING, Heartbeat): Downstream._alive,
+    (Down.SERVING, PipelineHeartbeat): Downstream._alive,
     (Down.SERVING, Quit): Downstream._quit,
     (Down.SERVING, SuccessorLost): Downstream._lost,
     (Down.FORGOTTEN, Get): Downstream._get,
-    (Down.FORGOTTEN, Heartbeat): Downstream._alive,
+    (Down.FORGOTTEN, PipelineHeartbeat): Downstream._alive,
     (Down.FORGOTTEN, Quit): Downstream._quit,
     (Down.FORGOTTEN, SuccessorLost): Downstream._lost,
-    (Down.ENDING, Heartbeat): Downstream._alive,
+    (Down.ENDING, PipelineHeartbeat): Downstream._alive,
     (Down.ENDING, Passed): Downstream._report_passed,
     (Down.ENDING, Quit): Downstream._quit,
     (Down.ENDING, SuccessorLost): Downstream._lost,
-    (Down.PASSED, Heartbeat): Downstream._ignore,
+    (Down.PASSED, PipelineHeartbeat): Downstream._ignore,
     (Down.PASSED, Quit): Downstream._ignore,
     (Down.PASSED, SuccessorLost): Downstream._ignore,
 }

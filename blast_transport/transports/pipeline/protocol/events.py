@@ -31,7 +31,7 @@ class SuccessorLost:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class BytesSent:
     """All bytes before `position` went to the successor."""
 
     position: int
@@ -72,7 +72,7 @@ class PredecessorLost:
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
+class BytesArrived:
     """All bytes before `position` are held."""
 
     position: int
@@ -93,7 +93,7 @@ class FetchLost:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class DataStored:
     """After `Complete`: all received data is stored."""
 
 
@@ -106,16 +106,16 @@ Event = (
     Started
     | FromSuccessor
     | SuccessorLost
-    | Sent
+    | BytesSent
     | Unheld
     | Torn
     | Joined
     | FromPredecessor
     | PredecessorLost
-    | Arrived
+    | BytesArrived
     | FromSource
     | FetchLost
-    | Stored
+    | DataStored
     | Passing
 )
 
@@ -131,7 +131,7 @@ class Connect:
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
+class ProbeNodes:
     """Test whether the nodes at these positions live, within `probe` seconds; a Connect to one may follow soon."""
 
     places: tuple[int, ...]
@@ -204,7 +204,7 @@ class CloseFetch:
 
 @dataclass(frozen=True, slots=True)
 class Complete:
-    """Finish at byte `stop` of this phase; `final`: also of the file or stream. `Stored` answers."""
+    """Finish at byte `stop` of this phase; `final`: also of the file or stream. `DataStored` answers."""
 
     stop: int
     final: bool
@@ -217,7 +217,7 @@ class Notify:
     event: PipelineEvent
 
 
-_Down = Connect | Probe | Serve | SendDown | CloseDown
+_Down = Connect | ProbeNodes | Serve | SendDown | CloseDown
 _Up = Admit | Refuse | SendUp | CloseUp | Fetch | Skip | CloseFetch | Complete
 
 Command = _Down | _Up | Notify

@@ -115,7 +115,7 @@ class Passed:
 
 
 @dataclass(frozen=True, slots=True)
-class Heartbeat:
+class PipelineHeartbeat:
     """Heartbeat of a node that holds all bytes before `position`.
 
     `held_up`: it waits for another node. `starved`: it waits for data most of the time. `store`: pace of its store.
@@ -127,7 +127,7 @@ class Heartbeat:
     store: StorePace = StorePace.KEEPS_UP
 
 
-Message = Join | Get | Pget | Forget | Data | Held | End | Quit | Report | Passed | Heartbeat
+Message = Join | Get | Pget | Forget | Data | Held | End | Quit | Report | Passed | PipelineHeartbeat
 
 
 def short(text: str) -> str:
@@ -136,7 +136,7 @@ def short(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
+class _PipelineForm:
     message: type[Message]
     encode: Callable[..., bytes]
     decode: Callable[[bytes], Message]
@@ -161,13 +161,13 @@ def _decode_end(body: bytes) -> End:
     return End(stop, _flag(final))
 
 
-def _decode_heartbeat(body: bytes) -> Heartbeat:
+def _decode_heartbeat(body: bytes) -> PipelineHeartbeat:
     position, held_up, starved, store = _HEARTBEAT.unpack(body)
     try:
         pace = StorePace(store)
     except ValueError:
         raise RemoteProtocolError(f"HEARTBEAT has an unknown store pace {store}") from None
-    return Heartbeat(position, _flag(held_up), _flag(starved), pace)
+    return PipelineHeartbeat(position, _flag(held_up), _flag(starved), pace)
 
 
 def _decode_quit(body: bytes) -> Quit:
@@ -209,25 +209,33 @@ def decode_failed(body: bytes) -> dict[int, str]:
 
 _REPORT_BYTES = MAX_NODES * (_FAILED.size + TEXT_BYTES)
 
-_FORMS: dict[int, _Form] = {
-    JOIN_TYPE: _Form(Join, encode_join, decode_join, LARGEST_JOIN),
-    33: _Form(Get, lambda get: _OFFSET.pack(get.offset), lambda body: Get(*_OFFSET.unpack(body)), _OFFSET.size),
-    34: _Form(Pget, lambda pget: _RANGE.pack(pget.offset, pget.stop), _decode_pget, _RANGE.size),
-    35: _Form(Forget, lambda it: _OFFSET.pack(it.first_held), lambda body: Forget(*_OFFSET.unpack(body)), _OFFSET.size),
-    36: _Form(Data, lambda data: b"", lambda body: Data(0), LARGEST_CHUNK),
-    37: _Form(End, lambda end: _MARKED.pack(end.stop, end.final), _decode_end, _MARKED.size),
-    38: _Form(
+_FORMS: dict[int, _PipelineForm] = {
+    JOIN_TYPE: _PipelineForm(Join, encode_join, decode_join, LARGEST_JOIN),
+    33: _PipelineForm(Get, lambda get: _OFFSET.pack(get.offset), lambda body: Get(*_OFFSET.unpack(body)), _OFFSET.size),
+    34: _PipelineForm(Pget, lambda pget: _RANGE.pack(pget.offset, pget.stop), _decode_pget, _RANGE.size),
+    35: _PipelineForm(
+        Forget, lambda it: _OFFSET.pack(it.first_held), lambda body: Forget(*_OFFSET.unpack(body)), _OFFSET.size
+    ),
+    36: _PipelineForm(Data, lambda data: b"", lambda body: Data(0), LARGEST_CHUNK),
+    37: _PipelineForm(End, lambda end: _MARKED.pack(end.stop, end.final), _decode_end, _MARKED.size),
+    38: _PipelineForm(
         Quit, lambda it: _REASON.pack(it.reason) + short(it.text).encode(), _decode_quit, _REASON.size + TEXT_BYTES
     ),
-    39: _Form(Report, lambda it: encode_failed(it.failed), lambda body: Report(decode_failed(body)), _REPORT_BYTES),
-    40: _Form(Passed, lambda it: encode_failed(it.failed), lambda body: Passed(decode_failed(body)), _REPORT_BYTES),
-    41: _Form(
-        Heartbeat,
+    39: _PipelineForm(
+        Report, lambda it: encode_failed(it.failed), lambda body: Report(decode_failed(body)), _REPORT_BYTES
+    ),
+    40: _PipelineForm(
+        Passed, lambda it: encode_failed(it.failed), lambda body: Passed(decode_failed(body)), _REPORT_BYTES
+    ),
+    41: _PipelineForm(
+        PipelineHeartbeat,
         lambda it: _HEARTBEAT.pack(it.position, it.held_up, it.starved, it.store),
         _decode_heartbeat,
         _HEARTBEAT.size,
     ),
-    42: _Form(Held, lambda held: _OFFSET.pack(held.stop), lambda body: Held(*_OFFSET.unpack(body)), _OFFSET.size),
+    42: _PipelineForm(
+        Held, lambda held: _OFFSET.pack(held.stop), lambda body: Held(*_OFFSET.unpack(body)), _OFFSET.size
+    ),
 }
 _TYPES: dict[type[Message], int] = {form.message: number for number, form in _FORMS.items()}
 
@@ -246,7 +254,7 @@ def encode(message: Message) -> bytes:
         raise LocalProtocolError(f"{form.message.__name__} cannot be sent: {error}") from error
 
 
-class Decoder:
+class PipelineDecoder:
     """Decoder of messages from a stream whose data bypasses it.
 
     `needed` is the number of bytes that it accepts next, 0 while `payload` bytes of data have yet to pass. Feeding it

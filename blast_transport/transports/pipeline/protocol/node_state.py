@@ -5,7 +5,13 @@ from __future__ import annotations
 from blast_transport.store.blocks.store_pace import StorePace
 from blast_transport.transports.pipeline.protocol.events import Command, Notify
 from blast_transport.transports.pipeline.protocol.messages import Quit, QuitReason, short
-from blast_transport.transports.pipeline.protocol.phase import Ended, Lost, Outcome, PipelineEvent, PipelinePhase
+from blast_transport.transports.pipeline.protocol.phase import (
+    NodeLost,
+    NodeOutcome,
+    PhaseEnded,
+    PipelineEvent,
+    PipelinePhase,
+)
 from blast_transport.transports.pipeline.protocol.skips import Skips
 
 
@@ -61,7 +67,7 @@ class NodeState:
     def lose(self, place: int, reason: str) -> None:
         """Record the loss of this node."""
         self.failed.setdefault(place, short(reason))
-        self.notify(Lost(self.phase.chain[place].name, reason))
+        self.notify(NodeLost(self.phase.chain[place].name, reason))
 
     def learn(self, failed: dict[int, str]) -> None:
         """Add the losses that others report.
@@ -76,18 +82,18 @@ class NodeState:
         """Return `failed` by name, in the order of the chain."""
         return {self.phase.chain[place].name: self.failed[place] for place in sorted(self.failed)}
 
-    def end(self, outcome: Outcome, reason: str = "") -> None:
+    def end(self, outcome: NodeOutcome, reason: str = "") -> None:
         """End this node's part. No effect the second time."""
         if not self.over:
             self.over = True
-            self.notify(Ended(outcome, reason))
+            self.notify(PhaseEnded(outcome, reason))
 
-    def end_now(self, otherwise: Outcome, reason: str) -> None:
+    def end_now(self, otherwise: NodeOutcome, reason: str) -> None:
         """End this node's part in its present state: with `otherwise`, unless the phase has ended or quit."""
         if self.quit is not None:
             data_lost = self.quit.reason is QuitReason.GONE
-            self.end(Outcome.FORGOTTEN if data_lost else Outcome.QUIT, self.quit.text)
+            self.end(NodeOutcome.FORGOTTEN if data_lost else NodeOutcome.QUIT, self.quit.text)
         elif self.ended and self.stored:
-            self.end(Outcome.COMPLETE)
+            self.end(NodeOutcome.COMPLETE)
         else:
             self.end(otherwise, reason)

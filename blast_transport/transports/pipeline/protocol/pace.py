@@ -14,7 +14,7 @@ MAX_BACKLOG = 32 << 20
 """Bytes by which a successor may be behind: the distance that a node keeps."""
 
 
-class Verdict(NamedTuple):
+class PaceVerdict(NamedTuple):
     """Verdict on a successor that is no longer served; `ours`: this node's link is slow, with any successor."""
 
     reason: str
@@ -27,7 +27,7 @@ def is_far_behind(since: float, done: float, now: float, min_seconds: float) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class PaceSample:
     """Observation at one time: bytes that have arrived, were given to the successor, and were accepted by it."""
 
     now: float
@@ -36,7 +36,7 @@ class Sight:
     taken: int
 
 
-class Pace:
+class SuccessorPace:
     """Pace of one successor after the other. `slowest` in bytes/s, 0 for none; `seconds`: time of the measurement.
 
     Only one successor is ever found slow by comparison, and none that waits for data itself: the link to it is slow
@@ -51,11 +51,11 @@ class Pace:
         self._seconds = seconds
         self._compares = True
         self._slow_links = 0
-        self._since = self._compared_since = self._link_since = Sight(0.0, 0, 0, 0)
+        self._since = self._compared_since = self._link_since = PaceSample(0.0, 0, 0, 0)
         self._starved = False
         self._given = 0
 
-    def restart(self, sight: Sight) -> None:
+    def restart(self, sight: PaceSample) -> None:
         """Restart the measurement."""
         self._since = self._compared_since = self._link_since = sight
         self._given = sight.given
@@ -70,7 +70,7 @@ class Pace:
         compares, self._compares = self._compares, False
         return compares
 
-    def see(self, sight: Sight, held_up: bool, starved: bool = False) -> Verdict | None:
+    def see(self, sight: PaceSample, held_up: bool, starved: bool = False) -> PaceVerdict | None:
         """Return the reason if the successor has been too slow all the time although data lay before it.
 
         `held_up`: it waits for another node. `starved`: it waits for data, which does not arrive faster.
@@ -87,7 +87,7 @@ class Pace:
             return self._slow_link(sight)
         return self._below_minimum(sight) or self._behind(sight) or self._slow_link(sight)
 
-    def _slow_link(self, sight: Sight) -> Verdict | None:
+    def _slow_link(self, sight: PaceSample) -> PaceVerdict | None:
         since, seconds = self._link_since, sight.now - self._link_since.now
         if seconds < self._seconds or not self.judges_links:
             return None
@@ -98,20 +98,20 @@ class Pace:
         self._slow_links += 1
         rate = f"{taken / seconds:.0f} bytes/s, and {lay} bytes lay there"
         if self._slow_links == 1:
-            return Verdict(f"excluded: the link to it carries {rate}")
+            return PaceVerdict(f"excluded: the link to it carries {rate}")
         self.judges_links = False
-        return Verdict(f"its outgoing link carries {rate}", ours=True)
+        return PaceVerdict(f"its outgoing link carries {rate}", ours=True)
 
-    def _below_minimum(self, sight: Sight) -> Verdict | None:
+    def _below_minimum(self, sight: PaceSample) -> PaceVerdict | None:
         since, seconds = self._since, sight.now - self._since.now
         if seconds < self._seconds:
             return None
         self._since, taken = sight, sight.taken - since.taken
         if taken >= self._slowest * seconds:
             return None
-        return Verdict(f"excluded: {taken / seconds:.0f} bytes/s where {self._slowest:.0f} are the least")
+        return PaceVerdict(f"excluded: {taken / seconds:.0f} bytes/s where {self._slowest:.0f} are the least")
 
-    def _behind(self, sight: Sight) -> Verdict | None:
+    def _behind(self, sight: PaceSample) -> PaceVerdict | None:
         since, seconds = self._compared_since, sight.now - self._compared_since.now
         if seconds < self._seconds:
             return None
@@ -120,4 +120,4 @@ class Pace:
             return None
         self._compares = False
         taken, come = sight.taken - since.taken, sight.come - since.come
-        return Verdict(f"excluded: {taken / seconds:.0f} bytes/s where {come / seconds:.0f} came")
+        return PaceVerdict(f"excluded: {taken / seconds:.0f} bytes/s where {come / seconds:.0f} came")

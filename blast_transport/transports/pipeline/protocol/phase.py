@@ -10,7 +10,7 @@ from blast_transport.base.errors import WrongInputError
 from blast_transport.wire.pipeline_bounds import NODE_TIMEOUT
 
 
-class Member(NamedTuple):
+class ChainMember(NamedTuple):
     """A node of the chain and where it accepts connections; port 0: it accepts none (a source without a listener)."""
 
     name: str
@@ -67,7 +67,7 @@ class PipelinePhase:
     number: int
     token: bytes
     first_block: int
-    chain: tuple[Member, ...]
+    chain: tuple[ChainMember, ...]
     index: int
     timings: PipelineTimings = field(default_factory=PipelineTimings)
     slowest_rate: float = 0.0
@@ -84,7 +84,7 @@ class PipelinePhase:
         return next((place for place, member in enumerate(self.chain) if member.name == name), None)
 
 
-class Outcome(Enum):
+class NodeOutcome(Enum):
     """Outcome of a node's part in a phase."""
 
     COMPLETE = auto()
@@ -102,14 +102,14 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class PhaseProgress:
     """All bytes before `position` are held (at the source: have arrived at its successor)."""
 
     position: int
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class NodeLost:
     """Another node was given up by this one.
 
     It is skipped, unless `reason` shows that the rest of the chain is lost with it.
@@ -120,7 +120,7 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True)
-class Drained:
+class PhaseDrained:
     """The phase ends at byte `position`, and all before it is here (at the source: at everyone left in the chain)."""
 
     position: int
@@ -134,10 +134,10 @@ class Reported:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class PhaseEnded:
     """The last event of all."""
 
-    outcome: Outcome
+    outcome: NodeOutcome
     reason: str = ""
 
 
@@ -151,4 +151,4 @@ class StoreFailed:
     reason: str
 
 
-PipelineEvent = Progress | Lost | Drained | Reported | StoreFailed | Ended
+PipelineEvent = PhaseProgress | NodeLost | PhaseDrained | Reported | StoreFailed | PhaseEnded

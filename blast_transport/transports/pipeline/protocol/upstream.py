@@ -16,10 +16,11 @@ from enum import Enum, auto
 from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
 from blast_transport.transports.pipeline.protocol.events import (
     Admit,
-    Arrived,
+    BytesArrived,
     CloseFetch,
     CloseUp,
     Complete,
+    DataStored,
     Fetch,
     FetchLost,
     FromSource,
@@ -29,21 +30,20 @@ from blast_transport.transports.pipeline.protocol.events import (
     Refuse,
     SendUp,
     Skip,
-    Stored,
 )
 from blast_transport.transports.pipeline.protocol.messages import (
     End,
     Forget,
     Get,
-    Heartbeat,
     Held,
     Passed,
+    PipelineHeartbeat,
     Quit,
     QuitReason,
     Report,
 )
 from blast_transport.transports.pipeline.protocol.node_state import NodeState
-from blast_transport.transports.pipeline.protocol.phase import Drained, Outcome
+from blast_transport.transports.pipeline.protocol.phase import NodeOutcome, PhaseDrained
 
 _SOURCE = 0
 
@@ -110,7 +110,7 @@ class Upstream:
         if action is None:
             error = LocalProtocolError if isinstance(event, _LOCAL) else RemoteProtocolError
             raise error(f"{type(event).__name__} is not possible in state {self.state.name}")
-        if not isinstance(event, PredecessorLost | Stored | Passing):
+        if not isinstance(event, PredecessorLost | DataStored | Passing):
             self._last_received = now
         self._node.begun = self._node.begun or isinstance(event, _BEGUN)
         action(self, event, now)
@@ -133,7 +133,7 @@ class Upstream:
             self._lose_data(f"cannot fetch bytes from {self._node.position} on: the source does not answer", now)
         else:
             orphaned = f"no message from a predecessor for {self._timings.orphan:g} s"
-            self._node.end_now(Outcome.FAILED, orphaned)
+            self._node.end_now(NodeOutcome.FAILED, orphaned)
 
     def _join(self, joined: Joined, now: float) -> None:
         if self.predecessor is not None and joined.place > self.predecessor:
@@ -161,7 +161,7 @@ class Upstream:
         self._node.emit(CloseUp())
         self.state = Up.WAITING
 
-    def _arrived(self, arrived: Arrived, now: float) -> None:
+    def _arrived(self, arrived: BytesArrived, now: float) -> None:
         self._node.position = arrived.position
         self._fetch_received_at = now
         if self.state is Up.FETCHING and arrived.position >= self._fetch_stop:
@@ -187,12 +187,12 @@ class Upstream:
             node.stop, node.final = end.stop, end.final
             self._ended_at = now
             node.emit(Complete(end.stop, end.final))
-            node.notify(Drained(end.stop))
+            node.notify(PhaseDrained(end.stop))
         self.state = Up.ENDED
 
     def _quit(self, quit_: Quit, now: float) -> None:
         if quit_.reason is QuitReason.EXCLUDED:
-            self._node.end(Outcome.EXCLUDED, quit_.text)
+            self._node.end(NodeOutcome.EXCLUDED, quit_.text)
         elif quit_.reason is QuitReason.INTERRUPTED:
             self._node.quit, self.state = quit_, Up.ENDED
         elif quit_.reason is QuitReason.GONE:
@@ -204,14 +204,14 @@ class Upstream:
         """Accept a late exclusion: a node that is skipped after its work was done has completed it."""
         if quit_.reason is not QuitReason.EXCLUDED:
             raise RemoteProtocolError(f"QUIT {quit_.reason.name} after the end")
-        self._node.end_now(Outcome.EXCLUDED, quit_.text)
+        self._node.end_now(NodeOutcome.EXCLUDED, quit_.text)
 
     def _dismissed(self, quit_: Quit, now: float) -> None:
         if quit_.reason is not QuitReason.DONE:
             self._late_quit(quit_, now)
             return
         self._done()
-        self._node.end_now(Outcome.FAILED, "dismissed before the end")
+        self._node.end_now(NodeOutcome.FAILED, "dismissed before the end")
 
     def _report(self, report: Report, now: float) -> None:
         self._node.learn(report.failed)
@@ -220,7 +220,7 @@ class Upstream:
         self._pass_up()
         self._settle(now)
 
-    def _stored(self, event: Stored, now: float) -> None:
+    def _stored(self, event: DataStored, now: float) -> None:
         self._node.stored, self._node.stored_at = True, now
         self._pass_up()
         self._settle(now)
@@ -255,7 +255,7 @@ class Upstream:
                 self._skip(now)
             case Forget():
                 self._lose_data(f"bytes from {self._node.position} on are gone for good", now)
-            case Heartbeat():
+            case PipelineHeartbeat():
                 pass
             case _:
                 raise RemoteProtocolError(f"{type(event.message).__name__} from the source that was asked for bytes")
@@ -287,15 +287,15 @@ class Upstream:
             self._end_alone(Passing(), now)
 
     def _end_alone(self, event: Passing, now: float) -> None:
-        self._node.end_now(Outcome.FORGOTTEN, "")
+        self._node.end_now(NodeOutcome.FORGOTTEN, "")
 
-    def _alive(self, alive: Heartbeat, now: float) -> None:
+    def _alive(self, alive: PipelineHeartbeat, now: float) -> None:
         """Accept a heartbeat, which has no data."""
 
 
-_BEGUN = (Arrived, Held, End, Report, Forget)
+_BEGUN = (BytesArrived, Held, End, Report, Forget)
 """Messages that a predecessor sends only after the source has begun."""
-_LOCAL = (Joined, PredecessorLost, Arrived, FetchLost, Stored, Passing)
+_LOCAL = (Joined, PredecessorLost, BytesArrived, FetchLost, DataStored, Passing)
 _Action = Callable[..., None]
 
 
@@ -306,15 +306,15 @@ def _everywhere(event: type, action: _Action, *but: Up) -> dict[tuple[Up, type],
 _TABLE: dict[tuple[Up, type], _Action] = {
     **_everywhere(Joined, Upstream._join),
     **_everywhere(PredecessorLost, Upstream._lost, Up.WAITING),
-    **_everywhere(Heartbeat, Upstream._alive, Up.WAITING),
-    **_everywhere(Stored, Upstream._stored),
+    **_everywhere(PipelineHeartbeat, Upstream._alive, Up.WAITING),
+    **_everywhere(DataStored, Upstream._stored),
     **_everywhere(Passing, Upstream._passing),
-    (Up.RECEIVING, Arrived): Upstream._arrived,
+    (Up.RECEIVING, BytesArrived): Upstream._arrived,
     (Up.RECEIVING, Held): Upstream._held,
     (Up.RECEIVING, End): Upstream._end,
     (Up.RECEIVING, Quit): Upstream._quit,
     (Up.RECEIVING, Forget): Upstream._forget,
-    (Up.FETCHING, Arrived): Upstream._arrived,
+    (Up.FETCHING, BytesArrived): Upstream._arrived,
     (Up.FETCHING, Quit): Upstream._quit,
     (Up.FETCHING, FromSource): Upstream._from_source,
     (Up.FETCHING, FetchLost): Upstream._fetch_lost,
@@ -323,6 +323,6 @@ _TABLE: dict[tuple[Up, type], _Action] = {
     (Up.REPORTED, Quit): Upstream._late_quit,
     (Up.LINGERING, Quit): Upstream._dismissed,
     (Up.CLOSED, Joined): Upstream._too_late,
-    (Up.CLOSED, Stored): Upstream._stored,
+    (Up.CLOSED, DataStored): Upstream._stored,
     (Up.CLOSED, Passing): Upstream._end_alone,
 }

@@ -1,11 +1,11 @@
 """Messages of an edge of a tree, and their binary frames. No sockets.
 
 The parent connects and sends Join, then Open. The child answers with Have, once for all streams of the edge. The parent
-sends Block and BlockHeld, then EdgeEnd; the child sends EdgeCredit; both send Heartbeat and Abort. All streams but the
-first carry blocks only.
+sends TreeBlock and BlockHeld, then EdgeEnd; the child sends EdgeCredit; both send TreeHeartbeat and TreeAbort. All
+streams but the first carry blocks only.
 
-A frame is {body length u32, type u16, version u16} and the body, little-endian. `Reader` returns the buffers into which
-the bytes of a block are received, so that they are not copied.
+A frame is {body length u32, type u16, version u16} and the body, little-endian. `TreeDecoder` returns the buffers into
+which the bytes of a block are received, so that they are not copied.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Have:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class TreeBlock:
     """Block of this tree, with its bytes."""
 
     number: int
@@ -82,18 +82,18 @@ class EdgeCredit:
 
 
 @dataclass(frozen=True, slots=True)
-class Heartbeat:
+class TreeHeartbeat:
     """Heartbeat."""
 
 
 @dataclass(frozen=True, slots=True)
-class Abort:
+class TreeAbort:
     """Departure of this end from the tree, with the reason."""
 
     reason: str
 
 
-Message = Open | Have | Block | BlockHeld | EdgeEnd | EdgeCredit | Heartbeat | Abort
+Message = Open | Have | TreeBlock | BlockHeld | EdgeEnd | EdgeCredit | TreeHeartbeat | TreeAbort
 
 
 def _encode_have(have: Have) -> bytes:
@@ -136,33 +136,33 @@ def _decode_credit(body: bytes) -> EdgeCredit:
     return EdgeCredit(entries, full == 1)
 
 
-def _encode_abort(abort: Abort) -> bytes:
+def _encode_abort(abort: TreeAbort) -> bytes:
     return abort.reason.encode(errors="replace")[:TEXT_BYTES].decode(errors="ignore").encode()
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
+class _TreeForm:
     message: type[Message]
     encode: Callable[..., bytes]
     decode: Callable[[bytes], Message]
     largest: int
 
 
-_FORMS: dict[int, _Form] = {
-    48: _Form(Open, lambda it: _OPEN.pack(it.tree, it.stream), _decode_open, _OPEN.size),
-    49: _Form(Have, _encode_have, _decode_have, MAX_RANGES * _RANGE.size),
-    51: _Form(BlockHeld, lambda it: _NUMBER.pack(it.number), _decode_block_held, _NUMBER.size),
-    52: _Form(EdgeEnd, lambda it: _NUMBER.pack(it.entries), _decode_edge_end, _NUMBER.size),
-    53: _Form(EdgeCredit, lambda it: _CREDIT.pack(it.entries, it.full), _decode_credit, _CREDIT.size),
-    54: _Form(Heartbeat, lambda it: b"", lambda body: Heartbeat(), 0),
-    55: _Form(Abort, _encode_abort, lambda body: Abort(safe_reason(body.decode())), TEXT_BYTES),
+_FORMS: dict[int, _TreeForm] = {
+    48: _TreeForm(Open, lambda it: _OPEN.pack(it.tree, it.stream), _decode_open, _OPEN.size),
+    49: _TreeForm(Have, _encode_have, _decode_have, MAX_RANGES * _RANGE.size),
+    51: _TreeForm(BlockHeld, lambda it: _NUMBER.pack(it.number), _decode_block_held, _NUMBER.size),
+    52: _TreeForm(EdgeEnd, lambda it: _NUMBER.pack(it.entries), _decode_edge_end, _NUMBER.size),
+    53: _TreeForm(EdgeCredit, lambda it: _CREDIT.pack(it.entries, it.full), _decode_credit, _CREDIT.size),
+    54: _TreeForm(TreeHeartbeat, lambda it: b"", lambda body: TreeHeartbeat(), 0),
+    55: _TreeForm(TreeAbort, _encode_abort, lambda body: TreeAbort(safe_reason(body.decode())), TEXT_BYTES),
 }
 _TYPES: dict[type[Message], int] = {form.message: number for number, form in _FORMS.items()}
 
 
 def encode(message: Message) -> bytes:
     """Encode the message as one frame. Raise LocalProtocolError if a field is too large."""
-    if isinstance(message, Block):
+    if isinstance(message, TreeBlock):
         return block_head(message.number, len(message.data)) + message.data
     number = _TYPES[type(message)]
     form = _FORMS[number]
@@ -180,7 +180,7 @@ def block_head(number: int, length: int) -> bytes:
     return _BLOCK.pack(_NUMBER.size + length, _BLOCK_TYPE, VERSION, number)
 
 
-class Reader:
+class TreeDecoder:
     """Decoder of messages from a byte stream that does not copy the data of blocks.
 
     `check` receives the number and the length of a block, and raises RemoteProtocolError if it is not expected.
@@ -215,9 +215,9 @@ class Reader:
             messages.append(message)
         return messages
 
-    def _finish_block(self) -> Block:
+    def _finish_block(self) -> TreeBlock:
         assert self._data is not None
-        block, self._data = Block(self._number, self._data), None
+        block, self._data = TreeBlock(self._number, self._data), None
         return block
 
     def _next(self) -> Message | None:
@@ -242,7 +242,7 @@ class Reader:
             raise RemoteProtocolError(f"{form.message.__name__} cannot be read: {error}") from error
         return message
 
-    def _begin_block(self, length: int) -> Block | None:
+    def _begin_block(self, length: int) -> TreeBlock | None:
         """Start receiving the bytes of a block; return it if it is complete."""
         if len(self._read) < _BLOCK.size:
             return None
