@@ -1,7 +1,7 @@
 """Claim: `blast --version` and `blast --help` take at most 3 times as long as an interpreter with an empty program.
 
 The commands alternate, so that a busy machine slows them equally; the result is their medians and ratios. Times do not
-change the exit status; `tests/unit/test_command_start.py` checks that no heavy module is loaded.
+change the exit status; `tests/blast_client/test_command_start.py` checks that no heavy module is loaded.
 
     .venv/bin/python benchmarks/command_start.py --repeats 40
 """

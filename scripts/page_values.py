@@ -8,7 +8,7 @@ if a cell has several.
 docs/values.toml defines each output (the command whose JSON it is) and its values (the position in that JSON); a
 command with `{out}` writes CSV files into a folder instead, whose rows are found by file name. A name with
 parameters, `sites.{root}.{method}`, defines many values. docs/values.json has the results of the last run.
-`scripts/refresh-figures` runs the commands, writes docs/values.json and the pages; `tests/unit/test_page_values.py`
+`scripts/refresh-figures` runs the commands, writes docs/values.json and the pages; `tests/project/test_page_values.py`
 fails if they differ.
 """
 

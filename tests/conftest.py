@@ -5,6 +5,7 @@ import gc
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import Scheduling
 
+    from blast_client import Client
     from tests.support.etcd_server import Controllers, EtcdServer
+    from tests.support.memory_controller import MemoryController
 
 EVERY_TEST = "BLAST_RUN_EVERY_TEST" in os.environ
 PASSED = pytest.StashKey[frozenset[str]]()
@@ -156,6 +159,36 @@ def every_engine(request: pytest.FixtureRequest) -> Iterator[str]:
     """Run the tests of a module with each engine in turn; the tests check which engine ran."""
     with asking_for(request.param):
         yield request.param
+
+
+@pytest.fixture(scope="module")
+def benchmarks_on_path() -> Iterator[None]:
+    """Let a module's tests import the benchmark scripts and their packages."""
+    folder = str(ROOT / "benchmarks")
+    sys.path.insert(0, folder)
+    yield
+    sys.path.remove(folder)
+
+
+@pytest.fixture
+def controller(monkeypatch: pytest.MonkeyPatch) -> "Iterator[MemoryController]":
+    """Serve a controller in memory that has one splitter; its `address` is where, and where commands look for it."""
+    from tests.support.memory_controller import MemoryController, serving
+
+    handler = MemoryController(splitters=1)
+    with serving(handler) as (_, host, port):
+        handler.address = f"{host}:{port}"
+        monkeypatch.setenv("BLAST_CONTROLLER", handler.address)
+        yield handler
+
+
+@pytest.fixture
+def client(controller: "MemoryController") -> "Iterator[Client]":
+    """Connect a client to `controller`."""
+    from blast_client import Client
+
+    with Client(controller.address) as client:
+        yield client
 
 
 class FailureLines:

@@ -17,7 +17,6 @@ from mininet_topos.topology.counters import Traffic, interface_traffic
 from mininet_topos.topology.optical_fabric import OpticalFabric
 from mininet_topos.topology.plan import LabPlan
 from tests.support.waiting import at_rest, eventually
-from tests.unit.conftest import benchmarks_on_path  # noqa: F401 - the fixture
 
 if TYPE_CHECKING:
     from mininet_topos.lab.lab import Lab

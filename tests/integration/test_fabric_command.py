@@ -14,11 +14,11 @@ import pytest
 from blast_sim.base.scenario_file import find_in
 from blast_sim.fabric.scenario import HERE
 from blast_sim.fabric.simulator import VARIABLE
+from tests.blast_sim.fabric.test_fabric_command import SMALL
 from tests.support.fake_rack_fabric import write_fake
 from tests.support.interrupted import PATIENCE, ended, members, started
 from tests.support.results import results_of
 from tests.support.waiting import eventually
-from tests.unit.test_fabric_command import SMALL
 
 
 def blast(*words: str) -> subprocess.CompletedProcess[str]:

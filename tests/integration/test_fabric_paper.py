@@ -29,7 +29,7 @@ from blast_sim.papers.rack_fabric.claims import (
 from blast_sim.papers.rack_fabric.evaluation import EXPERIMENTS, PANELS, Curves, evaluated
 from blast_sim.papers.rack_fabric.panel import Panel, PanelCase
 from blast_sim.papers.rack_fabric.with_light import rows_of, trials
-from tests.unit.test_fabric_with_light import DATA, found_for
+from tests.blast_sim.papers.test_fabric_with_light import DATA, found_for
 
 pytestmark = [pytest.mark.rust, pytest.mark.timeout(900)]
 

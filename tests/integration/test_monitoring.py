@@ -18,10 +18,10 @@ import pytest
 
 from blast_controller.core.model.events import FinishAsked
 from blast_controller.core.model.requests import TransferReport
+from tests.blast_controller.rpc.test_monitoring_files import serving
 from tests.support.core import key_of, multicast
 from tests.support.live_server import LiveServer
 from tests.support.waiting import eventually
-from tests.unit.test_monitoring_files import serving
 
 MONITORING = Path(__file__).resolve().parents[2] / "packaging" / "monitoring"
 PATIENCE = 60.0

@@ -27,13 +27,13 @@ from tests.soak.episodes import Effort
 from tests.support.needs import ROOT
 
 _DECODERS, _READERS = 9, 12
-_HAS_A_DECODER = ("config_fuzz", "rpc_messages", "tl1_fuzz")
+_HAS_A_DECODER = ("test_config_fuzz", "test_rpc_messages_fuzz", "test_tl1_fuzz")
 
 
 def readers(effort: Effort) -> int:
     """Run the other fuzz tests with the total number of inputs in `effort`."""
-    ignored = [f"--ignore=tests/fuzz/test_{name}.py" for name in _HAS_A_DECODER]
-    words = ["-m", "pytest", "-q", "-n", str(effort.jobs), "--override-ini=timeout=0", *ignored, "tests/fuzz"]
+    files = [str(file) for file in (ROOT / "tests").rglob("test_*_fuzz.py") if file.stem not in _HAS_A_DECODER]
+    words = ["-m", "pytest", "-q", "-n", str(effort.jobs), "--override-ini=timeout=0", *sorted(files)]
     inputs = {"BLAST_FUZZ_INPUTS": str(max(1, effort.units // _READERS))}
     return subprocess.run([sys.executable, *words], cwd=ROOT, env={**os.environ, **inputs}, check=False).returncode
 

@@ -118,14 +118,14 @@ def _count_branches(inputs: int, folder: str) -> None:
 
 def run_all(count: int, effort: Effort | None = None) -> None:
     """Fuzz one decoder after the other, and print a line for each as soon as it is done."""
-    from tests.fuzz.test_config_fuzz import CONFIG
-    from tests.fuzz.test_folder_fuzz import TABLES
-    from tests.fuzz.test_measuring_fuzz import CAPACITIES, MESSAGES
-    from tests.fuzz.test_network_fuzz import NETWORK
-    from tests.fuzz.test_rpc_messages import BODY, STREAM
-    from tests.fuzz.test_tl1_fuzz import TRANSCRIPTS
-    from tests.fuzz.test_transport_wire import STREAM as CONTROL
+    from tests.blast_controller.configuration.test_config_fuzz import CONFIG
+    from tests.blast_controller.rpc.test_rpc_messages_fuzz import BODY, STREAM
+    from tests.blast_sim.planning.test_network_fuzz import NETWORK
+    from tests.blast_transport.session.test_measuring_fuzz import CAPACITIES, MESSAGES
+    from tests.blast_transport.session.test_transport_wire_fuzz import STREAM as CONTROL
+    from tests.blast_transport.store.test_folder_fuzz import TABLES
     from tests.support.fuzzing import fuzz
+    from tests.tl1_driver.test_tl1_fuzz import TRANSCRIPTS
 
     print(f"{'decoder':<16}{'inputs':>10}{'mutations':>11}{'seeds found':>13}{'CPU seconds':>13}  outcomes")
     for decoder in (STREAM, BODY, TRANSCRIPTS, CONFIG, CONTROL, MESSAGES, NETWORK, CAPACITIES, TABLES):

@@ -1,4 +1,4 @@
-"""A check that tests in a document (`tests/unit/test_x.py::test_y`) exist, without importing them."""
+"""A check that tests in a document (`tests/algorithms/test_x.py::test_y`) exist, without importing them."""
 
 from __future__ import annotations
 

@@ -1,0 +1,116 @@
+"""Losses, powers and prices in the configuration file: what they mean, and one sentence for what is wrong."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+
+from algorithms.power_budget import Amplifier, ElementLoss, Passive, Piece, PowerLevel, Transceiver
+from blast_controller.configuration.config import ConfigError
+from blast_controller.configuration.optics import usual_price
+from blast_controller.configuration.reading import parse
+from blast_controller.core.model.optics import Optics
+from tests.blast_controller.configuration.test_config import EXAMPLE, GOOD, sentence
+
+FABRIC = "[fabric]\nlaunch_dbm = [-4.7, 0, 4]\nsensitivity_dbm = -15.8\noverload_dbm = -1\n"
+WITH_PASS = GOOD.replace('address = "192.0.2.10:10033"', 'address = "192.0.2.10:10033"\npass_loss_db = [0.5, 1.5, 2]')
+WITH_LOSS = WITH_PASS + "insertion_loss_db = 7.4\n"
+
+
+def with_port(keys):
+    return WITH_LOSS.replace("port = 49, ", f"port = 49, {keys}, ", 1)
+
+
+def test_without_any_of_it_there_is_no_budget():
+    fabric = parse(GOOD).build_fabric()
+    assert fabric.optics == Optics() and not fabric.optics.budgeted("ocs1")
+
+
+def test_common_values_hold_for_every_port():
+    optics = parse(FABRIC + "fiber_loss_db = [0.2, 0.3, 0.75]\n" + WITH_LOSS).build_fabric().optics
+    assert optics.budgeted("ocs1") and optics.passes == {"ocs1": Passive("switch:ocs1", ElementLoss(0.5, 1.5, 2))}
+    fiber = ElementLoss(0.2, 0.3, 0.75)
+    ports = {
+        name: Transceiver(name, PowerLevel(-4.7, 0, 4), -15.8, -1, fiber, fiber)
+        for name in ("port:r1/49", "port:r2/49")
+    }
+    assert optics.ports == ports
+    assert optics.splitters == {"splitter:s1": Piece("splitter:s1", 4, ElementLoss(7.4, 7.4, 7.4), price=40.0)}
+
+
+def test_what_an_element_says_itself_counts_more():
+    text = FABRIC + with_port("fiber_loss_db = 9, launch_dbm = 3, overload_dbm = 0")
+    text = text.replace("pass_loss_db", "max_input_dbm = 20\npass_loss_db")
+    text += "price = 7\namplifier = { gain_db = [17, 20, 25], max_output_dbm = 17, max_input_dbm = 10 }\n"
+    optics = parse(text).build_fabric().optics
+    assert optics.ports["port:r1/49"] == Transceiver(
+        "port:r1/49", PowerLevel(3, 3, 3), -15.8, 0, ElementLoss(9, 9, 9), ElementLoss(9, 9, 9)
+    )
+    assert optics.ports["port:r2/49"].launch == PowerLevel(-4.7, 0, 4)
+    amplifier = Amplifier("amplifier:s1", (17, 20, 25), 17, 10)
+    assert optics.splitters["splitter:s1"] == Piece("splitter:s1", 4, ElementLoss(7.4, 7.4, 7.4), amplifier, 7)
+    assert optics.passes["ocs1"].max_input == 20
+
+
+def test_a_price_alone_begins_no_budget():
+    assert parse(GOOD + "price = 35\n").build_fabric().optics == Optics()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            FABRIC + GOOD,
+            "launch_dbm of fabric is set, but no optical switch has pass_loss_db: set pass_loss_db, or remove the key.",
+        ),
+        (GOOD + "insertion_loss_db = 7.4\n", "insertion_loss_db of splitter s1 is set, but no optical switch"),
+        (
+            GOOD.replace("port = 49, ", "port = 49, fiber_loss_db = 1, ", 1),
+            "fiber_loss_db of rack r1 port 49 is set, but no",
+        ),
+        (FABRIC + WITH_PASS, "the splitter s1 has no insertion_loss_db, but its optical switch ocs1 has"),
+        (WITH_LOSS, "launch_dbm is set neither for rack r1 port 49 nor in fabric"),
+        (FABRIC + with_port("overload_dbm = -20"), "rack r1 port 49: sensitivity and overload must be"),
+        (FABRIC + with_port("launch_dbm = [4, 0, -4]"), "must be in ascending order: minimum, typical, maximum"),
+        (
+            FABRIC + with_port("launch_dbm = [4, 5]"),
+            "rack[1].optical_ports[1].launch_dbm: must be one number or three: minimum, typical, maximum",
+        ),
+        (FABRIC + with_port("fiber_loss_db = [-1, 0, 1]"), "must not be negative"),
+        (FABRIC + with_port("fiber_loss_db = nan"), "finite"),
+        (
+            FABRIC + with_port('launch_dbm = "bright"'),
+            "launch_dbm: must be one number or three: minimum, typical, maximum",
+        ),
+        (FABRIC + WITH_PASS + "insertion_lost_db = 1\n", "did you mean insertion_loss_db?"),
+        (FABRIC + WITH_LOSS + "amplifier = { gain_db = 20 }\n", "amplifier.max_output_dbm is missing"),
+        (FABRIC + WITH_LOSS + "price = -1\n", "splitter[1].price"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_sentence(text, expected):
+    assert expected in sentence(text)
+
+
+def test_the_papers_prices_and_what_lies_between():
+    assert [usual_price(fan_out) for fan_out in (2, 4, 10, 16, 40, 64)] == [20, 40, 60, 80, 165, 250]
+    assert usual_price(128) > 2 * 250 - 80 and math.isfinite(usual_price(1024))
+
+
+def test_a_range_that_no_hardware_has_is_refused_wherever_it_stands():
+    with pytest.raises(ConfigError, match="pass_loss_db"):
+        parse(FABRIC + WITH_LOSS.replace("[0.5, 1.5, 2]", "[2, 1, 0]"))
+
+
+def test_the_examples_keys_make_a_budget():
+    """What stands there behind a `#` is one that works."""
+    text = EXAMPLE.read_text()
+    for key in ("launch", "sensitivity", "overload", "fiber_loss", "pass_loss", "max_input", "insertion_loss"):
+        text, count = re.subn(rf"^# ({key}_db)", r"\1", text, flags=re.MULTILINE)
+        assert count == 1, key
+    text = text.replace("# amplifier =", "amplifier =").replace("# price =", "price =")
+    text = text.replace("outputs = [71, 72]", "outputs = [71, 72]\ninsertion_loss_db = 4.3")
+    optics = parse(text).build_fabric().optics
+    assert optics.budgeted("ocs1") and len(optics.ports) == 3
+    assert optics.splitters["splitter:s1"].amplifier is not None and optics.splitters["splitter:s2"].price == 20.0

@@ -1,0 +1,289 @@
+"""[optical_switch.ssh] of the configuration file, the files that it names, and what `check` says of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.util
+import random
+from pathlib import Path
+from textwrap import dedent
+
+import asyncssh
+import pytest
+
+import blast_controller
+from blast_client.cli.command import main
+from blast_controller.configuration.config import Config, ConfigError, OpticalSwitchSection
+from blast_controller.configuration.reading import parse
+from blast_controller.configuration.reload import plan_reload
+from blast_controller.configuration.ssh import SshSection
+from blast_controller.configuration.switch_access import check_switch_files, read_way
+from blast_transport.base.extras import how_to_install
+from tests.blast_controller.configuration.test_access_config import RACK
+from tests.support.tl1 import scripted
+from tl1_driver.protocol.errors import SwitchUnreachableError
+from tl1_driver.ssh import Ssh
+from tl1_driver.transport import Tcp
+
+SWITCH = dedent("""
+    [[optical_switch]]
+    name = "ocs1"
+    address = "ocs1.example.org:22"
+    inputs = 8
+    outputs = 8
+    """)
+OF = "the table ssh of the optical switch ocs1 "
+
+
+def text(table: str = "") -> str:
+    return SWITCH + (f"[optical_switch.ssh]\n{table}\n" if table else "") + RACK
+
+
+def config(table: str = "") -> Config:
+    return parse(text(table))
+
+
+def switch(table: str = "") -> OpticalSwitchSection:
+    return config(table).optical_switch[0]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    for name in ("key", "host", "other"):
+        made = asyncssh.generate_private_key("ssh-ed25519")
+        made.write_private_key(tmp_path / name)
+        made.write_public_key(tmp_path / f"{name}.pub")
+        (tmp_path / name).chmod(0o600)
+    (tmp_path / "password").write_text("open sesame\n")
+    (tmp_path / "known").write_text(f"[ocs1.example.org]:22,ocs1.example.org {(tmp_path / 'host.pub').read_text()}")
+    (tmp_path / "strangers").write_text(f"ocs2.example.org {(tmp_path / 'host.pub').read_text()}")
+    (tmp_path / "password").chmod(0o600)
+    return tmp_path
+
+
+def good(folder: Path) -> str:
+    return f'user = "blast"\nprivate_key = "{folder}/key"\nhost_key = "{folder}/host.pub"\n'
+
+
+# ------------------------------------------------------------------------------------------------------- the table
+
+
+@pytest.mark.parametrize(
+    ("table", "says"),
+    [
+        (
+            'user = "u"\npassword_file = "/p"',
+            "needs host_key or known_hosts to authenticate the switch",
+        ),
+        ('user = "u"\npassword_file = "/p"\nhost_key = "/h"\nknown_hosts = "/k"', "has both host_key and known_hosts"),
+        ('user = "u"\nhost_key = "/h"', "needs either password_file or private_key."),
+        (
+            'user = "u"\nhost_key = "/h"\npassword_file = "/p"\nprivate_key = "/k"',
+            "needs either password_file or private",
+        ),
+        (
+            'user = "u"\nhost_key = "/h"\npassword_file = "/p"\nsubsystem = "tl1"\ncommand = "tl1"',
+            "has both subsystem and command: keep only one",
+        ),
+    ],
+)
+def test_a_table_that_is_wrong_is_refused_in_one_sentence(table: str, says: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        config(table)
+    assert str(caught.value).startswith(OF + says) and str(caught.value).endswith(".")
+
+
+@pytest.mark.parametrize("table", ['user = ""', 'host_key = "/h"', 'user = "u"\naccept_any = true'])
+def test_a_user_is_needed_and_nothing_else_is_known(table: str) -> None:
+    with pytest.raises(ConfigError, match=r"ssh|user|accept_any"):
+        config(table)
+
+
+def test_a_changed_table_waits_for_a_restart(files: Path) -> None:
+    plan = plan_reload(config(), config(good(files)))
+    assert plan.applied == () and plan.refused[0].startswith("optical_switch: ")
+
+
+# ------------------------------------------------------------------------------------------------------- the files
+
+
+def test_what_is_read(files: Path) -> None:
+    way = read_way(switch(good(files) + "open_timeout_ms = 500\nterminal = true\n"))
+    assert isinstance(way, Ssh)
+    assert (way.user, way.password, way.command, way.subsystem, way.terminal, way.seconds) == (
+        "blast",
+        "",
+        "",
+        "",
+        True,
+        0.5,
+    )
+    assert way.key == asyncssh.read_private_key(files / "key")
+    assert list(way.trusted[0]) == [asyncssh.read_public_key(files / "host.pub")]
+    assert way.secrets == frozenset()
+    assert read_way(switch()) == Tcp() and Tcp().secrets == frozenset()
+
+
+def test_a_password_is_a_secret(files: Path) -> None:
+    table = f'user = "blast"\npassword_file = "{files}/password"\nknown_hosts = "{files}/known"\nsubsystem = "tl1"\n'
+    way = read_way(switch(table))
+    assert isinstance(way, Ssh)
+    assert (way.password, way.subsystem, way.key) == ("open sesame", "tl1", None)
+    assert way.secrets == {"open sesame"}
+    assert "sesame" not in repr(way)
+    assert way.trusted[0][0] == asyncssh.read_public_key(files / "host.pub")
+
+
+def test_several_host_keys_are_one_a_line(files: Path) -> None:
+    (files / "host.pub").write_text(f"# both\n{(files / 'host.pub').read_text()}\n{(files / 'other.pub').read_text()}")
+    way = read_way(switch(good(files)))
+    assert isinstance(way, Ssh) and len(way.trusted[0]) == 2
+
+
+def broken(files: Path, what: str) -> str:
+    """Return a table, one of whose files is invalid or missing."""
+    table = good(files)
+    password = f'user = "blast"\npassword_file = "{files}/password"\nhost_key = "{files}/host.pub"\n'
+    match what:
+        case "key readable by others":
+            (files / "key").chmod(0o644)
+        case "no key":
+            (files / "key").unlink()
+        case "no private key":
+            (files / "key").write_text("nonsense")
+        case "encrypted key":
+            asyncssh.generate_private_key("ssh-ed25519").write_private_key(files / "key", passphrase="word")
+            (files / "key").chmod(0o600)
+        case "no host key":
+            (files / "host.pub").unlink()
+        case "private host key":
+            (files / "host.pub").write_text((files / "host").read_text())
+        case "empty host key":
+            (files / "host.pub").write_text("# nothing\n")
+        case "password readable by others":
+            (files / "password").chmod(0o604)
+            return password
+        case "empty password":
+            (files / "password").write_text("\n")
+            return password
+        case "host not known":
+            return table.replace(f'host_key = "{files}/host.pub"', f'known_hosts = "{files}/strangers"')
+        case "no known_hosts":
+            (files / "known").write_text("word\n")
+            return table.replace(f'host_key = "{files}/host.pub"', f'known_hosts = "{files}/known"')
+    return table
+
+
+@pytest.mark.parametrize(
+    ("what", "says"),
+    [
+        ("key readable by others", "/key contains secrets but is accessible to every local user: run chmod o= "),
+        ("no key", "/key cannot be read: No such file"),
+        ("no private key", "/key has no private key that can be used."),
+        ("encrypted key", "/key is encrypted: store it without a passphrase."),
+        ("no host key", "/host.pub cannot be read: No such file"),
+        ("private host key", "/host.pub is no list of public keys, one a line as in a .pub file."),
+        ("empty host key", "/host.pub has no host key."),
+        ("password readable by others", "/password contains secrets"),
+        ("empty password", "/password is empty: write the password on its first line."),
+        ("host not known", "/strangers has no key of [ocs1.example.org]:22."),
+        ("no known_hosts", "/known is not in the format of known_hosts."),
+    ],
+)
+def test_check_names_the_file_that_cannot_be_used(files: Path, capsys, what: str, says: str) -> None:
+    (files / "blast.toml").write_text(text(broken(files, what)))
+    assert main(["controller", "check", "--config", str(files / "blast.toml")]) == 2
+    told = capsys.readouterr().err
+    assert says in told and told.count("\n") == 1
+
+
+def test_check_says_how_a_switch_is_reached(files: Path, capsys) -> None:
+    for table, way in ((good(files), "SSH"), ("", "plain TCP")):
+        (files / "blast.toml").write_text(text(table))
+        assert main(["controller", "check", "--config", str(files / "blast.toml")]) == 0
+        assert f"ocs1.example.org:22 by {way}, light checked" in capsys.readouterr().out
+
+
+def test_check_reads_the_password_of_tl1_too() -> None:
+    changed = SWITCH + 'user = "u"\npassword_file = "/nowhere/password"\n' + RACK
+    with pytest.raises(ConfigError, match="/nowhere/password cannot be read"):
+        check_switch_files(parse(changed))
+
+
+def test_without_asyncssh_it_says_what_to_install(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(
+        "blast_transport.base.extras.find_spec", lambda name: None if name == "asyncssh" else found(name)
+    )
+    with pytest.raises(ConfigError) as caught:
+        read_way(switch(good(files)))
+    said = f"the optical switch ocs1 cannot use SSH: asyncssh not installed: {how_to_install('ssh-switches')}."
+    assert str(caught.value) == said
+
+
+# ------------------------------------------------------------------------------------------------------- strangers
+
+
+def one_that_answers(files: Path) -> Ssh:
+    way = read_way(switch(good(files)))
+    assert isinstance(way, Ssh)
+    return way
+
+
+async def test_an_error_of_the_library_is_no_error_of_the_controller(files: Path, monkeypatch) -> None:
+    async def fail(*_: object, **__: object) -> None:
+        raise KeyError("what nobody thought of\n")
+
+    monkeypatch.setattr(asyncssh, "connect", fail)
+    with pytest.raises(
+        SwitchUnreachableError, match=r"opens no SSH session.*KeyError: 'what nobody thought of"
+    ) as caught:
+        await one_that_answers(files).open(asyncio.Protocol(), "127.0.0.1", 1, 1.0)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_whatever_a_stranger_says_the_switch_is_away_and_no_more(files: Path, seed: int) -> None:
+    """Packets of SSH before the keys are exchanged, with any type and any content."""
+    dice = random.Random(seed)
+    over = asyncio.Event()
+
+    def packet() -> bytes:
+        kind = dice.choice(
+            [1, 2, 3, 4, 5, 6, 7, 20, 21, 30, 31, 50, 51, 52, 53, 60, 80, 90, 94, 98, dice.randrange(256)]
+        )
+        payload = bytes([kind]) + dice.randbytes(dice.randrange(40))
+        padding = 4 + -(len(payload) + 9) % 8
+        return (1 + len(payload) + padding).to_bytes(4) + bytes([padding]) + payload + b"\0" * padding
+
+    async def babble(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            writer.write(b"SSH-2.0-Box\r\n" + b"".join(packet() for _ in range(dice.randrange(1, 6))))
+            writer.write_eof()
+            await reader.read()
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+        over.set()
+
+    async with scripted(babble) as port:
+        with pytest.raises(SwitchUnreachableError):
+            await one_that_answers(files).open(asyncio.Protocol(), "127.0.0.1", port, 1.0)
+        await over.wait()
+
+
+# ------------------------------------------------------------------------------------------------------- the example
+
+
+def test_the_example_is_right_when_its_comment_is_taken_away() -> None:
+    lines = (Path(blast_controller.__file__).parent / "example.toml").read_text().splitlines()
+    first = lines.index("# [optical_switch.ssh]")
+    last = next(number for number in range(first, len(lines)) if not lines[number])
+    lines[first:last] = [line.removeprefix("# ") for line in lines[first:last]]
+    ssh = parse("\n".join(lines)).optical_switch[0].ssh
+    assert ssh is not None
+    absent = {name for name in SshSection.model_fields if name not in ssh.model_fields_set}
+    assert absent == {"password_file", "known_hosts", "command"}, "each is named as what may stand there instead"
+    defaults = SshSection(user="u")
+    assert (ssh.terminal, ssh.open_timeout_ms) == (defaults.terminal, defaults.open_timeout_ms)
