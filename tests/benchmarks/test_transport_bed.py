@@ -202,13 +202,13 @@ def test_lost_datagrams_are_cut_out_of_super_packets(tmp_path):
 LIGHT = """
 import socket, sys
 from pathlib import Path
-from blast_transport.blocks.layout import Layout
+from blast_transport.blocks.layout import BlockLayout
 from blast_transport.transports.optical.compiled_light import CompiledLight, open_light
 from blast_transport.store.opening import open_assembly
 from blast_transport.wire.datagram import HEADER
 from tests.support.datagrams import bound_socket, delivered, on_one_processor
 from tests.support.engines import file_store
-store = file_store("compiled", Path(sys.argv[1]), Layout(200 * 40 * 984, 984, 40))
+store = file_store("compiled", Path(sys.argv[1]), BlockLayout(200 * 40 * 984, 984, 40))
 assembly = open_assembly(store, None)
 with on_one_processor(), bound_socket() as mouth, bound_socket() as ear:
     ear.setblocking(False)

@@ -296,8 +296,9 @@ def test_many_switches_that_connect_at_once_are_all_accepted(patient: Controller
     datapaths = range(501, 601)
     with ExitStack() as stack:
         switches = [stack.enter_context(FakeSwitch(patient.port, datapath)) for datapath in datapaths]
-        for switch in switches:
-            switch.prepare()
+        # Beside each other, as switches are: the controller gives up one that answers nothing for 10 s.
+        with ThreadPoolExecutor(len(switches)) as pool:
+            list(pool.map(FakeSwitch.prepare, switches))
         for datapath in datapaths:
             patient.expect(event="DeviceUp", device=datapath)
 

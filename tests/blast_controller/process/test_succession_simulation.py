@@ -53,7 +53,7 @@ BUGS = {
         "A leader takes every ToR for its own without a word about roles.",
         {
             "blast_controller.openflow.session:TorSession.lead": {
-                "_State.CLAIMING": "_State.PREPARING",
+                "_SessionState.CLAIMING": "_SessionState.PREPARING",
                 "self._ask(Claiming(self._numbers, now + ANSWER_TIMEOUT, terms.generation))": "self.read(True, now)",
             }
         },
@@ -137,6 +137,12 @@ def finds(name: str) -> bool:
         bug.plant(patch)
         seeds = range(bug.seed, bug.seed + MORE_EPISODES)
         return any(play(seed, faults=bug.faults).failure is not None for seed in seeds)
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_seeded_bug_can_be_planted(name, monkeypatch):
+    """A change of the product that a bug has to follow shows here, before the long search for the bugs."""
+    BUGS[name].plant(monkeypatch)
 
 
 @pytest.mark.test_all
