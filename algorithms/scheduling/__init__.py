@@ -1,4 +1,8 @@
-"""Scheduling policies: which part is granted optical resources, when, for how long, and with which receivers."""
+"""Scheduling policies: which part is granted optical resources, when, for how long, and with which receivers.
+
+Start with `policy.py` (what a policy decides) and `scheduler.py` (which events change its queues). Imports
+`algorithms.b_matching`.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Spark broadcasts over Blast: `blast_broadcast(sc, value)` instead of `sc.broadcast(value)`.
 
 Names are imported on first access: Python workers of executors unpickle objects of this package without the modules of
-the driver.
+the driver. Start with `broadcasts.py` at the driver and `received.py` at an executor.
 """
 
 TYPE_CHECKING = False

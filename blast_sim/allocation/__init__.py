@@ -1,1 +1,4 @@
-"""Allocations of light: instances, workloads, and the optimizer run on them."""
+"""Allocations of light: instances, workloads, and the optimizer run on them.
+
+Start with `instance.py` (the problem) and `allocate.py`.
+"""

@@ -1,4 +1,7 @@
-"""Weighted max-min fair shares of links: rates of flows of a fluid network, for fixed or changing sets of flows."""
+"""Weighted max-min fair shares of links: rates of flows of a fluid network, for fixed or changing sets of flows.
+
+Start with `solvers.py`, the interface, and `rates.py`; `slack.py` explains which flows a change concerns.
+"""
 
 from blast_sim.base.fair_solver import SOLVER, Solver
 from blast_sim.fair.demands import Demands

@@ -1,1 +1,4 @@
-"""Flow-level simulation: transfers that share links max-min fairly, event by event."""
+"""Flow-level simulation: transfers that share links max-min fairly, event by event.
+
+Start with `engine.py`: the next event, and the rates until then. Imports `fair`.
+"""

@@ -1,4 +1,7 @@
-"""Multicast methods, one per module, on the flow-level simulation."""
+"""Multicast methods, one per module, on the flow-level simulation.
+
+Start with `method.py`, the interface of all of them.
+"""
 
 PACKET_METHODS = ("naive", "hdfs", "overlay", "pipeline", "trees", "torrent", "ip-multicast", "rack-fabric")
 """Methods that need no optical network."""

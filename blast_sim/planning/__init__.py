@@ -1,1 +1,4 @@
-"""Fabric planning: prices, hardware, the optimization program, static trees."""
+"""Fabric planning: prices, hardware, the optimization program, static trees.
+
+Start with `fabric_plan.py`: fabrics that are worth their price for a workload.
+"""

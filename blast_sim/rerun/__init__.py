@@ -1,1 +1,4 @@
-"""Simulated results computed again from their provenance, and compared."""
+"""Simulated results computed again from their provenance, and compared.
+
+Start with `repeating.py`.
+"""

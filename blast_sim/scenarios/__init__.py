@@ -1,1 +1,4 @@
-"""Scenarios: files that define simulations, and their schema."""
+"""Scenarios: files that define simulations, and their schema.
+
+Start with `schema.py`.
+"""

@@ -1,1 +1,4 @@
-"""Balanced trees between sites, planned from a file of a network."""
+"""Balanced trees between sites, planned from a file of a network.
+
+Start with `trees_plan.py`.
+"""

@@ -1,1 +1,4 @@
-"""Agents on bare hosts: copied there over SSH, started, and ended afterwards."""
+"""Agents on bare hosts: copied there over SSH, started, and ended afterwards.
+
+Start with `on_demand.py`.
+"""

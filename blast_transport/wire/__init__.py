@@ -1,1 +1,4 @@
-"""Frames and messages of the control connections, and the datagrams of the optical transport."""
+"""Frames and messages of the control connections, and the datagrams of the optical transport.
+
+Start with `messages.py` and `codec.py`. Imports nothing but errors.
+"""

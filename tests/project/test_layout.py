@@ -3,6 +3,7 @@
 import ast
 import fnmatch
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -292,6 +293,20 @@ def test_names_of_classes_are_unique() -> None:
     trees = (ast.parse(file.read_text()) for file in files)
     names = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
     assert {name for name, count in names.items() if count > 1} == SAME_NAMES.keys()
+
+
+def test_packages_name_the_file_to_start_with() -> None:
+    """A package of four modules or more: a newcomer should not have to open all of them."""
+    folders = {file.parent for top in OURS - {"blast_api"} for file in python_files(top)}
+    found = []
+    for folder in sorted(folders):
+        modules = {file.stem for file in folder.glob("*.py")} - {"__init__"}
+        introduction = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
+        named = {name.removesuffix(".py").rstrip("/") for name in re.findall(r"`([\w/]+(?:\.py)?)`", introduction)}
+        parts = modules | {inner.name for inner in folder.iterdir() if inner.is_dir()}
+        if len(modules) >= 4 and not any(name.partition("/")[0] in parts for name in named):
+            found.append(module_name(folder / "__init__.py"))
+    assert not found
 
 
 def test_circles_of_files_and_folders_are_found() -> None:

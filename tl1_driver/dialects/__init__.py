@@ -1,4 +1,7 @@
-"""The vendor dialects of optical switches: one module per dialect, found here by name."""
+"""The vendor dialects of optical switches: one module per dialect, found here by name.
+
+Start with `base.py`, what every dialect provides.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,4 @@
-"""Why a request waits, when it could start, and what would help."""
+"""Why a request waits, when it could start, and what would help.
+
+Start with `prospect.py`. Looks at the other parts of the core and changes nothing.
+"""

@@ -1,1 +1,4 @@
-"""The server side of the live page: sessions, updates to all pages, and actions of operators."""
+"""The server side of the live page: sessions, updates to all pages, and actions of operators.
+
+Start with `broadcast.py`: one encoding of each change for all pages.
+"""

@@ -1,1 +1,4 @@
-"""Pictures of the balanced multicast's evaluation."""
+"""Pictures of the balanced multicast's evaluation.
+
+Start with `figures.py`.
+"""

@@ -1,1 +1,4 @@
-"""Pictures of the Kascade paper's evaluation."""
+"""Pictures of the Kascade paper's evaluation.
+
+Start with `figures.py`.
+"""

@@ -1,1 +1,4 @@
-"""Files and folders as the file system has them: names, holes, links, tables of entries."""
+"""Files and folders as the file system has them: names, holes, links, tables of entries.
+
+Start with `folder_table.py`.
+"""
