@@ -7,7 +7,7 @@ setup:
 demo:
 	@scripts/demo $(DEMO_ARGS)
 
-# What every contributor runs: minutes, and a small set-up.
+# For every contributor: minutes, and a small set-up.
 test:
 	@scripts/setup test
 	@scripts/run-tests test $(TEST_ARGS)

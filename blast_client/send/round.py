@@ -305,7 +305,7 @@ class DeliveryRound:
         def probe(start: str, end: str) -> float:
             source = HERE if start == root else self._addresses[start]
             # If the agents are busy with another measurement, the guide probes again in some seconds.
-            return measure_link(source, self._addresses[end], dialer(self._settings.credentials), patience=0.0)
+            return measure_link(source, self._addresses[end], dialer(self._settings.credentials), busy_timeout=0.0)
 
         return probe
 

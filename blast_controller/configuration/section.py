@@ -45,7 +45,7 @@ class Section(BaseModel):
 
 def endpoint_of(address: str) -> Endpoint:
     """Return the host and port of HOST:PORT, where 0 is any free port. Raises ValueError."""
-    return parse_endpoint(address, lowest_port=0)
+    return parse_endpoint(address, min_port=0)
 
 
 def _address(text: str) -> str:

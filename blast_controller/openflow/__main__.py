@@ -195,7 +195,7 @@ def _end_process(_: BaseException) -> None:
 
 def _address(text: str) -> Endpoint:
     try:
-        return parse_endpoint(text, lowest_port=0)
+        return parse_endpoint(text, min_port=0)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 

@@ -33,7 +33,7 @@ def give_back(flows: Columns, work: Work, removed: Places) -> float:
 
 
 @compiled
-def lowest_filled(flows: Columns, members: Members, work: Work, room: Numbers, new: Places) -> float:
+def min_filled_level(flows: Columns, members: Members, work: Work, room: Numbers, new: Places) -> float:
     """Return the lowest level at which a link of the new flows could fill, if all others kept their levels."""
     filled = np.inf
     for flow in new:

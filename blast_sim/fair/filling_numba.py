@@ -62,7 +62,7 @@ class NumbaRefilling:
         if len(new) * 2 > len(self._table):
             # Most flows are new: to search for unchanged levels would cost more than to recompute them.
             return 0.0
-        return changes.lowest_filled(self._table.columns, self._members, self._work, self._room, new)
+        return changes.min_filled_level(self._table.columns, self._members, self._work, self._room, new)
 
     def _built(self) -> tuple[Members, Work]:
         """Return a new index of the present flows, and the capacity that they leave on the links."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from blast_sim.fair.changes import choose, give_back, lowest_filled, take
+from blast_sim.fair.changes import choose, give_back, min_filled_level, take
 from blast_sim.fair.compiling import at, compiled, compiled_without_nan
 from blast_sim.fair.demands import Demands
 from blast_sim.fair.flow_table import Columns
@@ -96,7 +96,7 @@ def _advance(problem: Problem, members: Members, progress: FlowProgress, over: N
         come = _starting(progress, now, events)
         for flow in events[:come]:
             flows.alive[flow] = True
-        bound = min(bound, lowest_filled(flows, members, work, room, events[:come]))
+        bound = min(bound, min_filled_level(flows, members, work, room, events[:come]))
         chosen = choose(flows, work, count, bound)
         _bring_up(flows, work, progress, chosen, now)
         refill_tight(flows, members, work, chosen)

@@ -20,16 +20,16 @@ class DescriptorLimitError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Descriptors:
-    """`available` are shared out among connections, whose bounds are `wanted` together."""
+    """`available` are shared out among connections, whose bounds are `requested` together."""
 
     available: int
-    wanted: int
+    requested: int
 
     def share(self, bound: int) -> int:
         """Return a bound of connections, or its part where not all bounds fit; at least 4, if it was."""
-        if self.wanted <= self.available:
+        if self.requested <= self.available:
             return bound
-        return max(min(4, bound), bound * self.available // self.wanted)
+        return max(min(4, bound), bound * self.available // self.requested)
 
 
 def raise_limit() -> int:
@@ -39,7 +39,7 @@ def raise_limit() -> int:
     return sys.maxsize if hard == resource.RLIM_INFINITY else hard
 
 
-def descriptors(limit: int, own: int, wanted: int, least: int) -> Descriptors:
+def descriptors(limit: int, own: int, requested: int, minimum: int) -> Descriptors:
     """Return what of `limit` is left for connections.
 
     Parameters
@@ -48,20 +48,20 @@ def descriptors(limit: int, own: int, wanted: int, least: int) -> Descriptors:
         Open files that the process may have.
     own : int
         Of these, needed for devices and sessions.
-    wanted : int
+    requested : int
         Sum of the bounds of connections.
-    least : int
+    minimum : int
         Connections without which it would be of no use.
 
     Raises
     ------
     DescriptorLimitError
-        Fewer than `least` would be left.
+        Fewer than `minimum` would be left.
     """
     available = limit - RESERVED - own
-    if available < least:
+    if available < minimum:
         raise DescriptorLimitError(
-            f"This process may open {limit} files and needs {RESERVED + own + least}: raise its limit "
+            f"This process may open {limit} files and needs {RESERVED + own + minimum}: raise its limit "
             "(ulimit -n, LimitNOFILE= of its service)."
         )
-    return Descriptors(available, wanted)
+    return Descriptors(available, requested)

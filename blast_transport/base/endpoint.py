@@ -33,7 +33,7 @@ class Endpoint(NamedTuple):
             return self.host == "localhost"
 
 
-def parse_endpoint(text: str, default_port: int | None = None, lowest_port: int = 1) -> Endpoint:
+def parse_endpoint(text: str, default_port: int | None = None, min_port: int = 1) -> Endpoint:
     """Return the host and port of an address.
 
     Parameters
@@ -42,7 +42,7 @@ def parse_endpoint(text: str, default_port: int | None = None, lowest_port: int 
         HOST:PORT or [IPv6]:PORT; with `default_port` also HOST or [IPv6].
     default_port : int, optional
         The port of an address without one.
-    lowest_port : int
+    min_port : int
         0 where the system may choose the port.
 
     Raises
@@ -54,15 +54,15 @@ def parse_endpoint(text: str, default_port: int | None = None, lowest_port: int 
     host, port = _split(text, default_port)
     if host is None or not _is_host(host):
         raise ValueError(f"{text!r} is no address: write {shown}")
-    if not (port.isascii() and port.isdecimal() and len(port) < 6 and lowest_port <= int(port) <= MAX_PORT):
-        raise ValueError(f"{text!r} has no port from {lowest_port} to {MAX_PORT}: write {shown}")
+    if not (port.isascii() and port.isdecimal() and len(port) < 6 and min_port <= int(port) <= MAX_PORT):
+        raise ValueError(f"{text!r} has no port from {min_port} to {MAX_PORT}: write {shown}")
     return Endpoint(host, int(port))
 
 
 def parse_listening(text: str) -> Endpoint:
     """Return an address of this machine to listen at: IP-ADDRESS:PORT, [IPv6]:PORT. Raises ValueError."""
     try:
-        found = parse_endpoint(text, lowest_port=0)
+        found = parse_endpoint(text, min_port=0)
         ipaddress.ip_address(found.host)
     except ValueError:
         raise ValueError('must be "IP-ADDRESS:PORT", an IPv6 address in [ ]') from None

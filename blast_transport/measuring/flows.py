@@ -86,26 +86,26 @@ class _BusyError(RemoteError):
 
 
 def measure_link(
-    source: Address | None, target: Address, dialer: Dialer, size: FlowSize = SHORT, patience: float = _BUSY_SECONDS
+    source: Address | None, target: Address, dialer: Dialer, size: FlowSize = SHORT, busy_timeout: float = _BUSY_SECONDS
 ) -> float:
     """Return the rate in bits/s from one host to another, beside all other traffic.
 
-    Raise LinkFailedError with the reason if no data arrives, or if others keep the hosts busy for `patience` seconds.
+    Raise LinkFailedError with the reason if no data arrives, or if the hosts stay busy for `busy_timeout` seconds.
     """
-    found = measure_flows([(source, target)], dialer, size, patience)
+    found = measure_flows([(source, target)], dialer, size, busy_timeout)
     if target[0] in found.failed:
         raise LinkFailedError(found.failed[target[0]])
     return found.measured[target[0]].rate
 
 
 def measure_flows(
-    flows: Sequence[Flow], dialer: Dialer, size: FlowSize, patience: float = _BUSY_SECONDS
+    flows: Sequence[Flow], dialer: Dialer, size: FlowSize, busy_timeout: float = _BUSY_SECONDS
 ) -> FlowsMeasured:
-    """Measure all flows at once. Retry for `patience` seconds while other measurements use one of the hosts.
+    """Measure all flows at once. Retry for `busy_timeout` seconds while other measurements use one of the hosts.
 
     Then the flows of busy hosts fail, and the others are measured. No host may be both source and target.
     """
-    give_up = time.monotonic() + patience
+    give_up = time.monotonic() + busy_timeout
     left, failed = list(flows), dict[str, str]()
     while left:
         try:

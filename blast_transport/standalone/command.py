@@ -235,7 +235,7 @@ def _listening(text: str) -> Endpoint:
 
 def _endpoint(text: str) -> Endpoint:
     try:
-        return parse_endpoint(text, lowest_port=0)
+        return parse_endpoint(text, min_port=0)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 

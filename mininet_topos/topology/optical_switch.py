@@ -87,7 +87,7 @@ async def _serve(options: argparse.Namespace) -> None:
 
 
 def _listen(address: str) -> socket.socket:
-    host, port = parse_endpoint(address, lowest_port=0)
+    host, port = parse_endpoint(address, min_port=0)
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -192,5 +192,5 @@ def test_ctrl_c_stops_at_once_and_nobody_goes_on(hosts, secret, tmp_path):
 
 
 def _busy(one: Process, secret: Path) -> bool:
-    found = measure_flows([(HERE, one.address)], dialer(SharedSecret(read_secret(secret))), SHORT, patience=0.0)
+    found = measure_flows([(HERE, one.address)], dialer(SharedSecret(read_secret(secret))), SHORT, busy_timeout=0.0)
     return "another measurement" in found.failed.get(one.name, "")

@@ -18,7 +18,7 @@ BOUNDS = st.lists(st.integers(1, 5000), min_size=1, max_size=8)
 
 @given(BOUNDS, st.integers(64, 10_000), st.integers(0, 100))
 def test_shares_fit_into_what_is_left(bounds: list[int], left: int, own: int) -> None:
-    room = descriptors(RESERVED + own + left, own, sum(bounds), least=64)
+    room = descriptors(RESERVED + own + left, own, sum(bounds), minimum=64)
     shares = [room.share(bound) for bound in bounds]
     assert sum(shares) <= max(left, sum(bounds) if sum(bounds) <= left else left + 4 * len(bounds))
     assert shares == bounds or sum(bounds) > left
@@ -29,7 +29,7 @@ def test_too_few_descriptors_are_an_error_that_says_how_many_are_needed() -> Non
     with pytest.raises(
         DescriptorLimitError, match=f"may open 100 files and needs {RESERVED + 10 + 64}: raise its limit"
     ):
-        descriptors(100, 10, 1000, least=64)
+        descriptors(100, 10, 1000, minimum=64)
 
 
 def test_an_agent_has_no_more_connections_than_descriptors() -> None:

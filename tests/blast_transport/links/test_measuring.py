@@ -109,7 +109,7 @@ def test_a_link_between_two_agents_and_one_from_here(hosts):
 def test_links_that_share_no_host_are_measured_at_once_and_hosts_are_free_afterwards(hosts):
     pairs = [(hosts[0].address, hosts[1].address), (hosts[2].address, hosts[3].address)]
     for _ in range(3):
-        found = measure_flows(pairs, dial, SMALL, patience=0.0)
+        found = measure_flows(pairs, dial, SMALL, busy_timeout=0.0)
         assert found.measured.keys() == {"h1", "h3"} and not found.failed and not found.away
     assert [one.refused() for one in hosts] == [0, 0, 0, 0]
 
@@ -221,7 +221,7 @@ def test_one_at_a_time_and_who_is_told_to_wait_tries_again(hosts):
     with Talk(hosts[0].address) as other:
         other.say(Measure(TOKEN, 1 << 20, 10.0))
         assert other.hear() == Accepted()
-        found = measure_flows([(HERE, hosts[0].address)], dial, SMALL, patience=0.0)
+        found = measure_flows([(HERE, hosts[0].address)], dial, SMALL, busy_timeout=0.0)
         assert "another measurement is at work on this host" in found.failed["h0"] and not found.away
         outcome: list[float] = []
         later = threading.Thread(target=lambda: outcome.append(measure_link(HERE, hosts[0].address, dial, SMALL)))

@@ -195,7 +195,7 @@ def test_a_busy_host_does_not_keep_others_from_being_measured(hosts):
         other.say(Measure(TOKEN, 1 << 20, 10.0))
         assert other.hear() == Accepted()
         pairs = [(hosts[0].address, hosts[1].address), (hosts[2].address, hosts[3].address)]
-        found = measure_flows(pairs, dial, SMALL, patience=0.0)
+        found = measure_flows(pairs, dial, SMALL, busy_timeout=0.0)
     assert found.measured.keys() == {"h3"} and found.failed.keys() == {"h1"}
     assert "h0: another measurement is at work on this host" in found.failed["h1"] and not found.away
 
