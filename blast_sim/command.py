@@ -309,7 +309,7 @@ def _fabric_plan(arguments: argparse.Namespace) -> int:
 @reporting_errors
 def _figures(arguments: argparse.Namespace) -> int:
     require_drawing()
-    from blast_sim.papers.blast.allocation_figures import MeasurementFailedError, run
+    from blast_sim.papers.saving import MeasurementFailedError, run
 
     return _run(run, arguments, (MeasurementFailedError,))
 

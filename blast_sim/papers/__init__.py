@@ -5,5 +5,6 @@ balanced     balanced multicast between sites
 pipeline     Kascade's pipelines
 rack_fabric  multicast in the fabric of a rack
 
-`blast figures` starts here. Nothing else of the simulators imports this package.
+`blast figures` starts here; `saving.py` and `canvas.py` are common to all pictures, and
+`blast_sim.replay` uses them, too.
 """

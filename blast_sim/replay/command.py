@@ -140,7 +140,7 @@ def _shown(ran: Ran) -> Row:
 def draw(folder: Path, rows: list[Row], provenance: Provenance) -> None:
     """Draw mean and tail by policy, and the distribution of completion times, each with its CSV. Raises OSError."""
     # Drawing imports a library that takes a second to load.
-    from blast_sim.papers.blast.allocation_figures import Gallery, save
+    from blast_sim.papers.saving import Gallery, save
     from blast_sim.replay.picture import by_policy, distributions
 
     folder.mkdir(parents=True, exist_ok=True)

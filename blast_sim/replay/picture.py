@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from blast_sim.base.report import Row
-from blast_sim.papers.blast.allocation_drawings import COLORS, GRAY
+from blast_sim.papers.drawings import COLORS, GRAY
 from blast_sim.replay.seen import seen
 
 DASHES = ("-", "--", ":", "-.")

@@ -8,9 +8,9 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from blast_sim.base.report import Row
-from blast_sim.papers.blast.allocation_drawings import COLORS, MARKERS
-from blast_sim.papers.blast.allocation_figures import Gallery, save
 from blast_sim.papers.canvas import Style
+from blast_sim.papers.drawings import COLORS, MARKERS
+from blast_sim.papers.saving import Gallery, save
 from mininet_topos.spark.trials import ALONE, PLUGIN, SparkTrial
 
 _LABELS = {ALONE: "Spark alone", PLUGIN: "with the plugin"}

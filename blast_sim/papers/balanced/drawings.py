@@ -13,7 +13,7 @@ from matplotlib.ticker import PercentFormatter
 from algorithms.balanced.fpfr import DEFAULT_ORDER, ORDERS
 from blast_sim.base.report import Row
 from blast_sim.papers.balanced.random_networks import PAPERS_GAIN, SHARES, gain
-from blast_sim.papers.blast.allocation_drawings import COLORS, GRAY, MARKERS, PAPERS_MARKERS
+from blast_sim.papers.drawings import COLORS, GRAY, MARKERS, PAPERS_MARKERS
 
 MEGABIT = 1e6
 

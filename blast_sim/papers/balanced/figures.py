@@ -36,7 +36,7 @@ from blast_sim.papers.balanced.drawings import (
     with_clusters,
 )
 from blast_sim.papers.balanced.random_networks import NETWORKS, QUICK_NETWORKS, claim_shares, random_rows
-from blast_sim.papers.blast.allocation_figures import Gallery, gallery_of, save
+from blast_sim.papers.saving import Gallery, gallery_of, save
 from blast_sim.trees.network_file import MAX_RATE
 from blast_sim.trees.trees_plan import ORDERED, SINGLE_TREE
 

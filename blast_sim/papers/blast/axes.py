@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from blast_sim.papers.blast.allocation_drawings import MARKERS
+from blast_sim.papers.drawings import MARKERS
 
 
 def line(  # noqa: PLR0913, PLR0917

@@ -12,9 +12,9 @@ from matplotlib.markers import CARETLEFT
 from matplotlib.ticker import FuncFormatter
 
 from blast_sim.base.report import Row
-from blast_sim.papers.blast.allocation_drawings import COLORS, GRAY, pale
 from blast_sim.papers.blast.axes import legend, line, log_axes
 from blast_sim.papers.blast.paper_claims import BLAST_SECONDS, LOADS, NON_BLOCKING, OVERSUBSCRIBED, ratios
+from blast_sim.papers.drawings import COLORS, GRAY, pale
 
 NAMES = {
     "naive": "naive unicast",

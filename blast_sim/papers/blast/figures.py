@@ -25,9 +25,9 @@ from blast_sim.papers.blast import (
     set_up_drawing,
     size_drawings,
 )
-from blast_sim.papers.blast.allocation_drawings import decision_times
-from blast_sim.papers.blast.allocation_figures import Drawing, gallery_of, measured, papers, save
+from blast_sim.papers.drawings import decision_times
 from blast_sim.papers.measurements import BENCHMARKS
+from blast_sim.papers.saving import Drawing, gallery_of, measured, papers, save
 
 ALLOCATOR = [benchmark for benchmark in BENCHMARKS if benchmark.script in ("allocation_speed", "allocation_quality")]
 

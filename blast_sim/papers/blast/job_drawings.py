@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from blast_sim.base.report import Row
-from blast_sim.papers.blast.allocation_drawings import pale
 from blast_sim.papers.blast.axes import legend
 from blast_sim.papers.blast.drawings import IN_THE_PAPER, METHOD_COLORS, NAMES
+from blast_sim.papers.drawings import pale
 
 
 def iterative_jobs(figure: Figure, rows: Sequence[Row]) -> None:

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from blast_sim.base.report import Row
-from blast_sim.papers.blast.allocation_drawings import COLORS, GRAY, MARKERS, shares_of_optimum
 from blast_sim.papers.blast.axes import legend
+from blast_sim.papers.drawings import COLORS, GRAY, MARKERS, shares_of_optimum
 
 PAPERS_SHARE = 0.99
 PANELS = (

@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, PercentFormatter
 
 from blast_sim.base.report import Row
-from blast_sim.papers.blast.allocation_drawings import COLORS, GRAY
 from blast_sim.papers.blast.axes import legend, line, log_axes
 from blast_sim.papers.blast.set_up_cells import DEFAULT_MS, LINE_GBPS, Equal, equals
+from blast_sim.papers.drawings import COLORS, GRAY
 
 SET_UPS = (
     (DEFAULT_MS, "default set-up: Blast's Table II without the optical switch", ":"),

@@ -10,9 +10,9 @@ from matplotlib.ticker import FuncFormatter
 
 from blast_sim.base.report import Row
 from blast_sim.flow.optics import OPENFLOW_SECONDS
-from blast_sim.papers.blast.allocation_drawings import GRAY
 from blast_sim.papers.blast.axes import legend, line, log_axes
 from blast_sim.papers.blast.drawings import IN_THE_PAPER, METHOD_COLORS, NAMES, traffic
+from blast_sim.papers.drawings import GRAY
 
 STYLES = ("-", "--", ":", "-.")
 DELAYS = (

@@ -11,7 +11,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentF
 from matplotlib.transforms import ScaledTranslation, Transform
 
 from blast_sim.base.report import Row
-from blast_sim.papers.blast.allocation_drawings import COLORS, GRAY, MARKERS
+from blast_sim.papers.drawings import COLORS, GRAY, MARKERS
 from blast_sim.papers.pipeline.rows import notes
 
 TOOLS = ("pipeline", "udpcast", "taktuk-chain", "taktuk-tree", "mpi", "naive")

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from blast_sim.base.report import Row
-from blast_sim.papers.blast.allocation_drawings import COLORS, GRAY
+from blast_sim.papers.drawings import COLORS, GRAY
 
 _GROUP = 0.84
 """Share of the distance between two scenarios that the bars take."""

@@ -16,12 +16,12 @@ from pathlib import Path
 from blast_sim.base.confidence import half_width
 from blast_sim.base.provenance import Origin, Recording
 from blast_sim.base.report import Row
-from blast_sim.papers.blast.allocation_figures import Drawing, Gallery, gallery_of, measured, save
 from blast_sim.papers.measurements import Benchmark, MeasurementFailedError, Tables
 from blast_sim.papers.pipeline.drawings import of_rates, of_shares
 from blast_sim.papers.pipeline.failure_drawing import of_failures
 from blast_sim.papers.pipeline.rows import COLUMNS, drawn, scenario_summary
 from blast_sim.papers.pipeline.start_drawing import of_start
+from blast_sim.papers.saving import Drawing, Gallery, gallery_of, measured, save
 
 __all__ = ["MeasurementFailedError", "draw", "run"]
 

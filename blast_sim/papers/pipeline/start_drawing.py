@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from blast_sim.base.report import Row
-from blast_sim.papers.blast.allocation_drawings import GRAY
+from blast_sim.papers.drawings import GRAY
 from blast_sim.papers.pipeline.drawings import color, finish
 
 _GROUP = 0.86

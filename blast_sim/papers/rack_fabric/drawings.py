@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from blast_sim.base.report import Row
-from blast_sim.papers.blast.allocation_drawings import COLORS, MARKERS
+from blast_sim.papers.drawings import COLORS, MARKERS
 from blast_sim.papers.rack_fabric.panel import Mark, Panel
 
 MAX_MARKERS = 24

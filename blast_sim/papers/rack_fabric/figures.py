@@ -14,12 +14,12 @@ from blast_sim.base.provenance import Origin, Recording
 from blast_sim.base.report import as_csv
 from blast_sim.base.sweep import Kept, Workers
 from blast_sim.fabric.simulator import Simulator, program
-from blast_sim.papers.blast.allocation_figures import gallery_of, save
 from blast_sim.papers.rack_fabric.claims import checked_claims, checked_experiments, claim_rows, experiment_rows
 from blast_sim.papers.rack_fabric.drawings import drawing
 from blast_sim.papers.rack_fabric.evaluation import EXPERIMENTS, PANELS, NoRunResultError, evaluated
 from blast_sim.papers.rack_fabric.light_drawing import with_light
 from blast_sim.papers.rack_fabric.with_light import rows
+from blast_sim.papers.saving import gallery_of, save
 
 SEED = 1
 CLAIMS = "fabric-claims.csv"

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
 from blast_sim.base.report import Row
-from blast_sim.papers.blast.allocation_drawings import COLORS
+from blast_sim.papers.drawings import COLORS
 from blast_sim.papers.rack_fabric.models import LINE_GBPS
 from blast_sim.papers.rack_fabric.with_light import BOTH, FABRIC, LIGHT, LIGHT_GBPS, SERVERS_PER_RACK, UNICAST_GBPS
 

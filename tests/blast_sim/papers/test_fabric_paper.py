@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from matplotlib.figure import Figure
 
-from blast_sim.papers.blast.allocation_figures import Gallery, save
 from blast_sim.papers.rack_fabric import whole_system
 from blast_sim.papers.rack_fabric.claims import (
     CLAIMS,
@@ -29,6 +28,7 @@ from blast_sim.papers.rack_fabric.evaluation import EXPERIMENTS, PANELS, Curves
 from blast_sim.papers.rack_fabric.models import flow, model
 from blast_sim.papers.rack_fabric.panel import Panel, PanelCase, between, mean_throughput, throughput_over_time
 from blast_sim.papers.rack_fabric.sensitivity import REPORTED_GBPS, TOLERANCE, variations
+from blast_sim.papers.saving import Gallery, save
 from tests.support.sim_output import rows_of, texts
 
 OF_THE_PAPER = "2c 4a 4b 4c 5b 5c 5d 6a 6b 6c 6d 6e 9a 9b 10a 10b 10c 10d 13a 13b 15 16"

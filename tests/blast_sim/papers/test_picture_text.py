@@ -16,12 +16,11 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
 from blast_sim.base.report import Row
+from blast_sim.papers import drawings
 from blast_sim.papers.balanced.drawings import for_each_root, gains, shares, with_clusters
 from blast_sim.papers.balanced.figures import OF_CLUSTERS, OF_SITES, PAPER, joined, other_orders, planned
 from blast_sim.papers.balanced.random_networks import claim_shares, network_rows
-from blast_sim.papers.blast import allocation_drawings as drawings
 from blast_sim.papers.blast import optimality_drawings, size_drawings
-from blast_sim.papers.blast.allocation_figures import Drawing, drawn
 from blast_sim.papers.blast.figures import PICTURES
 from blast_sim.papers.canvas import SCREEN, Style
 from blast_sim.papers.pipeline.drawings import of_rates, of_shares
@@ -32,6 +31,7 @@ from blast_sim.papers.pipeline.start_drawing import of_start
 from blast_sim.papers.rack_fabric.drawings import drawing
 from blast_sim.papers.rack_fabric.evaluation import PANELS
 from blast_sim.papers.rack_fabric.light_drawing import with_light
+from blast_sim.papers.saving import Drawing, drawn
 from blast_sim.replay.picture import by_policy
 from tests.blast_sim.papers.test_fabric_paper import made_up
 from tests.blast_sim.papers.test_pipeline_figures import FAILURES, ROWS

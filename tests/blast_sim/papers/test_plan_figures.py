@@ -12,8 +12,6 @@ from matplotlib.figure import Figure
 
 from blast_sim.base.wrong_input import InputError
 from blast_sim.papers.blast import measuring
-from blast_sim.papers.blast.allocation_drawings import completion_times, decision_times
-from blast_sim.papers.blast.allocation_figures import Gallery, draw, papers, save
 from blast_sim.papers.blast.measuring.allocation_speed import (
     CONTROLLERS_DECISION,
     GREEDY_ALONE,
@@ -23,7 +21,9 @@ from blast_sim.papers.blast.measuring.allocation_speed import (
     PAPERS_TABLE_I,
     table_one,
 )
+from blast_sim.papers.drawings import completion_times, decision_times
 from blast_sim.papers.measurements import BENCHMARKS, MeasurementFailedError, _program, kept_in, measure, read
+from blast_sim.papers.saving import Gallery, draw, papers, save
 from tests.support.sim_output import rows_of, run, texts
 
 SPEED = {
@@ -152,7 +152,7 @@ def test_what_is_missing_is_measured_once_and_kept(blast, scripts, tmp_path, mon
     assert said.split() == [str(path) for path in map(Path, said.split()) if path.stat().st_size]
     assert (out / "allocation-time.png").read_bytes().startswith(b"\x89PNG")
     assert ran.read_text().split("\n")[:-1] == [f"{one.script} --json --quick" for one in BENCHMARKS]
-    monkeypatch.setattr("blast_sim.papers.blast.allocation_figures.draw", lambda *_: [])
+    monkeypatch.setattr("blast_sim.papers.saving.draw", lambda *_: [])
     assert blast("--out", out, "--benchmarks", tmp_path / "nowhere")[0] == 0
     assert len(ran.read_text().split("\n")) == 4
     assert blast("--out", out, "--benchmarks", scripts, "--again")[0] == 0

@@ -16,8 +16,8 @@ from tqdm import tqdm
 from blast_sim.base.files import whole_or_not
 from blast_sim.base.provenance import Origin, Provenance, Recording
 from blast_sim.base.report import Row, as_csv
-from blast_sim.papers.blast.allocation_drawings import all_policies, completion_times, decision_times, shares_of_optimum
 from blast_sim.papers.canvas import SCREEN, Canvas, Style
+from blast_sim.papers.drawings import all_policies, completion_times, decision_times, shares_of_optimum
 from blast_sim.papers.measurements import BENCHMARKS, Benchmark, MeasurementFailedError, Tables, kept_in, measure, read
 
 Drawing = Callable[[Figure, Sequence[Row]], None]
