@@ -1,4 +1,4 @@
 """Requests and reservations as what the journal keeps.
 
-Start with `bodies.py`. What is in the journal stays readable for later releases.
+Start with `bodies.py`. Later releases can read these bodies, too.
 """
