@@ -40,7 +40,7 @@ def read_fabric(thrift: str) -> None:
         while True:
             client.fabric()
             due = max(due + FABRIC_SECONDS, time.monotonic())
-            time.sleep(due - time.monotonic() if due > time.monotonic() else 0)  # the rest of its interval
+            time.sleep(max(0.0, due - time.monotonic()))  # the rest of its interval
 
 
 def read_page(address: str) -> None:

@@ -391,11 +391,9 @@ class Core:
         self._lifecycle.act_on(self._parts.watch.on_alarm(event, now), now)
 
     def _on_timed(self, event: DecisionTimed, now: float) -> None:
-        for number in self._touched:
-            reservation = self._reservations.live.get(number)
-            if reservation is None or reservation.state is not ReservationState.CONFIGURING:
-                continue
-            if reservation.rollout.compute is None:
+        live = self._reservations.live
+        for reservation in [live[number] for number in self._touched if number in live]:
+            if reservation.state is ReservationState.CONFIGURING and reservation.rollout.compute is None:
                 reservation.rollout.compute = event.elapsed
 
     def _on_tick(self, event: Tick, now: float) -> None:

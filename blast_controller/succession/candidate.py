@@ -92,23 +92,23 @@ class Candidate:
                 return
 
     def _opened(self) -> Loaded:
-        """Open the journal once there is no other leader, and retry while its backend is unreachable or full.
+        """Open the journal once there is no other leader; retry while its backend is unreachable, full, or too slow.
 
         Raises JournalError for other faults, and after `stop`.
         """
         while True:
             try:
                 loaded = self._store.open()
-                if self._holds_leadership():
-                    return loaded
             except (StoreUnreachableError, DiskFullError) as fault:
                 log.warning("this controller cannot become the leader yet: %s", fault)
                 if self._ended.wait(AGAIN):
                     raise
-            else:
-                # Another controller may lead by now: a slow journal has answered after the end of the term.
-                log.warning("this controller cannot become the leader yet: its leadership expired while it was loading")
-                self._store.close()
+                continue
+            if self._holds_leadership():
+                return loaded
+            # Another controller may lead by now: a slow journal has answered after the end of the term.
+            log.warning("this controller cannot become the leader yet: its leadership expired during the loading")
+            self._store.close()
 
     def _publish_devices(self) -> None:
         while not self._ended.wait(LOOK * PUBLISH_EVERY):

@@ -90,13 +90,6 @@ class EtcdStore:
         term = self._leadership.campaign(self._policy.wait)
         try:
             return self._begin(term)
-        except DamagedEtcdJournalError:
-            # Another leader may have written between two reads; only the state of one's own term is whole.
-            try:
-                self._leadership.check(term)
-            finally:
-                self._leadership.resign()
-            raise
         except BaseException:
             self._leadership.resign()
             raise
@@ -116,9 +109,10 @@ class EtcdStore:
             check_empty(connection, keys)
         else:
             ledger.settle()
-        latest = self._history.read(ledger.head.sequence - 1, 1)
-        state = load(connection, keys)
-        check_head(connection, keys, state, ledger.head, term.epoch if found else None)
+        with self._in_term(term):
+            latest = self._history.read(ledger.head.sequence - 1, 1)
+            state = load(connection, keys)
+            check_head(connection, keys, state, ledger.head, term.epoch if found else None)
         opened = self._opened_with(term, ledger, state)
         opening = Row(EPOCH_KIND, EPOCH_KEY, encode({"epoch": term.epoch}), frozenset(), EPOCH_NOTE)
         entry = delta([opening], {}, ledger.head.sequence, (time.time(), term.epoch))
@@ -129,6 +123,15 @@ class EtcdStore:
         ledger.write(JournalChange(after, [*operations, delete_all(keys.all_staged)]))
         self._opened, self.sequence = opened, ledger.head.sequence
         return Loaded(term.epoch, state.bodies, found is None, self.sequence, latest[0].at if latest else None)
+
+    @contextmanager
+    def _in_term(self, term: Term) -> Iterator[None]:
+        """Raise DeposedError instead of damage if another leader may have written between two reads."""
+        try:
+            yield
+        except DamagedEtcdJournalError:
+            self._leadership.check(term)
+            raise
 
     def _opened_with(self, term: Term, ledger: Ledger, state: JournalState) -> _OpenedEtcd:
         keys, policy = self._leadership.keys, self._policy
