@@ -1,7 +1,7 @@
 """Inventory of ports and splitters: one account for each piece, updated as its state changes.
 
 The account records whether the piece is usable and its devices are connected (`conditions`); a change of holder
-(`custody`) leaves both as they are. All three determine the totals in which the piece counts; totals are updated piece
+(`holders`) leaves both as they are. All three determine the totals in which the piece counts; totals are updated piece
 by piece, never recomputed:
 
 capacity   it is usable, whatever its holder, connected or not
@@ -88,7 +88,7 @@ class Inventory:
     def __init__(self, fabric: Fabric, max_splitters_per_tree: int | None) -> None:
         self.fabric = fabric
         self._max_splitters_of = max_splitters_per_tree
-        self._custody = Holders()
+        self._holders = Holders()
         self._conditions = Conditions(fabric)
         self._ports = [port for rack in fabric.racks.values() for port in rack.optical_ports]
         pieces: list[Piece] = [*self._ports, *fabric.splitters.values()]
@@ -118,35 +118,35 @@ class Inventory:
     @property
     def holders(self) -> Mapping[ElementId, int]:
         """Return the reservation that holds each element, or PROBER."""
-        return self._custody.holders
+        return self._holders.holders
 
     def take(self, elements: Iterable[ElementId], holder: int) -> None:
         """Assign elements to `holder`; a whole port stands for both of its sides.
 
         Raises DoubleBookingError, with nothing changed, if another holder has one of them.
         """
-        self._change(self._custody.take, elements, holder)
+        self._change(self._holders.take, elements, holder)
 
     def free(self, elements: Iterable[ElementId]) -> None:
         """Free elements."""
-        self._change(self._custody.free, elements)
+        self._change(self._holders.free, elements)
 
     def keep_lit(self, elements: Iterable[ElementId]) -> None:
         """Keep elements lit for their holder, which releases them on demand."""
-        self._change(self._custody.keep, elements)
+        self._change(self._holders.keep, elements)
 
     def reclaim(self, elements: Iterable[ElementId]) -> None:
         """Mark kept elements as held again: their holder uses them, or will release them."""
-        self._change(self._custody.reclaim, elements)
+        self._change(self._holders.reclaim, elements)
 
     def release(self, holder: int, elements: Collection[ElementId]) -> None:
         """Mark a reservation as leaving: its elements no longer serve its part but are not free yet."""
-        self._custody.release(holder, elements)
+        self._holders.release(holder, elements)
         self._recount(elements)
 
     def forget(self, holder: int) -> None:
         """Forget a released reservation."""
-        self._custody.forget(holder)
+        self._holders.forget(holder)
 
     def _change(self, change: Callable[..., None], elements: Iterable[ElementId], *more: int) -> None:
         each = [side for element in elements for side in self._sides.get(element, (element,))]
@@ -156,7 +156,7 @@ class Inventory:
     def keepers_of(self, elements: Iterable[ElementId]) -> set[int]:
         """Return the reservations that keep some of these lit (or splitters of these outputs)."""
         pieces = (self._splitter_of.get(element, element) for element in elements)
-        return {self.holders[piece] for piece in pieces if self._custody.standing(piece) is HolderState.KEPT_LIT}
+        return {self.holders[piece] for piece in pieces if self._holders.standing(piece) is HolderState.KEPT_LIT}
 
     # ---------------------------------------------------------------------------------------- conditions
 
@@ -253,7 +253,7 @@ class Inventory:
                 self._settle(element, account)
 
     def _settle(self, element: ElementId, account: _Account) -> None:
-        standing = self._custody.standing(element)
+        standing = self._holders.standing(element)
         counts = _counts(account, standing)
         offered = account.usable if counts.available else None
         if standing is HolderState.HELD:
@@ -371,7 +371,7 @@ class Inventory:
 
     def is_kept_lit(self, element: ElementId) -> bool:
         """Return true if an element is kept lit by a holder that releases it on demand."""
-        return self._custody.standing(element) is HolderState.KEPT_LIT
+        return self._holders.standing(element) is HolderState.KEPT_LIT
 
     def ports_for(self, end: str, switch: SwitchId) -> list[OpticalPort]:
         """Return the ports of a switch that can be this end of a tree, usable or not."""
@@ -413,7 +413,7 @@ class Inventory:
         taken: Counter[PieceKind] = Counter()
         lit: set[PieceKind] = set()
         for element in elements:
-            standing = self._custody.standing(element)
+            standing = self._holders.standing(element)
             if element in self._accounts and standing is not HolderState.HELD:
                 kind = self._accounts[element].kind
                 taken[kind] += 1

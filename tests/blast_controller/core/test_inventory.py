@@ -267,12 +267,12 @@ def test_only_held_elements_are_released() -> None:
 
 
 def test_what_comes_back_to_who_is_leaving_is_leaving_too() -> None:
-    custody = Holders()
-    custody.take(["splitter:s1"], 1)
-    custody.release(1, ["splitter:s1"])
-    custody.free(["splitter:s1"])
-    custody.take(["splitter:s1"], 1)
-    assert custody.standing("splitter:s1") is HolderState.LEAVING
+    holders = Holders()
+    holders.take(["splitter:s1"], 1)
+    holders.release(1, ["splitter:s1"])
+    holders.free(["splitter:s1"])
+    holders.take(["splitter:s1"], 1)
+    assert holders.standing("splitter:s1") is HolderState.LEAVING
 
 
 @pytest.mark.parametrize("view", ["away", "quarantined", "holders", "occupied"])

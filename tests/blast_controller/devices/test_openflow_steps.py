@@ -366,17 +366,17 @@ def test_no_more_than_a_window_is_on_its_way_and_what_waits_too_long_is_never_se
 
 def test_a_tor_that_refuses_again_and_again_is_told_of_once() -> None:
     steps = ForwardingSteps(MasterTerms(RuleSettings(), 5, TIMEOUT), {1: []}, GROUPS)
-    told = []
+    effects = []
     for _ in range(3):
         session = object()
         (claim,) = steps.receive(Connected(session, 1), 0.0)
         assert isinstance(claim, Transmit)
-        told += steps.receive(ErrorReceived(session, claim.messages[0][0], "stale", fenced=True), 0.0)
-    downs = [effect for effect in told if isinstance(effect, DeviceDown)]
+        effects += steps.receive(ErrorReceived(session, claim.messages[0][0], "stale", fenced=True), 0.0)
+    downs = [effect for effect in effects if isinstance(effect, DeviceDown)]
     assert [down.reason for down in downs] == [
         "another controller is the master of this ToR: it refused generation 5 as older than that controller's"
     ]
-    assert sum(isinstance(effect, HangUp) for effect in told) == 3
+    assert sum(isinstance(effect, HangUp) for effect in effects) == 3
 
 
 def test_a_tor_that_does_not_answer_the_claim_or_the_reading_is_hung_up_and_told_of() -> None:

@@ -67,13 +67,13 @@ def test_a_journal_that_is_away_makes_what_is_shown_older():
     following.stop()
 
 
-def test_what_waiting_does_not_mend_is_told_at_the_start():
+def test_faults_that_waiting_does_not_mend_are_raised_at_the_start():
     with pytest.raises(JournalError, match="damaged"):
         Following(FakeJournal(fault=JournalError("damaged")), lambda _: None, lambda _: None).start()
 
 
 @dataclass
-class Told:
+class Calls:
     led: list[Loaded] = field(default_factory=list)
     deposed: list[str] = field(default_factory=list)
     died: list[BaseException] = field(default_factory=list)
@@ -85,37 +85,37 @@ class Told:
 @dataclass
 class FakeRivals:
     reaching: dict[str, int] = field(default_factory=dict)
-    told: list[int] = field(default_factory=list)
+    published: list[int] = field(default_factory=list)
     fault: JournalError | None = None
 
     def tell(self, reached: int) -> None:
         if self.fault is not None:
             raise self.fault
-        self.told.append(reached)
+        self.published.append(reached)
 
     def others(self) -> dict[str, int]:
         return self.reaching
 
 
 def test_it_leads_until_its_time_is_over():
-    told, leads = Told(), threading.Event()
+    calls, leads = Calls(), threading.Event()
     leads.set()
-    candidate = Candidate(MemoryStore(), FakeRivals(), told.hooks(), leads.is_set, lambda: 1)
+    candidate = Candidate(MemoryStore(), FakeRivals(), calls.hooks(), leads.is_set, lambda: 1)
     candidate.start()
-    eventually(lambda: told.led, "it to lead")
-    assert not told.deposed
+    eventually(lambda: calls.led, "it to lead")
+    assert not calls.deposed
     leads.clear()
-    eventually(lambda: told.deposed == ["its leadership expired"], "it to notice")
+    eventually(lambda: calls.deposed == ["its leadership expired"], "it to notice")
     candidate.stop()
 
 
 def test_a_term_that_ends_while_the_journal_is_loaded_is_not_begun():
-    told, holds = Told(), iter([False])
+    calls, holds = Calls(), iter([False])
     store = MemoryStore()
-    candidate = Candidate(store, FakeRivals(), told.hooks(), lambda: next(holds, True), lambda: 1)
+    candidate = Candidate(store, FakeRivals(), calls.hooks(), lambda: next(holds, True), lambda: 1)
     candidate.start()
-    eventually(lambda: told.led, "it to lead")
-    assert [loaded.epoch for loaded in told.led] == [2] and not told.deposed and not told.died
+    eventually(lambda: calls.led, "it to lead")
+    assert [loaded.epoch for loaded in calls.led] == [2] and not calls.deposed and not calls.died
     candidate.stop()
 
 
@@ -134,62 +134,62 @@ class GoneWhileOpened(MemoryStore):
 
 
 def test_a_journal_that_goes_away_while_it_is_opened_is_opened_again():
-    told = Told()
-    candidate = Candidate(GoneWhileOpened(2), FakeRivals(), told.hooks(), lambda: True, lambda: 1)
+    calls = Calls()
+    candidate = Candidate(GoneWhileOpened(2), FakeRivals(), calls.hooks(), lambda: True, lambda: 1)
     candidate.start()
-    eventually(lambda: told.led, "it to lead")
-    assert not told.died
+    eventually(lambda: calls.led, "it to lead")
+    assert not calls.died
     candidate.stop()
 
 
-def test_who_is_told_to_end_opens_no_more():
-    store, told = GoneWhileOpened(10**9), Told()
-    candidate = Candidate(store, FakeRivals(), told.hooks(), lambda: True, lambda: 1)
+def test_stopped_candidate_opens_no_journal():
+    store, calls = GoneWhileOpened(10**9), Calls()
+    candidate = Candidate(store, FakeRivals(), calls.hooks(), lambda: True, lambda: 1)
     candidate.start()
     eventually(lambda: store.times < 10**9 - 1, "some tries")
     candidate.stop()
     candidate._thread.join(30)
-    assert not candidate._thread.is_alive() and not told.died and not told.led
+    assert not candidate._thread.is_alive() and not calls.died and not calls.led
 
 
 def test_who_leads_and_cannot_decide_ends():
-    told = Told()
+    calls = Calls()
 
     def lead(loaded: Loaded) -> None:
         raise ValueError("the configuration does not fit")
 
-    Candidate(MemoryStore(), FakeRivals(), told.hooks(lead), lambda: True, lambda: 1).start()
-    eventually(lambda: told.died, "the end")
-    assert "does not fit" in str(told.died[0])
+    Candidate(MemoryStore(), FakeRivals(), calls.hooks(lead), lambda: True, lambda: 1).start()
+    eventually(lambda: calls.died, "the end")
+    assert "does not fit" in str(calls.died[0])
 
 
 def test_who_reaches_fewer_devices_than_another_stands_down_but_not_at_once():
-    told, rivals = Told(), FakeRivals({"other:1": 4})
+    calls, rivals = Calls(), FakeRivals({"other:1": 4})
     reached = 4
-    candidate = Candidate(MemoryStore(), rivals, told.hooks(), lambda: True, lambda: reached)
+    candidate = Candidate(MemoryStore(), rivals, calls.hooks(), lambda: True, lambda: reached)
     candidate.start()
-    eventually(lambda: len(rivals.told) > 5, "some words")
-    assert not told.deposed, "as many is not more"
-    before, reached = len(rivals.told), 3
-    eventually(lambda: told.deposed == ["another controller reaches more of the devices"], "it to stand down")
-    assert len(rivals.told) - before >= candidate_module.PATIENCE
+    eventually(lambda: len(rivals.published) > 5, "some words")
+    assert not calls.deposed, "as many is not more"
+    before, reached = len(rivals.published), 3
+    eventually(lambda: calls.deposed == ["another controller reaches more of the devices"], "it to stand down")
+    assert len(rivals.published) - before >= candidate_module.PATIENCE
     candidate.stop()
 
 
-def test_a_rival_that_cannot_be_told_of_is_no_reason_to_stand_down():
-    told, rivals = Told(), FakeRivals({"other:1": 4}, fault=StoreUnreachableError("away"))
-    candidate = Candidate(MemoryStore(), rivals, told.hooks(), lambda: True, lambda: 0)
+def test_rivals_that_cannot_be_read_do_not_depose_the_leader():
+    calls, rivals = Calls(), FakeRivals({"other:1": 4}, fault=StoreUnreachableError("away"))
+    candidate = Candidate(MemoryStore(), rivals, calls.hooks(), lambda: True, lambda: 0)
     candidate.start()
-    eventually(lambda: told.led, "it to lead")
+    eventually(lambda: calls.led, "it to lead")
     rivals.fault = LockLostError("somebody else leads")
     rivals.reaching = {}
     rivals.fault = None
-    eventually(lambda: rivals.told, "it to go on")
-    assert not told.deposed and not told.died
+    eventually(lambda: rivals.published, "it to go on")
+    assert not calls.deposed and not calls.died
     candidate.stop()
 
 
-def test_what_cannot_be_shown_makes_what_is_told_older():
+def test_state_that_cannot_be_shown_ages_the_published_one():
     journal, broken = FakeJournal(), threading.Event()
 
     def show(loaded: Loaded) -> None:

@@ -78,10 +78,10 @@ def test_a_scenario_has_the_leaves_that_its_flows_name() -> None:
 
 
 def test_a_run_is_a_point_or_a_line() -> None:
-    told = results(m=[[10.0, 20.0], [30.0, 40.0]], other=[[1.0, 1.0]])
-    assert list(mean_throughput(PanelCase("line", 3, {}), told)) == [("line", 3, 25.0)]
+    found = results(m=[[10.0, 20.0], [30.0, 40.0]], other=[[1.0, 1.0]])
+    assert list(mean_throughput(PanelCase("line", 3, {}), found)) == [("line", 3, 25.0)]
     over_time = throughput_over_time({"m": ("first", "second")})
-    assert list(over_time(PanelCase("", 0, {}), told)) == [
+    assert list(over_time(PanelCase("", 0, {}), found)) == [
         ("first", 0.25, 10.0),
         ("first", 0.75, 20.0),
         ("second", 0.25, 30.0),
