@@ -171,6 +171,9 @@ def _run(*command: str, stdin: str | None = None, rundir: Path | None = None) ->
     return done.stdout
 
 
+_BRIDGES = itertools.count()
+
+
 @dataclass
 class Bridge:
     """A user-space bridge whose ports 1 to `ports` end in veth pairs that the test holds the other ends of.
@@ -181,7 +184,7 @@ class Bridge:
     controller_port: int
     datapath: int
     ports: int
-    prefix: str = field(default_factory=lambda: f"b{os.getpid() % 100_000:05d}{random.randrange(10_000):04d}")
+    prefix: str = field(default_factory=lambda: f"b{os.getpid() % 100_000:05d}{next(_BRIDGES) % 10_000:04d}")
     sockets: dict[int, socket.socket] = field(default_factory=dict)
     rundir: Path | None = None
     """Of a private Open vSwitch; None for the machine's."""
