@@ -95,7 +95,7 @@ Draw the evaluation of the Kascade paper (section IV) with Blast's pipeline, eac
 confidence intervals: receivers in order, in random order and to disk, distant sites, small files, failing nodes. The
 values in the paper's text are marked.
 
-The data comes from benchmarks/pipeline_scenarios.py and pipeline_failures.py, which need root. The command reads their
+The data comes from pipeline_scenarios.py and pipeline_failures.py of benchmarks/transfers, which need root. The command reads their
 JSON from the --out folder; it runs missing measurements first (about two hours, minutes with --quick) and stores them
 there.
 """
@@ -222,7 +222,7 @@ def _add_figure_options(parser: argparse.ArgumentParser) -> None:
         "--benchmarks",
         metavar="DIR",
         type=Path,
-        help="folder of the measurement scripts (default: installed; for `pipeline`: benchmarks in a checkout)",
+        help="folder of the measurement scripts (default: installed; for `pipeline`: benchmarks/transfers in a checkout)",
     )
 
 

@@ -5,7 +5,6 @@ import gc
 import os
 import shutil
 import signal
-import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -159,15 +158,6 @@ def every_engine(request: pytest.FixtureRequest) -> Iterator[str]:
     """Run the tests of a module with each engine in turn; the tests check which engine ran."""
     with asking_for(request.param):
         yield request.param
-
-
-@pytest.fixture(scope="module")
-def benchmarks_on_path() -> Iterator[None]:
-    """Let a module's tests import the benchmark scripts and their packages."""
-    folder = str(ROOT / "benchmarks")
-    sys.path.insert(0, folder)
-    yield
-    sys.path.remove(folder)
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 The steps are a greedy floor, the linear relaxation and rounding. Until a proof ends the search, they are followed by
 exact search among few wide groups, branch and bound if few weighty options are undecided, and local search for the rest
 of the budget: tabu search across the border of feasibility, or annealing if the instance is too large for that or only
-pairs of racks remain undecided. `benchmarks/allocation_quality.py` measures the result.
+pairs of racks remain undecided. `benchmarks/control_plane/allocation_quality.py` measures the result.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def optimize(
     Notes
     -----
     The problem is NP-hard, and only `spent` or a proof ends the search. Between two calls of `spent` lie one solution
-    of the linear relaxation or some hundred steps of local search. `benchmarks/allocation_quality.py` measures the
+    of the linear relaxation or some hundred steps of local search. `benchmarks/control_plane/allocation_quality.py` measures the
     distance from the optimum. The floor is that of Blast, section III-C.2.
 
     Examples

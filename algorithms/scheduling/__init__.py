@@ -27,4 +27,4 @@ POLICIES: dict[str, Policy] = {
 """The policies by name. A program may add its own; `blast_sim.plugins` adds the ones that a command names."""
 
 DEFAULT = "srpt-lease"
-"""The rule that measured best (benchmarks/completion_time.py) and starves no request."""
+"""The rule that measured best (benchmarks/control_plane/completion_time.py) and starves no request."""

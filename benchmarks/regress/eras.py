@@ -152,20 +152,33 @@ ROWS = {
     )
 }
 
-CYCLES = Command(
-    ("{python}", "benchmarks/control_plane.py", "--only", "cycles", "--seconds", "4", "--json"),
-    {
-        "cycles": at("rows", "cycles", "cycles_per_second"),
-        "cycle-cpu": at("rows", "cycles", "controller_cpu_ms_per_cycle"),
-    },
-)
-CYCLES_SWITCH = Command(
-    ("{python}", "benchmarks/control_plane.py", "--only", "switch", "--seconds", "4", "--json"),
-    {"cycles-switch": at("rows", "switch", "cycles_per_second")},
-)
+
+def cycles(script: str = "benchmarks/control_plane.py") -> tuple[Command, Command]:
+    """Return the commands for grant cycles, at once and with the paper's switch."""
+    options = ("--seconds", "4", "--json")
+    return (
+        Command(
+            ("{python}", script, "--only", "cycles", *options),
+            {
+                "cycles": at("rows", "cycles", "cycles_per_second"),
+                "cycle-cpu": at("rows", "cycles", "controller_cpu_ms_per_cycle"),
+            },
+        ),
+        Command(
+            ("{python}", script, "--only", "switch", *options),
+            {"cycles-switch": at("rows", "switch", "cycles_per_second")},
+        ),
+    )
+
+
 FLOW = Command(
     ("{blast}", "sim", "flow", "fig4", "--backgrounds", "none,light", "--compute", "0", "--processes", "1", "--json"),
     {"flow": cpu_seconds},
+)
+RACK_FABRIC = Command(
+    ("{blast}", "sim", "fabric", "one-leaf", "--set", "duration_ns=20000000", "--json"),
+    {"rack-fabric": cpu_seconds},
+    needs=".venv/bin/rack-fabric",
 )
 ENGINE = ".venv/lib/python3.11/site-packages/blast_*_native"
 """The compiled engine. A setup without Rust lacks it, and rows would then compare the Python engine unnoticed."""
@@ -178,26 +191,27 @@ def functions(*lines: str) -> tuple[str, ...]:
     return ("{python}", "-c", "\n".join(("import json, sys", "sys.path.insert(0, 'benchmarks')", *lines)))
 
 
-GRANT = Command(
-    functions(
-        "from control_plane import MEMORY, Rig, Size, load",
+def grant(module: str = "control_plane", script: str = "benchmarks/control_plane.py") -> Command:
+    """Return the command for the software time of a grant; `module` is the script as Python imports it."""
+    lines = (
+        f"from {module} import MEMORY, Rig, Size, load",
         "with Rig(Size(8, 8, keep_warm_ms=0), MEMORY) as rig:",
         "    print(json.dumps(load(rig, 'one', racks=8, jobs=1, requests=200)))",
-    ),
-    {"grant": at("grant_ms", "p50")},
-    "benchmarks/control_plane.py",
-)
+    )
+    return Command(functions(*lines), {"grant": at("grant_ms", "p50")}, script)
 
 
-def cycle_commands(*options: str) -> Command:
+def cycle_commands(
+    *options: str, module: str = "control_plane", script: str = "benchmarks/control_plane.py"
+) -> Command:
     """Return the command for commands to the switch; `options` complete the call of `Size`."""
     lines = (
-        "from control_plane import Rig, Size, load",
+        f"from {module} import Rig, Size, load",
         f"with Rig(Size(100, 50{', '.join(('', *options))})) as rig:",
         "    cycles = load(rig, 'cycles', racks=100, racks_per_job=5, jobs=20, seconds=4)['cycles']",
         "    print(json.dumps({'commands': rig.switch.ask()['commands'] / cycles}))",
     )
-    return Command(functions(*lines), {"cycle-commands": at("commands")}, "benchmarks/control_plane.py")
+    return Command(functions(*lines), {"cycle-commands": at("commands")}, script)
 
 
 def scheduling_pass(
@@ -223,10 +237,10 @@ def scheduling_pass(
     return Command(functions(*lines), {f"pass-{racks}": at("milliseconds")}, script)
 
 
-def allocation(module: str) -> Command:
+def allocation(module: str, script: str = "benchmarks/allocation_speed.py") -> Command:
     """Return the command for one-shot allocation, a function of `module`."""
     lines = f"from {module} import one_shot", "print(json.dumps(one_shot('P-contig', 1000, 1000, 40)))"
-    return Command(functions(*lines), {"allocation": median}, "benchmarks/allocation_speed.py")
+    return Command(functions(*lines), {"allocation": median}, script)
 
 
 def event(*options: str) -> Command:
@@ -254,10 +268,9 @@ ERA_1 = Era(
     marker="benchmarks/control_plane.py",
     setup=(("scripts/setup", "lab"), SET_UP_BYTECODE, SET_UP_FLOW),
     commands=(
-        CYCLES,
-        CYCLES_SWITCH,
+        *cycles(),
         cycle_commands(),
-        GRANT,
+        grant(),
         allocation("allocation_speed"),
         event("--model", "blast_controller.core", "--finish", "FinishAsked"),
         *transports({"optical": "optical", "pipeline": "pipeline", "unicast": "packets"}),
@@ -278,10 +291,9 @@ ERA_2 = Era(
     marker="blast_sim/measuring/allocation_speed.py",
     setup=(("scripts/setup", "test"), SET_UP_BYTECODE, SET_UP_FLOW),
     commands=(
-        CYCLES,
-        CYCLES_SWITCH,
+        *cycles(),
         cycle_commands("warm_reserve=0.0"),
-        GRANT,
+        grant(),
         scheduling_pass(1000),
         scheduling_pass(10_000),
         allocation("blast_sim.measuring.allocation_speed"),
@@ -289,11 +301,7 @@ ERA_2 = Era(
         *transports({"optical": "optical", "pipeline": "pipeline", "unicast": "unicast"}, needs=ENGINE),
         *transports({"trees": "trees"}, "{probes}/trees.py", ENGINE),
         FLOW,
-        Command(
-            ("{blast}", "sim", "fabric", "one-leaf", "--set", "duration_ns=20000000", "--json"),
-            {"rack-fabric": cpu_seconds},
-            needs=".venv/bin/rack-fabric",
-        ),
+        RACK_FABRIC,
         Command(
             ("{python}", "benchmarks/command_start.py", "--repeats", "4", "--json"),
             {"start-up": at("ms", "blast --version")},
@@ -323,7 +331,32 @@ ERA_4 = replace(
     ),
 )
 
-ERAS = (ERA_4, ERA_3, ERA_2, ERA_1)
+CONTROL_PLANE, TRANSFERS = "benchmarks/control_plane", "benchmarks/transfers"
+CYCLES_MODULE, CYCLES_SCRIPT = "benchmarks.control_plane.cycles", f"{CONTROL_PLANE}/cycles.py"
+ERA_5 = replace(
+    ERA_4,
+    name="benchmarks/control_plane",
+    marker=CYCLES_SCRIPT,
+    commands=(
+        *cycles(CYCLES_SCRIPT),
+        cycle_commands("warm_reserve=0.0", module=CYCLES_MODULE, script=CYCLES_SCRIPT),
+        grant(CYCLES_MODULE, CYCLES_SCRIPT),
+        scheduling_pass(1000, MEASURING, GARBAGE),
+        scheduling_pass(10_000, MEASURING, GARBAGE),
+        allocation(f"{MEASURING}.allocation_speed", f"{MEASURING.replace('.', '/')}/allocation_speed.py"),
+        event("--model", "blast_controller.core.model", "--finish", "FinishAsked"),
+        *transports({one: one for one in ("optical", "pipeline", "unicast")}, f"{TRANSFERS}/rates.py", ENGINE),
+        *transports({"trees": "trees"}, "{probes}/trees.py", ENGINE),
+        FLOW,
+        RACK_FABRIC,
+        Command(
+            ("{python}", f"{CONTROL_PLANE}/command_start.py", "--repeats", "4", "--json"),
+            {"start-up": at("ms", "blast --version")},
+        ),
+    ),
+)
+
+ERAS = (ERA_5, ERA_4, ERA_3, ERA_2, ERA_1)
 """Newest first."""
 
 

@@ -23,7 +23,7 @@ Tables = Mapping[str, list[Row]]
 
 _GRACE_SECONDS = 60.0
 """Seconds in which a terminated script removes its resources."""
-CHECKOUT = Path("benchmarks")
+CHECKOUT = Path("benchmarks/transfers")
 """The folder of scripts that are not installed."""
 MISSED_A_BAR = 1
 """Exit status of a benchmark whose figures miss a bar; they are figures all the same."""
@@ -149,7 +149,7 @@ def _program(benchmark: Benchmark, scripts: Path | None) -> list[str]:
     script = (scripts or CHECKOUT) / f"{benchmark.script}.py"
     if not script.is_file():
         raise InputError(f"{script} does not exist: run in a checkout, or name the folder with --benchmarks")
-    return [str(script)]
+    return [str(script)] if scripts else ["-m", ".".join(script.with_suffix("").parts)]
 
 
 def _end(running: subprocess.Popen[bytes]) -> None:

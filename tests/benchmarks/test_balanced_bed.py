@@ -6,11 +6,9 @@ import pytest
 
 from mininet_topos.sites import presets
 
-pytestmark = pytest.mark.usefixtures("benchmarks_on_path")
-
 
 def test_fpfr_is_told_at_the_rates_that_it_assumes_and_expected_at_those_that_it_gets():
-    from balanced_bed.planning import planned
+    from benchmarks.transfers.balanced_bed.planning import planned
 
     made = planned(presets.figure2().network("root"), "fpfr")
     assert [tree["rate"] for tree in made.trees["trees"]] == pytest.approx([40e6] * 3)
@@ -19,7 +17,7 @@ def test_fpfr_is_told_at_the_rates_that_it_assumes_and_expected_at_those_that_it
 
 @pytest.mark.parametrize(("clusters", "nodes", "mbps"), [(2, 1, 10), (2, 8, 52), (3, 4, 40), (3, 8, 45.6)])
 def test_clusters_are_planned_as_trees_over_all_their_hosts(clusters, nodes, mbps):
-    from balanced_bed.planning import planned_clusters
+    from benchmarks.transfers.balanced_bed.planning import planned_clusters
 
     made = planned_clusters(clusters, nodes, 1.0)
     assert made.rate == pytest.approx(mbps * 1e6)
@@ -30,7 +28,7 @@ def test_clusters_are_planned_as_trees_over_all_their_hosts(clusters, nodes, mbp
 
 
 def test_the_dearest_path_of_figure_2_and_who_passes_on_most():
-    from balanced_bed.planning import dearest_path, interior, planned
+    from benchmarks.transfers.balanced_bed.planning import dearest_path, interior, planned
 
     path, left, optimum = dearest_path(presets.figure2(), "root")
     assert left.rates[path] == presets.figure2().rates[path] / 2
@@ -39,7 +37,7 @@ def test_the_dearest_path_of_figure_2_and_who_passes_on_most():
 
 
 def test_methods_are_in_order_where_plans_differ_by_more_than_a_tenth():
-    from balanced_sites import in_order
+    from benchmarks.transfers.balanced_sites import in_order
 
     slow, fast, near = ({"planned": 10.0, "measured": m} for m in (9.0, 19.0, 8.0))
     fast["planned"], near["planned"] = 20.0, 10.5
@@ -48,8 +46,8 @@ def test_methods_are_in_order_where_plans_differ_by_more_than_a_tenth():
 
 
 def test_the_rate_after_a_moment_is_the_slowest_receiver_s():
-    from balanced_bed.bed import Seen
-    from balanced_sites import rate_after
+    from benchmarks.transfers.balanced_bed.bed import Seen
+    from benchmarks.transfers.balanced_sites import rate_after
 
     seen = [Seen(second, 1000 * second) for second in range(10)]
     assert rate_after(seen, 3.0, 8000) == pytest.approx(8000)
@@ -57,7 +55,7 @@ def test_the_rate_after_a_moment_is_the_slowest_receiver_s():
 
 
 def test_rows_for_figures_have_these_columns_and_no_others(tmp_path):
-    from balanced_sites import COLUMNS, write_csv
+    from benchmarks.transfers.balanced_sites import COLUMNS, write_csv
 
     row = {"root": "a", "method": "exact", "planned": 2e6, "measured": 1e6, "share": 0.5, "wrong": ""}
     write_csv(tmp_path / "a.csv", COLUMNS["gridlab"], [row], 0.5)

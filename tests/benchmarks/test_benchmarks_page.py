@@ -10,15 +10,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 BENCHMARKS = ROOT / "benchmarks"
 PAGE = BENCHMARKS / "README.md"
-PARTS = {
-    "regress.py",
-    "control_plane_load.py",
-    "concurrent_jobs_load.py",
-    "emulated_switch.py",
-    "emulated_tors.py",
-    "step_clock.py",
-}
-"""Scripts that are no claims: the comparison of commits, and processes that other scripts start."""
+AREAS = ("control_plane", "transfers", "simulators")
+PARTS = {"load.py", "concurrent_jobs_load.py", "emulated_switch.py", "emulated_tors.py", "step_clock.py"}
+"""Processes that other scripts of the control plane start."""
 
 
 def rows() -> list[list[str]]:
@@ -27,9 +21,9 @@ def rows() -> list[list[str]]:
 
 
 def test_every_benchmark_has_a_row_with_all_columns():
-    scripts = {path.name for path in BENCHMARKS.glob("*.py") if '__name__ == "__main__"' in path.read_text()}
-    named = [cells[1].strip("`").split()[0] for cells in rows()]
-    assert sorted(named) == sorted(scripts - PARTS)
+    paths = [path for area in AREAS for path in (BENCHMARKS / area).glob("*.py") if path.name not in PARTS]
+    scripts = [f"{path.parent.name}/{path.name}" for path in paths if '__name__ == "__main__"' in path.read_text()]
+    assert sorted(cells[1].strip("`").split()[0] for cells in rows()) == sorted(scripts)
     assert all(len(cells) == 7 and all(cells) for cells in rows())
 
 

@@ -8,8 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-pytestmark = pytest.mark.usefixtures("benchmarks_on_path")
-
 
 def options(jobs=10, racks=50, **more):
     named = {"smallest": 3, "largest": 5, "seed": 0, "seconds": 10.0, "splitters": 2, "rate": 4.0, "lit": 1.25}
@@ -18,7 +16,7 @@ def options(jobs=10, racks=50, **more):
 
 @given(st.integers(1, 30), st.integers(5, 60), st.integers(0, 10))
 def test_every_job_has_hosts_of_the_fabric_and_its_own_where_there_are_enough(jobs, racks, seed):
-    from concurrent_jobs_load import draw_jobs
+    from benchmarks.control_plane.concurrent_jobs_load import draw_jobs
 
     drawn = [job.hosts for job in draw_jobs(options(jobs, racks, seed=seed))]
     assert len(drawn) == jobs
@@ -31,7 +29,7 @@ def test_every_job_has_hosts_of_the_fabric_and_its_own_where_there_are_enough(jo
 
 
 def test_waits_count_from_the_moment_at_which_a_job_was_to_ask():
-    from concurrent_jobs_load import Iteration, Load
+    from benchmarks.control_plane.concurrent_jobs_load import Iteration, Load
 
     load = Load(options(jobs=2))
     first, second = load._jobs

@@ -10,8 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-pytestmark = pytest.mark.usefixtures("benchmarks_on_path")
-
 SETTINGS = {"nodes": 100, "rate_mbps": 8.0}
 CASES = ("no failure", "killed, 2 % at once", "frozen, 2 % at once")
 
@@ -22,8 +20,8 @@ class EndedError(Exception):
 
 def measure(path: Path, rounds: int, most: int) -> list[str]:
     """Measure on, at most so many results; what was measured."""
-    from transport_bed.kept_rounds import KeptRounds
-    from transport_bed.script import runs
+    from benchmarks.transfers.bed.kept_rounds import KeptRounds
+    from benchmarks.transfers.bed.script import runs
 
     done: list[str] = []
 
@@ -42,7 +40,7 @@ def measure(path: Path, rounds: int, most: int) -> list[str]:
 
 @given(rounds=st.integers(1, 4), most=st.integers(0, 12), torn=st.integers(0, 400))
 def test_it_goes_on_where_it_was_ended(tmp_path_factory, rounds, most, torn):
-    from transport_bed.kept_rounds import KeptRounds
+    from benchmarks.transfers.bed.kept_rounds import KeptRounds
 
     path = tmp_path_factory.mktemp("kept") / "keep"
     whole = [(number, case) for number in range(rounds) for case in CASES[:: -1 if number % 2 else 1]]
@@ -75,8 +73,8 @@ def test_it_goes_on_where_it_was_ended(tmp_path_factory, rounds, most, torn):
     ],
 )
 def test_a_file_of_something_else_is_refused_and_stays_as_it_is(tmp_path, content, sentence):
-    from transport_bed.failures import PrerequisiteError
-    from transport_bed.kept_rounds import KeptRounds
+    from benchmarks.transfers.bed.failures import PrerequisiteError
+    from benchmarks.transfers.bed.kept_rounds import KeptRounds
 
     path = tmp_path / "keep"
     path.write_bytes(content)

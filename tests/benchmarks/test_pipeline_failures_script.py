@@ -18,7 +18,7 @@ WAYS = ("killed", "frozen", "vanished")
 @pytest.fixture(autouse=True)
 def nothing_is_told_how_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
-    import pipeline_failures
+    from benchmarks.transfers import pipeline_failures
 
     monkeypatch.setattr(pipeline_failures, "end_in_order", lambda *_: None)
     monkeypatch.setattr(pipeline_failures.machine, "describe", lambda: "a machine")
@@ -32,7 +32,7 @@ class Carried:
         self.wrong = wrong
 
     def carry(self, limit: float, mode: Any = None, moments: Any = ()) -> Any:
-        from transport_bed.struck import Struck
+        from benchmarks.transfers.bed.struck import Struck
 
         name = mode.name if mode else "none"
         self.transfers.append((name, sum(len(hosts) for _, hosts in moments)))
@@ -43,7 +43,7 @@ class Carried:
 
 
 def run(monkeypatch: pytest.MonkeyPatch, carried: Carried, *words: str) -> bool:
-    import pipeline_failures
+    from benchmarks.transfers import pipeline_failures
 
     @contextmanager
     def standing(*_: object) -> Iterator[Carried]:

@@ -17,20 +17,18 @@ from hypothesis import strategies as st
 
 from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.usefixtures("benchmarks_on_path")
-
 SETTINGS = {"bytes": 20_000_000, "limit_seconds": 120, "repeats": 3}
 
 
 def row(runs=(), tool: str = "naive", receivers: int = 10) -> dict[str, object]:
-    from transport_bed.scenarios import SCENARIOS, row_of
+    from benchmarks.transfers.bed.scenarios import SCENARIOS, row_of
 
     return row_of(SCENARIOS["ordered"], receivers, tool, SETTINGS, runs)
 
 
 @given(st.integers(1, 100), st.integers(0, 9))
 def test_every_order_names_every_receiver_once_and_a_round_has_one_order(receivers, seed):
-    from transport_bed.scenarios import SCENARIOS
+    from benchmarks.transfers.bed.scenarios import SCENARIOS
 
     for scenario in SCENARIOS.values():
         order = list(scenario.order(receivers, seed))
@@ -40,14 +38,14 @@ def test_every_order_names_every_receiver_once_and_a_round_has_one_order(receive
 
 
 def test_random_rounds_differ():
-    from transport_bed.scenarios import in_random_order
+    from benchmarks.transfers.bed.scenarios import in_random_order
 
     assert len({tuple(in_random_order(25, seed)) for seed in range(5)}) == 5
 
 
 def test_a_run_is_complete_late_or_failed():
-    from transport_bed.measured import Measured
-    from transport_bed.scenarios import is_given_up, line
+    from benchmarks.transfers.bed.measured import Measured
+    from benchmarks.transfers.bed.scenarios import is_given_up, line
 
     complete = Measured(12.0, 2.0, None, None)
     failed = Measured(120.0, 120.0, None, None, "h1 ended")
@@ -63,8 +61,8 @@ def test_a_run_is_complete_late_or_failed():
 
 
 def test_a_late_tool_is_not_tried_with_more_receivers():
-    from transport_bed.measured import Measured
-    from transport_bed.scenarios import too_slow
+    from benchmarks.transfers.bed.measured import Measured
+    from benchmarks.transfers.bed.scenarios import too_slow
 
     late = row([Measured(120.0, 120.0, None, None, "no file in time", late=True)], receivers=5)
     assert too_slow([late], "ordered", "naive", 6) == "not done in 120 s with 5 receivers already"
@@ -75,8 +73,8 @@ def test_a_late_tool_is_not_tried_with_more_receivers():
 
 def scenarios(monkeypatch, tmp_path: Path, carry, *words: str) -> tuple[bool, list[str]]:
     """Run the script with `carry(tool, bed)` for a transfer; whether it is content, and what was carried."""
-    import pipeline_scenarios as script
-    from transport_bed import scenarios as places
+    from benchmarks.transfers import pipeline_scenarios as script
+    from benchmarks.transfers.bed import scenarios as places
 
     carried: list[str] = []
 
@@ -104,7 +102,7 @@ def scenarios(monkeypatch, tmp_path: Path, carry, *words: str) -> tuple[bool, li
 
 
 def test_an_ended_run_goes_on_and_nothing_is_left_out_without_a_sentence(monkeypatch, tmp_path, capsys):
-    from transport_bed.measured import Measured
+    from benchmarks.transfers.bed.measured import Measured
 
     def carry(tool, plan):
         if tool.name == "mpi" and plan.receivers > 5:
@@ -136,7 +134,7 @@ def test_an_ended_run_goes_on_and_nothing_is_left_out_without_a_sentence(monkeyp
 
 
 def test_only_a_failure_of_ours_is_a_failure(monkeypatch, tmp_path, capsys):
-    from transport_bed.measured import Measured
+    from benchmarks.transfers.bed.measured import Measured
 
     for ours in (True, False):
 
@@ -149,7 +147,7 @@ def test_only_a_failure_of_ours_is_a_failure(monkeypatch, tmp_path, capsys):
 
 
 def test_a_copy_is_begun_when_something_is_in_it(tmp_path):
-    from transport_bed.measured import FirstPiece
+    from benchmarks.transfers.bed.measured import FirstPiece
 
     begun = threading.Event()
     with (tmp_path / "copy").open("wb") as copy, FirstPiece([tmp_path], 1 << 20, begun.set) as first:
@@ -168,7 +166,7 @@ def test_a_copy_is_begun_when_something_is_in_it(tmp_path):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_processor_time_is_that_of_whatever_was_started():
-    from transport_bed.measured import Processor
+    from benchmarks.transfers.bed.measured import Processor
 
     burn = "import os, time\nif not os.fork():\n while time.process_time() < 0.3: pass\n os._exit(0)\nos.wait()"
     with Processor() as processor:
@@ -185,7 +183,7 @@ def test_processor_time_is_that_of_whatever_was_started():
 
 @pytest.mark.cc
 def test_naive_tcp_waits_for_a_receiver_that_is_still_starting(tmp_path):
-    from transport_bed.programs import compile_into
+    from benchmarks.transfers.bed.programs import compile_into
 
     program = compile_into(tmp_path, "naive_tcp")
     (tmp_path / "source").write_bytes(os.urandom(1_000_003))

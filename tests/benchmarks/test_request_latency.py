@@ -6,13 +6,11 @@ from collections import Counter
 
 import pytest
 
-pytestmark = pytest.mark.usefixtures("benchmarks_on_path")
-
 WAYS = 3
 
 
 def drawn(load, requests):
-    from latency_loads import draw
+    from benchmarks.control_plane.latency_loads import draw
 
     return [draw(load, way, WAYS, requests) for way in range(WAYS)]
 
@@ -30,7 +28,7 @@ def test_so_many_count_each_way_and_every_turn_begins_with_some_that_do_not(load
 
 
 def test_cold_groups_are_asked_for_once_in_all():
-    from latency_loads import max_requests
+    from benchmarks.control_plane.latency_loads import max_requests
 
     every = Counter(group for turns in drawn("cold", max_requests("cold")) for group in groups_of(turns))
     assert max(every.values()) == 1

@@ -8,9 +8,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.usefixtures("benchmarks_on_path")
-
-
 FORWARD = {"in_port": 1, "source": "10.0.1.1", "group": "239.77.0.1", "outputs": [91]}
 LEAF = {"in_port": 91, "source": "10.0.1.1", "group": "239.77.0.1", "outputs": [2, 1]}
 TREE = {
@@ -46,7 +43,7 @@ ORDINARY = " cookie=0x0, duration=9.1s, table=0, n_packets=3, n_bytes=9, priorit
 
 
 def readings(rows=ROWS, first=(GUARD, AT_ROOT, ORDINARY), second=(GUARD, AT_LEAF), circuits=((1, 11), (11, 2))):
-    from soak_bed.comparison import Readings, add_flow_table, add_journal
+    from benchmarks.transfers.soak_bed.comparison import Readings, add_flow_table, add_journal
 
     read = Readings(held_circuits=set(circuits))
     add_journal(read, rows)
@@ -56,7 +53,7 @@ def readings(rows=ROWS, first=(GUARD, AT_ROOT, ORDINARY), second=(GUARD, AT_LEAF
 
 
 def faults(**changes):
-    from soak_bed.comparison import differences
+    from benchmarks.transfers.soak_bed.comparison import differences
 
     return differences(readings(**changes))
 
@@ -94,14 +91,14 @@ def test_inconsistent_rows_of_the_journal_are_found() -> None:
 
 
 def test_dark_lab_holds_only_guards() -> None:
-    from soak_bed.comparison import dark
+    from benchmarks.transfers.soak_bed.comparison import dark
 
     assert dark(readings(rows=ROWS[:1], first=(GUARD, ORDINARY), second=(GUARD,), circuits=())) == []
     assert len(dark(readings())) == 1 + 2 + 2
 
 
 def test_copy_is_judged_by_its_bytes(tmp_path: Path) -> None:
-    from soak_bed.transfers import outcome, sha256, verdict
+    from benchmarks.transfers.soak_bed.transfers import outcome, sha256, verdict
 
     original, copy = tmp_path / "original", tmp_path / "copy"
     original.write_bytes(bytes(1000))
@@ -122,7 +119,7 @@ def test_copy_is_judged_by_its_bytes(tmp_path: Path) -> None:
 
 
 def test_growth_after_the_warm_up_is_found() -> None:
-    from soak_bed.report import level
+    from benchmarks.transfers.soak_bed.report import level
 
     megabyte = 1 << 20
     seconds = [float(second) for second in range(0, 3600, 5)]
@@ -134,7 +131,7 @@ def test_growth_after_the_warm_up_is_found() -> None:
 
 
 def test_schedule_fills_the_time_and_clients_are_divided() -> None:
-    from soak_bed.scenario import BASELINE, CLIENT_ATTACKS, SENDERS, SOAK, roster, slices
+    from benchmarks.transfers.soak_bed.scenario import BASELINE, CLIENT_ATTACKS, SENDERS, SOAK, roster, slices
 
     for minutes in (0.5, 3, 60):
         plan = slices(minutes)
@@ -150,8 +147,8 @@ def test_schedule_fills_the_time_and_clients_are_divided() -> None:
 
 
 def test_few_more_descriptors_are_no_leak() -> None:
-    from soak_bed.report import Held
-    from soak_bed.run import leaks
+    from benchmarks.transfers.soak_bed.report import Held
+    from benchmarks.transfers.soak_bed.run import leaks
 
     before = {"the controller": Held(1 << 20, 30, 10), "agent h": Held(1 << 20, 9, 1)}
     assert leaks(before, {**before, "agent h": Held(9 << 20, 20, 4)}) == []
@@ -161,9 +158,9 @@ def test_few_more_descriptors_are_no_leak() -> None:
 
 
 def test_missing_comparison_fails_and_times_do_not() -> None:
-    from soak_bed.report import ALL, SEND, Call, Reached, Window, lines, to_json
-    from soak_bed.scenario import BASELINE, SOAK, roster, slices
-    from soak_bed.transfers import Received
+    from benchmarks.transfers.soak_bed.report import ALL, SEND, Call, Reached, Window, lines, to_json
+    from benchmarks.transfers.soak_bed.scenario import BASELINE, SOAK, roster, slices
+    from benchmarks.transfers.soak_bed.transfers import Received
 
     windows = [Window(BASELINE, 0, 10), Window(SOAK, 10, 20)]
     calls = [Call("ping", 1, 0.001), Call("ping", 11, 5.0), Call("ping", 12, 0.0, "TimedOut"), Call(SEND, 13, 500.0)]
@@ -183,7 +180,7 @@ def test_missing_comparison_fails_and_times_do_not() -> None:
 
 
 def test_joined_groups_are_parsed() -> None:
-    from soak_bed.forger import joined
+    from benchmarks.transfers.soak_bed.forger import joined
 
     igmp = (
         "Idx\tDevice    : Count Querier\tGroup    Users Timer\tReporter\n1\tlo        :     1      V3\n"
@@ -194,8 +191,7 @@ def test_joined_groups_are_parsed() -> None:
 
 
 def test_controller_has_the_niceness_of_its_unit() -> None:
-    from soak_bed.room import NICENESS
-
+    from benchmarks.transfers.soak_bed.room import NICENESS
     from tests.support.systemd import UNITS, unit_of
 
     assert unit_of(UNITS / "blast-controller.service")["Service"]["Nice"] == str(NICENESS)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-from step_clock import STEPS, StepClock
+from benchmarks.control_plane.step_clock import STEPS, StepClock
 
 
 @pytest.mark.parametrize("step", STEPS)

@@ -16,15 +16,13 @@ from mininet_topos.kernel.errors import HostError
 from tests.support.ssh_server import free_port
 from tests.support.waiting import eventually
 
-pytestmark = pytest.mark.usefixtures("benchmarks_on_path")
-
 
 def row(tool: str, rate: float | None, receivers: int, gbps: float) -> dict[str, object]:
     return {"tool": tool, "shape": f"{rate}", "rate_mbps": rate, "receivers": receivers, "gbps": gbps}
 
 
 def test_claims_are_ratios_of_the_same_cell():
-    from transport_bed.comparison import claims
+    from benchmarks.transfers.bed.comparison import claims
 
     rows = [
         row("floor", None, 7, 6.0), row("optical", None, 7, 3.0), row("udpcast", None, 7, 0.25),
@@ -59,9 +57,9 @@ class BedThatStays:
 @pytest.mark.cc
 @pytest.mark.parametrize("form", [[], ["--json"]])
 def test_results_are_printed_although_the_bed_is_not_removed(monkeypatch, capsys, form):
-    import transport
-    from transport_bed import comparison, script
-    from transport_bed.run import Outcome
+    from benchmarks.transfers import rates as transport
+    from benchmarks.transfers.bed import comparison, script
+    from benchmarks.transfers.bed.run import Outcome
 
     monkeypatch.setattr(script, "Bed", BedThatStays)
     monkeypatch.setattr(comparison, "transfer", lambda *_: Outcome(0.5, "", {}))
@@ -74,14 +72,14 @@ def test_results_are_printed_although_the_bed_is_not_removed(monkeypatch, capsys
 
 @pytest.mark.parametrize("text", ["", "fast", "-1", "0", "nan", "inf"])
 def test_a_shape_is_a_rate_or_none(text):
-    from transport_bed.shape import shape
+    from benchmarks.transfers.bed.shape import shape
 
     with pytest.raises(ValueError):
         shape(text)
 
 
 def test_limits_are_those_of_full_frames():
-    from transport_bed.shape import UNSHAPED, shape
+    from benchmarks.transfers.bed.shape import UNSHAPED, shape
 
     assert shape("unshaped") is UNSHAPED
     assert UNSHAPED.udp_limit is None
@@ -93,7 +91,7 @@ def test_limits_are_those_of_full_frames():
 
 @given(st.integers(1, 60), st.integers(1, 4))
 def test_taktuk_hears_of_every_host_once(count, arity):
-    from transport_bed.tools.peers import below
+    from benchmarks.transfers.bed.tools.peers import below
 
     hosts = [f"h{number}" for number in range(count)]
     words = below(hosts, arity)
@@ -108,7 +106,7 @@ def test_taktuk_hears_of_every_host_once(count, arity):
 
 
 def test_files_are_compared_to_their_end(tmp_path):
-    from transport_bed.contents import same, write_random
+    from benchmarks.transfers.bed.contents import same, write_random
 
     one, other = tmp_path / "one", tmp_path / "other"
     write_random(one, (1 << 20) + 7)
@@ -123,7 +121,7 @@ def test_files_are_compared_to_their_end(tmp_path):
 
 
 def test_memory_is_given_up_while_copies_take_it(tmp_path, monkeypatch):
-    from transport_bed import contents
+    from benchmarks.transfers.bed import contents
 
     machine = 40 << 20
     copies = 0
@@ -146,8 +144,8 @@ def test_memory_is_given_up_while_copies_take_it(tmp_path, monkeypatch):
 
 
 def test_no_room_is_a_sentence():
-    from transport_bed.contents import require_room
-    from transport_bed.failures import PrerequisiteError
+    from benchmarks.transfers.bed.contents import require_room
+    from benchmarks.transfers.bed.failures import PrerequisiteError
 
     with pytest.raises(PrerequisiteError, match="give fewer --megabytes"):
         require_room(1 << 50, 2)
@@ -180,7 +178,7 @@ print(len(kept))
 
 @pytest.mark.cc
 def test_lost_datagrams_are_cut_out_of_super_packets(tmp_path):
-    from transport_bed.programs import compile_into
+    from benchmarks.transfers.bed.programs import compile_into
 
     library = compile_into(tmp_path, "lossy")
     settings = {
@@ -232,7 +230,7 @@ print(new)
 @pytest.mark.cc
 @pytest.mark.compiled
 def test_lost_datagrams_are_lost_to_the_compiled_engine_too(tmp_path):
-    from transport_bed.programs import compile_into
+    from benchmarks.transfers.bed.programs import compile_into
 
     library = compile_into(tmp_path, "lossy")
     count = tmp_path / "count"
@@ -267,7 +265,7 @@ for write in (one, several, here, spliced):
 
 @pytest.mark.cc
 def test_a_slow_store_is_slow_whatever_writes(tmp_path):
-    from transport_bed.programs import compile_into
+    from benchmarks.transfers.bed.programs import compile_into
 
     library = compile_into(tmp_path, "slow_store")
     environment = {**os.environ, "LD_PRELOAD": str(library), "SLOW_BYTES_PER_SECOND": "1e6"}
@@ -282,7 +280,8 @@ def test_a_slow_store_is_slow_whatever_writes(tmp_path):
 @pytest.mark.rust
 def test_what_verifies_digests_what_it_writes(tmp_path):
     import blake3
-    from transport_bed.programs import compile_into
+
+    from benchmarks.transfers.bed.programs import compile_into
 
     program, compared = compile_into(tmp_path, "verifying"), compile_into(tmp_path, "naive_tcp")
     source, copy, port = tmp_path / "source", tmp_path / "copy", str(free_port())

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
-from collections.abc import Iterator
+import zlib
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks" / "transfers"
 PROGRAMS = BENCHMARKS / "weights_bed" / "programs"
 
 
-@pytest.fixture(autouse=True, scope="module")
-def benchmarks_on_path() -> Iterator[None]:
-    places = [str(BENCHMARKS), str(PROGRAMS)]
-    sys.path[:0] = places
-    yield
-    for place in places:
-        sys.path.remove(place)
+@pytest.fixture
+def weights(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """Return the module that the programs share, which run with their folder as the first place of modules."""
+    monkeypatch.syspath_prepend(str(PROGRAMS))
+    return importlib.import_module("weights")
 
 
 def test_ratios_are_of_the_rounds_in_which_neither_failed():
-    from weights_bed.ways import Pushed
-    from weights_push import _ratios, _text, _verdict
+    from benchmarks.transfers.weights_bed.ways import Pushed
+    from benchmarks.transfers.weights_push import _ratios, _text, _verdict
 
     def runs(*seconds: float, broken: int = -1) -> list[Pushed]:
         return [Pushed(s, 1.0, 0.5, "broken" if n == broken else "") for n, s in enumerate(seconds)]
@@ -50,21 +50,18 @@ def test_ratios_are_of_the_rounds_in_which_neither_failed():
     ],
 )
 def test_an_interval_is_of_ranks(values: list[float], interval: tuple[float, float, float]):
-    from median_interval import median_interval
+    from benchmarks.median_interval import median_interval
 
     assert median_interval(values) == interval
 
 
-def test_layers_are_the_whole_file_and_their_checksum_is_that_of_its_bytes(tmp_path: Path):
-    import zlib
-
-    from weights import LAYER_BYTES, SMALL_BYTES, digest_of_layers, layers, spans
-
+def test_layers_are_the_whole_file_and_their_checksum_is_that_of_its_bytes(weights: ModuleType, tmp_path: Path):
     source = tmp_path / "source"
-    source.write_bytes(bytes(range(250)) * ((LAYER_BYTES + 1_000_000) // 250))
-    assert [length for _, _, length in spans(source.stat().st_size)] == [LAYER_BYTES, 1_000_000]
-    assert digest_of_layers(layers(str(source), "weights")) == zlib.crc32(source.read_bytes())
-    assert digest_of_layers(layers(str(source), "small")) == zlib.crc32(source.read_bytes()[:SMALL_BYTES])
+    source.write_bytes(bytes(range(250)) * ((weights.LAYER_BYTES + 1_000_000) // 250))
+    assert [length for _, _, length in weights.spans(source.stat().st_size)] == [weights.LAYER_BYTES, 1_000_000]
+    assert weights.digest_of_layers(weights.layers(str(source), "weights")) == zlib.crc32(source.read_bytes())
+    small = source.read_bytes()[: weights.SMALL_BYTES]
+    assert weights.digest_of_layers(weights.layers(str(source), "small")) == zlib.crc32(small)
 
 
 def test_what_is_missing_is_told_with_how_it_is_had(tmp_path: Path):

@@ -1,4 +1,4 @@
-"""`blast --version` and `blast --help` load next to nothing; how long that takes is benchmarks/command_start.py."""
+"""`blast --version` and `blast --help` load next to nothing; how long that takes is benchmarks/control_plane/command_start.py."""
 
 from __future__ import annotations
 

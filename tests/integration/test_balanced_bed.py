@@ -10,13 +10,13 @@ import pytest
 from mininet_topos.lab import cleanup
 from mininet_topos.sites import presets
 
-pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("benchmarks_on_path")]
+pytestmark = [pytest.mark.lab]
 
 SIZE = 1_500_000
 
 
 def test_a_transfer_is_timed_by_its_sender_and_its_copies_are_compared():
-    from balanced_bed.bed import Bed, by
+    from benchmarks.transfers.balanced_bed.bed import Bed, by
 
     with Bed(presets.homogeneous(3, 20)) as bed:
         lab = bed.sites.id
@@ -29,7 +29,7 @@ def test_a_transfer_is_timed_by_its_sender_and_its_copies_are_compared():
 
 
 def test_a_host_is_killed_on_the_way_and_named():
-    from balanced_bed.bed import Bed, Transfer, by
+    from benchmarks.transfers.balanced_bed.bed import Bed, Transfer, by
 
     def strike(transfer: Transfer) -> None:
         transfer.await_slowest(transfer.size / 4)
@@ -41,17 +41,17 @@ def test_a_host_is_killed_on_the_way_and_named():
 
 
 def test_a_transport_that_there_is_not_is_a_failed_run_with_the_sender_s_words():
-    from balanced_bed.bed import Bed, by
-    from transport_bed.failures import RunFailedError
+    from benchmarks.transfers.balanced_bed.bed import Bed, by
+    from benchmarks.transfers.bed.failures import RunFailedError
 
     with Bed(presets.homogeneous(2, 20)) as bed, pytest.raises(RunFailedError, match="doves"):
         bed.send("h1", by("doves"), SIZE, 10e6)
 
 
 def test_unshaped_trees_share_what_their_streams_pass():
-    from balanced_bed.bed import Bed
-    from balanced_bed.planning import planned
-    from balanced_bed.unshaped import send_unshaped
+    from benchmarks.transfers.balanced_bed.bed import Bed
+    from benchmarks.transfers.balanced_bed.planning import planned
+    from benchmarks.transfers.balanced_bed.unshaped import send_unshaped
 
     plan = presets.figure2().scaled(0.4)
     made = planned(plan.network("root"), "fpfr")

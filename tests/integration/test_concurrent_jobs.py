@@ -1,19 +1,17 @@
 """More jobs than light, on the real daemon with emulated devices: all are served, and nothing is left held.
 
-The figures of `benchmarks/concurrent_jobs.py` at a size for every day; how long anything takes decides nothing.
+The figures of `benchmarks/control_plane/concurrent_jobs.py` at a small size; no time decides the test.
 """
 
 from __future__ import annotations
 
 import pytest
 
-pytestmark = pytest.mark.usefixtures("benchmarks_on_path")
-
 
 @pytest.mark.parametrize("loop", ["open", "closed"])
 def test_jobs_share_what_light_there_is_and_leave_nothing_behind(loop):
-    from concurrent_jobs import Case, measure
-    from control_plane_rig import Size
+    from benchmarks.control_plane.concurrent_jobs import Case, measure
+    from benchmarks.control_plane.rig import Size
 
     # Two splitters carry 40 iterations of 50 ms a second at most, and the racks collide as well.
     found = measure(Case(60.0, 0.05, loop), Size(12, 2, ports_per_rack=2, keep_warm_ms=500), jobs=20, seconds=1.0)

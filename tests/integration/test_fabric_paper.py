@@ -1,7 +1,7 @@
 """What the paper on rack-fabric multicast says, against the simulator.
 
 Its whole systems (Figures 13 to 16), four fifths of all events, are simulated for a tenth of their time; in full
-length they are in benchmarks/rack_fabric_claims.py.
+length they are in benchmarks/simulators/rack_fabric_claims.py.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from mininet_topos.kernel.netdev import query
 from mininet_topos.lab import cleanup
 from tests.support.waiting import eventually
 
-pytestmark = [pytest.mark.lab, pytest.mark.usefixtures("benchmarks_on_path")]
+pytestmark = [pytest.mark.lab]
 
 SIZE = 2_000_000
 VICTIMS = {"killed": 2, "frozen": 4, "vanished": 5}
@@ -21,7 +21,7 @@ LIMIT = 240.0
 
 def every_mode() -> Any:
     """Return a failure in which each victim fails in its own mode."""
-    from transport_bed.struck import MODES, FailureMode
+    from benchmarks.transfers.bed.struck import MODES, FailureMode
 
     def each(act: str) -> Any:
         def act_on_each(tool: Any, run: Any, victims: Collection[int]) -> None:
@@ -35,11 +35,11 @@ def every_mode() -> Any:
 
 
 def test_who_survives_has_the_file_and_the_next_transfer_finds_everybody():
-    from transport_bed.bed import Plan
-    from transport_bed.script import bed_and_file
-    from transport_bed.shape import Shape
-    from transport_bed.struck import Standing
-    from transport_bed.tools.blast import BlastPipeline
+    from benchmarks.transfers.bed.bed import Plan
+    from benchmarks.transfers.bed.script import bed_and_file
+    from benchmarks.transfers.bed.shape import Shape
+    from benchmarks.transfers.bed.struck import Standing
+    from benchmarks.transfers.bed.tools.blast import BlastPipeline
 
     with bed_and_file(Plan(6, Shape(8.0), light=False), SIZE) as (bed, source):
         lab, tool = bed.lab, BlastPipeline()
@@ -60,7 +60,7 @@ def test_who_survives_has_the_file_and_the_next_transfer_finds_everybody():
 
 
 def test_no_frame_passes_to_or_from_a_host_that_is_cut_off():
-    from transport_bed.bed import Bed, Plan
+    from benchmarks.transfers.bed.bed import Bed, Plan
 
     with Bed(Plan(2, light=False)) as bed:
         shout = "import socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); " \

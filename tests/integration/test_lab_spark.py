@@ -115,7 +115,7 @@ def test_two_jobs_that_want_one_splitter_both_have_what_they_sent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
-    from spark_bed.asking import AskedJob
+    from benchmarks.transfers.spark_bed.asking import AskedJob
 
     assert len(room.lab.plan.splitter_plans) == 1
     # Spark is given so long that no load of this machine makes readers wait no longer.
@@ -139,7 +139,7 @@ def test_executor_with_dead_agent_gets_next_broadcast_from_another_executor(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
-    from spark_bed.asking import AskedJob
+    from benchmarks.transfers.spark_bed.asking import AskedJob
 
     conf = {**room.plugin_conf(find_plugin()), "spark.blast.linkRate": "2m"}
     room.agents.kill("r3h1")

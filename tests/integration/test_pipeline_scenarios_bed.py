@@ -12,18 +12,17 @@ import pytest
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.skipif(os.geteuid() != 0 or shutil.which("cc") is None, reason="needs root and a C compiler"),
-    pytest.mark.usefixtures("benchmarks_on_path"),
 ]
 
 SIZE = 2_000_000
 
 
 def test_every_installed_tool_starts_itself_and_brings_the_file_in_any_order():
-    from transport_bed.comparison import compiled
-    from transport_bed.measured import measured
-    from transport_bed.scenarios import COMMANDS, one_network
-    from transport_bed.script import bed_and_file
-    from transport_bed.shape import Shape
+    from benchmarks.transfers.bed.comparison import compiled
+    from benchmarks.transfers.bed.measured import measured
+    from benchmarks.transfers.bed.scenarios import COMMANDS, one_network
+    from benchmarks.transfers.bed.script import bed_and_file
+    from benchmarks.transfers.bed.shape import Shape
 
     tools = [tool for kind in COMMANDS.values() if not (tool := kind()).missing]
     assert {"pipeline", "naive"} <= {tool.name for tool in tools}
@@ -38,11 +37,11 @@ def test_every_installed_tool_starts_itself_and_brings_the_file_in_any_order():
 
 
 def test_who_is_not_done_in_time_is_late():
-    from transport_bed.comparison import compiled
-    from transport_bed.measured import measured
-    from transport_bed.scenarios import COMMANDS, one_network
-    from transport_bed.script import bed_and_file
-    from transport_bed.shape import Shape
+    from benchmarks.transfers.bed.comparison import compiled
+    from benchmarks.transfers.bed.measured import measured
+    from benchmarks.transfers.bed.scenarios import COMMANDS, one_network
+    from benchmarks.transfers.bed.script import bed_and_file
+    from benchmarks.transfers.bed.shape import Shape
 
     tool = COMMANDS["naive"]()
     with bed_and_file(one_network(Shape(4.0))(1), SIZE) as (bed, source):
@@ -51,8 +50,8 @@ def test_who_is_not_done_in_time_is_late():
 
 
 def test_far_hosts_are_far_and_near_ones_near():
-    from transport_bed.bed import Bed
-    from transport_bed.scenarios import SCENARIOS
+    from benchmarks.transfers.bed.bed import Bed
+    from benchmarks.transfers.bed.scenarios import SCENARIOS
 
     sites = SCENARIOS["sites"]
 

@@ -22,22 +22,21 @@ if "BLAST_RUN_EVERY_TEST" not in os.environ:
 
 
 if TYPE_CHECKING:
-    from soak_bed.room import Room
-
+    from benchmarks.transfers.soak_bed.room import Room
     from mininet_topos.lab.agents import Agents
 
 # Guards against hanging only; a lab of ten racks takes its time on a slow machine.
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(900), pytest.mark.usefixtures("benchmarks_on_path")]
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(900)]
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 SOAK = [sys.executable, str(BENCHMARKS / "soak.py")]
 
 
 @pytest.fixture(scope="module")
-def room(benchmarks_on_path: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
+def room(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Room]:
     """Light for three groups, and three accounts of it that agree."""
-    from soak_bed.room import Room
-    from soak_bed.run import await_devices, lit
+    from benchmarks.transfers.soak_bed.room import Room
+    from benchmarks.transfers.soak_bed.run import await_devices, lit
 
     with Room(tmp_path_factory.mktemp("soak"), tmp_path_factory.mktemp("hosts")) as room:
         await_devices(room)
@@ -48,8 +47,7 @@ def room(benchmarks_on_path: None, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="module")
 def agents(room: Room) -> Iterator[Agents]:
-    from soak_bed.scenario import TRANSFERS, hosts_of
-
+    from benchmarks.transfers.soak_bed.scenario import TRANSFERS, hosts_of
     from mininet_topos.lab.relay import relay
 
     hosts = hosts_of(TRANSFERS)
@@ -59,15 +57,15 @@ def agents(room: Room) -> Iterator[Agents]:
 
 def found(room: Room) -> list[str]:
     """Return the differences that remain once the readings have settled."""
-    from soak_bed.comparison import differences
-    from soak_bed.run import readings, settled
+    from benchmarks.transfers.soak_bed.comparison import differences
+    from benchmarks.transfers.soak_bed.run import readings, settled
 
     return settled(lambda: differences(readings(room)))
 
 
 def differences_now(room: Room) -> list[str]:
-    from soak_bed.comparison import differences
-    from soak_bed.run import readings
+    from benchmarks.transfers.soak_bed.comparison import differences
+    from benchmarks.transfers.soak_bed.run import readings
 
     return differences(readings(room))
 
@@ -93,8 +91,8 @@ def test_a_leaked_flow_is_found(room: Room) -> None:
 
 
 def test_wrong_copy_is_found_although_sender_reports_success(room: Room, agents: Agents) -> None:
-    from soak_bed.report import Call
-    from soak_bed.transfers import Sender
+    from benchmarks.transfers.soak_bed.report import Call
+    from benchmarks.transfers.soak_bed.transfers import Sender
 
     class Spoilt(Sender):
         """One byte of one copy changes before it is looked at."""
@@ -147,6 +145,6 @@ def test_ctrl_c_prints_results_and_leaves_nothing() -> None:
     assert "interrupted: no final comparison" in out and "honest calls" in out
     assert "Traceback" not in errors
     assert registry.labs_built_by(soak.pid) == []
-    from soak_bed.room import left_by
+    from benchmarks.transfers.soak_bed.room import left_by
 
     assert left_by(lab) == []

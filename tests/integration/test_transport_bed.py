@@ -16,7 +16,6 @@ from mininet_topos.lab import cleanup
 pytestmark = [
     pytest.mark.lab,
     pytest.mark.skipif(os.geteuid() != 0 or shutil.which("cc") is None, reason="needs root and a C compiler"),
-    pytest.mark.usefixtures("benchmarks_on_path"),
 ]
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -24,12 +23,12 @@ SIZE = 2_000_000
 
 
 def test_tools_are_run_and_checked_on_a_bed_that_goes():
-    from transport_bed.bed import Plan
-    from transport_bed.comparison import compiled
-    from transport_bed.run import transfer
-    from transport_bed.script import bed_and_file
-    from transport_bed.shape import Shape
-    from transport_bed.tools import TOOLS
+    from benchmarks.transfers.bed.bed import Plan
+    from benchmarks.transfers.bed.comparison import compiled
+    from benchmarks.transfers.bed.run import transfer
+    from benchmarks.transfers.bed.script import bed_and_file
+    from benchmarks.transfers.bed.shape import Shape
+    from benchmarks.transfers.bed.tools import TOOLS
 
     tools = [TOOLS[name]() for name in ("floor", "naive", "optical", "pipeline")]
     shaped = Shape(100.0)
@@ -61,12 +60,12 @@ def test_a_machine_whose_open_vswitch_does_not_run_measures_and_cleans_up_all_th
 
 
 def test_a_tool_that_does_not_manage_it_has_failed():
-    from transport_bed.bed import Plan
-    from transport_bed.comparison import compiled
-    from transport_bed.run import transfer
-    from transport_bed.script import bed_and_file
-    from transport_bed.shape import Shape
-    from transport_bed.tools import TOOLS
+    from benchmarks.transfers.bed.bed import Plan
+    from benchmarks.transfers.bed.comparison import compiled
+    from benchmarks.transfers.bed.run import transfer
+    from benchmarks.transfers.bed.script import bed_and_file
+    from benchmarks.transfers.bed.shape import Shape
+    from benchmarks.transfers.bed.tools import TOOLS
 
     tool = TOOLS["naive"]()
     with bed_and_file(Plan(1, Shape(8.0), light=False), SIZE) as (bed, source):
@@ -75,8 +74,7 @@ def test_a_tool_that_does_not_manage_it_has_failed():
 
 
 def test_light_goes_one_way_and_dark_when_it_is_withdrawn():
-    from transport_bed.bed import SENDER, Bed, Plan
-
+    from benchmarks.transfers.bed.bed import SENDER, Bed, Plan
     from mininet_topos.kernel.netdev import query
 
     with Bed(Plan(2)) as bed:

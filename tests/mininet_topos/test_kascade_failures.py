@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 
 from mininet_topos.kernel.errors import PlanError
 
-pytestmark = pytest.mark.usefixtures("benchmarks_on_path")
-
 
 def test_a_hundred_nodes_fail_as_in_the_paper():
-    from transport_bed.kascade_failures import SCENARIOS
+    from benchmarks.transfers.bed.kascade_failures import SCENARIOS
 
     # Copied from the text: {seconds, nodes}.
     paper = [
@@ -31,7 +29,7 @@ def test_a_hundred_nodes_fail_as_in_the_paper():
 
 @given(nodes=st.integers(10, 254), seconds=st.floats(0.1, 1000))
 def test_shares_and_proportions_stay(nodes: int, seconds: float):
-    from transport_bed.kascade_failures import SCENARIOS, time_scale
+    from benchmarks.transfers.bed.kascade_failures import SCENARIOS, time_scale
 
     for scenario, percent in zip(SCENARIOS, (2, 5, 10) * 2, strict=True):
         moments = scenario.moments(nodes, seconds)
@@ -48,7 +46,7 @@ def test_shares_and_proportions_stay(nodes: int, seconds: float):
 
 
 def test_without_light_only_the_addresses_limit_a_bed():
-    from transport_bed.bed import Plan
+    from benchmarks.transfers.bed.bed import Plan
 
     assert len(Plan(253, light=False).hosts) == 254
     with pytest.raises(PlanError, match="1 to 253 receivers because of the addresses"):

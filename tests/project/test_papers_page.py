@@ -118,7 +118,7 @@ _ASK = """
 import contextlib, io, json, runpy, sys
 
 scripts, told = sys.argv[1:], {}
-sys.path.insert(0, "benchmarks")
+
 for script in scripts:
     sys.argv = [script, "--help"]
     with contextlib.redirect_stdout(io.StringIO()) as said:

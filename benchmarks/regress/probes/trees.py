@@ -1,7 +1,7 @@
-"""`benchmarks/transport.py` of the commit under test with an additional tool, `trees`: Blast along balanced trees.
+"""`benchmarks/transfers/rates.py` of the commit under test with one more tool, `trees`: Blast along balanced trees.
 
 The plan has one tree for each receiver, which is optimal for hosts with equal links. Its rate is above that of the
-machine, as for the other transports on unshaped links. Options are those of `transport.py`.
+machine, as for the other transports on unshaped links. Options are those of that script.
 
     {python} trees.py --tools trees --cells unshaped:7 --megabytes 100 --repeats 1 --json
 """
@@ -20,9 +20,13 @@ _UNSHAPED_BITS_PER_SECOND = 1e11
 def main() -> None:
     """Add the tool and run the script."""
     sys.path[:0] = [str(Path.cwd()), str(Path.cwd() / "benchmarks")]
-    tools: dict[str, Any] = import_module("transport_bed.tools").TOOLS
-    tools["trees"] = _trees(import_module("transport_bed.tools.blast").BlastPipeline)
-    import_module("transport_bed.script").run(import_module("transport").main)
+    in_areas = Path("benchmarks/transfers").is_dir()
+    bed, script = (
+        ("benchmarks.transfers.bed", "benchmarks.transfers.rates") if in_areas else ("transport_bed", "transport")
+    )
+    tools: dict[str, Any] = import_module(f"{bed}.tools").TOOLS
+    tools["trees"] = _trees(import_module(f"{bed}.tools.blast").BlastPipeline)
+    import_module(f"{bed}.script").run(import_module(script).main)
 
 
 def _trees(blast: Any) -> Any:

@@ -1,6 +1,6 @@
 """Figure 4 of the Blast paper: its quick cells at full size, and the seven observations on a network of a fifth.
 
-The cells of heavy load at full size, and ten seeds, are in benchmarks/flow_simulator.py.
+The cells of heavy load at full size, and ten seeds, are in benchmarks/simulators/flow.py.
 """
 
 from __future__ import annotations

@@ -9,11 +9,10 @@ import pytest
 from blast_sim.methods.pipeline import BLOCK
 
 MEGABYTE = 1_000_000
-pytestmark = pytest.mark.usefixtures("benchmarks_on_path")
 
 
 def test_even_and_slow_hops_take_what_arithmetic_says() -> None:
-    from transport_bed.modeled import Chain, simulated, with_slow_hop
+    from benchmarks.transfers.bed.modeled import Chain, simulated, with_slow_hop
 
     even = Chain(3, 50.0)
     rate = even.shapes[0].tcp_limit
@@ -26,7 +25,7 @@ def test_even_and_slow_hops_take_what_arithmetic_says() -> None:
 
 def test_time_is_from_the_first_data_anywhere_to_the_last_everywhere() -> None:
     """The second receiver has data first, as in a chain that goes another way; 10 Mbit/s bring 32 KiB in 26 ms."""
-    from transport_bed.modeled import Arrivals
+    from benchmarks.transfers.bed.modeled import Arrivals
 
     arrivals = Arrivals(SimpleNamespace())
     arrivals._seen = [(0.0, [500, 700]), (1.0, [500, 700]), (2.0, [600, 40_000]), (3.0, [50_000, 60_000]),

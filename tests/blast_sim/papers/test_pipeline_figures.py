@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from blast_sim.papers.measurements import measure
 from blast_sim.papers.pipeline.drawings import TOOLS, of_shares
+from blast_sim.papers.measurements import CHECKOUT
 from blast_sim.papers.pipeline.figures import BENCHMARKS, draw, summary
 from blast_sim.papers.pipeline.rows import ONE_MACHINE, ONE_START, notes, scenario_summary
 from blast_sim.papers.pipeline.start_drawing import of_start
@@ -150,12 +151,13 @@ def test_the_command_draws_what_is_kept_and_says_what_is_missing(tmp_path, capsy
 
 
 def test_the_scripts_of_this_checkout_are_those_that_are_asked_for():
-    folder = Path(__file__).parents[3] / "benchmarks"
+    checkout = Path(__file__).parents[3]
     for benchmark in BENCHMARKS:
+        folder = checkout / (CHECKOUT if benchmark.needs_checkout else "blast_sim/papers/blast/measuring")
         source = (folder / f"{benchmark.script}.py").read_text()
         assert "--quick" in source
         assert not benchmark.keeps or "--keep" in source
-        parts = [source, *(part.read_text() for part in (folder / "transport_bed").glob("*.py"))]
+        parts = [source, *(part.read_text() for part in (folder / "bed").glob("*.py"))]
         for table, columns in benchmark.columns.items():
             for name in (table, *columns):
                 assert any(f'"{name}"' in part for part in parts), name

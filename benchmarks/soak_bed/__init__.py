@@ -1,1 +1,0 @@
-"""The parts of `benchmarks/soak.py`: a lab under honest and hostile load, and the checks at its end."""
