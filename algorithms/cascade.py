@@ -85,7 +85,7 @@ class Budget:
         bool
             True if one pass through the switch already leaves too little power.
         """
-        return self.switch.after(slot).worst < self.window.least - ROUNDING_DB
+        return self.switch.after(slot).worst < self.window.min_power - ROUNDING_DB
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +203,9 @@ class Catalog:
         """Solve for more leaves than the table has: exact too, but it takes milliseconds."""
         left = {kind: min(n, pool.get(kind.fan_out, 0)) for kind, n in self._held.items() if pool.get(kind.fan_out, 0)}
         budget = self._budget
-        levels = LevelProgram(budget.root, budget.switch, left, {budget.window: leaves}, budget.window.least).solve()
+        levels = LevelProgram(
+            budget.root, budget.switch, left, {budget.window: leaves}, budget.window.min_power
+        ).solve()
         if levels is None:
             return None
         fan_out = (kind.fan_out for (_, kind), count in levels.hung.items() for _ in range(count))

@@ -220,7 +220,7 @@ def _dealt(ends: Ends, pieces: tuple[Piece, ...], shape: Shape, switch: Passive)
         seen = switch.after(lights[output])
         suited = [number for number, receiver in waiting.items() if receiver.needed.fits(seen)]
         if suited:
-            number = min(suited, key=lambda n: (waiting[n].needed.most, waiting[n].needed.least))
+            number = min(suited, key=lambda n: (waiting[n].needed.max_power, waiting[n].needed.min_power))
             del waiting[number]
             feeds[number] = output
     if waiting:
@@ -284,7 +284,7 @@ def _searched(
     fan_out = choose_splitters(sum(windows.values()), pool)
     if fan_out is None:
         return None
-    darkest = min(window.least for window in windows) - _shortfall_of(fan_out, root, kinds, windows, switch)
+    darkest = min(window.min_power for window in windows) - _shortfall_of(fan_out, root, kinds, windows, switch)
     program = LevelProgram(root, switch, kinds, windows, darkest)
     if (levels := program.solve()) is not None:
         return levels, 0.0

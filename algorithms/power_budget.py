@@ -360,14 +360,14 @@ class Window:
 
     Parameters
     ----------
-    least : float
+    min_power : float
         Minimum power at worst, in dBm.
-    most : float
+    max_power : float
         Maximum power at best, in dBm.
     """
 
-    least: float
-    most: float
+    min_power: float
+    max_power: float
 
     def margin(self, light: PowerLevel) -> float:
         """Return the smaller of the two margins.
@@ -382,7 +382,7 @@ class Window:
         float
             In dB, negative if the power is out of range.
         """
-        return min(light.worst - self.least, self.most - light.best)
+        return min(light.worst - self.min_power, self.max_power - light.best)
 
     def fits(self, light: PowerLevel) -> bool:
         """Return whether a receiver works with this power.

@@ -11,18 +11,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from blast_base.command_line import DONE, FAILED
 from blast_sim import sim_command
-from blast_sim.base.options import (
-    DONE,
-    FAILED,
-    counts,
-    length,
-    new_parser,
-    positive,
-    reporting_errors,
-    require_drawing,
-    whole_number,
-)
+from blast_sim.base.options import counts, length, new_parser, positive, reporting_errors, require_drawing, whole_number
 from blast_sim.base.stoppable import stoppable
 
 _PLAN = """\
@@ -95,9 +86,9 @@ Draw the evaluation of the Kascade paper (section IV) with Blast's pipeline, eac
 confidence intervals: receivers in order, in random order and to disk, distant sites, small files, failing nodes. The
 values in the paper's text are marked.
 
-The data comes from pipeline_scenarios.py and pipeline_failures.py of benchmarks/transfers, which need root. The command reads their
-JSON from the --out folder; it runs missing measurements first (about two hours, minutes with --quick) and stores them
-there.
+The data comes from pipeline_scenarios.py and pipeline_failures.py of benchmarks/transfers, which need root. The
+command reads their JSON from the --out folder. It runs missing measurements first (about two hours, minutes with
+--quick), and stores them there.
 """
 _PIPELINE_EXAMPLE = "example:\n  blast figures pipeline --quick"
 _BALANCED = """\
@@ -222,7 +213,7 @@ def _add_figure_options(parser: argparse.ArgumentParser) -> None:
         "--benchmarks",
         metavar="DIR",
         type=Path,
-        help="folder of the measurement scripts (default: installed; for `pipeline`: benchmarks/transfers in a checkout)",
+        help="folder of the measurement scripts (default: installed; `pipeline`: benchmarks/transfers in a checkout)",
     )
 
 

@@ -7,7 +7,8 @@ import os
 import sys
 from pathlib import Path
 
-from blast_sim.base.options import FAILED, WRONG_INPUT, add_parquet, new_parser, reporting_errors, whole_number
+from blast_base.command_line import FAILED, WRONG_INPUT
+from blast_sim.base.options import add_parquet, new_parser, reporting_errors, whole_number
 from blast_sim.base.wrong_input import PluginFailedError
 from blast_sim.replay.options import register_replay
 

@@ -6,7 +6,8 @@ import argparse
 import sys
 from pathlib import Path
 
-from blast_sim.base.options import DONE, FAILED, new_parser, reporting_errors, whole_number
+from blast_base.command_line import DONE, FAILED
+from blast_sim.base.options import new_parser, reporting_errors, whole_number
 from blast_sim.base.stoppable import stoppable
 
 METHODS = ("exact", "balanced", "fpfr", "bottleneck", "semi-flat")

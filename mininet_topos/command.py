@@ -10,12 +10,13 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 
+from blast_base.command_line import DONE, FAILED, PARTLY, WRONG_INPUT
 from mininet_topos.demo.command import register as register_demo
 from mininet_topos.kernel.errors import LabError, PlanError
 from mininet_topos.kernel.netdev import require_root
 from mininet_topos.kernel.termination import end_in_order, ending_by_fault, hearing_signals
 from mininet_topos.lab.cleanup import Removed, down, found_labs
-from mininet_topos.lab.controller_config import PATIENT_LEASE_MS
+from mininet_topos.lab.controller_config import INTERACTIVE_LEASE_MS
 from mininet_topos.lab.listing import list_labs, register_list
 from mininet_topos.lab.registry import labs_built_by
 from mininet_topos.replay.options import register as register_replay
@@ -23,7 +24,6 @@ from mininet_topos.sites.options import register as register_sites
 from mininet_topos.spark.options import register as register_spark
 from mininet_topos.topology.plan import PRESETS, LabPlan, parse_splitters, preset
 
-DONE, FAILED, WRONG_INPUT, PARTLY = 0, 1, 2, 3
 MAX_CONTROLLERS = 7
 
 _UP_EXAMPLE = """\
@@ -179,7 +179,7 @@ def _up(options: argparse.Namespace) -> int:
                 plan,
                 controller=controller,
                 controllers=options.controllers,
-                min_lease_ms=PATIENT_LEASE_MS,
+                min_lease_ms=INTERACTIVE_LEASE_MS,
                 knows_losses=True,
             )
         )

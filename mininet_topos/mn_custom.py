@@ -42,7 +42,7 @@ from mininet_topos.kernel.addresses import free_address  # noqa: E402
 from mininet_topos.kernel.mininet_import import info  # noqa: E402
 from mininet_topos.lab import registry  # noqa: E402
 from mininet_topos.lab.cleanup import down  # noqa: E402
-from mininet_topos.lab.controller_config import PATIENT_LEASE_MS, Endpoints, Service, render  # noqa: E402
+from mininet_topos.lab.controller_config import INTERACTIVE_LEASE_MS, Endpoints, Service, render  # noqa: E402
 from mininet_topos.topology.build import BlastTopo, Build  # noqa: E402
 from mininet_topos.topology.plan import parse_splitters, preset  # noqa: E402
 
@@ -57,7 +57,7 @@ def blast(**changes: Any) -> BlastTopo:
     names = registry.claim()
     _labs.append(names.lab)
     tl1, directory = free_address(), registry.directory(names.lab)
-    endpoints, service = Endpoints(THRIFT, OPENFLOW, tl1), Service(directory / "journal.sqlite", PATIENT_LEASE_MS)
+    endpoints, service = Endpoints(THRIFT, OPENFLOW, tl1), Service(directory / "journal.sqlite", INTERACTIVE_LEASE_MS)
     (directory / "controller.toml").write_text(render(plan, endpoints, service))
     info(f"*** Lab {names.lab}: {plan.summary}\n*** Configuration: {directory / 'controller.toml'}\n")
     return BlastTopo(plan, Build(names, tl1, directory / "ocs1.log"))

@@ -205,7 +205,7 @@ def pages() -> list[Path]:
     return [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "benchmarks" / "README.md"]
 
 
-def wanted() -> dict[str, list[str]]:
+def values_on_pages() -> dict[str, list[str]]:
     """Return the names of the values that stand on pages, by output."""
     found: dict[str, dict[str, None]] = {}
     for page in pages():

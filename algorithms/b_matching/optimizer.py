@@ -71,8 +71,8 @@ def optimize(
     Notes
     -----
     The problem is NP-hard, and only `spent` or a proof ends the search. Between two calls of `spent` lie one solution
-    of the linear relaxation or some hundred steps of local search. `benchmarks/control_plane/allocation_quality.py` measures the
-    distance from the optimum. The floor is that of Blast, section III-C.2.
+    of the linear relaxation or some hundred steps of local search. The distance from the optimum is measured by
+    `benchmarks/control_plane/allocation_quality.py`. The floor is that of Blast, section III-C.2.
 
     Examples
     --------

@@ -49,7 +49,7 @@ class PlacementTerms:
         Name of the optical switch.
     pieces : Pieces
         Fan-outs of the counted splitters.
-    most : float
+    max_splitters : float
         Maximum number of splitters that may serve it, the counted ones or others; infinite: no limit.
     only : bool
         True if only the counted splitters may serve it, because resources are held for another job.
@@ -57,7 +57,7 @@ class PlacementTerms:
 
     switch: str
     pieces: Pieces
-    most: float
+    max_splitters: float
     only: bool
 
 

@@ -121,7 +121,7 @@ def _row(  # noqa: PLR0913 - the columns
     bar = min_bar if max_bar is None else max_bar
     met = None if bar is None else value >= bar if max_bar is None else value <= bar
     same = len({each.digest for each in runs}) == 1
-    return {"what": name, "value": value, "unit": unit, "bar": bar, "met": met, "same_bytes": same}
+    return {"name": name, "value": value, "unit": unit, "bar": bar, "met": met, "same_bytes": same}
 
 
 def main() -> bool:

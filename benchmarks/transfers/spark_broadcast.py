@@ -59,7 +59,7 @@ class Application:
 
     seconds: float
     copies: float
-    ways: list[str]
+    transports: list[str]
     equal: bool
     idle_share: float
 
@@ -80,7 +80,7 @@ def main() -> bool:
         "ratios": {way: _ratio(runs, own) for way, runs in results.items() if own and way != TORRENT},
     }
     machine.show(args.json, report, _text(report))
-    transports = {one for name, runs in results.items() if name != TORRENT for run in runs for one in run.ways}
+    transports = {one for name, runs in results.items() if name != TORRENT for run in runs for one in run.transports}
     is_optical = not _is_alone(args) or transports <= {"optical"}
     return is_optical and all(run.equal for runs in results.values() for run in runs)
 
@@ -144,7 +144,7 @@ def _text(report: Mapping[str, Any]) -> list[str]:
     ]
     for row in report["rows"]:
         times = [run["seconds"] for run in row["runs"]]
-        transports = Counter(one for run in row["runs"] for one in run["ways"])
+        transports = Counter(one for run in row["runs"] for one in run["transports"])
         lines.append(
             f"{TITLES[row['way']]:<18}{row['seconds']:>8.2f} s{min(times):>8.2f} s{max(times):>8.2f} s"
             f"{row['copies']:>15.3f}{COPIES_BARS.get(row['way'], ''):>7}{row['idle_share']:>10.0%}   "
@@ -179,11 +179,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--no-compress", dest="compress", action="store_false", help="spark.broadcast.compress=false")
     methods = f"methods, separated by commas: {','.join(TITLES)} (default: all; the first two if --job or "
     methods += "--dead-agents is given)"
-    parser.add_argument("--ways", dest="methods", metavar="NAME,…", type=script.some_of(TITLES), help=methods)
+    parser.add_argument("--methods", dest="methods", metavar="NAME,…", type=script.some_of(TITLES), help=methods)
     args = parser.parse_args()
     args.methods = args.methods or (list(TITLES) if _is_alone(args) else [TORRENT, PLUGIN])
     if EXPLICIT in args.methods and not _is_alone(args):
-        parser.error("--ways explicit needs --job one and no --dead-agents")
+        parser.error("--methods explicit needs --job one and no --dead-agents")
     if not 0 <= args.dead_agents < args.executors:
         parser.error("--dead-agents must be less than --executors")
     if args.broadcasts < 2:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from blast_base.endpoint import Endpoint as Address
+from blast_base.endpoint import parse_endpoint
 from blast_client.api.base_error import BlastError
-from blast_transport.base.endpoint import Endpoint as Address
-from blast_transport.base.endpoint import parse_endpoint
 
 __all__ = ["DEFAULT_ADDRESS", "DEFAULT_PORT", "Address", "AddressError", "parse_address"]
 

@@ -16,10 +16,10 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
+from blast_base.child_process import child_process
 from blast_client.api.base_error import BlastError, InvalidArgumentError
 from blast_client.capacities.by_file import refuse_others
 from blast_client.capacities.capacities import MAX_BYTES, Capacities, InvalidNetworkFileError, read_capacities
-from blast_transport.base.child_process import child_process
 
 TIMEOUT_SECONDS = 60.0
 

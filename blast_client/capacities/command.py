@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from blast_base.command_line import checked
 from blast_client.cli.failures import report_failures
-from blast_client.cli.options import add_command, checked
+from blast_client.cli.options import add_command
 from blast_client.cli.units import parse_bytes, parse_seconds
 from blast_client.send.command import add_agents
 from blast_client.send.receivers import Receiver, parse_receivers

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
+from blast_base.command_line import DONE, FAILED, PARTLY
 from blast_client.api.base_error import InvalidArgumentError
 from blast_client.capacities.by_agents import AgentCapacities, AgentFindings, MeasurementStep
 from blast_client.capacities.by_controller import ControllerCapacities
@@ -21,7 +22,6 @@ from blast_client.capacities.by_monitor import MonitorCapacities
 from blast_client.capacities.capacities import Capacities
 from blast_client.capacities.rounds import Pair
 from blast_client.capacities.table import capacities_table
-from blast_client.cli.failures import DONE, FAILED, PARTLY
 from blast_client.cli.interrupts import ended_by_signals
 from blast_client.cli.options import connect
 from blast_client.send.job import agent_credentials

@@ -11,6 +11,7 @@ import argparse
 import os
 import sys
 
+from blast_base.command_line import FAILED, INTERRUPTED, WRONG_INPUT
 from blast_client.cli.json_errors import OPTION, ErrorLines, run_with_json_errors
 from blast_client.cli.summaries import SUMMARIES
 from blast_client.cli.terminal import columns
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 GROUP = "blast.commands"
-FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
 
 _FEW = 12
 
@@ -64,7 +64,7 @@ def _run(words: Sequence[str], loaded: Callable[[], None]) -> int:
         sys.stdout.flush()
     except SystemExit as end:
         # argparse ends help and wrong use in this way.
-        return end.code if isinstance(end.code, int) else WRONG_USE
+        return end.code if isinstance(end.code, int) else WRONG_INPUT
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -140,7 +140,7 @@ class _Parser(argparse.ArgumentParser):
         )
 
     def error(self, message: str) -> NoReturn:
-        self.exit(WRONG_USE, f"{self.prog}: {message} (see `{self.prog} --help`)\n")
+        self.exit(WRONG_INPUT, f"{self.prog}: {message} (see `{self.prog} --help`)\n")
 
 
 class _VersionAction(argparse.Action):
@@ -204,7 +204,7 @@ def add_commands(
 def _register_absent(
     command: EntryPoint, error: ImportError, subparsers: argparse._SubParsersAction[argparse.ArgumentParser]
 ) -> None:
-    from blast_transport.base.extras import how_to_install
+    from blast_base.extras import how_to_install
 
     name, extra = command.name, next(iter(command.extras), command.name)
 

@@ -1,4 +1,4 @@
-"""Error messages and exit statuses of commands."""
+"""Error messages of commands, and the exit status of each error."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from functools import wraps
 from thrift.Thrift import TApplicationException, TException
 
 from blast_api.ttypes import Denied, Ended, KeyReused, NotLeader, Rejected, TimedOut, UnknownRequest, Unsupported
+from blast_base.command_line import FAILED, WRONG_INPUT
 from blast_client.api.address import AddressError
 from blast_client.api.base_error import BlastError, InvalidArgumentError
 from blast_client.api.calls import AnswerTimeoutError, ClientClosedError, ControllerUnreachableError, TlsError
@@ -17,10 +18,6 @@ from blast_client.api.errors import as_answer
 from blast_client.api.tls import CredentialsError
 from blast_client.cli.json_errors import ErrorLines
 from blast_transport.base.errors import EngineError, LocalProtocolError, SettingsError, TransportError, WrongInputError
-
-DONE, FAILED, WRONG_USE, PARTLY = 0, 1, 2, 3
-"""Exit statuses of every `blast` command."""
-
 
 _NOT_NOW = frozenset(
     {
@@ -46,13 +43,13 @@ def explain_failure(error: Exception) -> tuple[int, str]:
     """Return the exit status and the message for an exception of a client call."""
     match error:
         case Rejected():
-            return FAILED if error.code in _NOT_NOW else WRONG_USE, str(as_answer(error))
+            return FAILED if error.code in _NOT_NOW else WRONG_INPUT, str(as_answer(error))
         case UnknownRequest():
-            return WRONG_USE, f"the controller knows no request {error.key!r}: `blast status --all` lists requests"
+            return WRONG_INPUT, f"the controller knows no request {error.key!r}: `blast status --all` lists requests"
         case KeyReused():
-            return WRONG_USE, f"the key {error.key!r} is in use by a request with other content: choose another --key"
+            return WRONG_INPUT, f"the key {error.key!r} is in use by a request with other content: choose another --key"
         case Denied() | Unsupported():
-            return WRONG_USE, str(as_answer(error))
+            return WRONG_INPUT, str(as_answer(error))
         case NotLeader():
             other = f": try --controller {error.address}" if error.address else ""
             return FAILED, f"this controller is a standby{other}"
@@ -63,7 +60,7 @@ def explain_failure(error: Exception) -> tuple[int, str]:
         case ControllerUnreachableError():
             return FAILED, f"{error} with --controller"
         case AddressError() | CredentialsError() | InvalidArgumentError() | WrongInputError() | SettingsError():
-            return WRONG_USE, str(error)
+            return WRONG_INPUT, str(error)
     return FAILED, str(error)
 
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import io
 import sys
 
+from blast_base.command_line import FAILED
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import TextIO
 
-FAILED = 1
 OPTION = "--json"
 
 

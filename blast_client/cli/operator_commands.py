@@ -8,8 +8,9 @@ from collections.abc import Callable
 from functools import wraps
 
 from blast_api.ttypes import Unsupported
+from blast_base.command_line import DONE, FAILED, checked
 from blast_client.api.client import Client
-from blast_client.cli.failures import DONE, FAILED, explain_failure, report_failures
+from blast_client.cli.failures import explain_failure, report_failures
 from blast_client.cli.interrupts import report_interrupt
 from blast_client.cli.json_form import to_json
 from blast_client.cli.operator_views import (
@@ -20,7 +21,7 @@ from blast_client.cli.operator_views import (
     fibers_status,
     reconcile_status,
 )
-from blast_client.cli.options import add_command, checked, connect
+from blast_client.cli.options import add_command, connect
 from blast_client.cli.units import parse_seconds
 
 _READING_DEVICES = 60.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from blast_api.ttypes import DrainStatus, ElementStatus, FiberReport, ReconcileReport
-from blast_client.cli.failures import DONE, FAILED, PARTLY
+from blast_base.command_line import DONE, FAILED, PARTLY
 from blast_client.cli.text_table import text_table
 
 

@@ -1,18 +1,14 @@
-"""Options that several commands share, and argument types with error messages."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 from blast_client.api.address import DEFAULT_ADDRESS, AddressError
 from blast_client.api.client import Client
 from blast_client.api.tls import TlsSettings, read_token
-
-Value = TypeVar("Value")
 
 SYSTEM = "system"
 _OUTPUT = "Output"
@@ -102,23 +98,3 @@ def tls_settings_of_environment() -> TlsSettings | None:
     return tls_settings(
         argparse.Namespace(**{name.replace("-", "_"): os.environ.get(variable_of(name)) or None for name in _PROOFS})
     )
-
-
-def checked(parse: Callable[[str], Value]) -> Callable[[str], Value]:
-    """Return an argument type that reports the text of a parser's ValueError."""
-
-    def argument_type(text: str) -> Value:
-        try:
-            return parse(text)
-        except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from error
-
-    return argument_type
-
-
-def names(text: str) -> list[str]:
-    """Parse a list of names with commas between them. Raises ValueError."""
-    found = [name.strip() for name in text.split(",")]
-    if not all(found):
-        raise ValueError(f"{text!r} is not a list of names: write for example h2,h3")
-    return found

@@ -10,16 +10,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from blast_api.ttypes import Extension, Grant, MulticastRequest, RequestStatus, TransferReport
+from blast_base.command_line import DONE, FAILED, checked, names
 from blast_client.api.base_error import BlastError
 from blast_client.api.calls import ControllerUnreachableError, milliseconds
 from blast_client.api.client import Client
 from blast_client.api.errors import Ended, Rejected, TimedOut
 from blast_client.api.states import PartState
 from blast_client.api.unknown_hosts import CODE, hosts_of, meant
-from blast_client.cli.failures import DONE, FAILED, report_failures
+from blast_client.cli.failures import report_failures
 from blast_client.cli.interrupts import ended_by_signals, report_interrupt
 from blast_client.cli.json_form import plain, to_json
-from blast_client.cli.options import add_command, checked, connect, names
+from blast_client.cli.options import add_command, connect
 from blast_client.cli.request_views import (
     describe_explanation,
     describe_grant,

@@ -8,13 +8,14 @@ from collections import deque
 from collections.abc import Sequence
 
 from blast_api.ttypes import RequestStatus
+from blast_base.command_line import DONE, checked, names
 from blast_client.api.base_error import InvalidArgumentError
 from blast_client.api.client import Client
 from blast_client.api.nearest import did_you_mean
 from blast_client.api.states import PartState
-from blast_client.cli.failures import DONE, report_failures
+from blast_client.cli.failures import report_failures
 from blast_client.cli.json_form import to_json
-from blast_client.cli.options import add_command, checked, connect, names
+from blast_client.cli.options import add_command, connect
 from blast_client.cli.request_views import describe_request, request_table, warned
 from blast_client.cli.terminal import printable_lines, table_width
 

@@ -11,8 +11,9 @@ import sys
 from importlib.metadata import entry_points
 from pathlib import Path
 
+from blast_base.command_line import DONE, FAILED, WRONG_INPUT
 from blast_client.cli.command import add_commands
-from blast_client.cli.failures import DONE, FAILED, WRONG_USE, report_failures
+from blast_client.cli.failures import report_failures
 from blast_client.cli.json_form import to_json
 from blast_client.cli.operator_commands import register_verify
 from blast_client.cli.options import add_command, connect
@@ -65,7 +66,7 @@ def _svg(arguments: argparse.Namespace) -> int:
         arguments.output.write_text(picture, encoding="utf-8")
     except OSError as error:
         sys.stderr.write(f"blast: cannot write {arguments.output} ({error.strerror}): choose another --output\n")
-        return WRONG_USE if isinstance(error, _WRONG_PLACE) else FAILED
+        return WRONG_INPUT if isinstance(error, _WRONG_PLACE) else FAILED
     if arguments.json:
         sys.stdout.write(f"{json.dumps({'file': str(arguments.output)})}\n")
     return DONE

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from html import escape
 
 from blast_api.ttypes import FabricStatus, LightTreeStatus
+from blast_base.drawing.geometry import Point
+from blast_base.drawing.layout import MARGIN
 from blast_client.cli.text_table import shortened
-from blast_client.fabric.geometry import Point
-from blast_client.fabric.layout import MARGIN
 from blast_client.fabric.light_svg import line_style
 from blast_client.fabric.svg_pieces import cross
 

@@ -7,8 +7,8 @@ from html import escape
 from math import hypot
 
 from blast_api.ttypes import LightTreeStatus, SplitterStatus
-from blast_client.fabric.geometry import Box, Fiber, Point
-from blast_client.fabric.layout import FabricLayout
+from blast_base.drawing.geometry import Box, Fiber, Point
+from blast_base.drawing.layout import FabricLayout
 
 _COLORS = (
     *("#e8590c", "#1c7ed6", "#2f9e44", "#ae3ec9", "#e0a100"),

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from html import escape
 
 from blast_api.ttypes import FabricStatus, LightTreeStatus, RackStatus, SplitterStatus
+from blast_base.drawing.geometry import Box, Point
+from blast_base.drawing.layout import HOST_LINE, LABEL_STRIP, MARGIN, FabricLayout, lay_out
 from blast_client.cli.units import format_rate
-from blast_client.fabric.geometry import Box, Point
-from blast_client.fabric.layout import HOST_LINE, LABEL_STRIP, MARGIN, FabricLayout, lay_out
 from blast_client.fabric.legend import legend
 from blast_client.fabric.light_svg import color, fiber_path, tree_svg
 from blast_client.fabric.svg_pieces import Label, centerd, common_size, count, cross, cut_in_front, fitted, rectangle

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from blast_client.fabric.geometry import Box, Point
+from blast_base.drawing.geometry import Box, Point
 
 CHARACTER = 0.6
 """Width of a character relative to the font size, rounded up."""

@@ -8,9 +8,9 @@ from pathlib import Path
 from tokenize import TokenError
 from typing import TYPE_CHECKING
 
+from blast_base.extras import require
 from blast_client.api.base_error import InvalidArgumentError
 from blast_client.objects.not_readable import UnreadableObjectError
-from blast_transport.base.extras import require
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from blast_base.extras import NotInstalledError
 from blast_client.api.base_error import BlastError, InvalidArgumentError
 from blast_client.objects.arrays import mapped_array
 from blast_client.objects.folders import unpacked_folder
@@ -20,7 +21,6 @@ from blast_client.objects.not_readable import UnreadableObjectError
 from blast_client.objects.suffixes import ARRAY, BYTES, FOLDER, SUFFIXES, TENSORS
 from blast_client.objects.tensors import NUMPY, TORCH, mapped_tensors
 from blast_transport.base.errors import UnsafeNameError, sentence
-from blast_transport.base.extras import NotInstalledError
 from blast_transport.store.files.file_names import PARTIAL_PREFIX, checked_parts
 
 FOLDER_VARIABLE = "BLAST_FOLDER"

@@ -18,10 +18,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from blast_base.extras import NotInstalledError, require
 from blast_client.api.base_error import InvalidArgumentError
 from blast_client.objects.arrays import bytes_of
 from blast_client.objects.not_readable import UnreadableObjectError
-from blast_transport.base.extras import NotInstalledError, require
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
+from blast_base.endpoint import Endpoint
 from blast_client.api.address import DEFAULT_ADDRESS
 from blast_client.api.agent_credentials import agent_secret
 from blast_client.api.base_error import BlastError, InvalidArgumentError
@@ -22,7 +23,6 @@ from blast_client.objects.encoding import opened
 from blast_client.send.option_values import HOST_VARIABLE, SECRET_VARIABLE
 from blast_client.send.receivers import Receiver, parse_receivers
 from blast_client.send.round import DeliveryRound, RoundResult, RoundSettings
-from blast_transport.base.endpoint import Endpoint
 from blast_transport.base.errors import TransportError, UnsafeNameError, WrongInputError
 from blast_transport.base.report import Progress, ReceiverOutcome
 from blast_transport.session.settings import Destination

@@ -6,8 +6,9 @@ import argparse
 import os
 from pathlib import Path
 
+from blast_base.command_line import checked
 from blast_client.cli.failures import report_failures
-from blast_client.cli.options import add_command, checked, output_group
+from blast_client.cli.options import add_command, output_group
 from blast_client.cli.units import parse_bytes, parse_rate, parse_seconds
 from blast_client.send.limits import add_ssh, parse_buffer, parse_node_timeout
 from blast_client.send.option_values import AUTO, GIVEN, HOST_VARIABLE, NAMES, RACKS, SECRET_VARIABLE

@@ -12,8 +12,8 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
+from blast_base.command_line import DONE, FAILED, PARTLY
 from blast_client.api.tls import read_token
-from blast_client.cli.failures import DONE, FAILED, PARTLY
 from blast_client.cli.options import tls_settings
 from blast_client.send.failures import NoReceiverReachedError, reasons_of
 from blast_client.send.hosts_file import HostLists, read_hosts

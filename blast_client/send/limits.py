@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from blast_client.cli.options import checked
+from blast_base.command_line import checked
 from blast_client.cli.units import format_bytes, parse_bytes, parse_seconds
 from blast_transport.wire.pipeline_bounds import LARGEST_BUFFER, LONGEST_TIMEOUT, SHORTEST_TIMEOUT, SMALLEST_BUFFER
 

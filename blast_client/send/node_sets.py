@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from itertools import pairwise
 
-from blast_transport.base.extras import how_to_install
+from blast_base.extras import how_to_install
 
 MAX_HOSTS = 10_000
 """Maximum number of hosts of one transfer."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from blast_base.endpoint import Endpoint, parse_endpoint
 from blast_client.send.node_sets import check_count, expanded, is_set, split
-from blast_transport.base.endpoint import Endpoint, parse_endpoint
 
 AGENT_PORT = 9095
 

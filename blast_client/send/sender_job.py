@@ -15,8 +15,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from blast_base.command_line import DONE
 from blast_client.api.base_error import BlastError, InvalidArgumentError
-from blast_client.cli.failures import DONE
 from blast_client.send.broadcasting import Outcome, async_broadcast
 from blast_client.send.job import round_settings
 from blast_client.send.round import RoundSettings

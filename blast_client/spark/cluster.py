@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from blast_base.endpoint import parse_endpoint
 from blast_client.api.base_error import InvalidArgumentError
 from blast_client.spark.reasons import Reason
-from blast_transport.base.endpoint import parse_endpoint
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -7,8 +7,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Protocol
 
+from blast_base.extras import how_to_install
 from blast_transport.base.errors import WrongInputError, sentence
-from blast_transport.base.extras import how_to_install
 
 GROUP = "blast.tree_planners"
 """Group of entry points: functions that take the path of a network file and return a `TreePlanner`."""

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from blast_transport.base.endpoint import parse_endpoint
-from blast_transport.base.extras import require
+from blast_base.endpoint import parse_endpoint
+from blast_base.extras import require
 
 if TYPE_CHECKING:
     from blast_controller.store.etcd.connection import EtcdConnection

@@ -13,8 +13,10 @@ from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 
-from blast_client.cli.failures import DONE, FAILED, WRONG_USE, report_failures
-from blast_client.cli.options import add_command, checked, connect
+from blast_base.command_line import DONE, FAILED, WRONG_INPUT, checked
+from blast_base.extras import NotInstalledError
+from blast_client.cli.failures import report_failures
+from blast_client.cli.options import add_command, connect
 from blast_controller.cli import journal_at as journal_at_command
 from blast_controller.cli import journal_copy as journal_copy_command
 from blast_controller.cli.etcd_options import EtcdOptionsError, add_etcd_options, connected, endpoints
@@ -23,7 +25,6 @@ from blast_controller.store.details import InvalidEntryError, from_details
 from blast_controller.store.errors import JournalError
 from blast_controller.store.interface import Entry
 from blast_controller.store.reader import JournalReader
-from blast_transport.base.extras import NotInstalledError
 
 PAGE = 1000
 FOLLOW_SECONDS = 0.5
@@ -90,7 +91,7 @@ def _show(arguments: argparse.Namespace) -> int:
                     sys.stdout.flush()
     except (JournalError, InvalidEntryError, NotInstalledError, NoJournalError, EtcdOptionsError) as error:
         sys.stderr.write(f"blast: {error}\n")
-        return WRONG_USE if isinstance(error, NoJournalError | EtcdOptionsError) else FAILED
+        return WRONG_INPUT if isinstance(error, NoJournalError | EtcdOptionsError) else FAILED
     return DONE
 
 

@@ -14,15 +14,14 @@ from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 
-from blast_client.cli.failures import DONE, FAILED, WRONG_USE
-from blast_client.cli.options import checked
+from blast_base.command_line import DONE, FAILED, WRONG_INPUT, checked
 from blast_controller.history.differences import Differences
 from blast_controller.history.errors import NothingRecordedError, RecordingError
 from blast_controller.history.past import Past, RecordedSpan
 from blast_controller.history.reader import RecordingReader
 from blast_controller.history.view import for_terminal, parsed, past_lines, span_line, when
 
-MOST = 200
+DEFAULT_LIMIT = 200
 EXAMPLES = """\
 examples:
   blast journal at -10m --config /etc/blast/blast.toml
@@ -62,7 +61,7 @@ def register(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "--changes-since", type=checked(moment), metavar="TIME", help="list the changes from this time to TIME instead"
     )
     parser.add_argument(
-        "--limit", type=checked(_count), default=MOST, metavar="N", help="maximum number of lines of each kind"
+        "--limit", type=checked(_count), default=DEFAULT_LIMIT, metavar="N", help="maximum number of lines of each kind"
     )
     parser.add_argument("--json", action="store_true", help="print JSON with all rows")
     parser.set_defaults(run=_at)
@@ -112,7 +111,7 @@ def _at(arguments: argparse.Namespace) -> int:
             lines = list(_describe(reader, arguments))
     except (RecordingError, NoRecordingError) as error:
         sys.stderr.write(f"blast: {error}\n")
-        return WRONG_USE if isinstance(error, NoRecordingError) else FAILED
+        return WRONG_INPUT if isinstance(error, NoRecordingError) else FAILED
     except (ValueError, TypeError, KeyError, AttributeError):
         sys.stderr.write(
             f"blast: the recording {path} of that time is not readable by this release: use the release that wrote it\n"

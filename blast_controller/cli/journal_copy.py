@@ -11,14 +11,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from blast_client.cli.failures import DONE, FAILED, WRONG_USE
-from blast_client.cli.options import checked
+from blast_base.command_line import DONE, FAILED, WRONG_INPUT, checked
+from blast_base.extras import NotInstalledError
 from blast_controller.cli.etcd_options import EtcdOptionsError, add_etcd_options, connected, copier_name, endpoints
 from blast_controller.store.contents import Contents, Thing, Written, from_lines, to_lines
 from blast_controller.store.errors import JournalError, NotAccessibleError
 from blast_controller.store.sqlite import SqliteStore
 from blast_controller.store.sqlite_copy import contents_of_file, copy_into_file
-from blast_transport.base.extras import NotInstalledError
 
 _EXPORT = """\
 examples:
@@ -178,13 +177,13 @@ def _describe(act: Callable[[], None]) -> int:
         act()
     except (NotInstalledError, EtcdOptionsError) as error:
         sys.stderr.write(f"blast: {error}\n")
-        return WRONG_USE if isinstance(error, EtcdOptionsError) else FAILED
+        return WRONG_INPUT if isinstance(error, EtcdOptionsError) else FAILED
     except JournalError as error:
         sys.stderr.write(f"blast: {error}\n")
         return FAILED
     except FileExistsError as error:
         sys.stderr.write(f"blast: {error.filename} exists already: use another file name\n")
-        return WRONG_USE
+        return WRONG_INPUT
     except OSError as error:
         sys.stderr.write(f"blast: {error.filename or 'the copy'}: {error.strerror}\n")
         return FAILED

@@ -270,8 +270,8 @@ class Config(Section):
     @property
     def _client_grace(self) -> float:
         """Return milliseconds. A client of a hanging controller finds the next one only after some seconds."""
-        wanted = self.controller.disconnect_grace_ms
-        return wanted if self.journal.etcd is None else max(wanted, MIN_GRACE_OF_SEVERAL_MS)
+        configured = self.controller.disconnect_grace_ms
+        return configured if self.journal.etcd is None else max(configured, MIN_GRACE_OF_SEVERAL_MS)
 
     def core_settings(self) -> CoreSettings:
         """Return the core's settings."""

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from blast_transport.base.endpoint import Endpoint, parse_endpoint
+from blast_base.endpoint import Endpoint, parse_endpoint
 
 
 def _text(value: object) -> object:

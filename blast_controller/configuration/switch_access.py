@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from blast_base.endpoint import parse_endpoint
+from blast_base.extras import NotInstalledError, require
 from blast_controller.configuration.access_files import read_secret
 from blast_controller.configuration.config import Config, ConfigError, OpticalSwitchSection
 from blast_controller.configuration.reading import read
-from blast_transport.base.endpoint import parse_endpoint
-from blast_transport.base.extras import NotInstalledError, require
 from tl1_driver.protocol.errors import InvalidSettingError
 from tl1_driver.transport import Tcp, Tl1Transport
 

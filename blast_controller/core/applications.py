@@ -32,12 +32,12 @@ class Extensions:
     ) -> None:
         self._reservations, self._layouts, self._limits, self._lighting = reservations, layouts, limits, lighting
 
-    def begin(self, request: Request, part: Part, wanted: MulticastRequest, added: float, now: float) -> None:
-        """Change the only part of a request to `wanted`, and add `added` seconds to its lease. Raises RejectedError."""
+    def begin(self, request: Request, part: Part, requested: MulticastRequest, added: float, now: float) -> None:
+        """Change the only part of a request to `requested`; add `added` seconds to its lease. Raises RejectedError."""
         reservation = self._lit_reservation(part)
-        target = self._layouts.extended(reservation.layout, wanted, reservation.group_address)
+        target = self._layouts.extended(reservation.layout, requested, reservation.group_address)
         self._limits.check_change(reservation, target, now)
-        self._lighting.change(request, reservation, Change(target, wanted, added), now)
+        self._lighting.change(request, reservation, Change(target, requested, added), now)
 
     def _lit_reservation(self, part: Part) -> Reservation:
         reservation = self._reservations.live[part.reservation] if part.reservation is not None else None
@@ -58,19 +58,19 @@ class Applications:
 
     def on_submitted(self, event: RequestSubmitted, now: float) -> None:
         """Handle a new or repeated request. Raises RejectedError, KeyReusedError."""
-        wanted = event.request
-        known = self._table.requests.get(wanted.id)
+        submitted = event.request
+        known = self._table.requests.get(submitted.id)
         if known is not None:
-            if known.content != wanted:
-                raise KeyReusedError(wanted.key)
+            if known.content != submitted:
+                raise KeyReusedError(submitted.key)
             known.vanished_at = None
             if known.attached and not event.attached:
                 # `submit` keeps the request even if clients that wait for it on a connection disconnect.
                 known.attached = False
                 self._table.touch(known, "stays")
             return
-        self._admission.check_new(wanted)
-        self._table.add(wanted, event.attached, now)
+        self._admission.check_new(submitted)
+        self._table.add(submitted, event.attached, now)
 
     def on_extension(self, event: ExtensionAsked, now: float) -> None:
         """Change a request. Raises RejectedError, RequestEndedError, UnknownRequestError."""
@@ -82,14 +82,14 @@ class Applications:
                 "submit another request for further receivers.",
             )
         (part,) = request.parts
-        wanted = self._admission.extended(request.current, part, event.extension)
+        extended = self._admission.extended(request.current, part, event.extension)
         if part.state is PartState.PENDING:
-            self._admission.check_feasible(wanted)
-            request.current, part.receivers = wanted, wanted.receivers
+            self._admission.check_feasible(extended)
+            request.current, part.receivers = extended, extended.receivers
             part.extra_lease += event.extension.add_seconds
             self._table.publish(request, part, EventKind.CHANGED)
             return
-        self._extensions.begin(request, part, wanted, event.extension.add_seconds, now)
+        self._extensions.begin(request, part, extended, event.extension.add_seconds, now)
 
     def on_progress(self, event: ProgressReported, now: float) -> None:
         """Record the progress that a sender reports. Raises RejectedError, RequestEndedError, UnknownRequestError."""

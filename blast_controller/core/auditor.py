@@ -11,7 +11,7 @@ from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.events import CircuitsObserved, TableObserved
 from blast_controller.core.model.fabric import CrossConnect, Fabric
 from blast_controller.core.model.identifiers import Device, device_name
-from blast_controller.core.rollout.late_writes import NOBODY
+from blast_controller.core.rollout.late_writes import NO_RESERVATION
 from blast_controller.core.rollout.outbox import Outbox
 from blast_controller.core.rollout.reconciliation import DeviceReading, Reconciliation
 
@@ -83,7 +83,7 @@ class Auditor:
         absent = {device_name(device): f"disconnected: {away[device]}" for device in devices if device in away}
         self._round = _Round(dry_run, set(present), not_compared=absent)
         for device in present:
-            self._outbox.say(ReadDevice(device, dry_run))
+            self._outbox.issue(ReadDevice(device, dry_run))
         self._conclude()
 
     def note_work(self) -> None:
@@ -110,7 +110,7 @@ class Auditor:
             return None
         if event.device in current.stale:
             current.stale.remove(event.device)
-            self._outbox.say(ReadDevice(event.device, current.dry_run))
+            self._outbox.issue(ReadDevice(event.device, current.dry_run))
             return None
         seen = self._compare(current, event)
         current.unread.remove(event.device)
@@ -145,13 +145,13 @@ class Auditor:
 
     def _conclude(self) -> None:
         if self._round is not None and not self._round.unread:
-            self._outbox.say(Announce(self.number, self._round.report()))
+            self._outbox.issue(Announce(self.number, self._round.report()))
             self._round = None
 
 
 def describe(reservation: int, step: Step) -> list[str]:
     """Return a step's commands in words."""
-    whose = "late write" if reservation == NOBODY else f"reservation {reservation}"
+    whose = "late write" if reservation == NO_RESERVATION else f"reservation {reservation}"
     words = [f"{whose}: delete {c.input} to {c.output} on {c.switch}" for c in step.disconnect]
     words += [f"{whose}: connect {c.input} to {c.output} on {c.switch}" for c in step.connect]
     for verb, forwards in (("remove", step.remove), ("add", step.add)):

@@ -288,7 +288,7 @@ class Core:
         for start in decision.starts:
             parts.placements.start(start, now)
         # An ended request triggers at most one more scheduling pass.
-        self._decision_due = parts.refusals.tell(now)
+        self._decision_due = parts.refusals.publish(now)
 
     def _look_again_at_quota(self, limits: Mapping[str, int], now: float) -> None:
         if any(limit == NO_LIGHT and self._table.pending_of(tenant) for tenant, limit in limits.items()):

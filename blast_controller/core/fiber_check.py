@@ -224,7 +224,7 @@ class FiberCheck:
         if run.bench is None:
             fixed = self._fabric.static_trees
             self._skip(map(static_element, fixed), "its fibers are fixed and pass no optical switch")
-            self._outbox.say(Announce(self.topic, run.report()))
+            self._outbox.issue(Announce(self.topic, run.report()))
             self._run = None
 
     def _begin(self, run: _CheckRun, switch: SwitchId, now: float) -> None:
@@ -266,7 +266,7 @@ class FiberCheck:
     def _send(self, bench: _SurveyedSwitch, now: float) -> None:
         bench.times_sent += 1
         for payload, sender in bench.payloads.items():
-            self._outbox.say(SendProbe(self._fabric.datapath_of(sender.rack), sender.port, payload))
+            self._outbox.issue(SendProbe(self._fabric.datapath_of(sender.rack), sender.port, payload))
         self._appointments.probes(bench.serial, TIMES_SENT, now)
 
     def _payload(self, number: int) -> bytes:

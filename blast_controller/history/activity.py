@@ -9,10 +9,10 @@ from blast_controller.history.past import Bucket
 
 
 class ActivityPiece(NamedTuple):
-    """The least and the most wall time, how many moments, and how many changes."""
+    """The first and the last wall time, how many moments, and how many changes."""
 
-    least: int
-    most: int
+    begin: int
+    end: int
     moments: int
     changes: int
 
@@ -21,8 +21,8 @@ def spread(pieces: Iterable[ActivityPiece], buckets: int, begin: int, end: int) 
     """Distribute pieces over buckets of equal length between two times; each piece evenly over its time."""
     length = max(end - begin, 1) / buckets
     moments, changes = [0.0] * buckets, [0.0] * buckets
-    for least, most, count, changed in pieces:
-        first, last = (least - begin) / length, (most - begin) / length
+    for start, stop, count, changed in pieces:
+        first, last = (start - begin) / length, (stop - begin) / length
         width = last - first
         low, high = max(int(first), 0), min(int(last), buckets - 1)
         for place in range(low, high + 1):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from blast_controller.history.compression import DecompressionError
 
-GONE = ""
+REMOVED = ""
 _OWN_NAME = "\x01"
 """Stands for the row's name: JSON has no such character."""
 _LARGEST_ROW = 16 << 20
@@ -16,7 +16,7 @@ _LARGEST_ROW = 16 << 20
 def delta(name: str, before: str | None, after: str | None) -> str:
     """Return the delta of a row."""
     if after is None:
-        return GONE
+        return REMOVED
     if before is None:
         # All units that one tree takes then read the same.
         own = _own(name)
@@ -28,7 +28,7 @@ def delta(name: str, before: str | None, after: str | None) -> str:
 
 def changed(name: str, before: str | None, line: str) -> str | None:
     """Return the row after a delta. Raises DecompressionError."""
-    if line == GONE:
+    if line == REMOVED:
         return None
     if line[0] == "{":
         own = _own(name)
@@ -53,9 +53,9 @@ def _own(name: str) -> str:
     return own if kind == "unit" else ""
 
 
-def _common(one: str, other: str, most: int) -> int:
+def _common(one: str, other: str, limit: int) -> int:
     """Return the length of the common beginning, by bisection, because comparing slices is fast."""
-    minimum, over = 0, most + 1
+    minimum, over = 0, limit + 1
     while over - minimum > 1:
         middle = (minimum + over) // 2
         if one[minimum:middle] == other[minimum:middle]:
@@ -65,8 +65,8 @@ def _common(one: str, other: str, most: int) -> int:
     return minimum
 
 
-def _common_end(one: str, other: str, most: int) -> int:
-    minimum, over = 0, most + 1
+def _common_end(one: str, other: str, limit: int) -> int:
+    minimum, over = 0, limit + 1
     while over - minimum > 1:
         middle = (minimum + over) // 2
         if one[len(one) - middle : len(one) - minimum] == other[len(other) - middle : len(other) - minimum]:

@@ -15,7 +15,7 @@ from blast_controller.history.encoder import Rows
 
 Row = Mapping[str, Any] | None
 _NONE: Mapping[str, Any] = {}
-MOST = 1000
+MAX_DIFFERENCES = 1000
 LONGEST_LIST = 8
 
 
@@ -33,7 +33,7 @@ class Differences(NamedTuple):
     left_off: int
 
 
-def differences(before: Rows, after: Rows, most: int = MOST) -> Differences:
+def differences(before: Rows, after: Rows, limit: int = MAX_DIFFERENCES) -> Differences:
     """Return the differences of rows, devices and elements first.
 
     Raises ValueError, TypeError, KeyError or AttributeError for an invalid row.
@@ -42,11 +42,11 @@ def differences(before: Rows, after: Rows, most: int = MOST) -> Differences:
     names.sort(key=_order)
     found: list[Difference] = []
     for place, name in enumerate(names):
-        if len(found) >= most:
-            return Differences(found[:most], len(names) - place)
+        if len(found) >= limit:
+            return Differences(found[:limit], len(names) - place)
         sentences = _sentences(name, _row(before.get(name)), _row(after.get(name)))
         found += [Difference(name, sentence) for sentence in sentences]
-    return Differences(found[:most], 0)
+    return Differences(found[:limit], 0)
 
 
 def _row(text: str | None) -> Row:
@@ -121,16 +121,16 @@ def _request(name: str, before: Row, after: Row) -> Iterator[str]:
         yield f"request {name}: forgotten, was {(before or _NONE)['state']}"
         return
     reason = "; ".join(dict.fromkeys(part["reason"] for part in after["parts"] if part.get("reason")))
-    why = f" ({reason})" if reason else ""
+    suffix = f" ({reason})" if reason else ""
     if before is None:
-        yield f"request {name}: new, {after['state']}{why}"
+        yield f"request {name}: new, {after['state']}{suffix}"
         return
     if before["state"] != after["state"]:
-        yield f"request {name}: {before['state']} -> {after['state']}{why}"
+        yield f"request {name}: {before['state']} -> {after['state']}{suffix}"
     elif (old := len(before["parts"])) != (new := len(after["parts"])):
         yield f"request {name}: {old} -> {new} parts"
     elif _reasons(before) != _reasons(after):
-        yield f"request {name}: {after['state']}{why}"
+        yield f"request {name}: {after['state']}{suffix}"
     yield from _members(f"request {name}", before["receivers"], after["receivers"])
 
 

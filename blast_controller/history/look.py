@@ -19,15 +19,15 @@ T = TypeVar("T")
 
 
 class BlockRow(NamedTuple):
-    """Moments `first` to `last`, the first of them at `now` and `wall` (microseconds); `least` and `most` bound all."""
+    """Moments `first` to `last`, the first of them at `now` and `wall` (microseconds); `begin` and `end` bound all."""
 
     first: int
     last: int
     run: int
     now: int
     wall: int
-    least: int
-    most: int
+    begin: int
+    end: int
     changes: int
 
     @property
@@ -102,7 +102,7 @@ class RecordingQueries:
         blocks = self.blocks("WHERE most >= ? AND least <= ?", begin, end)
         bases = self._rows(BaseRow, "SELECT * FROM base WHERE alone AND wall BETWEEN ? AND ?", (begin, end))
         return [
-            *(ActivityPiece(one.least, one.most, one.last - one.first + 1, one.changes) for one in blocks),
+            *(ActivityPiece(one.begin, one.end, one.last - one.first + 1, one.changes) for one in blocks),
             *(ActivityPiece(one.wall, one.wall, 1, one.changes) for one in bases),
         ]
 
@@ -140,7 +140,7 @@ class RecordingQueries:
         types = list(get_type_hints(kind).values())
         found = self._connection.execute(query, values).fetchall()
         for *row, digest in found:
-            if not all(isinstance(value, wanted) for value, wanted in zip(row, types, strict=True)):
+            if not all(isinstance(value, expected) for value, expected in zip(row, types, strict=True)):
                 raise DamagedRecordingError(self._path, "a value in it has a wrong type")
             if digest != digest_of(*row):
                 raise DamagedRecordingError(self._path, "a value in it has changed")

@@ -10,13 +10,13 @@ from blast_controller.history.moment import Moment
 
 
 class Mailbox:
-    """Keeps `most` moments; further ones are merged with the latest of them.
+    """Keeps `capacity` moments; further ones are merged with the latest of them.
 
     `wake` is called, on the producer's thread, whenever a moment arrives in an empty box: it must only take a note.
     """
 
-    def __init__(self, most: int, wake: Callable[[], None]) -> None:
-        self._capacity = most
+    def __init__(self, capacity: int, wake: Callable[[], None]) -> None:
+        self._capacity = capacity
         self._wake = wake
         self._lock = Lock()
         self._moments: deque[Moment] = deque()

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from blast_controller.history.activity import spread
 from blast_controller.history.blocks import RecordedBlock, Stamp
 from blast_controller.history.compression import DecompressionError, unpacked
-from blast_controller.history.differences import MOST, Differences, differences
+from blast_controller.history.differences import MAX_DIFFERENCES, Differences, differences
 from blast_controller.history.encoder import Rows
 from blast_controller.history.errors import DamagedRecordingError, NothingRecordedError, RecordingStorageError
 from blast_controller.history.files import ALL, MOMENTS, NET, open_to_read, typed_faults
@@ -118,14 +118,14 @@ class RecordingReader:
         """Return the moment of this number. Raises NothingRecordedError."""
         return self._past(lambda look: self._found(look, min(max(sequence, -LATEST), LATEST)))
 
-    def between(self, one: float, other: float, most: int = MOST) -> Differences:
-        """Return the differences between two wall times, and the number of rows beyond `most`."""
-        return self.differences(self.at(one), self.at(other), most)
+    def between(self, one: float, other: float, limit: int = MAX_DIFFERENCES) -> Differences:
+        """Return the differences between two wall times, and the number of rows beyond `limit`."""
+        return self.differences(self.at(one), self.at(other), limit)
 
-    def differences(self, before: Past, after: Past, most: int = MOST) -> Differences:
+    def differences(self, before: Past, after: Past, limit: int = MAX_DIFFERENCES) -> Differences:
         """Return the differences between two moments of this recording."""
         try:
-            return differences(before.rows, after.rows, most)
+            return differences(before.rows, after.rows, limit)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise DamagedRecordingError(self._path, "a row is malformed") from error
 

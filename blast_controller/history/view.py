@@ -23,8 +23,8 @@ def parsed(past: Past) -> dict[str, Any]:
     return {name: json.loads(row) for name, row in past.rows.items()}
 
 
-def past_lines(past: Past, most: int) -> Iterator[str]:
-    """Yield lines about a moment, with at most `most` requests and elements. Raises ValueError for a malformed row."""
+def past_lines(past: Past, limit: int) -> Iterator[str]:
+    """Yield lines about a moment, with at most `limit` requests and elements. Raises ValueError for a malformed row."""
     found = parsed(past)
     run = past.run
     yield f"{when(past.wall)}  moment {past.sequence}, epoch {run.epoch} of {run.instance}, release {run.release}"
@@ -35,18 +35,18 @@ def past_lines(past: Past, most: int) -> Iterator[str]:
     yield f"fabric        {', '.join(fabric_summary(fabric)) if fabric else 'none'}"
     yield f"trees         {_counted(trees)}"
     disconnected = [f"{device}: {row['reason']}" for device, row in _of(found, "away").items()]
-    yield from _listed("disconnected", disconnected, most)
+    yield from _listed("disconnected", disconnected, limit)
     unusable = [
         f"{element}: {standing['unusable']}"
         for unit in _of(found, "unit").values()
         for element, standing in unit.items()
         if standing.get("unusable")
     ]
-    yield from _listed("unusable", unusable, most)
+    yield from _listed("unusable", unusable, limit)
     requests = list(_of(found, "request").values())
     yield f"requests      {_counted(Counter(request['state'] for request in requests))}"
     live = sorted((r for r in requests if r["state"] in LIVE), key=lambda r: (LIVE.index(r["state"]), r["arrival"]))
-    yield from _listed("", [_request(request, past.now) for request in live], most)
+    yield from _listed("", [_request(request, past.now) for request in live], limit)
 
 
 def _of(found: Parsed, kind: str) -> dict[str, Mapping[str, Any]]:
@@ -57,11 +57,11 @@ def _counted(counts: Counter[str]) -> str:
     return ", ".join(f"{count} {state}" for state, count in counts.most_common()) or "none"
 
 
-def _listed(head: str, lines: list[str], most: int) -> Iterator[str]:
-    for place, line in enumerate(lines[:most]):
+def _listed(head: str, lines: list[str], limit: int) -> Iterator[str]:
+    for place, line in enumerate(lines[:limit]):
         yield f"{head if place == 0 else '':<14}{line}"
-    if len(lines) > most:
-        yield f"{'':<14}… {len(lines) - most} more"
+    if len(lines) > limit:
+        yield f"{'':<14}… {len(lines) - limit} more"
 
 
 def _request(row: Mapping[str, Any], now: float) -> str:

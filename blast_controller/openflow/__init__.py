@@ -1,5 +1,5 @@
 """Rules on the ToR switches: a Ryu application on os-ken or ryu.
 
-Start with `driver.py`, its door to the core; `session.py` is the state machine of one ToR, and only `framework.py`
+Start with `driver.py`, its interface to the core; `session.py` is the state machine of one ToR, and only `framework.py`
 names Ryu. Imports the core's model and `serving`.
 """

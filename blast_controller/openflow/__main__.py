@@ -18,7 +18,7 @@ exit status 0, 1 when it failed or cannot listen, 2 for a wrong configuration.
 # ruff: noqa: I001 - the framework comes first: under ryu it patches the standard library
 from __future__ import annotations
 
-from blast_transport.base.endpoint import Endpoint, parse_endpoint
+from blast_base.endpoint import Endpoint, parse_endpoint
 
 from blast_controller.core.model.identifiers import DatapathId
 

@@ -1,4 +1,4 @@
-"""The daemon's door to the ToRs: commands in from any thread, events out on the thread that serves the switches."""
+"""The daemon's interface to the ToRs: commands from any thread, events on the thread that serves the switches."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from blast_controller.serving.loop_thread import LoopThread
 from blast_controller.serving.tls import ServerTlsSettings
 
 LOG = logging.getLogger(__name__)
-STRANGERS = 64
+SPARE_CONNECTIONS = 64
 """Connections of peers that are not configured ToRs, beside two of each ToR."""
 LAST_GENERATION = 0xFFFF_FFFF_FFFF_FFFF
 
@@ -68,7 +68,7 @@ class OpenFlowDriver:
         wins. None: a standby; ToRs are connected, and nothing is written to them, until `lead`.
     tls : ToRs connect by TLS only; None: by plain TCP.
     certificates : for each datapath the name that its certificate must have (common or DNS name); None: any.
-    strangers : the limit of open connections beside those of the ToRs.
+    spare_connections : the limit of open connections beside those of the ToRs.
     io : the loop to serve on; None: one of its own.
 
     Raises ValueError for an invalid group network or generation, OSError if the address cannot be listened on,
@@ -88,7 +88,7 @@ class OpenFlowDriver:
         generation: int | None = 0,
         tls: ServerTlsSettings | None = None,
         certificates: Mapping[DatapathId, str] | None = None,
-        strangers: int = STRANGERS,
+        spare_connections: int = SPARE_CONNECTIONS,
         io: LoopThread | None = None,
     ) -> None:
         self._settings, self._step_timeout = settings, step_timeout
@@ -101,7 +101,7 @@ class OpenFlowDriver:
         """Messages by session, until the inbox is empty: one write for all commands to a ToR that came together."""
         self._at_work = self._stopped = False
         self._alarm: asyncio.TimerHandle | None = None
-        self._server = Server(listen, fatal, probe, tls, strangers + 2 * len(optical_ports), io)
+        self._server = Server(listen, fatal, probe, tls, spare_connections + 2 * len(optical_ports), io)
         self._server.stalled = self._stalled
 
     @property

@@ -6,7 +6,7 @@ before anything that starts threads or opens sockets: with ryu it monkey-patches
 The framework provides the handshake, the messages, and the dispatch to handlers, but not its threads: it runs three for
 every switch and one for every application, and a message waits in four queues between them; a hundred switches then
 spend a third of a busy controller's time on thread switches, and its event loop ends without a message when a handler
-fails. So `hear` passes a message to its handlers at once, on the thread that read it (`server.py`), and `handles`
+fails. So `dispatch` passes a message to its handlers at once, on the thread that read it (`server.py`), and `handles`
 passes every exception of a handler to `fatal`.
 
 **Flow statistics** stay undecoded: each entry of a reply is a `RawEntry`, read by `flow_stats.py`.
@@ -149,7 +149,7 @@ class RyuApplications:
         self._manager.close()
 
 
-def hear(datapath: Datapath, message: bytes) -> None:
+def dispatch(datapath: Datapath, message: bytes) -> None:
     """Give one whole message to its handlers. Whatever it raises is a switch's that does not speak OpenFlow 1.3."""
     version, kind, length, xid = HEADER.unpack_from(message)
     if kind == ofproto_v1_3.OFPT_BARRIER_REPLY:

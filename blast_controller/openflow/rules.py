@@ -263,6 +263,6 @@ def _outputs(forward: Forward) -> tuple[int, ...]:
     return forward.outputs
 
 
-def _check(name: str, value: int, lowest: int, highest: int) -> None:
-    if not lowest <= value <= highest:
-        raise ValueError(f"{name} is {value}, but must be from {lowest} to {highest}")
+def _check(name: str, value: int, minimum: int, maximum: int) -> None:
+    if not minimum <= value <= maximum:
+        raise ValueError(f"{name} is {value}, but must be from {minimum} to {maximum}")

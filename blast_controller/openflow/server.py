@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from blast_base.endpoint import listen_on
 from blast_controller.openflow.framework import (
     DEAD_DISPATCHER,
     HANDSHAKE_DISPATCHER,
@@ -16,15 +17,14 @@ from blast_controller.openflow.framework import (
     Fatal,
     RyuApplication,
     RyuApplications,
+    dispatch,
     ending_the_process,
-    hear,
 )
 from blast_controller.openflow.screening import is_readable
-from blast_controller.serving.listener import Door, Listener
+from blast_controller.serving.listener import Acceptor, Listener
 from blast_controller.serving.loop_thread import LoopThread
 from blast_controller.serving.places import Places
 from blast_controller.serving.tls import ServerTlsSettings, certificate_names
-from blast_transport.base.endpoint import listen_on
 
 LOG = logging.getLogger(__name__)
 BACKLOG = 2048
@@ -107,7 +107,7 @@ class TorConnection(Datapath):  # type: ignore[misc]
             message = bytes(self._unread[:length])
             del self._unread[:length]
             if is_readable(message):
-                hear(self, message)
+                dispatch(self, message)
             else:
                 LOG.warning("ignored an undecodable message of type %d from %s", message[1], self.address)
 
@@ -162,7 +162,7 @@ class _TorStream(asyncio.BufferedProtocol):
         """Process received bytes."""
         assert self._connection
         self._received_bytes += nbytes
-        if self._received_bytes > MAX_UNKNOWN_BYTES and self._server.is_strange(self._connection):
+        if self._received_bytes > MAX_UNKNOWN_BYTES and self._server.is_unidentified(self._connection):
             LOG.warning(
                 "closed the connection from %s: it keeps sending and is not a configured ToR", self._connection.address
             )
@@ -186,8 +186,8 @@ class Server:
 
     It listens from construction on (`port` is the real port for 0) and accepts from `start` on. One server runs in a
     process at a time, because the frameworks register applications globally. Raises OSError if the address cannot be
-    listened on, TlsFileError if a certificate or key cannot be used. At most `strangers` connections are open at once
-    beside settled ones.
+    listened on, TlsFileError if a certificate or key cannot be used. At most `max_unidentified` connections are
+    open at once beside settled ones.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - with the loop that several share
@@ -196,7 +196,7 @@ class Server:
         fatal: Fatal,
         probe: EchoProbe | None = None,
         tls: ServerTlsSettings | None = None,
-        strangers: int = BACKLOG,
+        max_unidentified: int = BACKLOG,
         io: LoopThread | None = None,
     ) -> None:
         self.fatal = fatal
@@ -204,8 +204,10 @@ class Server:
         self.stalled: Callable[[TorConnection, str], None] = lambda connection, reason: None
         """Called with a connection that is closed because it did not complete the handshake, and why."""
         self.connections: set[TorConnection] = set()
-        self._strangers: Places[TorConnection] = Places(strangers, strangers)
-        self._listening = Listener(Door(lambda: _TorStream(self), _handshake_failed, strangers, strangers), tls)
+        self._unidentified: Places[TorConnection] = Places(max_unidentified, max_unidentified)
+        self._listening = Listener(
+            Acceptor(lambda: _TorStream(self), _handshake_failed, max_unidentified, max_unidentified), tls
+        )
         self._listener = listen_on(*listen, BACKLOG)
         self.port: int = self._listener.getsockname()[1]
         self._io = io or LoopThread("openflow")
@@ -229,7 +231,7 @@ class Server:
     def welcome(self, connection: TorConnection) -> None:
         """Give a new connection a place among the unidentified ones; the oldest of these may be closed."""
         self.connections.add(connection)
-        closed = self._strangers.enter(connection, str((connection.address or ("?",))[0]))
+        closed = self._unidentified.enter(connection, str((connection.address or ("?",))[0]))
         if closed is not None:
             LOG.warning(
                 "closed the connection from %s: it is not a configured ToR, and other connections need its place",
@@ -240,16 +242,16 @@ class Server:
     def settle(self, connection: object) -> None:
         """Mark a connection as that of a configured ToR."""
         assert isinstance(connection, TorConnection)
-        self._strangers.leave(connection)
+        self._unidentified.leave(connection)
 
-    def is_strange(self, connection: TorConnection) -> bool:
+    def is_unidentified(self, connection: TorConnection) -> bool:
         """Return true if a connection is not, or not yet, that of a configured ToR."""
-        return connection in self._strangers
+        return connection in self._unidentified
 
     def part_with(self, connection: TorConnection) -> None:
         """Handle the end of a connection."""
         self.connections.discard(connection)
-        self._strangers.leave(connection)
+        self._unidentified.leave(connection)
 
     def stop(self) -> None:
         """Close the listening socket and every connection, and end the application."""

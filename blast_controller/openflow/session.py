@@ -166,7 +166,7 @@ class TorSession:
         # A probe's transaction id is not kept; that it is no longer ours to send still matters.
         return self.hang_up(FENCED) if isinstance(answer, ErrorReceived) and answer.fenced else []
 
-    def hears(self, news: News) -> list[Effect]:
+    def handle_news(self, news: News) -> list[Effect]:
         """Process an unsolicited message."""
         match news:
             case MasterLost():

@@ -208,7 +208,7 @@ class ForwardingSteps:
             case SessionLost() if waiting is not None:
                 del self._waiting[waiting.session.datapath]
             case PortReported() if waiting is not None:
-                waiting.session.hears(happened)
+                waiting.session.handle_news(happened)
         return []
 
     def _command(self, change: SetForwarding, asked: float) -> list[Effect]:
@@ -218,12 +218,12 @@ class ForwardingSteps:
             return [StepFailed(change.datapath, *step, reason=reason) for step in merged(change.changes)]
         return self._kept(session, session.command(change, asked))
 
-    def _handle_query(self, wanted: Read | ProbeRequested, now: float) -> list[Effect]:
-        match wanted:
+    def _handle_query(self, query: Read | ProbeRequested, now: float) -> list[Effect]:
+        match query:
             case Read(datapath, mend) if (session := self._current.get(datapath)) and session.up:
                 return self._kept(session, session.read(mend, now))
             case ProbeRequested(datapath) if (session := self._current.get(datapath)) and session.up:
-                return session.probe(wanted)
+                return session.probe(query)
             case _:
                 return []
 
@@ -235,7 +235,7 @@ class ForwardingSteps:
             case BarrierAnswered() | RoleAnswered() | RulesRead() | RulesCounted() | ErrorReceived():
                 return effects + self._kept(session, session.answered(happened, now))
             case MasterLost() | MalformedMessage() | PortReported() | ProbeArrived():
-                return effects + self._kept(session, session.hears(happened))
+                return effects + self._kept(session, session.handle_news(happened))
             case _:
                 return effects
 

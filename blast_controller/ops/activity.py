@@ -1,6 +1,6 @@
 """Log lines for activity in the machine room: grants, changes, releases, failures, drift, disconnected ToRs.
 
-The functions that build a line are pure; `tell` writes it.
+The functions that build a line are pure; `write_line` writes it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from blast_controller.core.model.events import (
 from blast_controller.core.model.identifiers import DatapathId, SwitchId, device_name
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import EventKind, Grant, RequestEvent, RequestKey
-from blast_controller.core.rollout.late_writes import NOBODY
+from blast_controller.core.rollout.late_writes import NO_RESERVATION
 from blast_controller.ops.logging import fields
 
 log = logging.getLogger("blast.activity")
@@ -36,7 +36,7 @@ class LogLine:
     known: Mapping[str, object]
 
 
-def tell(line: LogLine | None) -> None:
+def write_line(line: LogLine | None) -> None:
     """Write a line, if there is one to write."""
     if line is not None:
         log.log(line.level, line.message, extra=fields(event=line.event, **line.known))
@@ -114,7 +114,9 @@ def _grant_fields(grant: Grant) -> Mapping[str, object]:
 
 def late_line(command: SetCircuits) -> LogLine | None:
     """Build the line for the removal of late cross-connects; None if there are none."""
-    late = [circuit for change in command.changes if change.reservation == NOBODY for circuit in change.disconnect]
+    late = [
+        circuit for change in command.changes if change.reservation == NO_RESERVATION for circuit in change.disconnect
+    ]
     if not late:
         return None
     name, circuits = device_name(command.switch), ", ".join(f"{c.input} to {c.output}" for c in late)

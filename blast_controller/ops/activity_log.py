@@ -7,7 +7,7 @@ from blast_controller.core.model.commands import Command, Publish, SetCircuits
 from blast_controller.core.model.events import CircuitsObserved, DeviceUp, Event, StepConfirmed, TableObserved
 from blast_controller.core.model.identifiers import SwitchId
 from blast_controller.core.observer import Observer
-from blast_controller.ops.activity import DriftWatch, LogLine, device_line, late_line, request_line, tell
+from blast_controller.ops.activity import DriftWatch, LogLine, device_line, late_line, request_line, write_line
 
 
 class ActivityLog(Observer):
@@ -21,15 +21,15 @@ class ActivityLog(Observer):
         # Most events are confirmations, which are routine.
         if isinstance(event, StepConfirmed):
             return
-        tell(device_line(event))
-        tell(self._drifted(event, core))
+        write_line(device_line(event))
+        write_line(self._drifted(event, core))
 
     def on_command(self, command: Command) -> None:
         """Log the events that clients receive: they are in force when they leave the core."""
         if isinstance(command, Publish):
-            tell(request_line(command.request, command.event))
+            write_line(request_line(command.request, command.event))
         elif isinstance(command, SetCircuits):
-            tell(late_line(command))
+            write_line(late_line(command))
 
     def _drifted(self, event: Event, core: Core) -> LogLine | None:
         match event:

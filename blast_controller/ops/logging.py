@@ -88,8 +88,8 @@ class TextFormatter(_Formatter):
     def line(self, record: logging.LogRecord) -> str:
         """Return the line. Control characters, which a client could forge lines with, are escaped."""
         known = " ".join(f"{name}={value}" for name, value in self.fields_of(record).items())
-        said = _shortened(record.getMessage(), LONGEST_MESSAGE)
-        text = f"{_utc(record.created)} {record.levelname} {record.name}: {said}"
+        message = _shortened(record.getMessage(), LONGEST_MESSAGE)
+        text = f"{_utc(record.created)} {record.levelname} {record.name}: {message}"
         line = _one_line(f"{text} ({known})" if known else text)
         if not record.exc_info:
             return line
@@ -144,10 +144,10 @@ def _party(record: logging.LogRecord) -> str:
     named = next((str(known[name]) for name in _PARTIES if known.get(name) is not None), None)
     if named is not None:
         return named
-    for said in record.args if isinstance(record.args, tuple) else ():
-        if isinstance(said, tuple) and said:
-            return str(said[0])
-        if isinstance(said, str) and (address := _ADDRESS.fullmatch(said)):
+    for argument in record.args if isinstance(record.args, tuple) else ():
+        if isinstance(argument, tuple) and argument:
+            return str(argument[0])
+        if isinstance(argument, str) and (address := _ADDRESS.fullmatch(argument)):
             return address[1]
     return ""
 

@@ -24,7 +24,7 @@ class Notifier:
         name = environment.get("NOTIFY_SOCKET", "")
         # A leading @ stands for the abstract namespace (unix(7)).
         self._address = f"\0{name[1:]}" if name.startswith("@") else name
-        self.patience = _watchdog_seconds(environment)
+        self.watchdog_seconds = _watchdog_seconds(environment)
         """The watchdog timeout in seconds; None: no watchdog."""
 
     def send(self, *assignments: str) -> None:
@@ -54,11 +54,11 @@ class Watchdog:
     @property
     def interval(self) -> float | None:
         """Return the seconds between two calls of `beat`; None without a watchdog."""
-        return None if self._notifier.patience is None else self._notifier.patience / 4
+        return None if self._notifier.watchdog_seconds is None else self._notifier.watchdog_seconds / 4
 
     def beat(self) -> None:
         """Request a keep-alive from the loop."""
-        if self._notifier.patience is not None and not self._under_way:
+        if self._notifier.watchdog_seconds is not None and not self._under_way:
             self._under_way = True
             self._on_loop(self._live)
 

@@ -22,15 +22,15 @@ Counts = Mapping[str, float]
 class Sources:
     """Sources of metrics.
 
-    `epoch` is that of the leader (0: a standby); `store_fault` is the journal's fault and `holding` the reason of safe
-    mode, None if there is none; `counts` has the counters of other parts by name, and `levels` values that also
+    `epoch` is that of the leader (0: a standby); `store_fault` is the journal's fault and `safe_mode` the reason
+    of safe mode, None if there is none; `counts` has the counters of other parts by name, and `levels` values that also
     decrease.
     """
 
     snapshot: Callable[[], Snapshot]
     epoch: Callable[[], int]
     store_fault: Callable[[], str | None]
-    holding: Callable[[], str | None]
+    safe_mode: Callable[[], str | None]
     counts: Callable[[], Counts]
     levels: Callable[[], Counts]
 
@@ -54,7 +54,7 @@ class StateCollector(Collector):
             (
                 "blast_safe_mode",
                 "1 in safe mode, until an operator resumes the controller.",
-                sources.holding() is not None,
+                sources.safe_mode() is not None,
             ),
         ):
             yield GaugeMetricFamily(name, text, value)

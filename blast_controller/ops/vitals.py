@@ -70,14 +70,14 @@ class ConditionQueries:
     """Queries of the controller's state.
 
     `epoch` is that of the leader (0: a standby); `leader` is the leader's address, `stale` the age of the displayed
-    state in seconds; `holding` and `store_fault` are why it decides or writes nothing; `draining` is true while it
+    state in seconds; `safe_mode` and `store_fault` are why it decides or writes nothing; `draining` is true while it
     drains; `drift` is foreign state on devices, and `counts` are the counters of its servers.
     """
 
     epoch: Callable[[], int]
     leader: Callable[[], str | None]
     stale: Callable[[], float | None]
-    holding: Callable[[], str | None]
+    safe_mode: Callable[[], str | None]
     store_fault: Callable[[], str | None]
     draining: Callable[[], bool]
     drift: Drift
@@ -88,12 +88,12 @@ class ConditionQueries:
         epoch = self.epoch()
         return {
             "leader": {
-                "leads": epoch > 0,
+                "isLeader": epoch > 0,
                 "epoch": epoch,
                 "leader": self.leader(),
                 "staleSeconds": self.stale(),
             },
-            "holding": self.holding(),
+            "safeMode": self.safe_mode(),
             "storeFault": self.store_fault(),
             "draining": self.draining(),
         }

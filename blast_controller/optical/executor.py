@@ -101,7 +101,7 @@ class OpticalExecutor:
 
     def stop(self) -> None:
         """Close the sessions; cross-connects stay. Without a start there is nothing to close."""
-        if self._io.turns:
+        if self._io.is_running:
             self._io.run(self._end())
         self._io.end()
 

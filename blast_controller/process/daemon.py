@@ -14,6 +14,9 @@ from math import ceil
 from typing import TypeVar
 
 from blast_api import BlastOperator
+from blast_base.descriptors import DescriptorLimitError, Descriptors, descriptors, raise_limit
+from blast_base.endpoint import Endpoint
+from blast_base.extras import NotInstalledError, require
 from blast_controller.configuration.access_files import (
     check_access_files,
     read_policy,
@@ -32,7 +35,7 @@ from blast_controller.core.model.identifiers import SwitchId
 from blast_controller.core.observer import Observer
 from blast_controller.history.recorder import Recorder
 from blast_controller.history.retention import Keep
-from blast_controller.openflow.driver import STRANGERS, OpenFlowDriver
+from blast_controller.openflow.driver import SPARE_CONNECTIONS, OpenFlowDriver
 from blast_controller.openflow.framework import FRAMEWORK
 from blast_controller.openflow.server import EchoProbe
 from blast_controller.ops.activity_log import ActivityLog
@@ -44,7 +47,7 @@ from blast_controller.optimizer.process import OptimizerProcess
 from blast_controller.process.first_fiber_check import check_fibers
 from blast_controller.process.garbage import GarbageCollection
 from blast_controller.process.http_services import HttpSide, MetricSources, Watchers
-from blast_controller.process.safe_mode import EndRecord, RunFailure, reason_to_hold
+from blast_controller.process.safe_mode import EndRecord, RunFailure, safe_mode_reason
 from blast_controller.rpc.clients.gate import Gate
 from blast_controller.rpc.clients.rates import Rate
 from blast_controller.rpc.condition import no_standby, not_in_safe_mode
@@ -54,7 +57,7 @@ from blast_controller.rpc.convert import REFUSALS
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.methods import ROLES
 from blast_controller.runtime.runtime import Runtime
-from blast_controller.runtime.standby import said_of
+from blast_controller.runtime.standby import standby_message
 from blast_controller.runtime.waiting import WaitingLimits
 from blast_controller.serving.listener import HANDSHAKES
 from blast_controller.serving.loop_thread import LoopThread
@@ -67,9 +70,6 @@ from blast_controller.store.retention import Retention
 from blast_controller.store.sqlite import SqliteStore
 from blast_controller.succession.candidate import Hooks
 from blast_controller.succession.succession import Succession, Watcher
-from blast_transport.base.descriptors import DescriptorLimitError, Descriptors, descriptors, raise_limit
-from blast_transport.base.endpoint import Endpoint
-from blast_transport.base.extras import NotInstalledError, require
 from tl1_driver.dialects import configured
 
 T = TypeVar("T")
@@ -179,7 +179,7 @@ class Daemon:
                 self.epoch if self._succession is None else None,
                 switch_tls(config.openflow),
                 required_names(config.openflow, config.optical_ports()),
-                self._room.share(STRANGERS),
+                self._room.share(SPARE_CONNECTIONS),
                 self._network.lend(),
             ),
         )
@@ -196,17 +196,17 @@ class Daemon:
         if self._succession is not None:
             self._stand(self._succession)
             return {**addresses, "openflow": self._openflow_address()}
-        holding = reason_to_hold(self._ends.read())
+        safe_mode = safe_mode_reason(self._ends.read())
         self._record(self.epoch)
-        if holding is None:
+        if safe_mode is None:
             self._begin()
             self._start_devices()
         else:
-            log.critical("%s", holding, extra=fields(event="safe_mode"))
-            self.runtime.hold(holding, self._loaded)
+            log.critical("%s", safe_mode, extra=fields(event="safe_mode"))
+            self.runtime.enter_safe_mode(safe_mode, self._loaded)
         self._compactor.start(self._loaded.written)
         self._garbage.start()
-        if holding is None and config.fabric.verify_at_first_start and self._loaded.is_new:
+        if safe_mode is None and config.fabric.verify_at_first_start and self._loaded.is_new:
             check_fibers(self.runtime)
         return {**addresses, "openflow": self._openflow_address()}
 
@@ -324,7 +324,7 @@ class Daemon:
         Raises RejectedError outside safe mode, or if the configuration conflicts with active light trees.
         """
         with self._resuming:
-            if self.runtime.holding is None:
+            if self.runtime.safe_mode is None:
                 raise not_in_safe_mode()
             assert self._openflow is not None
             core, forwarding = _core(self._config), self._openflow
@@ -345,7 +345,11 @@ class Daemon:
 
     def warnings(self) -> list[str]:
         """Return warnings about the controller, one sentence each."""
-        found = [sentence for sentence in (self.runtime.holding, said_of(self.runtime.standby)) if sentence is not None]
+        found = [
+            sentence
+            for sentence in (self.runtime.safe_mode, standby_message(self.runtime.standby))
+            if sentence is not None
+        ]
         if self._recorder is not None and self._recorder.fault is not None:
             found.append(f"The flight recorder pauses: {self._recorder.fault}")
         return found + ([IN_MEMORY] if self._config.journal.in_memory else [])
@@ -363,7 +367,7 @@ class Daemon:
 
     def _set_optimizer(self, config: Config) -> None:
         """Start or stop the optimizer as configured, but only on a leader."""
-        if self.runtime.holding is not None or self.runtime.standby is not None:
+        if self.runtime.safe_mode is not None or self.runtime.standby is not None:
             return
         if config.policy.optimizer_budget_ms > 0 and self._optimizer is None:
             self._optimizer = OptimizerProcess(self.runtime.post, self._die)
@@ -458,12 +462,12 @@ def _opened(store: Store) -> Loaded:
 def _room(config: Config) -> Descriptors:
     """Return the descriptors left for clients beside the devices. Raises ConfigError."""
     limits = ServerLimits()
-    wanted = limits.connections + limits.unauthenticated + limits.handshakes + STRANGERS
+    required = limits.connections + limits.unauthenticated + limits.handshakes + SPARE_CONNECTIONS
     if config.controller.http:
-        wanted += MAX_KNOWN + MAX_GUESTS + HANDSHAKES
+        required += MAX_KNOWN + MAX_GUESTS + HANDSHAKES
     own = 2 * len(config.optical_ports()) + 2 * len(config.optical_switch)
     try:
-        return descriptors(raise_limit(), own, wanted, MIN_CONNECTIONS)
+        return descriptors(raise_limit(), own, required, MIN_CONNECTIONS)
     except DescriptorLimitError as error:
         raise ConfigError(str(error)) from error
 

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from blast_controller.core.fiber_check import FiberReport
 from blast_controller.core.model.errors import RejectedError, RequestError
 from blast_controller.core.model.events import VerifyAsked
-from blast_controller.ops.activity import LogLine, tell
+from blast_controller.ops.activity import LogLine, write_line
 from blast_controller.runtime.runtime import CoreContext, Runtime
 from blast_controller.runtime.waiting import Wait
 
@@ -29,7 +29,7 @@ def check_fibers(runtime: Runtime) -> None:
             context.core.fiber_topic,
             LONGEST_PROBING,
             Wait(
-                wanted=lambda report: True,
+                matches=lambda report: True,
                 answer=lambda report: report,
                 too_late=lambda: RejectedError("too_slow", "The fiber check did not finish."),
             ),
@@ -43,10 +43,10 @@ def _log_report(checked: Future[FiberReport]) -> None:
         return
     error = checked.exception()
     if isinstance(error, RequestError):
-        tell(LogLine(logging.WARNING, "fibers", f"the fiber check failed: {error}", {}))
+        write_line(LogLine(logging.WARNING, "fibers", f"the fiber check failed: {error}", {}))
     elif error is None:
         for line in report_lines(checked.result()):
-            tell(line)
+            write_line(line)
 
 
 def report_lines(report: FiberReport) -> Iterator[LogLine]:

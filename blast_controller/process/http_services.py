@@ -10,7 +10,7 @@ from pathlib import Path
 
 from starlette.routing import Route
 
-from blast_client.fabric.layout import lay_out
+from blast_base.drawing.layout import lay_out
 from blast_controller.core.model.fabric import Fabric
 from blast_controller.core.observer import Observer
 from blast_controller.core.snapshot.snapshot import Snapshot
@@ -34,7 +34,7 @@ from blast_controller.rpc.clients.identity import DEFAULT_TENANT
 from blast_controller.rpc.fabric_reading import FabricReading
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.runtime.runtime import Runtime
-from blast_controller.runtime.standby import said_of
+from blast_controller.runtime.standby import standby_message
 from blast_controller.serving.tls import ServerTlsSettings
 
 RELEASE = version("blast-controller")
@@ -97,7 +97,7 @@ class HttpSide:
             snapshot=self._snapshot,
             epoch=self.sources.epoch,
             store_fault=lambda: runtime.store_fault,
-            holding=lambda: runtime.holding,
+            safe_mode=lambda: runtime.safe_mode,
             counts=self.sources.counts,
             levels=self.sources.levels,
         )
@@ -108,10 +108,10 @@ class HttpSide:
         def more(access: HttpAccess) -> Iterable[Route]:
             return live_routes(page, access)
 
-        health = Health(runtime, lambda: said_of(runtime.standby))
+        health = Health(runtime, lambda: standby_message(runtime.standby))
         site = Site(health, registry, lambda: self.gate.policy, self.sources.epoch, more)
         served = application(site)
-        return HttpServer(served, tls, lambda: signs.tell(page.broadcast), share, served.state.access.knows)
+        return HttpServer(served, tls, lambda: signs.publish(page.broadcast), share, served.state.access.knows)
 
     def end(self, server: HttpServer) -> None:
         """Send a last message to every page, and stop."""
@@ -140,7 +140,7 @@ class HttpSide:
             epoch=self.sources.epoch,
             leader=lambda: None if runtime.standby is None else runtime.standby.leader(),
             stale=lambda: None if runtime.standby is None else runtime.standby.age(),
-            holding=lambda: runtime.holding,
+            safe_mode=lambda: runtime.safe_mode,
             store_fault=lambda: runtime.store_fault,
             draining=lambda: runtime.core.draining,
             drift=self.watchers.metering.drift,

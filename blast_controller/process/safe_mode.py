@@ -38,7 +38,7 @@ class RunFailure:
     sentence: str
 
 
-def reason_to_hold(ends: Sequence[RunFailure]) -> str | None:
+def safe_mode_reason(ends: Sequence[RunFailure]) -> str | None:
     """Return why a controller with this record must start in safe mode, as a sentence, or None."""
     if len(ends) < KEPT:
         return None
@@ -53,7 +53,7 @@ def reason_to_hold(ends: Sequence[RunFailure]) -> str | None:
 
 
 class EndRecord:
-    """The record in a small file; without a path nothing is recorded, and the controller never holds."""
+    """The record in a small file; without a path nothing is recorded, and safe mode is never entered."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path

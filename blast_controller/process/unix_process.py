@@ -65,7 +65,7 @@ class ControllerProcess:
         while True:
             watchdog.beat()
             self._output.report_suppressed()
-            if self._daemon.runtime.holding != self._logged_safe_mode:
+            if self._daemon.runtime.safe_mode != self._logged_safe_mode:
                 self._notify_ready()
             try:
                 number = self._signals.get(timeout=watchdog.interval or 1.0)
@@ -98,10 +98,10 @@ class ControllerProcess:
         )
 
     def _notify_ready(self) -> None:
-        running, holding = self._reloader.running, self._daemon.runtime.holding
+        running, safe_mode = self._reloader.running, self._daemon.runtime.safe_mode
         serving = f"serving {len(running.rack)} racks, {len(running.splitter)} splitters"
-        self._notifier.send(READY, f"STATUS={holding or serving}")
-        self._logged_safe_mode = holding
+        self._notifier.send(READY, f"STATUS={safe_mode or serving}")
+        self._logged_safe_mode = safe_mode
 
     def _apply(self, config: Config) -> None:
         self._daemon.apply(config)

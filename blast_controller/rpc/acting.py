@@ -21,14 +21,14 @@ TOKEN_CHARACTERS = 8
 LONGEST_REASON = 500
 
 
-def tell(context: CoreContext, gate: Gate, connection: Connection, event: object) -> None:
+def record(context: CoreContext, gate: Gate, connection: Connection, event: object) -> None:
     """Record an accepted event if it is an action of an operator."""
     did = deed(event)
     if did is not None:
-        context.take(OperatorActed(who(gate, connection), did))
+        context.take(OperatorActed(describe_peer(gate, connection), did))
 
 
-def who(gate: Gate, connection: Connection) -> str:
+def describe_peer(gate: Gate, connection: Connection) -> str:
     """Describe the peer and its credential. Raises Denied."""
     identity = gate.identity(connection)
     if connection.token is not None:

@@ -129,8 +129,8 @@ def _margin(found: LeafMargin) -> ttypes.LeafMargin:
         receivedDbm=found.received,
         sensitivityMarginDb=found.sensitivity,
         overloadMarginDb=found.overload,
-        minDbm=found.least,
-        maxDbm=found.most,
+        minDbm=found.min_power,
+        maxDbm=found.max_power,
         limitingElement=found.binding,
     )
 
@@ -245,7 +245,7 @@ def elements(snapshot: Snapshot) -> list[ttypes.ElementStatus]:
 
 def reconcile_report(report: AuditReport) -> ttypes.ReconcileReport:
     """Convert the report of a reconciliation."""
-    not_compared = [ttypes.NotCompared(what, reason) for what, reason in report.not_compared]
+    not_compared = [ttypes.NotCompared(name, reason) for name, reason in report.not_compared]
     return ttypes.ReconcileReport(
         report.dry_run, list(report.commands), list(report.foreign), list(report.compared), not_compared
     )

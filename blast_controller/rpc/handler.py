@@ -30,15 +30,15 @@ class BlastHandler:
         condition: Condition | None = None,
     ) -> None:
         features = FIELD_FEATURES | {method.feature for method in self.methods.values() if method.feature}
-        self._desk = Services(runtime, gate, history, condition or Healthy(), About(features, openflow_framework))
+        self._services = Services(runtime, gate, history, condition or Healthy(), About(features, openflow_framework))
         self.at_once = frozenset(name for name, method in self.methods.items() if method.cost is not Cost.WORKER)
 
     def __getattr__(self, name: str) -> Callable[..., object]:
         """Return a method, to be called as `method(connection, *arguments)`."""
         if (method := self.methods.get(name)) is None:
             raise AttributeError(f"the interface has no method {name!r}")
-        return partial(method.call, self._desk)
+        return partial(method.call, self._services)
 
     def disconnected(self, connection: Connection) -> None:
         """Handle the end of a client's connection: its waits by `request` end after a grace period."""
-        self._desk.vanished(connection)
+        self._services.vanished(connection)

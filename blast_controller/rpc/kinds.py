@@ -18,7 +18,7 @@ from blast_controller.rpc.clients.identity import Identity
 from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.naming import named, status_of
 from blast_controller.runtime.runtime import CoreContext
-from blast_controller.runtime.waiting import Seat, Wait
+from blast_controller.runtime.waiting import Wait, WaitingCaller
 
 T = TypeVar("T")
 Found = TypeVar("Found")
@@ -71,7 +71,7 @@ def sends_event(event: Callable[[*Arguments], Event]) -> Callable[[Services, Con
 
         def work(context: CoreContext) -> None:
             context.handle(asked)
-            acting.tell(context, services.gate, connection, asked)
+            acting.record(context, services.gate, connection, asked)
 
         return services.do(connection, work)
 
@@ -96,12 +96,12 @@ def awaits(
 
     def do(services: Services, connection: Connection, *arguments: *Arguments) -> Future[T]:
         asked = event(*arguments)
-        seat = Seat(services.gate.account(connection), asks=True)
+        caller = WaitingCaller(services.gate.account(connection), for_grant=True)
 
         def work(context: CoreContext) -> Future[T]:
             context.handle(asked)
-            acting.tell(context, services.gate, connection, asked)
-            wait = Wait(lambda found: True, announced.answer, lambda: announced.too_late(context.core), seat)
+            acting.record(context, services.gate, connection, asked)
+            wait = Wait(lambda found: True, announced.answer, lambda: announced.too_late(context.core), caller)
             return context.wait_announced(announced.topic(context.core), announced.longest, wait)
 
         return services.do(connection, work)

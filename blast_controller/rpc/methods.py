@@ -34,7 +34,7 @@ class Cost(Enum):
 
 
 class RpcMethod:
-    """One method: `of` is the interface's, called as `does(desk, connection, *arguments)`.
+    """One method: `of` is the interface's, called as `does(services, connection, *arguments)`.
 
     An omitted argument is None. `role` is the minimum role of a caller, None: any client. `feature` is its name in
     `version`.

@@ -21,7 +21,7 @@ MAX_HOSTS_ON_A_PAGE = 3700
 MAX_WAITING_ON_A_PAGE = 64
 """The limit of parts on a page whose causes of waiting are computed, which blocks other clients."""
 MAX_LOOKED_AT = 10_000
-"""Requests that are looked at for one page, whether they are wanted or not."""
+"""Requests that are looked at for one page, whether the filter accepts them or not."""
 LONGEST_CURSOR = 18
 
 
@@ -43,8 +43,8 @@ def to_page_query(
         raise ttypes.Rejected("bad_limit", f"The limit must be between 1 and {LARGEST_PAGE}.")
     if cursor and not (cursor.isdecimal() and len(cursor) <= LONGEST_CURSOR):
         raise ttypes.Rejected("bad_cursor", "The cursor is invalid: use one that this server returned.")
-    wanted = filter_.states if filter_ is not None else None
-    states = frozenset(s for s in PartState if wanted is None or state_number(s) in wanted)
+    accepted = filter_.states if filter_ is not None else None
+    states = frozenset(s for s in PartState if accepted is None or state_number(s) in accepted)
     return PageQuery(tenant, states, limit, int(cursor or 0))
 
 
@@ -69,10 +69,10 @@ def page(look: PublishedState, query: PageQuery) -> Page:
     every = look.snapshot.requests.after(query.after)
     own = (request for request in every if query.tenant in (None, request.current.tenant))
     found: list[RequestFacts] = []
-    hosts, waiting, last, most = 0, 0, query.after, min(query.limit, MAX_ON_A_PAGE)
+    hosts, waiting, last, max_count = 0, 0, query.after, min(query.limit, MAX_ON_A_PAGE)
     cursor = None
     for looked, request in enumerate(own):
-        full = len(found) == most or hosts > MAX_HOSTS_ON_A_PAGE or waiting > MAX_WAITING_ON_A_PAGE
+        full = len(found) == max_count or hosts > MAX_HOSTS_ON_A_PAGE or waiting > MAX_WAITING_ON_A_PAGE
         if full or looked >= MAX_LOOKED_AT:
             cursor = str(last)
             break

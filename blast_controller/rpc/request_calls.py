@@ -22,7 +22,7 @@ from blast_controller.rpc.clients.identity import Identity
 from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.naming import changed_status, found, named, status_of
 from blast_controller.runtime.runtime import CoreContext
-from blast_controller.runtime.waiting import Seat, Wait
+from blast_controller.runtime.waiting import Wait, WaitingCaller
 
 LONGEST_WAIT = 24 * 3600.0
 
@@ -31,11 +31,11 @@ def submit(
     services: Services, connection: Connection, request: ttypes.MulticastRequest | None
 ) -> Future[ttypes.RequestStatus]:
     """Ask and return at once."""
-    wanted = _wanted(services, connection, request)
+    submitted = _to_request(services, connection, request)
 
     def work(context: CoreContext) -> Future[ttypes.RequestStatus]:
-        context.take(RequestSubmitted(wanted))
-        return context.when_decided(lambda: status_of(context, wanted.id))
+        context.take(RequestSubmitted(submitted))
+        return context.when_decided(lambda: status_of(context, submitted.id))
 
     return services.do(connection, work)
 
@@ -44,28 +44,28 @@ def request_grant(
     services: Services, connection: Connection, request: ttypes.MulticastRequest | None, timeout_ms: int | None
 ) -> Future[ttypes.Grant]:
     """Submit and wait for the first grant."""
-    wanted = _wanted(services, connection, request)
-    timeout, seat = _seconds(timeout_ms), Seat(services.gate.account(connection), asks=True)
+    submitted = _to_request(services, connection, request)
+    timeout, caller = _seconds(timeout_ms), WaitingCaller(services.gate.account(connection), for_grant=True)
 
     def work(context: CoreContext) -> ttypes.Grant | Future[ttypes.Grant]:
-        context.check_place(seat)
-        services.attached.check(seat.account)
-        context.take(RequestSubmitted(wanted, attached=True))
-        asked = context.core.request(wanted.id)
+        context.check_place(caller)
+        services.attached.check(caller.account)
+        context.take(RequestSubmitted(submitted, attached=True))
+        asked = context.core.request(submitted.id)
         if asked.state.final:
             raise RequestEndedError(asked.state.value, asked.parts[-1].reason or "")
         granted = next((part.grant for part in asked.parts if part.grant and not part.state.final), None)
         if granted is not None:
-            return convert.grant(wanted.key, granted)
-        _attach(services, context, connection, asked, seat.account)
+            return convert.grant(submitted.key, granted)
+        _attach(services, context, connection, asked, caller.account)
         return context.wait(
-            wanted.id,
+            submitted.id,
             timeout,
             Wait(
-                wanted=_is_grant,
-                answer=lambda event: _first_grant(wanted.key, event),
+                matches=_is_grant,
+                answer=lambda event: _first_grant(submitted.key, event),
                 too_late=lambda: _not_yet(services.later(), asked),
-                seat=seat,
+                caller=caller,
                 or_last=True,
             ),
         )
@@ -80,7 +80,7 @@ def _attach(
     name = request.current.id
     if services.attached.begin_watch(name):
         settled = Wait(
-            wanted=_is_grant,
+            matches=_is_grant,
             answer=lambda event: None,
             too_late=lambda: RequestTimeoutError(""),
             or_last=True,
@@ -95,7 +95,7 @@ def await_event(
     """Return the first event after `after_sequence`, or the oldest after it that is kept."""
     timeout = _seconds(timeout_ms)
     after = after_sequence or 0
-    client, seat = services.gate.identity(connection), Seat(services.gate.account(connection))
+    client, caller = services.gate.identity(connection), WaitingCaller(services.gate.account(connection))
 
     def work(context: CoreContext) -> ttypes.Event | Future[ttypes.Event]:
         context.check_leader()
@@ -110,11 +110,11 @@ def await_event(
             timeout,
             Wait(
                 # A client that waits for an event that cannot occur receives the end.
-                wanted=lambda event: event.sequence > after,
+                matches=lambda event: event.sequence > after,
                 or_last=True,
                 answer=lambda event: _event_or_end(request, event, after),
                 too_late=lambda: _not_yet(services.later(), request),
-                seat=seat,
+                caller=caller,
                 after=after,
             ),
         )
@@ -126,8 +126,11 @@ def extend(
     services: Services, connection: Connection, key: str | None, extension: ttypes.Extension | None
 ) -> Future[ttypes.RequestStatus]:
     """Change a request; the answer comes when the change is in force."""
-    wanted, progress = convert.to_extension(extension), convert.to_progress(extension)
-    client, seat = services.gate.identity(connection), Seat(services.gate.account(connection), asks=True)
+    change, progress = convert.to_extension(extension), convert.to_progress(extension)
+    client, caller = (
+        services.gate.identity(connection),
+        WaitingCaller(services.gate.account(connection), for_grant=True),
+    )
 
     def work(context: CoreContext) -> Future[ttypes.RequestStatus]:
         context.check_leader()
@@ -136,8 +139,8 @@ def extend(
         if progress is not None:
             context.take(ProgressReported(name, *progress))
             return context.when_decided(lambda: status_of(context, name))
-        context.check_place(seat)
-        context.take(ExtensionAsked(name, wanted))
+        context.check_place(caller)
+        context.take(ExtensionAsked(name, change))
         happened = [event for event in request.events if event.sequence > before]
         if happened:
             convert.refuse_failed_change(happened[0])
@@ -146,12 +149,12 @@ def extend(
             name,
             LONGEST_WAIT,
             Wait(
-                wanted=lambda event: event.kind in (EventKind.CHANGED, EventKind.REVOKED, EventKind.ENDED),
+                matches=lambda event: event.kind in (EventKind.CHANGED, EventKind.REVOKED, EventKind.ENDED),
                 answer=lambda event: in_force(services.later(), name, event),
                 too_late=lambda: RejectedError(
                     "too_slow", "The change is still in progress; call `status` for its result."
                 ),
-                seat=seat,
+                caller=caller,
             ),
         )
 
@@ -181,7 +184,7 @@ def withdraw(services: Services, connection: Connection, key: str | None) -> Fut
         else:
             asked = WithdrawAsked(name, "an operator")
             context.take(asked)
-            acting.tell(context, services.gate, connection, asked)
+            acting.record(context, services.gate, connection, asked)
         return context.when_decided(lambda: status_of(context, name))
 
     return services.do(connection, work)
@@ -215,7 +218,9 @@ def list_requests(
     return services.do(connection, lambda context: page.with_reasons(context.core, context.now))
 
 
-def _wanted(services: Services, connection: Connection, request: ttypes.MulticastRequest | None) -> MulticastRequest:
+def _to_request(
+    services: Services, connection: Connection, request: ttypes.MulticastRequest | None
+) -> MulticastRequest:
     tenant = services.gate.tenant_for(connection, request.tenant if request else None)
     return convert.to_request(request, tenant)
 

@@ -73,7 +73,7 @@ def drain(services: Services, connection: Connection, on: bool | None) -> Future
         if on is not None:
             asked = DrainAsked(on)
             context.handle(asked)
-            acting.tell(context, services.gate, connection, asked)
+            acting.record(context, services.gate, connection, asked)
         return ttypes.DrainStatus(context.core.draining, context.core.active_count, context.core.pending_count)
 
     return services.do(connection, work)

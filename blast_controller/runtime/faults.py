@@ -49,7 +49,7 @@ def without_frames(error: E) -> E:
     return error
 
 
-class telling:  # noqa: N801 - a context manager like those of contextlib
+class action_errors:  # noqa: N801 - a context manager like those of contextlib
     """Add the core's current action to an unexpected error. Raises RequestError unchanged, else EventFailedError."""
 
     __slots__ = ("_action",)

@@ -43,14 +43,14 @@ from blast_controller.core.observer import Observer
 from blast_controller.core.snapshot.changes import EVERYTHING, NOTHING
 from blast_controller.core.snapshot.snapshot import Snapshot
 from blast_controller.runtime.drivers import ForwardingDriver, OpticalDriver, OptimizerDriver
-from blast_controller.runtime.faults import telling
+from blast_controller.runtime.faults import action_errors
 from blast_controller.runtime.group_commit import Batch, GroupCommit
 from blast_controller.runtime.inbox import Inbox
 from blast_controller.runtime.observing import Observers
 from blast_controller.runtime.parked_future import ParkedFuture
 from blast_controller.runtime.settling import run_into
 from blast_controller.runtime.standby import Standby
-from blast_controller.runtime.waiting import Seat, Wait, WaitingLimits, WaitingRoom
+from blast_controller.runtime.waiting import Wait, WaitingCaller, WaitingLimits, WaitingRoom
 from blast_controller.store.errors import JournalError, LockLostError, StoreUsageError
 from blast_controller.store.interface import Loaded, Store
 
@@ -127,12 +127,12 @@ class CoreContext:
         """Give the core an event that is decided on with all that has come together. Raises RequestError."""
         self._runtime.take(event)
 
-    def check_place(self, seat: Seat) -> None:
+    def check_place(self, caller: WaitingCaller) -> None:
         """Raise RejectedError, before anything is changed, if no place to wait is left."""
-        self._runtime.waiting.check_place(seat)
+        self._runtime.waiting.check_place(caller)
 
     def wait(self, request: RequestKey, timeout: float, wait: Wait) -> Future[Any]:
-        """Return the answer to a request's next wanted event, or a refusal after `timeout` seconds.
+        """Return the answer to the next matching event of a request, or a refusal after `timeout` seconds.
 
         Raises RejectedError if no place to wait is left.
         """
@@ -176,7 +176,7 @@ class Runtime:
         self.waiting = WaitingRoom(places)
         self.announced = WaitingRoom(WaitingLimits(in_all=MAX_OPERATORS, of_one=MAX_OPERATORS))
         self.store_fault: str | None = None
-        self.holding: str | None = None
+        self.safe_mode: str | None = None
         """Why nothing is decided until an operator lets it go on; None: it decides."""
         self.standby: Standby | None = None
         """The source of the leader's state on a standby; None: this controller is the leader."""
@@ -255,9 +255,9 @@ class Runtime:
         """Return the state as of the latest write, even if there is another leader now."""
         return PublishedState(self._shown.snapshot, time.monotonic(), None, self._shown.sequence)
 
-    def hold(self, reason: str, loaded: Loaded) -> None:
+    def enter_safe_mode(self, reason: str, loaded: Loaded) -> None:
         """Enter safe mode: show the state of the store and do nothing; no event and no time reaches the core."""
-        self.holding = reason
+        self.safe_mode = reason
         now = time.monotonic()
         for device in list(self.core.view.away):
             self.core.take(DeviceDown(device, "not checked while the controller is in safe mode"), now)
@@ -269,7 +269,7 @@ class Runtime:
         except Exception:
             # The stored state may be the one that the core cannot handle; clients get a warning instead.
             log.exception("the journal's state could not be loaded for display")
-            self.holding = f"{reason} The journal's state could not be loaded, so no requests and trees are shown."
+            self.safe_mode = f"{reason} The journal's state could not be loaded, so no requests and trees are shown."
         self._thread.start()
 
     def become_standby(self, standby: Standby) -> None:
@@ -307,7 +307,7 @@ class Runtime:
 
     @property
     def _decides(self) -> bool:
-        return self.holding is None and self.standby is None
+        return self.safe_mode is None and self.standby is None
 
     def go_on(self, core: Core, optical: OpticalDriver, forwarding: ForwardingDriver, loaded: Loaded) -> None:
         """Decide from now on, with a new core (on the runtime's thread only).
@@ -320,7 +320,7 @@ class Runtime:
             raise RejectedError(
                 "bad_config", f"The configuration conflicts with active light trees: {error}."
             ) from error
-        self.core, self.holding, self.standby = core, None, None
+        self.core, self.safe_mode, self.standby = core, None, None
         self._optical, self._forwarding = optical, forwarding
         self._take(commands)
 
@@ -362,8 +362,8 @@ class Runtime:
         Raises RequestError as `handle` does.
         """
         self.check_leader_now()
-        if self.holding is not None:
-            raise RejectedError("safe_mode", self.holding)
+        if self.safe_mode is not None:
+            raise RejectedError("safe_mode", self.safe_mode)
         if self.store_fault is not None and isinstance(event, RequestSubmitted | ExtensionAsked):
             self._is_durable = True
             raise RejectedError(
@@ -372,7 +372,7 @@ class Runtime:
         self._hand_in(event)
 
     def _hand_in(self, event: Event) -> None:
-        with telling(type(event).__name__):
+        with action_errors(type(event).__name__):
             self.core.take(event, time.monotonic())
         self._undecided = True
         self._observers.on_event(event, self.core)
@@ -400,7 +400,7 @@ class Runtime:
 
     def _conclude(self, started: float) -> None:
         self._undecided = False
-        with telling("a decision"):
+        with action_errors("a decision"):
             commands = self.core.conclude(started)
         elapsed = time.monotonic() - started
         self._observers.on_decision(elapsed)
@@ -576,8 +576,8 @@ class Runtime:
     def _time_left(self) -> float | None:
         again = self._write_again if self.store_fault is not None else None
         timer = self.core.next_timer() if self._decides else None
-        wanted = (timer, self.waiting.next_deadline(), self.announced.next_deadline(), again)
-        moments = [moment for moment in wanted if moment is not None]
+        deadlines = (timer, self.waiting.next_deadline(), self.announced.next_deadline(), again)
+        moments = [moment for moment in deadlines if moment is not None]
         return min(max(0.0, min(moments) - time.monotonic()), LONGEST_SLEEP) if moments else None
 
     def _tick(self) -> None:

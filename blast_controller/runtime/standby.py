@@ -15,7 +15,7 @@ class Standby(Protocol):
         """Return the maximum age of the displayed state in seconds; None before the first read."""
 
 
-def said_of(standby: Standby | None) -> str | None:
+def standby_message(standby: Standby | None) -> str | None:
     """Return a standby's message to clients; None on the leader."""
     if standby is None:
         return None

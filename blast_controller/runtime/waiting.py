@@ -19,7 +19,7 @@ from blast_controller.runtime.parked_future import ParkedFuture
 
 MAX_ANSWERED = 64
 """Answers given at once: making one may mean to describe a large grant, or to find out what a request waits for."""
-FOR_LOOKERS = 0.75
+READ_ONLY_SHARE = 0.75
 """The share of places for read-only waiters; the others are reserved for requests."""
 
 
@@ -32,26 +32,26 @@ class WaitingLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class WaitingCaller:
     """The account of a waiter, and whether it waits for a grant or is read-only."""
 
     account: Hashable
-    asks: bool = False
+    for_grant: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A wait for the first event that is `wanted`. The caller gets the result of `answer` for it, or `too_late`.
+    """A wait for the first event that `matches` accepts. The caller gets the result of `answer` for it, or `too_late`.
 
-    With `or_last` it ends with the last event of the topic, too. The live state is ahead of the events: `wanted` and
+    With `or_last` it ends with the last event of the topic, too. The live state is ahead of the events: `matches` and
     `answer` must not read it. If events of a topic are numbered from 1, events up to `after` are ignored without
-    calling `wanted`. Without a seat it takes no place.
+    calling `matches`. A wait without a caller takes no place.
     """
 
-    wanted: Callable[..., bool]
+    matches: Callable[..., bool]
     answer: Callable[..., object]
     too_late: Callable[[], RequestError]
-    seat: Seat | None = None
+    caller: WaitingCaller | None = None
     after: int = 0
     or_last: bool = False
 
@@ -79,12 +79,12 @@ class WaitingRoom:
         self._count = 0
         self._present = 0
         self._taken: Counter[Hashable] = Counter()
-        self._looking: Counter[Hashable] = Counter()
+        self._read_only: Counter[Hashable] = Counter()
         self._cancelled: queue.SimpleQueue[Future[object]] = queue.SimpleQueue()
 
     def park(self, topic: Hashable, deadline: float, wait: Wait) -> Future[Any]:
         """Wait for an event on a topic. Raises RejectedError when the caller's places, or all, are taken."""
-        self._take_place(wait.seat)
+        self._take_place(wait.caller)
         waiter = _Waiter(topic, wait)
         self._audiences[topic].add(waiter, wait.after)
         self._count += 1
@@ -95,36 +95,36 @@ class WaitingRoom:
         return waiter
 
     def notify(self, topic: Hashable, event: object, number: float = math.inf) -> None:
-        """Call everyone who wants this event; `serve` answers them.
+        """Call every waiter that this event matches; `serve` answers them.
 
-        `number` is infinite for the last event of a topic, too: it concerns those as well who wait for a later one.
+        `number` is infinite for the last event of a topic, too: it also concerns waiters for a later one.
         """
         audience = self._audiences.get(topic)
         for waiter in audience.reached_by(number) if audience else ():
             is_last = waiter.wait.or_last and number == math.inf
-            if not waiter.cancelled() and (is_last or waiter.wait.wanted(event)):
+            if not waiter.cancelled() and (is_last or waiter.wait.matches(event)):
                 self._call(waiter, partial(waiter.wait.answer, event))
 
     def expire(self, now: float) -> None:
-        """Call everyone whose time is over; `serve` sends them away."""
+        """Expire waiters past their deadline; `serve` refuses them."""
         while (deadline := self._next_expiry()) is not None and deadline <= now:
             waiter = heapq.heappop(self._deadlines)[2]
             self._call(waiter, partial(_refuse, waiter.wait.too_late))
 
-    def serve(self, most: int = MAX_ANSWERED) -> None:
-        """Answer at most `most` notified waiters, first come first served."""
-        while self._called and most > 0:
+    def serve(self, max_count: int = MAX_ANSWERED) -> None:
+        """Answer at most `max_count` notified waiters, first come first served."""
+        while self._called and max_count > 0:
             waiter, answer = self._called.popleft()
             if not waiter.cancelled():
                 _resolve(waiter, answer)
-                most -= 1
+                max_count -= 1
 
     def next_deadline(self) -> float | None:
         """Return the latest time of the next `expire`; a past time while waiters queue."""
         return -math.inf if self._called else self._next_expiry()
 
     def _next_expiry(self) -> float | None:
-        self._see_off()
+        self._remove_cancelled()
         while self._deadlines and not self._deadlines[0][2].present:
             heapq.heappop(self._deadlines)
         return self._deadlines[0][0] if self._deadlines else None
@@ -135,34 +135,35 @@ class WaitingRoom:
 
     # --------------------------------------------------------------------------------------------- places
 
-    def check_place(self, seat: Seat) -> None:
-        """Raise RejectedError when the places of a seat's account, or all, are taken."""
-        self._see_off()
-        if not seat.asks:
-            max_of_one, most = int(FOR_LOOKERS * self.places.of_one), int(FOR_LOOKERS * self.places.in_all)
-            self._check(self._looking[seat.account], max_of_one, self._looking.total(), most)
-        self._check(self._taken[seat.account], self.places.of_one, self._taken.total(), self.places.in_all)
+    def check_place(self, caller: WaitingCaller) -> None:
+        """Raise RejectedError when the places of the caller's account, or all, are taken."""
+        self._remove_cancelled()
+        if not caller.for_grant:
+            max_of_one = int(READ_ONLY_SHARE * self.places.of_one)
+            max_in_all = int(READ_ONLY_SHARE * self.places.in_all)
+            self._check(self._read_only[caller.account], max_of_one, self._read_only.total(), max_in_all)
+        self._check(self._taken[caller.account], self.places.of_one, self._taken.total(), self.places.in_all)
 
-    def _take_place(self, seat: Seat | None) -> None:
-        if seat is None:
+    def _take_place(self, caller: WaitingCaller | None) -> None:
+        if caller is None:
             return
-        self.check_place(seat)
-        self._taken[seat.account] += 1
-        if not seat.asks:
-            self._looking[seat.account] += 1
+        self.check_place(caller)
+        self._taken[caller.account] += 1
+        if not caller.for_grant:
+            self._read_only[caller.account] += 1
 
-    def _check(self, own: int, max_own: int, every: int, most: int) -> None:
+    def _check(self, own: int, max_own: int, every: int, max_in_all: int) -> None:
         if own >= max_own:
             raise _too_many(f"your account has {own} waiting calls, its limit")
-        if every >= most:
+        if every >= max_in_all:
             raise _too_many(f"the controller has {every} waiting calls, its limit")
 
-    def _give_place_back(self, seat: Seat | None) -> None:
-        if seat is None:
+    def _free_place(self, caller: WaitingCaller | None) -> None:
+        if caller is None:
             return
-        _count_down(self._taken, seat.account)
-        if not seat.asks:
-            _count_down(self._looking, seat.account)
+        _count_down(self._taken, caller.account)
+        if not caller.for_grant:
+            _count_down(self._read_only, caller.account)
 
     # -------------------------------------------------------------------------------------------- leaving
 
@@ -171,7 +172,7 @@ class WaitingRoom:
         if waiter.cancelled():
             self._cancelled.put(waiter)
 
-    def _see_off(self) -> None:
+    def _remove_cancelled(self) -> None:
         """Remove cancelled waiters."""
         while not self._cancelled.empty():
             waiter = self._cancelled.get()
@@ -190,7 +191,7 @@ class WaitingRoom:
         if not audience:
             del self._audiences[waiter.topic]
         self._present -= 1
-        self._give_place_back(waiter.wait.seat)
+        self._free_place(waiter.wait.caller)
 
 
 def _too_many(message: str) -> RejectedError:

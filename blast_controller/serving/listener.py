@@ -33,7 +33,7 @@ HANDSHAKES_PER_HOST = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class Acceptor:
     """The listener's interface to its server: a protocol for each client, and a callback for failed handshakes.
 
     At most `handshakes` run at once, `handshakes_per_host` of them from one address.
@@ -52,15 +52,15 @@ class Listener:
     The listener of asyncio accepts a thousand at once, does not limit handshakes, and does not report failed ones.
     """
 
-    def __init__(self, door: Door, tls: ServerTlsSettings | None) -> None:
+    def __init__(self, acceptor: Acceptor, tls: ServerTlsSettings | None) -> None:
         untie_transports()
-        self._door = door
+        self._acceptor = acceptor
         self._tls = tls
         self._context: ssl.SSLContext | None = None
         if tls is not None:
             self._context = server_context(tls)
             sslproto.SSLProtocol.max_size = _TLS_BUFFER_BYTES
-        self._handshakes: Places[asyncio.Task[None]] = Places(door.handshakes, door.handshakes_per_host)
+        self._handshakes: Places[asyncio.Task[None]] = Places(acceptor.handshakes, acceptor.handshakes_per_host)
         self._tasks: set[asyncio.Task[None]] = set()
         self._crowded_out: set[asyncio.Task[None]] = set()
         self._socket: socket.socket | None = None
@@ -126,16 +126,16 @@ class Listener:
         peer = ":".join(str(part) for part in address[:2])
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
-                self._door.make_protocol,
+                self._acceptor.make_protocol,
                 client,
                 ssl=self._context,
                 ssl_handshake_timeout=self._tls.handshake_seconds if self._tls else None,
                 ssl_shutdown_timeout=_TLS_CLOSE_SECONDS if self._tls else None,
             )
         except OSError as error:
-            self._door.failed(peer, reason_of(without_frames(error)))
+            self._acceptor.failed(peer, reason_of(without_frames(error)))
         except asyncio.CancelledError:
             client.close()
             if asyncio.current_task() not in self._crowded_out:
                 raise
-            self._door.failed(peer, "it was silent, and other connections need its place")
+            self._acceptor.failed(peer, "it was silent, and other connections need its place")

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import TypeVar
 
-from blast_transport.base.endpoint import listen_on
+from blast_base.endpoint import listen_on
 
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ class LoopThread:
         self._wakes = False
 
     @property
-    def turns(self) -> bool:
+    def is_running(self) -> bool:
         """Return true while the loop runs."""
         return self._thread.is_alive()
 
@@ -41,7 +41,7 @@ class LoopThread:
     def post(self, callback: Callable[[], None]) -> None:
         """Call `callback` on the loop, in order; a loop that has ended has no use for it.
 
-        A wake-up of the loop is a system call and a thread switch: callbacks that are posted before it turns share one.
+        A wake-up of the loop is a system call and a thread switch: callbacks that are posted before it wakes share one.
         """
         self._posted.append(callback)
         if not self._wakes:

@@ -45,6 +45,6 @@ class Sum:
 
     total: int = 0
 
-    def change(self, gone: Iterable[int], come: Iterable[int]) -> None:
+    def change(self, removed: Iterable[int], added: Iterable[int]) -> None:
         """Remove and add the digests of rows."""
-        self.total = (self.total - sum(gone) + sum(come)) % MODULUS
+        self.total = (self.total - sum(removed) + sum(added)) % MODULUS

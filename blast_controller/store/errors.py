@@ -23,11 +23,11 @@ class StoreUsageError(JournalError):
 class DoubleHeldError(StoreUsageError):
     """Two live reservations would hold one element (invariant I1)."""
 
-    def __init__(self, element: str, holder: str, wanted_by: str) -> None:
-        super().__init__(f"reservation {wanted_by} needs {element}, which reservation {holder} holds")
+    def __init__(self, element: str, holder: str, requested_by: str) -> None:
+        super().__init__(f"reservation {requested_by} needs {element}, which reservation {holder} holds")
         self.element = element
         self.holder = holder
-        self.wanted_by = wanted_by
+        self.requested_by = requested_by
 
 
 class UnstorableError(StoreUsageError):

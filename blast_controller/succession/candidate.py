@@ -18,15 +18,15 @@ LOOK = 0.05
 AGAIN = 0.2
 """Seconds between two tries to open the journal."""
 PUBLISH_EVERY = 20
-"""Looks between two words about the devices that we reach."""
-PATIENCE = 3
+"""Looks between two reports of the devices that we reach."""
+REPORTS_TO_STEP_DOWN = 3
 """The number of consecutive reports that another controller reaches more devices."""
 
 
 class Rivals(Protocol):
     """The controllers that could lead. All methods may raise JournalError."""
 
-    def tell(self, reached: int) -> None:
+    def publish(self, reached: int) -> None:
         """Publish the number of devices connected to this controller."""
 
     def others(self) -> Mapping[str, int]:
@@ -113,7 +113,7 @@ class Candidate:
     def _publish_devices(self) -> None:
         while not self._ended.wait(LOOK * PUBLISH_EVERY):
             try:
-                self._rivals.tell(self._reached())
+                self._rivals.publish(self._reached())
                 if self._holds_leadership() and self._is_worse_off(self._rivals.others()):
                     self._hooks.depose("another controller reaches more of the devices")
                     return
@@ -124,4 +124,4 @@ class Candidate:
 
     def _is_worse_off(self, others: Mapping[str, int]) -> bool:
         self._fewer = self._fewer + 1 if max(others.values(), default=0) > self._reached() else 0
-        return self._fewer >= PATIENCE
+        return self._fewer >= REPORTS_TO_STEP_DOWN

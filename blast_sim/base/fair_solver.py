@@ -6,7 +6,7 @@ import os
 from importlib.util import find_spec
 from typing import Literal
 
-from blast_transport.base.extras import how_to_install
+from blast_base.extras import how_to_install
 
 Solver = Literal["numba", "numpy"]
 

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 
+from blast_base.command_line import FAILED, WRONG_INPUT
+from blast_base.extras import NotInstalledError, require
 from blast_sim.base.wrong_input import InputError, PluginFailedError
-from blast_transport.base.extras import NotInstalledError, require
 
-DONE, FAILED, WRONG_INPUT = 0, 1, 2
 LIBRARIES = ("highspy", "networkx", "numpy", "pulp", "pydantic")
 
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from blast_base.extras import require
 from blast_sim.base.files import whole_or_not
 from blast_sim.base.provenance import Json, Provenance
 from blast_sim.base.report import Row, columns_of
 from blast_sim.base.wrong_input import InputError
-from blast_transport.base.extras import require
 
 MAGIC = b"PAR1"
 KEY = b"blast.provenance"

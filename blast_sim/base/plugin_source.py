@@ -21,7 +21,16 @@ from pathlib import Path
 from blast_sim.base.wrong_input import InputError
 
 BLAST = frozenset(
-    {"algorithms", "blast_api", "blast_client", "blast_controller", "blast_sim", "blast_transport", "tl1_driver"}
+    {
+        "algorithms",
+        "blast_api",
+        "blast_base",
+        "blast_client",
+        "blast_controller",
+        "blast_sim",
+        "blast_transport",
+        "tl1_driver",
+    }
 )
 """The program's own packages, which `software.code_version` covers."""
 

@@ -12,12 +12,12 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from blast_base.extras import how_to_install
 from blast_sim.base.files import whole_or_not
 from blast_sim.base.provenance import Origin, Provenance, Recording, command_line, with_provenance
 from blast_sim.base.report import Row
 from blast_sim.base.worker_processes import computed
 from blast_sim.base.wrong_input import InputError, PluginFailedError
-from blast_transport.base.extras import how_to_install
 
 CONNECT_SECONDS = 10
 

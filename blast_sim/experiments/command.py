@@ -9,6 +9,7 @@ from types import UnionType
 
 from tqdm import tqdm
 
+from blast_base.command_line import DONE, FAILED, PARTLY
 from blast_sim.base.parquet import write_parquet
 from blast_sim.base.provenance import Origin, Recording
 from blast_sim.base.report import Row, as_csv, as_json, as_table
@@ -23,7 +24,6 @@ from blast_sim.plugins.loading import is_plugin, require_plugin
 from blast_sim.scenarios.loading import find, load
 from blast_sim.scenarios.schema import Scenario
 
-DONE, FAILED, SOME = 0, 1, 3
 KIND = "flow"
 
 
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.write(as_table(rows))
     for cell, reason in failures:
         sys.stderr.write(f"blast: {name_of(cell)} has no result: {reason}\n")
-    return DONE if not failures else SOME if rows else FAILED
+    return DONE if not failures else PARTLY if rows else FAILED
 
 
 FILTERS = {"methods": "method", "networks": "network", "backgrounds": "background", "policies": "policy"}

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from types import UnionType
 
+from blast_base.command_line import DONE, FAILED, PARTLY
 from blast_controller.configuration.schema import SchemaError, line_of
 from blast_sim.base.parquet import write_parquet
 from blast_sim.base.provenance import Origin, Provenance, Recording
@@ -20,7 +21,6 @@ from blast_sim.fabric.running import simulated
 from blast_sim.fabric.scenario import HERE, dotted, load
 from blast_sim.fabric.simulator import ScenarioRefusedError, Simulator, program
 
-DONE, FAILED, SOME = 0, 1, 3
 KIND = "fabric"
 OPTIONS: dict[str, type | UnionType] = {"set": list, "sweep": list, "seeds": tuple | list | None}
 """Options that affect results, with their types; lists are tuples here, and lists in JSON."""
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     for cell, result in zip(cells, results, strict=True):
         if isinstance(result, Failure):
             sys.stderr.write(f"blast: {name_of(cell)} has no result: {result.reason}\n")
-    return DONE if len(found) == len(cells) else SOME if found else FAILED
+    return DONE if len(found) == len(cells) else PARTLY if found else FAILED
 
 
 def origin_of(source: ScenarioSource, arguments: argparse.Namespace, simulator: Simulator) -> Origin:

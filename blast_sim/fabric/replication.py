@@ -1,6 +1,6 @@
 """Replication speed of the rack fabric from one terminal to all others, as measured in its simulator.
 
-The figures are in `replication.toml`, which `benchmarks/simulators/rack_fabric_replication.py` writes: `share` of the line rate at
+`benchmarks/simulators/rack_fabric_replication.py` writes the figures in `replication.toml`: `share` of the line rate at
 the slowest destination, and the delay of a frame to it. A rack has 8 leaves of 5 servers; frames have 1522 bytes and
 arrive at the line rate; the classes are the lossy one of the paper's trees, and a lossless one.
 """

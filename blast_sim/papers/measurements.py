@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from blast_base.child_process import child_process
 from blast_sim.base.report import Row
 from blast_sim.base.wrong_input import InputError
 from blast_sim.papers.blast import measuring
-from blast_transport.base.child_process import child_process
 
 Tables = Mapping[str, list[Row]]
 """The rows of each table of a result."""

@@ -37,7 +37,7 @@ RATES = (0.001, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.2, 2.0, 4.0)
 
 @dataclass(frozen=True, slots=True)
 class PlanQuestion:
-    """For what to plan: samples of the workload (their own ports and splitters do not count) and what is on offer.
+    """The input of a plan: samples of the workload (their own ports and splitters do not count) and what is on offer.
 
     `max_splitters_per_tree` in a tree (None: no limit), `packed` counting of switch ports (see `Hardware`).
     """
@@ -69,7 +69,7 @@ class Reach:
 class NextPiece:
     """The price (None: no switch of the table has room) and gain in share served of one more piece."""
 
-    what: str
+    name: str
     price: float | None
     watts: float | None
     gain: float | None

@@ -41,7 +41,7 @@ def as_json(answer: FabricPlanAnswer) -> dict[str, object]:
         "fabrics": [_fabric(candidate) for candidate in answer.fabrics],
         "chosen": _fabric(answer.chosen) | {"bill": _bill(answer.chosen.bill)},
         "next": [
-            {"item": piece.what, "price": piece.price, "watts": piece.watts, "served_gain": piece.gain}
+            {"item": piece.name, "price": piece.price, "watts": piece.watts, "served_gain": piece.gain}
             for piece in answer.next_pieces
         ],
         "light": {
@@ -66,7 +66,7 @@ def as_json(answer: FabricPlanAnswer) -> dict[str, object]:
 
 
 def _bill(bought: Bill) -> list[dict[str, object]]:
-    return [{"item": one.what, "count": one.count, "price": one.price, "watts": one.watts} for one in bought.lines]
+    return [{"item": one.name, "count": one.count, "price": one.price, "watts": one.watts} for one in bought.lines]
 
 
 def _fabric(candidate: FabricCandidate) -> dict[str, object]:
@@ -101,7 +101,7 @@ def as_text(answer: FabricPlanAnswer, prices: Prices) -> str:
         for candidate in answer.fabrics
     ]
     bill = [
-        [line.what, str(line.count), f"{line.price:,.0f}", f"{line.watts:,.0f}"] for line in answer.chosen.bill.lines
+        [line.name, str(line.count), f"{line.price:,.0f}", f"{line.watts:,.0f}"] for line in answer.chosen.bill.lines
     ]
     left_out = [
         f"\nNot tried: {ports} ports per rack, for which no optical switch of the price table is large enough."
@@ -175,5 +175,5 @@ def _cost(bought: Bill) -> tuple[str, str]:
 
 def _next(piece: NextPiece) -> list[str]:
     if piece.price is None or piece.watts is None or piece.gain is None:
-        return [piece.what, "no optical switch of the price table has enough ports", "", ""]
-    return [piece.what, f"{piece.price:+,.0f}", f"{piece.watts:+,.0f}", f"{piece.gain:+.2%}"]
+        return [piece.name, "no optical switch of the price table has enough ports", "", ""]
+    return [piece.name, f"{piece.price:+,.0f}", f"{piece.watts:+,.0f}", f"{piece.gain:+.2%}"]

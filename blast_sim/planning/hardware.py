@@ -47,7 +47,7 @@ class Hardware:
 class BillLine:
     """One line of a bill: `item` is the price and power of one of the `count` pieces."""
 
-    what: str
+    name: str
     count: int
     item: Item
 

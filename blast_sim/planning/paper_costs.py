@@ -73,11 +73,11 @@ def _watts(bought: Bill) -> str:
 
 
 def _switch_line(bought: Bill) -> BillLine:
-    return next(line for line in bought.lines if line.what.startswith(SWITCH))
+    return next(line for line in bought.lines if line.name.startswith(SWITCH))
 
 
 def _ports(switch: BillLine) -> str:
-    return switch.what.removeprefix(f"{SWITCH}, ")
+    return switch.name.removeprefix(f"{SWITCH}, ")
 
 
 def _region(chosen: FabricCandidate) -> str:
@@ -85,5 +85,5 @@ def _region(chosen: FabricCandidate) -> str:
 
 
 def _sum(bought: Bill) -> str:
-    transceivers = sum(line.price for line in bought.lines if line.what == RACK_PORT)
+    transceivers = sum(line.price for line in bought.lines if line.name == RACK_PORT)
     return f"{bought.price:,.0f}, {bought.price - transceivers:,.0f} without the ToRs' transceivers"

@@ -21,14 +21,14 @@ from blast_sim.planning.prices import AmplifierOffer, PricedLightBudget, Prices
 
 @dataclass(frozen=True)
 class TreeSplitters:
-    """The splitters of trees, at most `most` of each size in one tree.
+    """The splitters of trees, at most `max_per_size` of each size in one tree.
 
     `price_of` maps fan-out to the installed price. A pass through the optical switch loses `pass_loss_db`; a tree has
     at most `max_splitters_per_tree` splitters (None: no limit).
     """
 
     price_of: Mapping[int, float]
-    most: int
+    max_per_size: int
     pass_loss_db: float
     max_splitters_per_tree: int | None = None
 
@@ -73,7 +73,7 @@ class _Trees:
         self._supply = {
             Piece(
                 f"1:{fan_out}", fan_out, exactly(prices.splitters[fan_out].loss_db), price=offer.price_of[fan_out]
-            ): offer.most
+            ): offer.max_per_size
             for fan_out in prices.splitters
             # A wider splitter would come first, and would be the one to amplify.
             if first is None or fan_out <= first

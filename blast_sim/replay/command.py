@@ -12,6 +12,7 @@ from types import UnionType
 
 from tqdm import tqdm
 
+from blast_base.command_line import DONE
 from blast_sim.base.parquet import write_parquet
 from blast_sim.base.provenance import Origin, Provenance, Recording, with_provenance
 from blast_sim.base.report import Row, as_table
@@ -28,7 +29,6 @@ from blast_sim.replay.tables import CDF, COMPLETIONS, POLICIES, tables
 from blast_sim.scenarios.schema import LightSection
 from blast_sim.traces.workload import Workload
 
-DONE = 0
 KIND = "replay"
 Number = int | float
 OPTIONS: dict[str, type | UnionType] = {

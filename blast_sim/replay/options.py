@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from blast_sim.base.options import FAILED, add_parquet, gbps, new_parser, reporting_errors, seconds, whole_number
+from blast_base.command_line import FAILED
+from blast_sim.base.options import add_parquet, gbps, new_parser, reporting_errors, seconds, whole_number
 
 _REPLAY = """\
 Replay a trace at full size on a simulated network, with Blast's controller core and its policies.

@@ -12,6 +12,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 PACKAGE = "blast_transport"
+_PACKAGES = ("blast_base", PACKAGE)
 OLDEST_PYTHON = (3, 11)
 
 _SHEBANG = b"#!/usr/bin/env python3\n"
@@ -41,8 +42,9 @@ def build_bundle() -> bytes:
     archive.write(_SHEBANG)
     with zipfile.ZipFile(archive, "w") as bundle:
         _add(bundle, "__main__.py", _MAIN.encode())
-        for name, source in sorted(_sources(files(PACKAGE), PACKAGE)):
-            _add(bundle, name, source)
+        for package in _PACKAGES:
+            for name, source in sorted(_sources(files(package), package)):
+                _add(bundle, name, source)
     return archive.getvalue()
 
 

@@ -11,6 +11,7 @@ from dataclasses import asdict, replace
 from importlib.resources import files
 from pathlib import Path
 
+from blast_base.command_line import DONE, FAILED, WRONG_INPUT
 from blast_transport.agent.bundle import build_bundle
 from blast_transport.agent.host_check import check_host
 from blast_transport.agent.process import make_server, serve
@@ -18,8 +19,6 @@ from blast_transport.agent.reload import AgentReloader
 from blast_transport.agent.reporting import Reporter, install_log
 from blast_transport.agent.settings import FORMATS, LEVELS, Settings, load
 from blast_transport.base.errors import SettingsError, TransportError, sentence
-
-DONE, FAILED, WRONG_INPUT = 0, 1, 2
 
 _PROGRAM_MODE = 0o755
 

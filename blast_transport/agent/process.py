@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 
+from blast_base.descriptors import RESERVED, DescriptorLimitError, descriptors, raise_limit
 from blast_transport.agent.claims import Claims
 from blast_transport.agent.notify import ALIVE, READY, STOPPING, AgentNotifier
 from blast_transport.agent.permissions import Permissions
@@ -15,7 +16,6 @@ from blast_transport.agent.reporting import Reporter
 from blast_transport.agent.server import AgentServer, ServerParts
 from blast_transport.agent.settings import Settings
 from blast_transport.agent.targets import Targets, session_factory
-from blast_transport.base.descriptors import RESERVED, DescriptorLimitError, descriptors, raise_limit
 from blast_transport.base.engines import engines_here
 from blast_transport.base.errors import SettingsError
 from blast_transport.base.report import Failed, Received, ReceiverEvent

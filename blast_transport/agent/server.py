@@ -20,12 +20,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
+from blast_base.endpoint import Endpoint, listen_on
 from blast_transport.agent.claims import Claims
 from blast_transport.agent.measurements import BusyError, Measurements
 from blast_transport.agent.reporting import LOGGER, RefusalCounters, RefusalReason, Reporter
 from blast_transport.agent.sessions import RunningSessions, SessionFactory
 from blast_transport.agent.settings import Settings
-from blast_transport.base.endpoint import Endpoint, listen_on
 from blast_transport.base.errors import (
     AuthenticationError,
     CannotListenError,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from blast_base.endpoint import DEFAULT_ENDPOINT, Endpoint, parse_listening
 from blast_transport.agent.schema import (
     flag,
     one_of,
@@ -22,7 +23,6 @@ from blast_transport.agent.schema import (
     texts,
     whole,
 )
-from blast_transport.base.endpoint import DEFAULT_ENDPOINT, Endpoint, parse_listening
 from blast_transport.base.engines import AUTO, check_engine
 from blast_transport.base.errors import SettingsError, WrongInputError
 from blast_transport.credentials.roles import NEIGHBOR, SENDER

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import secrets
 
+from blast_base.extras import how_to_install
 from blast_transport.base.errors import SealError, WrongInputError
-from blast_transport.base.extras import how_to_install
 
 KEY_BYTES = 32
 TAG_BYTES = 16

@@ -12,7 +12,7 @@ import socket
 import time
 from collections.abc import Collection
 
-from blast_transport.base.endpoint import Endpoint
+from blast_base.endpoint import Endpoint
 from blast_transport.base.errors import AuthenticationError
 from blast_transport.credentials.admission import Admission, AgentConnection, dialer, prove_to_one_of
 from blast_transport.credentials.material import Credentials

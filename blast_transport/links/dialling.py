@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-from blast_transport.base.endpoint import Endpoint
+from blast_base.endpoint import Endpoint
 from blast_transport.base.errors import NoThreadError, TransportError, sentence
 from blast_transport.base.precedence import BEST_EFFORT, open_connection, set_precedence
 from blast_transport.base.threads import start_thread

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from blast_transport.base.endpoint import Endpoint
+from blast_base.endpoint import Endpoint
 from blast_transport.base.errors import NoThreadError, TransportError
 from blast_transport.base.threads import start_thread
 from blast_transport.links.chain_source import SourceAdmission

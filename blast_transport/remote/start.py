@@ -20,9 +20,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from blast_base.extras import how_to_install
 from blast_transport.agent.bundle import build_bundle
 from blast_transport.base.errors import WrongInputError
-from blast_transport.base.extras import how_to_install
 from blast_transport.blocks.digests import BEST
 from blast_transport.credentials.authentication import MIN_SECRET_BYTES
 from blast_transport.credentials.material import SharedSecret

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from blast_transport.base.endpoint import Endpoint, parse_endpoint, parse_listening
+from blast_base.endpoint import Endpoint, parse_endpoint, parse_listening
 from blast_transport.base.engines import AUTO, ENGINES
 from blast_transport.base.errors import SettingsError, TransportError, WrongInputError
 from blast_transport.base.report import Failed, Listening, Received, ReceiverEvent

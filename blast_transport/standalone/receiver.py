@@ -9,12 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from blast_base.endpoint import Endpoint
 from blast_transport.agent.permissions import Permissions
 from blast_transport.agent.reporting import Reporter
 from blast_transport.agent.server import AgentServer
 from blast_transport.agent.settings import AgentSection, FolderSection, Settings
 from blast_transport.agent.targets import Targets, session_factory
-from blast_transport.base.endpoint import Endpoint
 from blast_transport.base.engines import AUTO, check_engine
 from blast_transport.base.errors import CannotListenError, WrongInputError
 from blast_transport.base.report import Listening, ReceiverEvent

@@ -53,10 +53,10 @@ class BarrierProbe:
     def _send(self, kind: int, number: int, body: bytes = b"") -> None:
         self._socket.sendall(_HEADER.pack(VERSION, kind, _HEADER.size + len(body), number) + body)
 
-    def _await(self, wanted: int) -> None:
+    def _await(self, expected: int) -> None:
         while True:
             kind, number, body = self._message()
-            if kind == wanted:
+            if kind == expected:
                 return
             if kind == ECHO_REQUEST:
                 self._send(ECHO_REPLY, number, body)

@@ -32,7 +32,7 @@ Commit = tuple[Record, ...]
 
 def commits_of(stage: Stage, request: MulticastRequest) -> list[Commit]:
     """Submit a request, finish it, and return the commits until its grant. Raises `DemoError`."""
-    with _told(), closing(JournalReader(stage.lab.journal)) as reader:
+    with _reporting_faults(), closing(JournalReader(stage.lab.journal)) as reader:
         before = max((entry.sequence for entry in reader.read(0, LARGEST)), default=0)
         with stage.granted(request) as grant:
             held = (ElementId(one.name) for one in stage.client.elements() if one.reservation == grant.reservation)
@@ -72,7 +72,7 @@ class JournalBeside:
 
     def __init__(self, journal: Path) -> None:
         self._store = SqliteStore(journal.with_name(f"floor-{journal.name}"))
-        with _told():
+        with _reporting_faults():
             self._store.open()
             # A growing file makes every commit slower; the journal of a running controller has grown already.
             for body in ({"room": "." * _ROOM_BYTES}, None):
@@ -85,7 +85,7 @@ class JournalBeside:
     def seconds(self, commit: Commit) -> float:
         """Return the seconds until a commit is durable. Raises `DemoError`."""
         started = time.perf_counter()
-        with _told():
+        with _reporting_faults():
             self._store.commit(commit, time.time())
         return time.perf_counter() - started
 
@@ -98,7 +98,7 @@ class JournalBeside:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _reporting_faults() -> Iterator[None]:
     try:
         yield
     except JournalError as fault:

@@ -63,7 +63,7 @@ def _run(stage: Stage, grant: Grant, sender: str) -> MeasuredLoss:
         stage.explain(f"{sender}$ {command}")
         _send(stage, sender, command)
         deadline = time.monotonic() + _TIMEOUT_SECONDS
-        reports = [heard(_lines(server, deadline)) for server in servers]
+        reports = [lost_and_sent(_lines(server, deadline)) for server in servers]
     finally:
         for server in servers:
             server.terminate()
@@ -112,7 +112,7 @@ def _lines(server: subprocess.Popen[bytes], deadline: float) -> Iterator[str]:
         until = min(deadline, time.monotonic() + _SILENCE_SECONDS)
 
 
-def heard(lines: Iterable[str]) -> tuple[int, int]:
+def lost_and_sent(lines: Iterable[str]) -> tuple[int, int]:
     """Return lost and sent datagrams, from the line of the whole test, or from the intervals if that line is missing.
 
     Raises DemoError for any other line.

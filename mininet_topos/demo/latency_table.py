@@ -48,11 +48,11 @@ def latency_table(seen: Latencies, floor: Latencies) -> Iterator[str]:
     floors = sum(_floor(row, floor) or 0.0 for row in _ROWS)
     sums = sum(seen.percentile(row.step, 50) for row in _ROWS)
     yield _line("sum of the steps", PAPER_SUM_MS, floors, sums, None)
-    for name, step, paper_says, minimum in (
+    for name, step, stated, minimum in (
         ("measured total, devices in parallel", "total", "< 25", floor.percentile("total", 50)),
         ("... until the first datagram at every receiver", "first_datagram", None, None),
     ):
-        yield _line(name, paper_says, minimum, seen.percentile(step, 50), seen.percentile(step, 99))
+        yield _line(name, stated, minimum, seen.percentile(step, 50), seen.percentile(step, 99))
     yield "floor: each operation measured alone after each request, on the same lab (p50): a Thrift ping"
     yield (
         f"{floor.percentile('ping', 50):.3f}, its commits {floor.percentile('commit_before', 50):.3f} and "

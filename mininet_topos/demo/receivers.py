@@ -83,10 +83,10 @@ class Receivers:
 
     def without(self, path: Path, hosts: Sequence[str]) -> list[str]:
         """Return the hosts without a copy of `path` with the same SHA-256; remove the copies."""
-        wanted, found = _sha256(path), []
+        digest, found = _sha256(path), []
         for host in hosts:
             copy = self.directory(host) / path.name
-            if not copy.exists() or _sha256(copy) != wanted:
+            if not copy.exists() or _sha256(copy) != digest:
                 found.append(host)
             copy.unlink(missing_ok=True)
         return found

@@ -20,7 +20,7 @@ def table(results: Results) -> list[str]:
         f"{'transfer':<22}{'receivers':>10}{'MB':>8}{'s':>9}{'Mbit/s':>9}{'uplink copies':>15}{'core copies':>13}",
         *(_row(name, group) for name, group in _grouped(results.transfers)),
         "",
-        *(f"info ({one.scene}) {one.what}: {one.quantity}" for one in results.measured),
+        *(f"info ({one.scene}) {one.name}: {one.quantity}" for one in results.measured),
         "",
         f"CHECKS: {held} of {len(results.checks)} passed",
         "",

@@ -40,7 +40,7 @@ class Measured:
     """A measurement that depends on the machine and its load; it has no effect on the exit status."""
 
     scene: str
-    what: str
+    name: str
     quantity: Quantity
 
 

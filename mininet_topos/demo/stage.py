@@ -73,14 +73,14 @@ class Stage:
         self.results.checks.append(Check(self.scene, claim, holds, seen))
         self.explain(f"{'ok  ' if holds else 'FAIL'} {claim}: {seen}")
 
-    def measured(self, what: str, quantity: Quantity) -> None:
+    def measured(self, name: str, quantity: Quantity) -> None:
         """Record and print a measurement."""
-        self.results.measured.append(Measured(self.scene, what, quantity))
-        self.explain(f"info {what}: {quantity}")
+        self.results.measured.append(Measured(self.scene, name, quantity))
+        self.explain(f"info {name}: {quantity}")
 
-    def progress(self, steps: Iterable[int], what: str) -> Iterable[int]:
+    def progress(self, steps: Iterable[int], title: str) -> Iterable[int]:
         """Return a progress bar, which is shown on terminals only."""
-        return tqdm(steps, desc=f"    {what}", leave=False, disable=not sys.stderr.isatty(), file=sys.stderr)
+        return tqdm(steps, desc=f"    {title}", leave=False, disable=not sys.stderr.isatty(), file=sys.stderr)
 
     # -------------------------------------------------------------------------------------------- requests
 
@@ -109,12 +109,12 @@ class Stage:
             lambda fabric: all(tree.state == _IDLE for tree in fabric.lightTrees), "all light trees to be released"
         )
 
-    def wait_for(self, wanted: Callable[[FabricStatus], bool], what: str) -> FabricStatus:
+    def wait_for(self, condition: Callable[[FabricStatus], bool], description: str) -> FabricStatus:
         """Wait until the fabric satisfies a condition. Raises DemoError."""
         deadline = time.monotonic() + _SETTLE_SECONDS
-        while not wanted(fabric := self.client.fabric()):
+        while not condition(fabric := self.client.fabric()):
             if time.monotonic() > deadline:
-                raise DemoError(f"timed out after {_SETTLE_SECONDS:g} s waiting for {what}")
+                raise DemoError(f"timed out after {_SETTLE_SECONDS:g} s waiting for {description}")
             time.sleep(_POLL_SECONDS)
         return fabric
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import time
 
-from blast_transport.base.endpoint import parse_endpoint
+from blast_base.endpoint import parse_endpoint
 from mininet_topos.kernel.errors import DemoError
 from tl1_driver.dialects import DIALECTS
 from tl1_driver.protocol.session import Answered, CommandFailed, Tl1Session

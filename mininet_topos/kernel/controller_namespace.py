@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from enum import Enum
 
-from blast_transport.base.endpoint import parse_endpoint
+from blast_base.endpoint import parse_endpoint
 from mininet_topos.kernel.errors import ProcessError
 from mininet_topos.kernel.names import MARK
 from mininet_topos.kernel.passages import Passage, Passages, TrafficGate, here, listening_here, listening_within, within

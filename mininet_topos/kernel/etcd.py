@@ -9,7 +9,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from blast_transport.base.endpoint import parse_endpoint
+from blast_base.endpoint import parse_endpoint
 from mininet_topos.kernel.errors import ProcessError
 from mininet_topos.kernel.names import MARK
 

@@ -27,7 +27,7 @@ class LabProcess:
     def __init__(self, name: str, command: Sequence[str], lab: str, log: Path, env: Mapping[str, str] = os.environ):
         self.name = name
         self._log = log
-        self._told_to_end = False
+        self._is_ended = False
         self._ready: queue.SimpleQueue[dict[str, object] | None] = queue.SimpleQueue()
         try:
             with log.open("ab") as errors:
@@ -65,16 +65,16 @@ class LabProcess:
         except queue.Empty:
             raise ProcessError(f"the {self.name} was not ready after {seconds:g} s: see {self._log}") from None
         if message is None:
-            raise ProcessError(self._obituary())
+            raise ProcessError(self._end_message())
         return message
 
-    def watch(self, tell: Callable[[str], None]) -> None:
+    def watch(self, report: Callable[[str], None]) -> None:
         """Call back, on a separate thread, with a sentence when the process ends without `stop` or `kill`."""
-        threading.Thread(target=self._await_end, args=(tell,), name=f"watch-{self.name}", daemon=True).start()
+        threading.Thread(target=self._await_end, args=(report,), name=f"watch-{self.name}", daemon=True).start()
 
     def stop(self) -> None:
         """Ask the process to end, then end it."""
-        self._told_to_end = True
+        self._is_ended = True
         self._process.terminate()
         try:
             self._process.wait(_STOP_SECONDS)
@@ -85,7 +85,7 @@ class LabProcess:
 
     def kill(self) -> None:
         """End the process without asking."""
-        self._told_to_end = True
+        self._is_ended = True
         self._process.kill()
         self._process.wait()
         self._reader.join()
@@ -105,13 +105,13 @@ class LabProcess:
             if message is not None:
                 self._ready.put(message)
 
-    def _await_end(self, tell: Callable[[str], None]) -> None:
+    def _await_end(self, report: Callable[[str], None]) -> None:
         self._reader.join()
         self._process.wait()
-        if not self._told_to_end:
-            tell(self._obituary())
+        if not self._is_ended:
+            report(self._end_message())
 
-    def _obituary(self) -> str:
+    def _end_message(self) -> str:
         return f"the {self.name} ended with status {self._process.wait()}: {self._last_words()}"
 
     def _last_words(self) -> str:

@@ -168,7 +168,7 @@ def _marked_bridges() -> dict[str, str] | None:
         found = query(command)
     except HostError as refusal:
         # A switch that does not run may have nothing that could be removed: many labs need none.
-        if any(f"database connection failed ({why})" in str(refusal) for why in _NOT_RUNNING):
+        if any(f"database connection failed ({reason})" in str(refusal) for reason in _NOT_RUNNING):
             return None
         raise
     # A map is ["map", [[key, value], …]] (RFC 7047, section 5.1).

@@ -56,7 +56,7 @@ class Wishes(TypedDict, total=False):
 
 NOTHING_SPECIAL = Service()
 
-PATIENT_LEASE_MS = 60_000
+INTERACTIVE_LEASE_MS = 60_000
 """The shortest lease in interactive labs: long enough to read the grant and to send."""
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Unpack
 
-from blast_transport.base.endpoint import parse_endpoint
+from blast_base.endpoint import parse_endpoint
 from mininet_topos.kernel.addresses import LOOPBACK, ReservedAddresses
 from mininet_topos.kernel.controller_namespace import ControllerNamespace, Side
 from mininet_topos.kernel.errors import HostError
@@ -76,7 +76,7 @@ class Lab:
         self._standbys = [LabStandby(number) for number in range(2, controllers + 1)]
         self._etcd: LabEtcd | None = None
         self._namespaces: list[ControllerNamespace] = []
-        self._tell: Callable[[str], None] | None = None
+        self._report_end: Callable[[str], None] | None = None
         self.net: Any = None
 
     def start(self) -> None:
@@ -126,8 +126,8 @@ class Lab:
         self._controller = LabProcess("controller", words, self.id, log)
         ready = self._controller.wait_ready(_CONTROLLER_SECONDS)
         self.thrift = str(ready["thrift"])
-        if self._tell is not None:
-            self._controller.watch(self._tell)
+        if self._report_end is not None:
+            self._controller.watch(self._report_end)
         registry.write_state(self.id, self.describe())
 
     @property
@@ -151,15 +151,15 @@ class Lab:
         """Power the optical switch off and on: its circuits are gone, and every fault that was asked for."""
         self.optical_switch.stop_agent()
         self.optical_switch.start_agent()
-        if self._tell is not None:
-            self.optical_switch.watch_agent(self._tell)
+        if self._report_end is not None:
+            self.optical_switch.watch_agent(self._report_end)
 
-    def watch(self, tell: Callable[[str], None]) -> None:
+    def watch(self, report: Callable[[str], None]) -> None:
         """Call back, on another thread, with a sentence when the controller or the TL1 agent ends by itself."""
-        self._tell = tell
+        self._report_end = report
         if self._controller is not None:
-            self._controller.watch(tell)
-        self.optical_switch.watch_agent(tell)
+            self._controller.watch(report)
+        self.optical_switch.watch_agent(report)
 
     @property
     def id(self) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from blast_transport.base.endpoint import parse_endpoint
+from blast_base.endpoint import parse_endpoint
 from mininet_topos.kernel.passages import Passage, Passages, here, listening_within
 from mininet_topos.lab.lab import Lab
 

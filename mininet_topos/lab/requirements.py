@@ -57,5 +57,5 @@ def _ask(until: float, command: Sequence[str], sentence: str, advice: str) -> No
         raise HostError(f"{sentence} ({command[0]} does not end): {advice}") from None
     if done.returncode:
         words = (done.stderr or done.stdout).strip().splitlines()
-        said = words[-1].strip() if words else f"exit status {done.returncode}"
-        raise HostError(f"{sentence} ({said}): {advice}")
+        detail = words[-1].strip() if words else f"exit status {done.returncode}"
+        raise HostError(f"{sentence} ({detail}): {advice}")

@@ -12,6 +12,7 @@ from typing import NoReturn
 from thrift.Thrift import TException
 from tqdm import tqdm
 
+from blast_base.command_line import DONE, FAILED, PARTLY, TERMINATED, WRONG_INPUT
 from blast_client import Client, ControllerUnreachableError
 from blast_client.cli.failures import explain_failure
 from blast_sim.base.provenance import Origin, Recording, with_provenance
@@ -33,7 +34,6 @@ from mininet_topos.kernel.termination import end_in_order
 from mininet_topos.replay.translating import failure_of, outcome_of, payload_gbps, requests_of
 from mininet_topos.topology.plan import LabPlan, parse_splitters
 
-DONE, FAILED, WRONG_INPUT, SOME, ENDED = 0, 1, 2, 3, 143
 MADE_BY = "lab"
 
 
@@ -83,7 +83,7 @@ def _played(
     # Mininet is a Debian package: scaling works without it.
     from mininet_topos.lab.lab import Lab
 
-    end_in_order(ENDED)
+    end_in_order(TERMINATED)
     served = {}
     total = len(policies) * len(requests)
     with tqdm(total=total, desc="served", disable=not sys.stderr.isatty(), file=sys.stderr, leave=False) as bar:
@@ -119,15 +119,15 @@ def _print(
     if arguments.figure is not None:
         draw(arguments.figure, rows, provenance)
     if arguments.json:
-        told = {**_told(arguments, plan), "intact": sum(one.complete for ones in served.values() for one in ones)}
-        answer = result(MADE_BY, arguments.trace, workload.rules, told, rows)
+        network = {**_network(arguments, plan), "intact": sum(one.complete for ones in served.values() for one in ones)}
+        answer = result(MADE_BY, arguments.trace, workload.rules, network, rows)
         sys.stdout.write(json.dumps(with_provenance(provenance, answer), indent=1) + "\n")
     else:
         sys.stdout.write(_summary(workload, plan) + "\n")
         sys.stdout.write(as_table([{column: row[column] for column in COLUMNS} for row in rows]))
 
 
-def _told(arguments: argparse.Namespace, plan: LabPlan) -> Row:
+def _network(arguments: argparse.Namespace, plan: LabPlan) -> Row:
     """Describe the lab under the simulator's keys, together with the whole plan."""
     network = {
         "racks": plan.racks,
@@ -160,7 +160,8 @@ def _status(served: Sequence[ServedRequest]) -> int:
     if not broken:
         return DONE
     sentences = "; ".join(f"{one.asked.name}: {failure_of(one)}" for one in broken)
-    return _failed(f"not byte-identical at every receiver: {sentences}", SOME if len(broken) < len(served) else FAILED)
+    status = PARTLY if len(broken) < len(served) else FAILED
+    return _failed(f"not byte-identical at every receiver: {sentences}", status)
 
 
 def _failed(sentence: str, status: int) -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
 
-from blast_sim.base.options import DONE, FAILED
+from blast_base.command_line import DONE, FAILED
 from blast_sim.base.wrong_input import InputError
 from blast_sim.trees.network_file import read_network
 from mininet_topos.kernel.errors import LabError, PlanError

@@ -35,9 +35,9 @@ _BURST_SECONDS = 0.005
 _MIN_QUEUE = 6 * FRAME
 _OWN_RATE = "1kbit"
 _FREE = "10gbit"
-_FIRST_PEER, _FIRST_TURN = 0x10, 0x100
-_TURNS = 4
-"""Streams of a path that take turns; of more, some share one."""
+_FIRST_PEER, _FIRST_STREAM = 0x10, 0x100
+_STREAM_CLASSES = 4
+"""Classes of the streams of a path; of more streams, some share one."""
 _ACKNOWLEDGMENTS = ("0x0000 0xffc0", "0x0040 0xfff0", "0x0050 0xffff")
 """Lengths of IP packets up to 80 bytes, as values and masks: TCP without data has no more."""
 
@@ -60,9 +60,9 @@ class ShapedPeer:
         return f"1:{_FIRST_PEER + self.number:x}"
 
     @property
-    def turns(self) -> list[str]:
+    def stream_classes(self) -> list[str]:
         """The classes in it, one of which a stream is in by its source port."""
-        return [f"1:{_FIRST_TURN + self.number * _TURNS + turn:x}" for turn in range(_TURNS)]
+        return [f"1:{_FIRST_STREAM + self.number * _STREAM_CLASSES + slot:x}" for slot in range(_STREAM_CLASSES)]
 
 
 def access_link(
@@ -71,14 +71,14 @@ def access_link(
     """Return the lines of a transmitter with this capacity (bits per second; None: no limit) and a class per peer."""
     lines = _root(device, capacity)
     for peer in peers:
-        lines += [*_set("add", device, peer), *_told(device, peer, f"match ip {side} {peer.address}/32")]
+        lines += [*_set("add", device, peer), *_filters(device, peer, f"match ip {side} {peer.address}/32")]
     return lines
 
 
 def shared_link(device: str, rate: float) -> list[str]:
     """Return the lines of a transmitter that is a shared link for all its users."""
     everyone = ShapedPeer(0, "0.0.0.0", rate)
-    return [*_root(device, rate), *_set("add", device, everyone), *_told(device, everyone, "")]
+    return [*_root(device, rate), *_set("add", device, everyone), *_filters(device, everyone, "")]
 
 
 def changed(device: str, peer: ShapedPeer) -> list[str]:
@@ -100,12 +100,12 @@ def _root(device: str, capacity: float | None) -> list[str]:
     ]
 
 
-def _told(device: str, peer: ShapedPeer, address: str) -> list[str]:
+def _filters(device: str, peer: ShapedPeer, address: str) -> list[str]:
     # The source port is at byte 20, and Linux assigns even ones to connecting sockets.
     return [
         f"filter add dev {device} parent 1: protocol ip prio 2 u32 {address} "
-        f"match u16 {turn << 1:#06x} {(_TURNS - 1) << 1:#06x} at 20 flowid {minor}"
-        for turn, minor in enumerate(peer.turns)
+        f"match u16 {slot << 1:#06x} {(_STREAM_CLASSES - 1) << 1:#06x} at 20 flowid {minor}"
+        for slot, minor in enumerate(peer.stream_classes)
     ]
 
 
@@ -114,7 +114,7 @@ def _set(verb: Literal["add", "change"], device: str, peer: ShapedPeer) -> list[
     rate = max(peer.rate, FRAME * 8.0)
     parent, limit = ("1:", _own(rate)) if peer.local else ("1:1", _borrowed(rate))
     lines = [f"class {verb} dev {device} parent {parent} classid {peer.minor} htb {limit}"]
-    for minor in peer.turns:
+    for minor in peer.stream_classes:
         lines.append(f"class {verb} dev {device} parent {peer.minor} classid {minor} htb {_borrowed(rate)}")
         lines.append(f"qdisc {'add' if verb == 'add' else 'replace'} dev {device} parent {minor} {_queue(peer.rate)}")
     return lines

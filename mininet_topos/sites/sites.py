@@ -179,8 +179,8 @@ class Sites:
     def _shape(self) -> None:
         for host in self.hosts:
             others = [other for other in self.hosts if other != host]
-            towards = [self._peer(other, host, other) for other in others]
-            batch("tc", access_link(INTERFACE, self.plan.out.get(host), "dst", towards), self.pid(host))
+            peers = [self._peer(other, host, other) for other in others]
+            batch("tc", access_link(INTERFACE, self.plan.out.get(host), "dst", peers), self.pid(host))
         batch("tc", [line for host in self.hosts for line in self._arriving(host)], self._middle)
 
     def _arriving(self, host: str) -> list[str]:
@@ -208,7 +208,7 @@ class Sites:
             entrances |= dict.fromkeys(link.pairs, entrance)
         if self.plan.far:
             self._start_relay(undo)
-            entrances |= dict.fromkeys(self._far_both_ways(), _FAR)
+            entrances |= dict.fromkeys(self._far_pairs(), _FAR)
         lines = [f"qdisc add dev {self._port(host)} ingress" for host in {sender for sender, _ in entrances}]
         lines += [
             f"filter add dev {self._port(sender)} parent ffff: protocol ip prio 1 "
@@ -225,7 +225,7 @@ class Sites:
         relay.wait_ready(_RELAY_SECONDS)
         batch("ip", list(_plugged(_FAR)), self._middle)
 
-    def _far_both_ways(self) -> Iterator[tuple[str, str]]:
+    def _far_pairs(self) -> Iterator[tuple[str, str]]:
         for sender, receiver in self.plan.far:
             yield sender, receiver
             yield receiver, sender

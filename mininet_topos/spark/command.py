@@ -9,6 +9,7 @@ import sys
 from thrift.Thrift import TException
 from tqdm import tqdm
 
+from blast_base.command_line import DONE, FAILED, PARTLY, TERMINATED, WRONG_INPUT
 from blast_client import ControllerUnreachableError
 from blast_client.cli.failures import explain_failure
 from blast_sim.base.options import require_drawing
@@ -22,7 +23,6 @@ from mininet_topos.spark.report import as_json, as_text
 from mininet_topos.spark.trials import SparkTrial, Trials
 from mininet_topos.topology.plan import LabPlan
 
-DONE, FAILED, WRONG_INPUT, SOME, ENDED = 0, 1, 2, 3, 143
 _PICTURES = (".svg", ".png")
 
 
@@ -37,13 +37,13 @@ def run(arguments: argparse.Namespace) -> int:
     except PlanError as error:
         sentence, status = str(error), WRONG_INPUT
     except (LabError, OSError) as error:
-        sentence, status = str(error), SOME if seen else FAILED
+        sentence, status = str(error), PARTLY if seen else FAILED
     except (TException, ControllerUnreachableError) as error:
         sentence, status = explain_failure(error)[1], FAILED
     finally:
         # Print the measurements made before a failure or an interruption, because they took long.
         if seen:
-            _tell(arguments, plan, seen)
+            _print_results(arguments, plan, seen)
     if sentence:
         sys.stderr.write(f"blast lab spark: {sentence}\n")
     return status
@@ -69,12 +69,12 @@ def _measure(arguments: argparse.Namespace, plan: LabPlan, trials: Trials, seen:
     # Mininet is a Debian package: errors must be reported without it.
     from mininet_topos.spark.room import spark_room
 
-    end_in_order(ENDED)
+    end_in_order(TERMINATED)
     with tqdm(total=trials.count, unit="run", disable=not sys.stderr.isatty(), file=sys.stderr, leave=False) as bar:
         bar.set_description("lab and cluster")
 
-        def begun(example: str, what: str) -> None:
-            bar.set_description(f"{example}, {what}")
+        def begun(example: str, step: str) -> None:
+            bar.set_description(f"{example}, {step}")
 
         faults: list[str] = []
         with spark_room(plan, trials.spark) as room:
@@ -87,7 +87,7 @@ def _measure(arguments: argparse.Namespace, plan: LabPlan, trials: Trials, seen:
                 bar.update()
 
 
-def _tell(arguments: argparse.Namespace, plan: LabPlan, trials: list[SparkTrial]) -> None:
+def _print_results(arguments: argparse.Namespace, plan: LabPlan, trials: list[SparkTrial]) -> None:
     from mininet_topos.spark.picture import draw
 
     pictures = draw(arguments.picture, trials)

@@ -16,8 +16,8 @@ from mininet_topos.kernel.errors import ProcessError
 
 _DRIVER = "driver"
 _PIECE = re.compile(r"broadcast_(\d+)_piece(\d+)")
-_WANTED = ("ApplicationStart", "ApplicationEnd", "JobStart", "JobEnd", "BlockUpdated")
-_BEGINNINGS = tuple(f'{{"Event":"SparkListener{event}"' for event in _WANTED)
+_EVENTS = ("ApplicationStart", "ApplicationEnd", "JobStart", "JobEnd", "BlockUpdated")
+_BEGINNINGS = tuple(f'{{"Event":"SparkListener{event}"' for event in _EVENTS)
 
 
 @dataclass
@@ -80,13 +80,13 @@ def iterations(log: SparkEventLog, name: re.Pattern[str], jobs: int = 1) -> tupl
     """Return the iterations of a loop that ends after every `jobs`-th job with such a name."""
     ends = [place for place, job in enumerate(log.jobs) if name.search(job.name)][jobs - 1 :: jobs]
     first = next((place for place, job in enumerate(log.jobs) if name.search(job.name)), 0)
-    turns, begun = [], first
+    found, begun = [], first
     for number, end in enumerate(ends, start=1):
         before = log.jobs[begun - 1].ended if begun else log.started
         within = [one.bytes for one in log.broadcasts if begun <= one.after_jobs <= end]
-        turns.append(Iteration(number, log.jobs[end].ended - before, sum(within), max(within, default=0)))
+        found.append(Iteration(number, log.jobs[end].ended - before, sum(within), max(within, default=0)))
         begun = end + 1
-    return tuple(turns)
+    return tuple(found)
 
 
 def read_event_log(file: Path) -> SparkEventLog:

@@ -63,7 +63,7 @@ class Example:
         """Return its settings in addition to those of every job."""
         shares = {"driver": self.driver_share, "executor": self.executor_share}
         heaps = {
-            f"spark.{who}.memory": f"{ceil(_SPARK_HEAP + share * size.bytes) >> 20}m" for who, share in shares.items()
+            f"spark.{role}.memory": f"{ceil(_SPARK_HEAP + share * size.bytes) >> 20}m" for role, share in shares.items()
         }
         return {**heaps, **self.conf}
 
@@ -154,8 +154,8 @@ def examples_of(names: str) -> list[Example]:
 
     Raises `PlanError` for an unknown name.
     """
-    wanted = list(EXAMPLES) if names == "all" else list(dict.fromkeys(names.split(",")))
-    for name in wanted:
+    chosen = list(EXAMPLES) if names == "all" else list(dict.fromkeys(names.split(",")))
+    for name in chosen:
         if name not in EXAMPLES:
             raise PlanError(f"there is no example {name!r}: choose from {', '.join(EXAMPLES)}, or all")
-    return [EXAMPLES[name] for name in wanted]
+    return [EXAMPLES[name] for name in chosen]

@@ -19,9 +19,9 @@ _LABELS = {ALONE: "Spark alone", PLUGIN: "with the plugin"}
 def draw(path: Path, trials: Sequence[SparkTrial]) -> list[Path]:
     """Write the figure (format by suffix) and its data as CSV; return the files."""
     rows = [
-        {"example": one.example, "way": one.way, "pair": one.pair, "iteration": turn.number, "seconds": turn.seconds}
+        {"example": one.example, "way": one.way, "pair": one.pair, "iteration": step.number, "seconds": step.seconds}
         for one in trials
-        for turn in one.iterations
+        for step in one.iterations
     ]
     return save(Gallery(path.parent, Style(path.suffix[1:])), path.stem, rows, _draw)
 

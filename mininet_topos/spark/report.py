@@ -91,5 +91,5 @@ def _results(apart: float | None) -> str | None:
 
 
 def _range(values: Sequence[int]) -> str:
-    least, most = min(values), max(values)
-    return str(least) if least == most else f"{least}-{most}"
+    minimum, maximum = min(values), max(values)
+    return str(minimum) if minimum == maximum else f"{minimum}-{maximum}"

@@ -76,7 +76,7 @@ class Trials:
     @property
     def count(self) -> int:
         """The number of runs."""
-        return len(self.examples) * self.pairs * len(self._ways(0))
+        return len(self.examples) * self.pairs * len(self._methods(0))
 
     def run(
         self, room: SparkRoom, begun: Callable[[str, str], None], meanwhile: Callable[[], None]
@@ -88,12 +88,12 @@ class Trials:
             begun(example.name, "data")
             example.prepare(folder, self.size)
             for pair in range(self.pairs):
-                for way in self._ways(pair):
+                for way in self._methods(pair):
                     begun(example.name, way)
                     yield self._trial(room, example, way, pair, folder, meanwhile)
             shutil.rmtree(folder)
 
-    def _ways(self, pair: int) -> Sequence[str]:
+    def _methods(self, pair: int) -> Sequence[str]:
         """Return the order of the runs of a pair, which alternates from pair to pair."""
         if self.plugin is None:
             return [ALONE]
@@ -107,19 +107,19 @@ class Trials:
             conf |= room.plugin_conf(self.plugin)
         script, arguments = example.path(self.spark), example.arguments(self.size)
         run = room.cluster.submit(script, arguments, conf, folder=folder, meanwhile=meanwhile)
-        turns = iterations(run.log, example.job, example.jobs)
-        if not example.fixed and len(turns) != self.size.iterations:
+        passes = iterations(run.log, example.job, example.jobs)
+        if not example.fixed and len(passes) != self.size.iterations:
             raise ProcessError(
-                f"{example.name} has {len(turns)} iterations in its event log, not {self.size.iterations}: "
+                f"{example.name} has {len(passes)} iterations in its event log, not {self.size.iterations}: "
                 "this Spark names its jobs in another way, or the example ended early"
             )
-        trial = _trial_of(run, turns, example.name, way, pair, self.size.executors)
+        trial = _trial_of(run, passes, example.name, way, pair, self.size.executors)
         shutil.rmtree(run.output.parent)
         return trial
 
 
 def _trial_of(  # noqa: PLR0913, PLR0917 - each is a thing of its own
-    run: SparkRun, turns: tuple[Iteration, ...], example: str, way: str, pair: int, executors: int
+    run: SparkRun, passes: tuple[Iteration, ...], example: str, way: str, pair: int, executors: int
 ) -> SparkTrial:
     return SparkTrial(
         example=example,
@@ -127,7 +127,7 @@ def _trial_of(  # noqa: PLR0913, PLR0917 - each is a thing of its own
         pair=pair,
         executors=executors,
         seconds=run.seconds,
-        iterations=turns,
+        iterations=passes,
         broadcast_bytes=sum(one.bytes for one in run.log.broadcasts),
         remote_bytes=run.remote_reads.bytes_of(run.log),
         uplink_bytes=run.uplinks.access,

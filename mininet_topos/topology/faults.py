@@ -104,7 +104,7 @@ class FaultInjector:
             raise ProcessError(f"the optical switch refused a fault: {answer.get('refused', 'no answer')}")
 
 
-class FaultDesk:
+class FaultServer:
     """The agent's side: carries out what a `FaultInjector` asks of `switch`."""
 
     def __init__(
@@ -160,7 +160,7 @@ class FaultDesk:
 
     def _alter(self, broken: set[Port], dimmed: dict[Port, float]) -> None:
         """Change the fibers: packets first, so that a refusal changes nothing; then report dark and lit ports."""
-        model, before = self._model, self._heard_outputs()
+        model, before = self._model, self._working_outputs()
         held = model.broken, model.dimmed
         model.broken, model.dimmed = broken, dimmed
         try:
@@ -168,7 +168,7 @@ class FaultDesk:
         except LabError:
             model.broken, model.dimmed = held
             raise
-        after = self._heard_outputs()
+        after = self._working_outputs()
         self._switch.light_changed()
         self._report(before - after, Severity.CRITICAL, "CR")
         self._report(after - before, Severity.EVENT, "CL")
@@ -176,7 +176,7 @@ class FaultDesk:
     def follow(self, circuits: Sequence[Circuit]) -> None:
         """Let no packet pass where these circuits, which are now set, carry too little light. Raises `HostError`."""
         self._circuits = circuits
-        closed = self._model.broken | self._model.unheard(circuits)
+        closed = self._model.broken | self._model.too_dark(circuits)
         changes = [self._queue(port, "pfifo limit 0") for port in closed - self._closed]
         changes += [self._queue(port, "noqueue") for port in self._closed - closed]
         if changes:
@@ -191,9 +191,9 @@ class FaultDesk:
         sends = self._names.ocs_port if port.side == "out" else self._names.splitter_side
         return f"qdisc replace dev {sends(port.number)} root {discipline}"
 
-    def _heard_outputs(self) -> set[int]:
+    def _working_outputs(self) -> set[int]:
         lit = {port for port in self._model(self._circuits) if port.side == "out"}
-        return {port.number for port in lit - self._model.unheard(self._circuits)}
+        return {port.number for port in lit - self._model.too_dark(self._circuits)}
 
     def _report(self, outputs: Iterable[int], severity: Severity, notification: str) -> None:
         for output in sorted(outputs):

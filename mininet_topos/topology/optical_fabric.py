@@ -91,8 +91,8 @@ class OpticalFabric:
         that is not set, or a loop through splitters; raises `FabricChangeError` (all as before) when the kernel
         refuses.
         """
-        wanted = changed_circuits(self._circuits, self._ports, removed, added)
-        refuse_loops(wanted, self._splitters)
+        changed = changed_circuits(self._circuits, self._ports, removed, added)
+        refuse_loops(changed, self._splitters)
         lines = [*(self._off(i) for i, _ in removed), *(self._on(i, o) for i, o in added)]
         if not lines:
             return
@@ -101,7 +101,7 @@ class OpticalFabric:
         except HostError as refusal:
             self._restore({i for i, _ in (*removed, *added)})
             raise FabricChangeError(f"the optical fabric is unchanged: {refusal}") from refusal
-        self._circuits = wanted
+        self._circuits = changed
 
     def _restore(self, inputs: Collection[int]) -> None:
         """Clear and relight each of these inputs.

@@ -70,10 +70,10 @@ class OpticalSwitch(NamespaceSwitch):
         # The same address after a power cycle, so that the controller finds it again.
         self._listen = self.tl1
 
-    def watch_agent(self, tell: Callable[[str], None]) -> None:
+    def watch_agent(self, report: Callable[[str], None]) -> None:
         """Call back, on another thread, with a sentence when the agent that runs now ends by itself."""
         if self._agent is not None:
-            self._agent.watch(tell)
+            self._agent.watch(report)
 
     def stop_agent(self) -> None:
         """Power the management of the switch off; the mirrors stay where they are."""

@@ -21,12 +21,12 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from blast_transport.base.endpoint import parse_endpoint
+from blast_base.endpoint import parse_endpoint
 from mininet_topos.kernel.errors import LabError, PlanError
 from mininet_topos.kernel.names import Names
 from mininet_topos.kernel.namespace import enter_network_of
 from mininet_topos.kernel.netdev import batch
-from mininet_topos.topology.faults import FaultDesk
+from mininet_topos.topology.faults import FaultServer
 from mininet_topos.topology.optical_fabric import EmulatedSplitter, OpticalFabric
 from mininet_topos.topology.power import PowerModel, transmitter_inputs
 from tl1_driver.client import Circuit
@@ -64,7 +64,7 @@ async def _serve(options: argparse.Namespace) -> None:
     async def apply(removed: Sequence[Circuit], added: Sequence[Circuit]) -> None:
         fabric.apply(removed, added)
         try:
-            desk.follow([Circuit(*pair) for pair in fabric.circuits.items()])
+            fault_server.follow([Circuit(*pair) for pair in fabric.circuits.items()])
         except LabError:
             fabric.apply(added, removed)
             raise
@@ -72,10 +72,10 @@ async def _serve(options: argparse.Namespace) -> None:
     switch = EmulatedSwitch(
         options.ports, options.ports, apply=apply, connect_seconds=options.connect_seconds, power=model
     )
-    desk = FaultDesk(switch, model, names, run_tc)
+    fault_server = FaultServer(switch, model, names, run_tc)
     server = await switch.serve(listener)
     if options.faults is not None:
-        await desk.serve(options.faults, options.ports)
+        await fault_server.serve(options.faults, options.ports)
     address, port = listener.getsockname()[:2]
     sys.stdout.write(json.dumps({"event": "ready", "tl1": f"{address}:{port}"}) + "\n")
     sys.stdout.flush()

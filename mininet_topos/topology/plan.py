@@ -195,9 +195,9 @@ def _host(rack: int, number: int, port: int) -> HostPlan:
     return HostPlan(f"r{rack}h{number}", number, port, f"10.0.{rack}.{number}", f"02:b1:a5:00:{rack:02x}:{number:02x}")
 
 
-def _within(name: str, value: float, least: float, most: float) -> None:
-    if not least <= value <= most:
-        raise PlanError(f"{name} is {value:g}, but a lab can have {least:g} to {most:g}")
+def _within(name: str, value: float, minimum: float, maximum: float) -> None:
+    if not minimum <= value <= maximum:
+        raise PlanError(f"{name} is {value:g}, but a lab can have {minimum:g} to {maximum:g}")
 
 
 PRESETS: Mapping[str, LabPlan] = {

@@ -72,7 +72,7 @@ class PowerModel:
         powers[port] = power - self.dimmed.get(port, 0.0)
         return powers[port]
 
-    def unheard(self, circuits: Sequence[Circuit]) -> set[Port]:
+    def too_dark(self, circuits: Sequence[Circuit]) -> set[Port]:
         """Return the outputs to receivers that are lit, but below their sensitivity."""
         fed = {splitter.input for splitter in self.splitters}
         return {

@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CALLERS = ("blast_controller", "blast_sim", "mininet_topos")
-WITH_EXAMPLES = ["blast_transport.base.extras"]
+WITH_EXAMPLES = ["blast_base.extras"]
 """Modules of other packages whose docstrings have examples."""
 
 

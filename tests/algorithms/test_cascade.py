@@ -12,7 +12,7 @@ from algorithms.cascade import Budget, Catalog
 from algorithms.leaf_assignment import Ends, FittedTree, Refusal, fit_tree
 from algorithms.power_budget import Amplifier, ElementLoss, Passive, Piece, PowerLevel, Transceiver, Window, exactly
 from algorithms.splitter_tree import shallowest
-from benchmarks.cascade_oracle import cheapest_price
+from benchmarks.control_plane.cascade_oracle import cheapest_price
 from tests.support.core_power import matched, tiny_trees
 
 PAPER = {4: (7.2, 40.0), 16: (13.8, 80.0), 64: (20.8, 250.0)}
@@ -151,7 +151,7 @@ def test_a_group_gets_the_cheapest_tree_that_there_is_or_hears_what_binds(fittin
             assert answer.binding.receiver in answer.sentence and answer.binding.binding in answer.sentence
             lacking = -answer.binding.margin
             for relief, enough in ((lacking + 1e-4, True), (lacking - 1e-4, False)):
-                easier = [Window(window.least - relief, window.most + relief) for window in wanted]
+                easier = [Window(window.min_power - relief, window.max_power + relief) for window in wanted]
                 assert any(matched(lights, easier) for _, lights in trees) == enough
         else:
             assert max(len(lights) for _, lights in trees) < len(wanted)

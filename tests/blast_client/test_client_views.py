@@ -20,9 +20,9 @@ from blast_api.ttypes import (
     StaticTreeStatus,
     WarmStatus,
 )
+from blast_base.drawing.geometry import Point
+from blast_base.drawing.layout import lay_out
 from blast_client.cli.units import format_bytes, format_ms, format_rate, parse_bytes, parse_rate, parse_seconds
-from blast_client.fabric.geometry import Point
-from blast_client.fabric.layout import lay_out
 from blast_client.fabric.svg import fabric_svg
 from blast_client.fabric.table import fabric_table
 

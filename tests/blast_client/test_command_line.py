@@ -13,10 +13,10 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from blast_api.ttypes import Rejected
+from blast_base.extras import how_to_install
 from blast_client.cli import command, request_commands
 from blast_client.cli.command import main
 from blast_client.cli.terminal import width
-from blast_transport.base.extras import how_to_install
 
 
 def blast_of(modules, monkeypatch, capsys):

@@ -1,4 +1,4 @@
-"""`blast --version` and `blast --help` load next to nothing; how long that takes is benchmarks/control_plane/command_start.py."""
+"""`blast --version` and `blast --help` load little; benchmarks/control_plane/command_start.py measures the time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from blast_client.cli.version import VERSION
 from tests.support.declared_commands import declared_commands
 
 ROOT = Path(__file__).resolve().parents[2]
-MAX_MODULES = 41
+MAX_MODULES = 43
 """What argparse brings is half of it."""
 ENGINES_MODULES = 8
 """More that the version needs, to say which engines there are."""

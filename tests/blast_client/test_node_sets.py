@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from blast_base.extras import how_to_install
 from blast_client.send.node_sets import MAX_HOSTS, expanded, folded, split
 from blast_client.send.receivers import parse_receivers, written
-from blast_transport.base.extras import how_to_install
 
 RANGES = st.lists(st.tuples(st.integers(0, 300), st.integers(0, 20)), min_size=1, max_size=4)
 PARTS = st.text("ab1=.:-", min_size=1, max_size=5) | RANGES.map(lambda ranges: f"n{written_as(ranges)}")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from blast_base import extras
 from blast_client import (
     InvalidArgumentError,
     MissingLibraryError,
@@ -18,7 +19,6 @@ from blast_client import (
     receive,
 )
 from blast_client.objects import receiving
-from blast_transport.base import extras
 from tests.support.objects import put, there
 
 

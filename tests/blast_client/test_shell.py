@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from blast_base.extras import NotInstalledError
 from blast_client.cli import command
 from blast_client.cli.command import main
 from blast_client.cli.shell import command as shell_command
@@ -15,7 +16,6 @@ from blast_client.cli.shell.command import SHELLS
 from blast_client.cli.shell.man_pages import man_pages
 from blast_client.cli.shell.parsers import commands_of, every_parser, whole_parser
 from blast_client.cli.summaries import SUMMARIES
-from blast_transport.base.extras import NotInstalledError
 from tests.support.declared_commands import declared_commands
 
 ASKED = """

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from blast_base.endpoint import Endpoint
 from blast_client.cli.command import main
-from blast_transport.base.endpoint import Endpoint
 from blast_transport.session.route import Route
 from blast_transport.transports.choices import Chain, TransportChoice, Unicast
 from tests.integration.test_transport_streams import chains

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from blast_api.ttypes import PartState
-from blast_transport.base.endpoint import Endpoint
+from blast_base.endpoint import Endpoint
 from blast_transport.store.targets.command_target import CommandTarget
 from tests.support.memory_controller import MemoryController, serving
 from tests.support.store_faults import before_writes

@@ -13,20 +13,20 @@ from pathlib import Path
 
 import pytest
 
-from blast_transport.base.extras import CONSTRAINTS, NotInstalledError, how_to_install, require
+from blast_base.extras import CONSTRAINTS, NotInstalledError, how_to_install, require
 from tests.support.declared_commands import declared_commands
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 EXTRAS: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
 PACKAGES = sorted({name.partition(".")[0] for name in PROJECT["tool"]["setuptools"]["packages"]})
-ONE_PLACE = ROOT / "blast_transport" / "base" / "extras.py"
+ONE_PLACE = ROOT / "blast_base" / "extras.py"
 PRODUCTION = re.compile(
     r"pip install (--require-hashes -r requirements/(agent|controller)\.txt"
     r"|--no-deps --force-reinstall dist/blast_(controller|engine)-\*(_\"\$\(uname -m\)\")?\.whl)"
 )
 """How the guides for services do it: libraries by hash, then the wheel, and that of what is compiled."""
-IN_THE_BASE = {"blast_client", "blast_transport", "tl1_driver"}
+IN_THE_BASE = {"blast_base", "blast_client", "blast_transport", "tl1_driver"}
 INSTANCE = {
     "racks": 4,
     "ports_per_rack": 1,

@@ -26,23 +26,20 @@ def _floors(*names: str) -> set[str]:
     return {f"blast_controller.core.{name}" for name in names}
 
 
-EVERYWHERE = {
-    "blast_transport.base.descriptors",
-    "blast_transport.base.endpoint",
-    "blast_transport.base.extras",
-}
-"""What the controller's packages may import too: the limit on open files, addresses, how to install an extra. Each is
-defined once, in a package that every installation has and that imports nothing of ours but errors."""
+EVERYWHERE = {f"blast_base.{name}" for name in ("child_process", "command_line", "descriptors", "endpoint", "extras")}
+"""Every package but `algorithms` and `tl1_driver` may import these, which import nothing of ours."""
 
 # What a package may import of ours beside itself; the longest prefix that fits a module decides.
 MAY_IMPORT: dict[str, set[str]] = {
     "algorithms": set(),
     "tl1_driver": set(),
+    "blast_base": set(),
+    "blast_base.drawing": {"blast_api"},
     "blast_transport": set(),
     "blast_api": set(),
     # The command line and the process: they know everybody, and nobody knows them.
     "blast_controller.cli": {"blast_controller", "blast_client"},
-    "blast_controller.process": {"blast_controller", "blast_client"},
+    "blast_controller.process": {"blast_controller", "blast_base.drawing"},
     # What puts the shells together: it builds what the configuration describes.
     "blast_controller.process.daemon": {"blast_controller", "blast_api", "tl1_driver"},
     # The names of policies, dialects and roles are checked where they are read.
@@ -97,7 +94,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "blast_controller.serving",
     },
     # The page draws the same layout as `blast fabric svg`.
-    "blast_controller.ops.page": {"blast_client.fabric.geometry", "blast_client.fabric.layout"},
+    "blast_controller.ops.page": {"blast_base.drawing"},
     "blast_controller.ops.live": {
         "blast_api",
         "blast_controller.core",
@@ -138,7 +135,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "blast_controller.store",
         "blast_controller.succession",
     },
-    "blast_client": {"blast_transport", "blast_api"},
+    "blast_client": {"blast_transport", "blast_base", "blast_api"},
     "blast_sim": {
         "algorithms",
         "blast_controller.core",
@@ -147,10 +144,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         # Scenarios are files with a schema, as the configuration is.
         "blast_controller.configuration.schema",
         "blast_controller.configuration.section",
-        # How to install what is missing is said in one place, which every installation has.
-        "blast_transport.base.extras",
-        # A process that a signal must not leave behind is started in one place.
-        "blast_transport.base.child_process",
     },
     "mininet_topos": OURS,
 }
@@ -253,7 +246,7 @@ def wrong_direction(module: str, target: str) -> str | None:
     """Why `module` may not import `target`, or None."""
     if target.partition(".")[0] in OURS:
         home = max((package for package in MAY_IMPORT if is_within(module, package)), key=len)
-        shared = EVERYWHERE if is_within(home, "blast_controller") else set()
+        shared = set() if home in {"algorithms", "tl1_driver", "blast_base", "blast_api"} else EVERYWHERE
         if not any(is_within(target, allowed) for allowed in {home, *shared, *MAY_IMPORT[home]}):
             return f"{module} imports {target}: {home} may import {sorted(MAY_IMPORT[home]) or 'nothing of ours'}"
     for framework, place in ONLY_IN.items():

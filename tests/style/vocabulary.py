@@ -26,8 +26,9 @@ PUBLIC_FILES = (
     "*.md", "docs/*", "examples/*", "thrift/*", "packaging/*", "*.service", ".pre-commit-config.yaml", "pyproject.toml"
 )  # fmt: skip
 PUBLIC_STRINGS = (
-    "algorithms/*", "blast_api/*", "blast_client/*", "blast_controller/*", "blast_sim/*", "blast_transport/*",
-    "clients/java/*/main/*", "mininet_topos/*", "rack_fabric/src/*", "blast_engine/*", "scripts/*", "tl1_driver/*",
+    "algorithms/*", "blast_api/*", "blast_base/*", "blast_client/*", "blast_controller/*", "blast_engine/*",
+    "blast_sim/*", "blast_transport/*", "clients/java/*/main/*", "mininet_topos/*", "rack_fabric/src/*", "scripts/*",
+    "tl1_driver/*",
 )  # fmt: skip
 PUBLIC_NAMES = ("algorithms/*", "blast_client/*", "blast_sim/plugins/*", "clients/java/*/main/*", "tl1_driver/*")
 NOT_OURS = (

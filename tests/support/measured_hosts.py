@@ -7,11 +7,11 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from blast_base.endpoint import Endpoint
 from blast_transport.agent.process import make_server
 from blast_transport.agent.reporting import RefusalReason, Reporter
 from blast_transport.agent.server import AgentServer
 from blast_transport.agent.settings import AgentAccessSection, AgentClientSection, AgentSection, LimitsSection, Settings
-from blast_transport.base.endpoint import Endpoint
 from blast_transport.credentials.material import Credentials
 from blast_transport.links.dialling import Address
 from blast_transport.measuring.sink import Sink

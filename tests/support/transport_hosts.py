@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from blast_base.endpoint import Endpoint
 from blast_transport.agent.permissions import Permissions
 from blast_transport.agent.reporting import Reporter
 from blast_transport.agent.server import AgentServer
@@ -29,7 +30,6 @@ from blast_transport.agent.settings import (
     Settings,
 )
 from blast_transport.agent.targets import Targets, session_factory
-from blast_transport.base.endpoint import Endpoint
 from blast_transport.base.engines import AUTO
 from blast_transport.base.report import Failed, Progress, Received, ReceiverEvent, TransferResult
 from blast_transport.credentials.admission import Admission, dialer

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 
-from blast_client.cli.failures import DONE, FAILED
-from blast_transport.base.extras import NotInstalledError, require
+from blast_base.command_line import DONE, FAILED
+from blast_base.extras import NotInstalledError, require
 
 SHELLS = ("bash", "zsh", "fish")
 _COMPLETION = """\

@@ -80,7 +80,9 @@ class Availability:
         reservation = self._holdings.reservations.live[holder]
         if reservation.state is ReservationState.IDLE:
             return self.now
-        if any(device in self._inventory.away for layout in reservation.layouts for device in layout.holding.devices):
+        if any(
+            device in self._inventory.away for layout in reservation.layouts for device in layout.device_state.devices
+        ):
             # A disconnected device keeps its circuits, so nothing else can use them.
             return NEVER
         at_once = math.nextafter(self.now, math.inf)

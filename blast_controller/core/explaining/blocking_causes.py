@@ -139,7 +139,7 @@ class BlockingCauses:
 
     def _held_by(self, reservation: Reservation) -> str:
         holder_name = self._holder_name(reservation)
-        away = [self._device(d) for layout in reservation.layouts for d in layout.holding.devices]
+        away = [self._device(d) for layout in reservation.layouts for d in layout.device_state.devices]
         missing = listed(sorted({device for device in away if device}))
         until = f", after {missing} reconnects" if missing else ""
         match reservation.state:

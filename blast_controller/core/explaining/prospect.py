@@ -30,9 +30,11 @@ class TreeSizes:
         """Return the number of leaves of a tree to this number of racks, without the sender's."""
         return leaves_of(racks, self._orders.settings.loop_leaf)
 
-    def fits(self, racks: int, switch: SwitchId, pool: Mapping[int, int], most: int | None) -> bool:
-        """Return true if at most `most` of these splitters of a switch connect this number of racks to the sender's."""
-        limits = [number for number in (self._orders.settings.max_splitters_per_tree, most) if number is not None]
+    def fits(self, racks: int, switch: SwitchId, pool: Mapping[int, int], max_splitters: int | None) -> bool:
+        """Return true if `max_splitters` of these splitters of a switch can connect `racks` racks to the sender's."""
+        limits = [
+            number for number in (self._orders.settings.max_splitters_per_tree, max_splitters) if number is not None
+        ]
         choose = self._budget.choose(switch, min(limits, default=None))
         return Feasibility((), pool, choose).splitters(self.leaves(racks)) is not None
 
@@ -128,10 +130,10 @@ class Prospect:
 
     def splitters_left(self, at: float) -> int | None:
         """Return how many more splitters the tenant may hold at this time; None without a limit."""
-        most = self._limits.most(self.request.tenant)
-        if most is None:
+        limit = self._limits.max_splitters(self.request.tenant)
+        if limit is None:
             return None
-        return max(0, most - sum(count for end, count in self._own_splitters if end > at))
+        return max(0, limit - sum(count for end, count in self._own_splitters if end > at))
 
     @cached_property
     def held_by_tenant(self) -> dict[int, list[ElementId]]:

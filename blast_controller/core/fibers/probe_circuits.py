@@ -26,13 +26,13 @@ KIND = "probe"
 class _ProbedSwitch:
     """The probe circuits of one switch.
 
-    `present` circuits may exist on it, `wanted` ones shall exist; `step` is None while it is idle. The elements `done`
-    are not needed for `wanted` and are freed when no other circuit is present.
+    `present` circuits may exist on it, `target` ones shall exist; `step` is None while it is idle. The elements `done`
+    are not needed for `target` and are freed when no other circuit is present.
     """
 
     elements: set[ElementId]
     present: frozenset[CrossConnect] = frozenset()
-    wanted: frozenset[CrossConnect] = frozenset()
+    target: frozenset[CrossConnect] = frozenset()
     step: int | None = None
     clearing: bool = False
     done: set[ElementId] = field(default_factory=set)
@@ -92,13 +92,13 @@ class ProbeCircuits:
         return False
 
     def _order(self, switch: SwitchId, bench: _ProbedSwitch, circuits: Collection[CrossConnect]) -> None:
-        old, bench.wanted = bench.present, frozenset(circuits)
-        bench.present |= bench.wanted
+        old, bench.target = bench.present, frozenset(circuits)
+        bench.present |= bench.target
         self._steps += 1
         bench.step = self._steps
         body = {"circuits": [[c.input, c.output] for c in sorted(bench.present)]}
         self._outbox.record(Record(KIND, switch, body, note="clearing" if bench.clearing else "probing"))
-        step = Step(tuple(sorted(old - bench.wanted)), tuple(c for c in circuits if c not in old), {}, {})
+        step = Step(tuple(sorted(old - bench.target)), tuple(c for c in circuits if c not in old), {}, {})
         self._outbox.step(PROBER, bench.step, step)
 
     def _give_back(self, bench: _ProbedSwitch) -> None:
@@ -120,7 +120,7 @@ class ProbeCircuits:
             return False
         bench.step = None
         if not isinstance(event, StepFailed):
-            bench.present = bench.wanted
+            bench.present = bench.target
             self._give_back(bench)
             if bench.clearing:
                 self._forget(switch)

@@ -60,8 +60,8 @@ class PieceTotals:
 
     def first_splitters(self, switch: SwitchId, fan_out: int, count: int) -> list[Splitter]:
         """Return the first `count` splitters of one size in order, or fewer if there are not as many."""
-        shelf = self._splitters.get(switch, {}).get(fan_out)
-        return [] if shelf is None else shelf.first(count)
+        found = self._splitters.get(switch, {}).get(fan_out)
+        return [] if found is None else found.first(count)
 
     def residual(
         self,

@@ -1,4 +1,4 @@
 """Lifecycle of parts from their grant to their end.
 
-Start with `lifecycle.py`: what each outcome of a reservation means for its part.
+Start with `lifecycle.py`: the effect of each outcome of a reservation on its part.
 """

@@ -51,10 +51,10 @@ class AdmissionControl:
 
     def extended(self, request: MulticastRequest, part: Part, extension: Extension) -> MulticastRequest:
         """Return the request of one part as it would be after `extension`. Raises RejectedError."""
-        wanted = check_extension(request, extension, self._fabric)
-        check_terms(wanted, self._fabric, self._orders.settings)
-        check_longer(wanted, part, extension.add_seconds, self._fabric, self._orders.settings)
-        return wanted
+        extended = check_extension(request, extension, self._fabric)
+        check_terms(extended, self._fabric, self._orders.settings)
+        check_longer(extended, part, extension.add_seconds, self._fabric, self._orders.settings)
+        return extended
 
     def check_feasible(self, request: MulticastRequest) -> None:
         """Raise RejectedError unless the usable fabric could serve this request without any other holders."""

@@ -8,7 +8,7 @@ from blast_controller.core.model.settings import StandingOrders
 from blast_controller.core.policy.quota import Quota
 from blast_controller.core.policy.warm_trees import WarmTrees
 from blast_controller.core.requests.request_table import RequestTable
-from blast_controller.core.rollout.outcomes import Gone, LightLost, Spoilt
+from blast_controller.core.rollout.outcomes import LightLost, Released, Spoilt
 from blast_controller.core.rollout.reservation_states import ReservationState
 from blast_controller.core.rollout.reservations import Reservations
 
@@ -86,7 +86,7 @@ class Endings:
         self._table.move(request, part, PartEvent.LIGHT_LOST)
         self._table.publish(request, part, EventKind.REVOKED, reason=part.reason)
 
-    def on_gone(self, outcome: Gone, now: float) -> None:
+    def on_released(self, outcome: Released, now: float) -> None:
         """End the lit time of a reservation: devices have removed everything."""
         self._quota.dark(outcome.reservation.id, now)
 

@@ -18,12 +18,12 @@ from blast_controller.core.requests.request_table import RequestTable
 from blast_controller.core.rollout.outcomes import (
     Changed,
     ChangeRefused,
-    Gone,
     LeavesDark,
     LightLost,
     Lit,
     NotLit,
     Outcome,
+    Released,
     Spoilt,
     Stuck,
 )
@@ -107,7 +107,7 @@ class Lifecycle:
             Changed: granting.on_changed,
             ChangeRefused: granting.on_change_refused,
             LightLost: endings.on_light_lost,
-            Gone: endings.on_gone,
+            Released: endings.on_released,
             LeavesDark: self._on_dark,
             Spoilt: endings.on_spoilt,
             Stuck: appointments.on_stuck,

@@ -69,9 +69,9 @@ class MissingLight:
         tree = reservation.layout.tree
         dark = [leaf.port.element for leaf in tree.leaves if leaf.port.output in outputs] if tree else []
         blamed = [self._inventory.unusable(element) for element in dark]
-        why = "; ".join(reason for reason in blamed if reason) or "and no free splitter output to replace it"
+        cause = "; ".join(reason for reason in blamed if reason) or "and no free splitter output to replace it"
         if dark:
-            reason = f"no light at {', '.join(dark)}, {why}"
+            reason = f"no light at {', '.join(dark)}, {cause}"
             self._reservations.note_dark(reservation, True)
             self._table.explain(*self._table.part_of(reservation), reason)
 

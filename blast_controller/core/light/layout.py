@@ -19,17 +19,17 @@ Circuits = tuple[CrossConnect, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
+class DeviceState:
     """Cross-connects, roots before leaves, and forwards by datapath: the state of devices, present or intended."""
 
     circuits: Circuits
     forwards: Forwards
 
-    def on(self, device: Device) -> Holding:
+    def on(self, device: Device) -> DeviceState:
         """Return the share of one device."""
         if isinstance(device, str):
-            return Holding(tuple(c for c in self.circuits if c.switch == device), {})
-        return Holding((), _on(device, self.forwards))
+            return DeviceState(tuple(c for c in self.circuits if c.switch == device), {})
+        return DeviceState((), _on(device, self.forwards))
 
     @property
     def devices(self) -> set[Device]:
@@ -37,7 +37,7 @@ class Holding:
         return {c.switch for c in self.circuits} | set(self.forwards)
 
 
-NOTHING = Holding((), {})
+NOTHING = DeviceState((), {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,9 @@ class Layout:
         return self.tree.elements if self.tree else frozenset()
 
     @property
-    def holding(self) -> Holding:
+    def device_state(self) -> DeviceState:
         """Return the device state of the layout."""
-        return Holding(self.circuits, self.forwards)
+        return DeviceState(self.circuits, self.forwards)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def _on(datapath: DatapathId, forwards: Forwards) -> Forwards:
     return {datapath: forwards[datapath]} if datapath in forwards else {}
 
 
-def step_between(before: Holding, after: Holding) -> Step:
+def step_between(before: DeviceState, after: DeviceState) -> Step:
     """Return the step from the device state `before` to `after`."""
     old, new = before.forwards, after.forwards
     return Step(
@@ -101,25 +101,25 @@ def step_between(before: Holding, after: Holding) -> Step:
     )
 
 
-def both(old: Holding, new: Holding) -> Holding:
+def both(old: DeviceState, new: DeviceState) -> DeviceState:
     """Return the union of `new` and the parts of `old` that do not conflict with it."""
     inputs = {(c.switch, c.input) for c in new.circuits}
     outputs = {(c.switch, c.output) for c in new.circuits}
     kept = (c for c in old.circuits if (c.switch, c.input) not in inputs and (c.switch, c.output) not in outputs)
     datapaths = {**old.forwards, **new.forwards}
     forwards = {d: _merged(old.forwards.get(d, ()), new.forwards.get(d, ())) for d in datapaths}
-    return Holding((*kept, *new.circuits), forwards)
+    return DeviceState((*kept, *new.circuits), forwards)
 
 
-def everything(holdings: Iterable[Holding]) -> Holding:
+def everything(states: Iterable[DeviceState]) -> DeviceState:
     """Return all that any of `holdings` has."""
     circuits: dict[CrossConnect, None] = {}
     forwards: dict[DatapathId, dict[tuple[int, str, str], Forward]] = {}
-    for holding in holdings:
-        circuits |= dict.fromkeys(holding.circuits)
-        for datapath, found in holding.forwards.items():
+    for state in states:
+        circuits |= dict.fromkeys(state.circuits)
+        for datapath, found in state.forwards.items():
             forwards.setdefault(datapath, {}).update({f.key: f for f in found})
-    return Holding(tuple(circuits), {datapath: tuple(found.values()) for datapath, found in forwards.items()})
+    return DeviceState(tuple(circuits), {datapath: tuple(found.values()) for datapath, found in forwards.items()})
 
 
 def _without(circuits: Circuits, others: Circuits) -> Circuits:

@@ -82,41 +82,45 @@ class LightBudget:
         of_best = (catalog(best, ports, splitters),) if best != self._optics else ()
         self._catalogs[switch] = (catalog(self._optics, ports, splitters), *of_best) if ports else ()
 
-    def choose(self, switch: SwitchId, most: int | None) -> Choose:
-        """Return the function that chooses at most `most` splitters of a tree on this switch."""
+    def choose(self, switch: SwitchId, max_splitters: int | None) -> Choose:
+        """Return the function that chooses at most `max_splitters` splitters of a tree on this switch."""
         if not self.covers(switch):
-            return by_count(most)
-        return lambda leaves, pool: self._chosen(switch, leaves, pool, most)
+            return by_count(max_splitters)
+        return lambda leaves, pool: self._chosen(switch, leaves, pool, max_splitters)
 
-    def _chosen(self, switch: SwitchId, leaves: int, pool: Mapping[int, int], most: int | None) -> Pieces | None:
-        found = (self._out_of(trees, leaves, pool, most) for trees in self._catalogs[switch])
+    def _chosen(
+        self, switch: SwitchId, leaves: int, pool: Mapping[int, int], max_splitters: int | None
+    ) -> Pieces | None:
+        found = (self._out_of(trees, leaves, pool, max_splitters) for trees in self._catalogs[switch])
         return next((pieces for pieces in found if pieces is not None), None)
 
-    def _out_of(self, trees: Catalog, leaves: int, pool: Mapping[int, int], most: int | None) -> Pieces | None:
+    def _out_of(self, trees: Catalog, leaves: int, pool: Mapping[int, int], max_splitters: int | None) -> Pieces | None:
         if leaves > trees.max_leaves:
             pieces = self._solved(trees, leaves, tuple(sorted((fan_out, n) for fan_out, n in pool.items() if n > 0)))
-            return pieces if pieces is None or most is None or len(pieces) <= most else None
+            return pieces if pieces is None or max_splitters is None or len(pieces) <= max_splitters else None
         pieces = trees.choose(leaves, pool)
-        if pieces is None or most is None or len(pieces) <= most:
+        if pieces is None or max_splitters is None or len(pieces) <= max_splitters:
             return pieces
-        dearer = (entry.pieces for entry in trees.entries(leaves) if len(entry.pieces) <= most)
+        dearer = (entry.pieces for entry in trees.entries(leaves) if len(entry.pieces) <= max_splitters)
         return next((pieces for pieces in dearer if not Counter(pieces) - Counter(pool)), None)
 
     # ------------------------------------------------------------------------------------------------- trees
 
     def tree(
-        self, ends: TreeEnds, matched: Sequence[Splitter], splitters: Sequence[Splitter], most: int | None
+        self, ends: TreeEnds, matched: Sequence[Splitter], splitters: Sequence[Splitter], max_splitters: int | None
     ) -> BudgetedTree | Refusal:
         """Build a tree from splitters of the matched sizes or, if these fail the budget, from any of `splitters`.
 
-        The tree has at most `most` splitters. A refusal names the binding receiver and element.
+        The tree has at most `max_splitters` splitters. A refusal names the binding receiver and element.
         """
         shape = self._shape(ends, [splitter.fan_out for splitter in matched])
         found = deal(self._optics, ends, matched, shape) or fit(self._optics, ends, splitters)
-        if isinstance(found, BudgetedTree) and most is not None and len(found.tree.splitters) > most:
-            return Refusal(
-                f"a tree within the power budget needs {len(found.tree.splitters)} splitters, but the limit is {most}"
-            )
+        if isinstance(found, BudgetedTree) and max_splitters is not None:
+            count = len(found.tree.splitters)
+            if count > max_splitters:
+                return Refusal(
+                    f"a tree within the power budget needs {count} splitters, but the limit is {max_splitters}"
+                )
         return found
 
     def _shape(self, ends: TreeEnds, fan_out: Sequence[int]) -> Shape | None:
@@ -137,7 +141,7 @@ class LightBudget:
 
     def neediest_first(self, ports: Iterable[OpticalPort]) -> list[OpticalPort]:
         """Return ports in descending order of the power that they need."""
-        return sorted(ports, key=lambda port: -self._of(port).needed.least)
+        return sorted(ports, key=lambda port: -self._of(port).needed.min_power)
 
     def _of(self, port: OpticalPort) -> Transceiver:
         return self._optics.ports[port.element]
@@ -197,7 +201,9 @@ def _at_their_best(optics: Optics, ports: Sequence[OpticalPort], splitters: Sequ
     if len({(port.entering, port.needed) for port in known}) <= 1 and all(len(alike) == 1 for alike in kinds):
         return optics
     launch = max(port.entering.worst for port in known)
-    ideal = Transceiver("", PowerLevel(launch, launch, launch), min(port.needed.least for port in known), NO_OVERLOAD)
+    ideal = Transceiver(
+        "", PowerLevel(launch, launch, launch), min(port.needed.min_power for port in known), NO_OVERLOAD
+    )
     best = {fan_out: _best_of(alike) for fan_out, alike in sorts.items()}
     return Optics(
         {port.element: ideal for port in ports},

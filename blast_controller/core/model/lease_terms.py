@@ -20,12 +20,12 @@ def rate_of(request: MulticastRequest, fabric: Fabric) -> float:
 
 def check_terms(request: MulticastRequest, fabric: Fabric, settings: CoreSettings) -> None:
     """Raise RejectedError if a request is too slow or needs longer than the maximum lease."""
-    least = min_rate(fabric, settings)
+    minimum = min_rate(fabric, settings)
     rate = rate_of(request, fabric)
-    if rate < least:
+    if rate < minimum:
         raise RejectedError(
             "bad_rate",
-            f"The maximum rate {speed(rate)} is below this fabric's minimum {speed(least)}; request a higher rate.",
+            f"The maximum rate {speed(rate)} is below this fabric's minimum {speed(minimum)}; request a higher rate.",
         )
     service = request.bytes * 8 / rate
     if service > settings.lease_maximum and not request.may_pause:
@@ -41,11 +41,11 @@ def check_longer(request: MulticastRequest, part: Part, added: float, fabric: Fa
 
     The lease is that of the request's only part.
     """
-    wanted = _unlimited(request, part, fabric, settings) + added
-    if added and wanted > settings.lease_maximum:
+    lease = _unlimited(request, part, fabric, settings) + added
+    if added and lease > settings.lease_maximum:
         raise RejectedError(
             "lease_too_long",
-            f"The extended lease would last {duration(wanted)}, longer than the maximum of "
+            f"The extended lease would last {duration(lease)}, longer than the maximum of "
             f"{duration(settings.lease_maximum)}; request a shorter extension, or submit a new request when this "
             "lease ends.",
         )

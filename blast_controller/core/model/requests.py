@@ -66,9 +66,9 @@ class LeafMargin:
     """
 
     rack: str
-    least: float
+    min_power: float
     received: float
-    most: float
+    max_power: float
     sensitivity: float
     overload: float
     binding: str

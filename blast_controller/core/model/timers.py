@@ -159,10 +159,10 @@ class Timers:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
-    def due(self, now: float, most: int) -> list[Deadline]:
-        """Return at most `most` expired deadlines, earliest first; each is returned once."""
+    def due(self, now: float, max_count: int) -> list[Deadline]:
+        """Return at most `max_count` expired deadlines, earliest first; each is returned once."""
         found: list[Deadline] = []
-        while len(found) < most and (when := self.next()) is not None and when <= now:
+        while len(found) < max_count and (when := self.next()) is not None and when <= now:
             _, _, deadline, kept = heapq.heappop(self._heap)
             if kept:
                 del self._kept[deadline]

@@ -60,7 +60,7 @@ class BudgetRefusals:
         self._plan, self._table, self._layouts = plan, table, layouts
         self._endings, self._orders = endings, orders
 
-    def tell(self, now: float) -> bool:
+    def publish(self, now: float) -> bool:
         """Publish the reasons, and end parts that no resource could serve. Return true if there were such parts."""
         ended = False
         for name, refusal in self._plan.refused.items():
@@ -93,8 +93,8 @@ class ServingAside:
         Return the parts served.
         """
         for view in [view for view in views if view.part.state is PartState.PENDING]:
-            wanted, part = view.request.current, view.part
-            if self._layouts.has_static(wanted, part.receivers) or not self._dispatcher.competes(wanted, part):
+            requested, part = view.request.current, view.part
+            if self._layouts.has_static(requested, part.receivers) or not self._dispatcher.competes(requested, part):
                 self._aside[view.name] = view
         lit: list[PartView] = []
         for view in list(self._aside.values()):

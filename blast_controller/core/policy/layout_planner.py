@@ -41,15 +41,15 @@ class LayoutPlanner:
             return None
 
     def tree_of_any(
-        self, request: MulticastRequest, receivers: Sequence[str], most: int | None
+        self, request: MulticastRequest, receivers: Sequence[str], max_splitters: int | None
     ) -> LightTree | Refusal | None:
-        """Return a tree for a part from all free resources, with at most `most` splitters, or None."""
-        return self._planner.anywhere(*self._racks_of(request, receivers), most)
+        """Return a tree for a part from all free resources, with at most `max_splitters` splitters, or None."""
+        return self._planner.anywhere(*self._racks_of(request, receivers), max_splitters)
 
-    def check_light(self, request: MulticastRequest, receivers: Sequence[str], most: int | None) -> None:
+    def check_light(self, request: MulticastRequest, receivers: Sequence[str], max_splitters: int | None) -> None:
         """Raise RejectedError unless the power budget allows a tree without any other holders."""
         root, racks = self._racks_of(request, receivers)
-        refusal = self._planner.refusal(root, racks, most) if racks else None
+        refusal = self._planner.refusal(root, racks, max_splitters) if racks else None
         if refusal is not None:
             raise RejectedError(
                 "power_budget",

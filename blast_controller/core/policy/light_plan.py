@@ -20,7 +20,7 @@ from blast_controller.core.light.light_tree import LightTree
 from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.fabric import OpticalPort, Splitter
 from blast_controller.core.model.identifiers import ElementId, SwitchId
-from blast_controller.core.policy.tree_planner import LightTreePlanner, SplitterStock
+from blast_controller.core.policy.tree_planner import LightTreePlanner, TreeResources
 
 Ends = tuple[str, tuple[str, ...]]
 """The rack that sends, and the other racks that receive."""
@@ -54,7 +54,10 @@ class LightPlan:
         self._taken: set[ElementId] = set()
         self._over: Mapping[PartName, frozenset[ElementId]] = {}
         self._given_back: frozenset[ElementId] = frozenset()
-        self._stocks = (SplitterStock(self._dark_ports, self._splitters), SplitterStock(self._ports, self._splitters))
+        self._resources = (
+            TreeResources(self._dark_ports, self._splitters),
+            TreeResources(self._ports, self._splitters),
+        )
 
     def begin(self, over: Mapping[PartName, frozenset[ElementId]]) -> None:
         """Begin a decision with these expired leases and their elements."""
@@ -104,25 +107,25 @@ class LightPlan:
         return Planned(tree, kept=True) if same else None
 
     def _build(self, name: PartName, ends: Ends, terms: PlacementTerms) -> Planned | None:
-        most = None if terms.most == math.inf else int(terms.most)
-        for resources in self._stocks:
-            found = self._tree(resources, ends, terms, most)
+        max_splitters = None if terms.max_splitters == math.inf else int(terms.max_splitters)
+        for resources in self._resources:
+            found = self._tree(resources, ends, terms, max_splitters)
             if isinstance(found, LightTree):
                 return Planned(found, kept=False)
             self.refused[name] = found
         return None
 
     def _tenant_stops(self, ends: Ends, terms: PlacementTerms) -> bool:
-        if terms.most == math.inf or terms.only:
+        if terms.max_splitters == math.inf or terms.only:
             return False
-        return isinstance(self._tree(self._stocks[-1], ends, terms, None), LightTree)
+        return isinstance(self._tree(self._resources[-1], ends, terms, None), LightTree)
 
     def _tree(
-        self, resources: SplitterStock, ends: Ends, terms: PlacementTerms, most: int | None
+        self, resources: TreeResources, ends: Ends, terms: PlacementTerms, max_splitters: int | None
     ) -> LightTree | Refusal:
         choice = Choice(terms.switch, terms.pieces)
         try:
-            return self._planner.placed(resources, ends, choice, not terms.only, most)
+            return self._planner.placed(resources, ends, choice, not terms.only, max_splitters)
         except (RejectedError, LookupError) as error:
             return Refusal(str(error))
 

@@ -116,5 +116,5 @@ class Optimizing:
             return False
         self.revision += 1
         self._phase, self._question = _OptimizerPhase.WAITING, contention
-        self.outbox.say(Optimize(self.revision, contention, seconds))
+        self.outbox.issue(Optimize(self.revision, contention, seconds))
         return True

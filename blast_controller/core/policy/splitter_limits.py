@@ -43,7 +43,7 @@ class SplitterLimits:
         left = self.left(now).get(tenant)
         return left is None or splitters <= left
 
-    def most(self, tenant: str) -> int | None:
+    def max_splitters(self, tenant: str) -> int | None:
         """Return the tenant's total limit, or None."""
         return self._orders.limits(tenant).max_splitters
 
@@ -60,12 +60,13 @@ class SplitterLimits:
     def check_change(self, reservation: Reservation, target: Layout, now: float) -> None:
         """Raise RejectedError if a change to `target` exceeds the tenant's limit of splitters or quota of lit time."""
         tenant = reservation.request[0]
-        most = self.most(tenant)
+        limit = self.max_splitters(tenant)
         more = sum(is_splitter(element) for element in target.elements - reservation.elements)
-        if more and most is not None and self._held()[tenant] + more > most:
+        if more and limit is not None and self._held()[tenant] + more > limit:
             raise RejectedError(
                 "too_many_splitters",
-                f"The change exceeds the limit of {most} splitters of the tenant {tenant}; release other grants first.",
+                f"The change exceeds the limit of {limit} splitters of the tenant {tenant}; "
+                "release other grants first.",
             )
         if target.tree is not None and reservation.layout.tree is None and self.light_used_up(tenant, now):
             raise RejectedError(

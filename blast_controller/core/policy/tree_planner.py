@@ -27,7 +27,7 @@ from blast_controller.core.model.settings import StandingOrders
 
 
 @dataclass(frozen=True, slots=True)
-class SplitterStock:
+class TreeResources:
     """The resources for trees: ports for an end on a switch, and the splitters of a switch, best first."""
 
     ports: Callable[[str, SwitchId], list[OpticalPort]]
@@ -42,8 +42,8 @@ class LightTreePlanner:
         self._inventory = inventory
         self._orders = orders
         self._budget = budget
-        self._free = SplitterStock(inventory.available_ports, inventory.available_splitters)
-        self._usable = SplitterStock(inventory.usable_ports, inventory.usable_splitters)
+        self._free = TreeResources(inventory.available_ports, inventory.available_splitters)
+        self._usable = TreeResources(inventory.usable_ports, inventory.usable_splitters)
 
     # ---------------------------------------------------------------------------------------------- new trees
 
@@ -63,7 +63,12 @@ class LightTreePlanner:
         return build(ends.root, ends.receivers, taken, ends.loop_leaf)
 
     def placed(
-        self, resources: SplitterStock, ends: tuple[str, Sequence[str]], choice: Choice, others: bool, most: int | None
+        self,
+        resources: TreeResources,
+        ends: tuple[str, Sequence[str]],
+        choice: Choice,
+        others: bool,
+        max_splitters: int | None,
     ) -> LightTree | Refusal:
         """Return the tree between `ends` (root, other racks) of splitters of the chosen sizes.
 
@@ -73,76 +78,80 @@ class LightTreePlanner:
         switch = SwitchId(choice.switch)
         splitters = resources.splitters(switch)
         taken = _taken(splitters, choice.fan_out)
-        limits = [number for number in (most, self._orders.settings.max_splitters_per_tree) if number is not None]
+        limits = [
+            number for number in (max_splitters, self._orders.settings.max_splitters_per_tree) if number is not None
+        ]
         hung = self._ends(resources, switch, *ends)
         return self._tree(hung, taken, splitters if others else taken, min(limits, default=None))
 
-    def anywhere(self, root: str, racks: Sequence[str], most: int | None) -> LightTree | Refusal | None:
-        """Return a tree out of all that is free, on whichever switch there is one, with at most `most` splitters.
+    def anywhere(self, root: str, racks: Sequence[str], max_splitters: int | None) -> LightTree | Refusal | None:
+        """Return a tree of free resources on any switch, with at most `max_splitters` splitters.
 
         None where ports or splitters lack by their number alone.
         """
-        return self._first(self._free, root, racks, most)
+        return self._first(self._free, root, racks, max_splitters)
 
-    def refusal(self, root: str, racks: Sequence[str], most: int | None) -> Refusal | None:
+    def refusal(self, root: str, racks: Sequence[str], max_splitters: int | None) -> Refusal | None:
         """Return why the power budget allows no tree even without any holders; None if it allows one."""
         if not self._fabric.optics.passes:
             return None
-        found = self._first(self._usable, root, racks, most)
+        found = self._first(self._usable, root, racks, max_splitters)
         return found if isinstance(found, Refusal) else None
 
     def _first(
-        self, resources: SplitterStock, root: str, racks: Sequence[str], most: int | None
+        self, resources: TreeResources, root: str, racks: Sequence[str], max_splitters: int | None
     ) -> LightTree | Refusal | None:
         refusals: list[Refusal] = []
         for switch in self._fabric.switches:
-            found = self._on(resources, switch, root, racks, most)
+            found = self._on(resources, switch, root, racks, max_splitters)
             if isinstance(found, LightTree):
                 return found
             refusals += [found] if found is not None else []
         return max(refusals, key=lambda refusal: refusal.binding is not None, default=None)
 
     def _on(
-        self, resources: SplitterStock, switch: SwitchId, root: str, racks: Sequence[str], most: int | None
+        self, resources: TreeResources, switch: SwitchId, root: str, racks: Sequence[str], max_splitters: int | None
     ) -> LightTree | Refusal | None:
         try:
             ends = self._ends(resources, switch, root, racks)
         except RejectedError:
             return None
         splitters = resources.splitters(switch)
-        limits = [number for number in (most, self._orders.settings.max_splitters_per_tree) if number is not None]
+        limits = [
+            number for number in (max_splitters, self._orders.settings.max_splitters_per_tree) if number is not None
+        ]
         limit = min(limits, default=None)
         pieces = self._pieces(ends, splitters, limit)
         if pieces is None and not self._budget.covers(switch):
             return None
         return self._tree(ends, _taken(splitters, pieces or ()), splitters, limit)
 
-    def _pieces(self, ends: TreeEnds, splitters: Sequence[Splitter], most: int | None) -> Pieces | None:
+    def _pieces(self, ends: TreeEnds, splitters: Sequence[Splitter], max_splitters: int | None) -> Pieces | None:
         leaves = leaves_of(len(ends.receivers), ends.loop_leaf)
         pool = Counter(splitter.fan_out for splitter in splitters)
-        return () if leaves <= 1 else self._budget.choose(ends.root.switch, most)(leaves, pool)
+        return () if leaves <= 1 else self._budget.choose(ends.root.switch, max_splitters)(leaves, pool)
 
     def _tree(
-        self, ends: TreeEnds, matched: Sequence[Splitter], others: Sequence[Splitter], most: int | None
+        self, ends: TreeEnds, matched: Sequence[Splitter], others: Sequence[Splitter], max_splitters: int | None
     ) -> LightTree | Refusal:
         if not self._budget.covers(ends.root.switch):
             return build(ends.root, ends.receivers, matched, ends.loop_leaf)
-        found = self._budget.tree(ends, matched, others, most)
+        found = self._budget.tree(ends, matched, others, max_splitters)
         return found if isinstance(found, Refusal) else found.tree
 
     # ------------------------------------------------------------------------------------------------- ports
 
-    def _ends(self, resources: SplitterStock, switch: SwitchId, root: str, racks: Sequence[str]) -> TreeEnds:
+    def _ends(self, resources: TreeResources, switch: SwitchId, root: str, racks: Sequence[str]) -> TreeEnds:
         ports = self._ports(resources, self._fabric.root_end(root), switch)
         sender = self._budget.brightest(ports) if self._budget.covers(switch) else ports[0]
         receivers = (self._receiver(resources, rack, switch) for rack in racks)
         return TreeEnds(sender, tuple(receivers), self._orders.settings.loop_leaf)
 
-    def _receiver(self, resources: SplitterStock, rack: str, switch: SwitchId) -> OpticalPort:
+    def _receiver(self, resources: TreeResources, rack: str, switch: SwitchId) -> OpticalPort:
         ports = self._ports(resources, self._fabric.leaf_end(rack), switch)
         return self._budget.neediest_first(ports)[-1] if self._budget.covers(switch) else ports[0]
 
-    def _ports(self, resources: SplitterStock, end: str, switch: SwitchId) -> list[OpticalPort]:
+    def _ports(self, resources: TreeResources, end: str, switch: SwitchId) -> list[OpticalPort]:
         ports = resources.ports(end, switch)
         if not ports:
             raise RejectedError("no_port", f"The rack {rack_of(end)} has no free optical port on {switch}.")
@@ -183,8 +192,8 @@ class LightTreePlanner:
 
     def _additions(self, tree: LightTree, leaves: int, bad: Collection[int]) -> Iterator[Pieces]:
         """Yield splitters to try, sufficient in number first."""
-        most = self._orders.settings.max_splitters_per_tree
-        allowed = None if most is None else most - len(tree.splitters)
+        limit = self._orders.settings.max_splitters_per_tree
+        allowed = None if limit is None else limit - len(tree.splitters)
         free = self._inventory.available.sizes(tree.switch)
         counted = choose_splitters(leaves, free, allowed, len(good_outputs(tree, bad)))
         if counted is not None:

@@ -28,7 +28,7 @@ from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.rollout.reservation_states import ReservationEvent
 from blast_controller.core.rollout.reservations import Reservations
 
-PATIENCE = 2.0
+OVERDUE_FACTOR = 2.0
 """A group is overdue after this multiple of its previous absence."""
 
 
@@ -102,7 +102,7 @@ class WarmTrees:
         away = self._groups.go(group, kinds, now)
         self._reservations.keep(reservation)
         self._remember(reservation.id, group, now)
-        self._order.add(reservation.id, kinds, None if away is None else now + PATIENCE * away)
+        self._order.add(reservation.id, kinds, None if away is None else now + OVERDUE_FACTOR * away)
         return True
 
     def keep_idle(self, reservation: Reservation, request: MulticastRequest, now: float) -> None:

@@ -16,13 +16,13 @@ _Name = tuple[RequestKey, int]
 
 
 class EventLog:
-    """Appends events to requests, and drops the oldest beyond `most` of each.
+    """Appends events to requests, and drops the oldest beyond `max_events` of each.
 
     A client that reads dropped ones gets the oldest kept event; its number shows the gap.
     """
 
-    def __init__(self, most: int) -> None:
-        self._max_events = most
+    def __init__(self, max_events: int) -> None:
+        self._max_events = max_events
         self._new: dict[_Name, RequestEvent] = {}
         self._dropped: dict[_Name, None] = {}
 
@@ -45,9 +45,9 @@ class EventLog:
 
     def take_records(self) -> Iterator[Record]:
         """Return the records that the journal does not have yet, once."""
-        gone, self._dropped = self._dropped, {}
+        dropped, self._dropped = self._dropped, {}
         new, self._new = self._new, {}
-        for name in gone:
+        for name in dropped:
             yield Record(KIND, _row(name), None, note="dropped")
         for name, event in new.items():
             yield Record(KIND, _row(name), event_body(name[0], event), note=event.kind.value)

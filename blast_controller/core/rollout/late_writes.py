@@ -19,7 +19,7 @@ from blast_controller.core.rollout.outbox import Outbox
 
 KIND = "late"
 """The kind of record that names such circuits of one switch."""
-NOBODY = -1
+NO_RESERVATION = -1
 """The reservation number of removals."""
 LASTS = 60.0
 """Seconds; TCP gives a connection up whose other end has not answered for longer, or the switch has long acted."""

@@ -88,7 +88,7 @@ class Outbox:
         """Queue a record, to be stored before any device receives commands."""
         self._records.append(record)
 
-    def say(self, command: ReadDevice | SendProbe | Announce | Optimize) -> None:
+    def issue(self, command: ReadDevice | SendProbe | Announce | Optimize) -> None:
         """Queue any other command."""
         self._others.append(command)
 

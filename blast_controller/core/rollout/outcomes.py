@@ -43,7 +43,7 @@ class ChangeRefused:
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
+class Released:
     """Everything is undone and its resources are free."""
 
     reservation: Reservation
@@ -80,4 +80,4 @@ class Stuck:
     reservation: Reservation
 
 
-Outcome = Lit | NotLit | Changed | ChangeRefused | Gone | LightLost | Spoilt | LeavesDark | Stuck
+Outcome = Lit | NotLit | Changed | ChangeRefused | Released | LightLost | Spoilt | LeavesDark | Stuck

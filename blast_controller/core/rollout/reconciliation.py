@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from blast_controller.core.light.forwarding import Forwards
-from blast_controller.core.light.layout import Holding, Step, step_between
+from blast_controller.core.light.layout import DeviceState, Step, step_between
 from blast_controller.core.model.commands import Forward
 from blast_controller.core.model.fabric import CrossConnect
 from blast_controller.core.model.identifiers import Device, SwitchId
-from blast_controller.core.rollout.late_writes import NOBODY, LateWrites
+from blast_controller.core.rollout.late_writes import NO_RESERVATION, LateWrites
 from blast_controller.core.rollout.outbox import Outbox
 from blast_controller.core.rollout.outcomes import Outcome
 from blast_controller.core.rollout.reservation import Reservation
@@ -84,13 +84,13 @@ class Reconciliation:
                 continue
             ours = reservation.provisioned.on(seen.device).circuits
             still = seen.circuits - self._reservations.taken_from(reservation)
-            present = Holding(tuple(c for c in ours if c in still), rules.pop(reservation.id, {}))
-            step = step_between(present, reservation.wanted.on(seen.device))
+            present = DeviceState(tuple(c for c in ours if c in still), rules.pop(reservation.id, {}))
+            step = step_between(present, reservation.intended.on(seen.device))
             if step.devices:
                 found.append((reservation.id, step))
         found += [(number, Step((), (), forwards, {})) for number, forwards in rules.items()]
         if isinstance(seen.device, str) and (late := self._come_late(seen.device, seen.circuits)):
-            found.append((NOBODY, Step(late, (), {}, {})))
+            found.append((NO_RESERVATION, Step(late, (), {}, {})))
         return found
 
     def _come_late(self, switch: SwitchId, present: frozenset[CrossConnect]) -> tuple[CrossConnect, ...]:

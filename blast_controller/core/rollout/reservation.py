@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from blast_controller.core.light.layout import NOTHING, Holding, Layout, both, everything
+from blast_controller.core.light.layout import NOTHING, DeviceState, Layout, both, everything
 from blast_controller.core.model.identifiers import ElementId, is_splitter
 from blast_controller.core.model.requests import RequestKey
 from blast_controller.core.rollout import reservation_states
@@ -44,11 +44,11 @@ class Reservation:
         return [self.layout, *([self.change.target] if self.change else [])]
 
     @property
-    def provisioned(self) -> Holding:
+    def provisioned(self) -> DeviceState:
         """Return everything that devices may hold of it."""
         if self.change is None:
-            return self.layout.holding
-        return everything([self.layout.holding, self.change.target.holding])
+            return self.layout.device_state
+        return everything([self.layout.device_state, self.change.target.device_state])
 
     @property
     def in_force(self) -> Layout:
@@ -58,13 +58,13 @@ class Reservation:
         return self.layout
 
     @property
-    def wanted(self) -> Holding:
+    def intended(self) -> DeviceState:
         """Return the device state after the current step."""
         if self.state is ReservationState.RELEASING:
             return NOTHING
         if self.change is not None and self.change.phase is ChangePhase.ADDING:
-            return both(self.layout.holding, self.change.target.holding)
-        return self.in_force.holding
+            return both(self.layout.device_state, self.change.target.device_state)
+        return self.in_force.device_state
 
     @property
     def adding(self) -> bool:
@@ -78,20 +78,20 @@ class Reservation:
                 return False
 
     @property
-    def present(self) -> Holding:
+    def present(self) -> DeviceState:
         """Return the state of devices after the current step, without parts of the layout whose release failed."""
         shares = [target.share for target in self.rollout.failures]
         lost = {c for share in shares for c in share.connect} & set(self.layout.circuits)
         unwritten = {datapath: set(found) for share in shares for datapath, found in share.add.items()}
         old = {(datapath, f.key) for datapath, found in self.layout.forwards.items() for f in found}
-        wanted = self.wanted
-        return Holding(
-            tuple(c for c in wanted.circuits if c not in lost),
+        intended = self.intended
+        return DeviceState(
+            tuple(c for c in intended.circuits if c not in lost),
             {
                 datapath: tuple(
                     f for f in found if f not in unwritten.get(datapath, ()) or (datapath, f.key) not in old
                 )
-                for datapath, found in wanted.forwards.items()
+                for datapath, found in intended.forwards.items()
             },
         )
 

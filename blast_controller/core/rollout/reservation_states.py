@@ -1,4 +1,4 @@
-"""The life of a reservation (what devices hold for one part), as a table. Its resources are free only when gone.
+"""The life of a reservation (the device state of one part), as a table. Only a released one holds no resources.
 
 configuring devices are at work
 lit         in use
@@ -22,7 +22,7 @@ class ReservationState(Enum):
     CHANGING = "changing"
     IDLE = "idle"
     RELEASING = "releasing"
-    GONE = "gone"
+    RELEASED = "released"
 
 
 class ReservationEvent(Enum):
@@ -31,7 +31,7 @@ class ReservationEvent(Enum):
     CONFIRMED = "confirmed"
     FAILURE = "failure"
     PART_ENDED = "part ended"
-    CHANGE_REQUESTED = "change wanted"
+    CHANGE_REQUESTED = "change requested"
     KEPT = "kept"
     ASKED_AGAIN = "asked again"
     NEEDED = "needed"
@@ -53,7 +53,7 @@ TRANSITIONS: dict[tuple[ReservationState, ReservationEvent], ReservationState] =
     (_S.IDLE, _E.ASKED_AGAIN): _S.LIT,
     (_S.IDLE, _E.NEEDED): _S.RELEASING,
     (_S.IDLE, _E.FAILURE): _S.RELEASING,
-    (_S.RELEASING, _E.CONFIRMED): _S.GONE,
+    (_S.RELEASING, _E.CONFIRMED): _S.RELEASED,
 }
 
 

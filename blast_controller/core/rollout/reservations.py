@@ -13,7 +13,7 @@ from dataclasses import replace
 from blast_controller.core.inventory.addresses import GroupAddresses
 from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.inventory.links import Links
-from blast_controller.core.light.layout import NOTHING, Holding, Layout, Step, both, step_between
+from blast_controller.core.light.layout import NOTHING, DeviceState, Layout, Step, both, step_between
 from blast_controller.core.light.light_tree import Leaf
 from blast_controller.core.model.events import StepConfirmed, StepDark, StepFailed
 from blast_controller.core.model.fabric import CrossConnect
@@ -24,12 +24,12 @@ from blast_controller.core.rollout.outbox import Outbox
 from blast_controller.core.rollout.outcomes import (
     Changed,
     ChangeRefused,
-    Gone,
     LeavesDark,
     LightLost,
     Lit,
     NotLit,
     Outcome,
+    Released,
     Spoilt,
     Stuck,
 )
@@ -81,7 +81,7 @@ class Reservations:
         self._inventory.take(change.target.elements, reservation.id)
         reservation.take(_E.CHANGE_REQUESTED)
         reservation.change = change
-        self._begin(reservation, reservation.layout.holding, "changing", lenders)
+        self._begin(reservation, reservation.layout.device_state, "changing", lenders)
         return self.completed(reservation)
 
     def keep(self, reservation: Reservation) -> None:
@@ -112,11 +112,11 @@ class Reservations:
         Devices disconnect before they connect, so one round serves both. Elements whose removal fails return to this
         one.
         """
-        wanted = reservation.elements.intersection(elements)
+        requested = reservation.elements.intersection(elements)
         self.release(reservation, _E.NEEDED)
-        reservation.handed_over |= wanted
+        reservation.handed_over |= requested
         self._lenders[reservation.id] = reservation
-        self._inventory.free(wanted)
+        self._inventory.free(requested)
 
     def release(self, reservation: Reservation, event: ReservationEvent = _E.PART_ENDED) -> None:
         """Start to undo a reservation, whatever it is doing."""
@@ -154,10 +154,10 @@ class Reservations:
         return {c for taker in takers for layout in taker.layouts for c in layout.circuits}
 
     def _begin(
-        self, reservation: Reservation, present: Holding, note: str, lenders: frozenset[int] = frozenset()
+        self, reservation: Reservation, present: DeviceState, note: str, lenders: frozenset[int] = frozenset()
     ) -> None:
-        """Let devices that hold `present` go to what is wanted now."""
-        step = step_between(present, reservation.wanted)
+        """Let devices that hold `present` go to the intended state."""
+        step = step_between(present, reservation.intended)
         number = reservation.rollout.begin(step)
         self._index.note_devices(reservation.id, reservation.rollout.targets)
         self._outbox.step(reservation.id, number, step, _leaves(reservation), lenders)
@@ -202,7 +202,7 @@ class Reservations:
         self.live[reservation.id] = reservation
         self._index.note_request(reservation.request)
         for layout in reservation.layouts:
-            self._index.note_devices(reservation.id, layout.holding.devices)
+            self._index.note_devices(reservation.id, layout.device_state.devices)
         if reservation.handed_over:
             self._lenders[reservation.id] = reservation
         self.last_id = max(self.last_id, reservation.id)
@@ -216,13 +216,13 @@ class Reservations:
             case _S.CHANGING if reservation.change is not None:
                 if reservation.change.phase is ChangePhase.ADDING:
                     reservation.change.missed("the controller restarted during the change")
-                present = both(reservation.layout.holding, reservation.change.target.holding)
+                present = both(reservation.layout.device_state, reservation.change.target.device_state)
                 self._begin(reservation, present, "changing")
 
     # -------------------------------------------------------------------------------------------- answers
 
     def answered(self, event: StepConfirmed | StepFailed | StepDark) -> list[Outcome]:
-        """Take a device's answer; answers to steps that are no longer wanted are ignored."""
+        """Take a device's answer; answers to steps that were superseded are ignored."""
         reservation = self.live.get(event.reservation)
         target = reservation.rollout.asked(event.device, event.step) if reservation is not None else None
         if reservation is None or target is None:
@@ -284,7 +284,7 @@ class Reservations:
             if outcome is not None:
                 outcomes.append(outcome)
             at_rest = reservation.state in (_S.LIT, _S.IDLE) and not reservation.rollout.dark
-            if at_rest or reservation.state is _S.GONE or isinstance(outcome, Stuck | LightLost):
+            if at_rest or reservation.state is _S.RELEASED or isinstance(outcome, Stuck | LightLost):
                 break
         return outcomes
 
@@ -344,8 +344,8 @@ class Reservations:
         self._give_back(reservation.elements)
         self._inventory.forget(reservation.id)
         self.addresses.free(reservation.group_address)
-        self.touched[reservation.id] = "gone"
-        return Gone(reservation)
+        self.touched[reservation.id] = "released"
+        return Released(reservation)
 
     def _changed(self, reservation: Reservation) -> Outcome | None:
         change = reservation.change

@@ -75,15 +75,15 @@ class HttpAccess:
         names = scope.get(NAMES, frozenset())
         return (digest is not None or bool(names)) and policy.identify(names, digest) is not None
 
-    async def identity(self, request: Request, least: Role = Role.VIEWER) -> Identity:
+    async def identity(self, request: Request, min_role: Role = Role.VIEWER) -> Identity:
         """Return the client's identity.
 
         Raises HTTPException: 401 if unknown, 403 if not permitted, 421 for an anonymous request by a foreign host name,
         429 while many wrong tokens are being refused, 503 if there are too many connections.
         """
-        return (await self.visitor(request, least)).identity
+        return (await self.visitor(request, min_role)).identity
 
-    async def visitor(self, request: Request, least: Role = Role.VIEWER) -> Visitor:
+    async def visitor(self, request: Request, min_role: Role = Role.VIEWER) -> Visitor:
         """Return the client with its credential. Raises HTTPException as `identity` does."""
         session = self.sessions.find(request.cookies.get(COOKIE))
         digest = None if session is None else session.digest
@@ -91,8 +91,8 @@ class HttpAccess:
             digest = await self.known_digest(token)
         visitor = self._visitor(request, digest, session, bearer=token is not None)
         await self._admit(request, visitor)
-        if visitor.identity.role < least:
-            raise HTTPException(403, f"This requires the role {least.name.lower()}, but you are {visitor.identity}.")
+        if visitor.identity.role < min_role:
+            raise HTTPException(403, f"This requires the role {min_role.name.lower()}, but you are {visitor.identity}.")
         return visitor
 
     async def _admit(self, request: Request, visitor: Visitor) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from blast_controller.core.model.identifiers import DatapathId
 from blast_controller.runtime.runtime import Runtime
 
-PATIENCE = 2.0
+ANSWER_TIMEOUT = 2.0
 """Seconds for the deciding thread to come to a new piece of work."""
 
 
@@ -43,7 +43,7 @@ class Health:
                 self._runtime.call(lambda context: sign.set_result(None))
             waiting = asyncio.wrap_future(self._sign)
         try:
-            await asyncio.wait_for(asyncio.shield(waiting), PATIENCE)
+            await asyncio.wait_for(asyncio.shield(waiting), ANSWER_TIMEOUT)
         except TimeoutError:
             return False
         return True
@@ -63,8 +63,8 @@ class Health:
         snapshot = self._runtime.snapshot
         if (other := self._is_standby()) is not None:
             yield other
-        if self._runtime.holding is not None:
-            yield self._runtime.holding
+        if self._runtime.safe_mode is not None:
+            yield self._runtime.safe_mode
         if self._runtime.store_fault is not None:
             yield f"The journal cannot be written: {self._runtime.store_fault}"
         yield from (

@@ -13,7 +13,7 @@ from uvicorn.server import ServerState
 
 from blast_controller.ops.http.crowd import MAX_GUESTS, MAX_GUESTS_PER_HOST, Crowd
 from blast_controller.ops.http.protocol import Protocol
-from blast_controller.serving.listener import HANDSHAKES, HANDSHAKES_PER_HOST, Door, Listener
+from blast_controller.serving.listener import HANDSHAKES, HANDSHAKES_PER_HOST, Acceptor, Listener
 from blast_controller.serving.loop_thread import LoopThread, address_of, listening_socket
 from blast_controller.serving.places import Places
 from blast_controller.serving.tls import ServerTlsSettings
@@ -58,7 +58,7 @@ class HttpServer:
         self._places: Places[Protocol] = Places(share(MAX_GUESTS), share(MAX_GUESTS_PER_HOST))
         self._crowd = Crowd(share=share)
         handshakes = (share(HANDSHAKES), share(HANDSHAKES_PER_HOST))
-        self._listener = Listener(Door(self._new_connection, _handshake_failed, *handshakes), tls)
+        self._listener = Listener(Acceptor(self._new_connection, _handshake_failed, *handshakes), tls)
         self._io = LoopThread("http")
 
     def start(self, host: str, port: int) -> tuple[str, int]:
@@ -71,7 +71,7 @@ class HttpServer:
 
     def stop(self) -> None:
         """End; an answer under way has a second. Twice, or without a start, does nothing."""
-        if self._io.turns:
+        if self._io.is_running:
             self._io.run(self._shut_down())
         self._io.end()
 

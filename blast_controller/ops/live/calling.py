@@ -13,7 +13,7 @@ from starlette.requests import Request
 from blast_api import ttypes
 from blast_controller.ops.http.access import Visitor
 
-PATIENCE = 45.0
+CALL_TIMEOUT = 45.0
 """Seconds."""
 
 Call = Callable[[tuple[str, frozenset[tuple[str, str]], bytes | None], str, tuple[object, ...]], Future[Any]]
@@ -36,7 +36,7 @@ async def called(call: Call, visitor: Visitor, request: Request, method: str, *a
     proof = (peer, visitor.names, visitor.digest)
     try:
         future = await asyncio.to_thread(call, proof, method, arguments)
-        return await asyncio.wait_for(asyncio.wrap_future(future), PATIENCE)
+        return await asyncio.wait_for(asyncio.wrap_future(future), CALL_TIMEOUT)
     except TimeoutError:
         raise HTTPException(
             504, "The call timed out; it may still complete. Check its effect before you repeat it."

@@ -28,7 +28,7 @@ class Signs:
         history = [_plain(point) for point in self._vitals.history] if audience is None else []
         return {**self._signs(audience), "history": history}
 
-    async def tell(self, broadcast: LiveBroadcast) -> None:
+    async def publish(self, broadcast: LiveBroadcast) -> None:
         """Send a point each second while the server runs."""
         while True:
             point = self._vitals.sample(self._snapshot(), time.time())

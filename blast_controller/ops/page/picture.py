@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from blast_client.fabric.geometry import Box, Fiber, Point
-from blast_client.fabric.layout import FabricLayout
+from blast_base.drawing.geometry import Box, Fiber, Point
+from blast_base.drawing.layout import FabricLayout
 
 Value = dict[str, object]
 

@@ -18,7 +18,7 @@ from blast_controller.rpc.connections.connection import Guard, Handler, NoGuard
 from blast_controller.rpc.connections.messages import RefusalErrors, ServiceCodec
 from blast_controller.rpc.connections.served_connection import ServedConnection
 from blast_controller.rpc.connections.server_state import ServerCounters, ServerLimits, Shared
-from blast_controller.serving.listener import Door, Listener
+from blast_controller.serving.listener import Acceptor, Listener
 from blast_controller.serving.loop_thread import LoopThread, address_of, listening_socket
 from blast_controller.serving.tls import ServerTlsSettings
 
@@ -56,8 +56,8 @@ class FramedServer:
         if missing:
             raise TypeError(f"the handler of {service.__name__} lacks {', '.join(missing)}")
         security = security or Security()
-        door = Door(self._new_connection, self._handshake_failed, limits.handshakes, limits.handshakes_per_host)
-        self._listener = Listener(door, security.tls)
+        acceptor = Acceptor(self._new_connection, self._handshake_failed, limits.handshakes, limits.handshakes_per_host)
+        self._listener = Listener(acceptor, security.tls)
         self._workers = ThreadPoolExecutor(limits.workers, thread_name_prefix="rpc-worker")
         self._io = io or LoopThread("rpc-io")
         at_once: frozenset[str] = getattr(handler, "at_once", frozenset())
@@ -86,7 +86,7 @@ class FramedServer:
         without a start, does nothing.
         """
         all_ended = True
-        if self._io.turns:
+        if self._io.is_running:
             all_ended = self._io.run(self._shut_down(grace))
         if not all_ended:
             _log.warning("stopped with calls still in progress after %g s", grace)

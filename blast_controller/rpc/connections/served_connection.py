@@ -18,6 +18,7 @@ from typing import cast
 
 from thrift.Thrift import TApplicationException
 
+from blast_base.endpoint import Endpoint
 from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.connections.dispatch import Answer, Deferred, Reply, answer, deferred_reply, error_reply
 from blast_controller.rpc.connections.errors import ClientError, FrameTooLargeError, MalformedMessageError
@@ -25,7 +26,6 @@ from blast_controller.rpc.connections.frames import RpcFrameDecoder
 from blast_controller.rpc.connections.messages import Call
 from blast_controller.rpc.connections.server_state import Shared
 from blast_controller.serving.tls import certificate_names
-from blast_transport.base.endpoint import Endpoint
 
 _log = logging.getLogger(__name__)
 
@@ -96,9 +96,9 @@ class ServedConnection(asyncio.BufferedProtocol):
         if (account := self._shared.guard.holder(self.connection)) is not None:
             self._become_known(account)
             return
-        patience = self._shared.limits.seconds_to_login
-        self._login_deadline = self._shared.loop.call_later(patience, self._close_unauthenticated)
-        closed = self._shared.strangers.enter(self, str((address or ("?",))[0]))
+        timeout = self._shared.limits.seconds_to_login
+        self._login_deadline = self._shared.loop.call_later(timeout, self._close_unauthenticated)
+        closed = self._shared.unauthenticated.enter(self, str((address or ("?",))[0]))
         if closed is not None:
             closed.make_room()
 
@@ -120,7 +120,7 @@ class ServedConnection(asyncio.BufferedProtocol):
 
     def _become_known(self, account: Hashable) -> None:
         """Move the connection from the places of unauthenticated clients to those of authenticated ones."""
-        self._shared.strangers.leave(self)
+        self._shared.unauthenticated.leave(self)
         if self._login_deadline:
             self._login_deadline.cancel()
         if (refusal := self._shared.refusal(account)) is not None:
@@ -151,7 +151,7 @@ class ServedConnection(asyncio.BufferedProtocol):
         if self._rest:
             self._working, self._rest = False, None
         self._shared.connections.discard(self)
-        self._shared.strangers.leave(self)
+        self._shared.unauthenticated.leave(self)
         self._shared.counters.connections -= 1
         if self._account is not None:
             self._shared.give_back(self._account)

@@ -107,13 +107,13 @@ class Shared:
     connections: set[ServedClient] = field(default_factory=set)
     held: Counter[Hashable] = field(default_factory=Counter)
     """Connections of clients that have proved who they are, by account."""
-    strangers: Places[ServedClient] = field(init=False)
+    unauthenticated: Places[ServedClient] = field(init=False)
     buffer: memoryview = field(init=False)
     """The buffer for received bytes, used by one connection at a time."""
 
     def __post_init__(self) -> None:
         """Create the places of unauthenticated connections."""
-        self.strangers = Places(self.limits.unauthenticated, self.limits.unauthenticated_per_host)
+        self.unauthenticated = Places(self.limits.unauthenticated, self.limits.unauthenticated_per_host)
         self.buffer = memoryview(bytearray(_READ_BYTES))
 
     @property

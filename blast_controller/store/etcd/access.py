@@ -26,7 +26,7 @@ class User:
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class EtcdTimeouts:
     """Seconds: `in_all` for a call at any of the members, `at_one` until the next member is tried."""
 
     in_all: float = 3.0
@@ -43,7 +43,7 @@ class Access:
     endpoints: tuple[str, ...]
     tls: EtcdTlsFiles | None = None
     user: User | None = None
-    patience: Patience = field(default=Patience())
+    timeouts: EtcdTimeouts = field(default=EtcdTimeouts())
 
     def __post_init__(self) -> None:
         if not self.endpoints:

@@ -26,11 +26,11 @@ Digests = Mapping[tuple[str, str], int]
 class Delta:
     """The changes of a commit.
 
-    `kept` are the objects that it wrote and that exist after it, `gone` the objects that it removed.
+    `kept` are the objects that it wrote and that exist after it, `removed` the objects that it removed.
     """
 
     kept: Mapping[tuple[str, str], tuple[int, Row]]
-    gone: Mapping[tuple[str, str], int]
+    removed: Mapping[tuple[str, str], int]
     entries: Sequence[Written]
 
     def operations(self, keys: Keys) -> Iterator[api.RequestOp]:
@@ -41,7 +41,7 @@ class Delta:
         for last, value in batches(self.entries):
             entry = self.entries[last - self.entries[0].sequence]
             yield put(keys.history(last), _fitting(entry.kind, entry.key, value))
-        for first in self.gone.values():
+        for first in self.removed.values():
             yield delete(keys.state(first))
         for first, row in self.kept.values():
             yield put(keys.state(first), _fitting(row.kind, row.key, pack_thing(row)))
@@ -50,10 +50,10 @@ class Delta:
         """Return the head after it; `digests` are those of the things that were there before, `operations` its own."""
         size = head.history_bytes + sum(size_of(entry.body) for entry in self.entries)
         state = Sum(head.state or 0)
-        before = [digests[name] for name in {*self.gone, *self.kept} if name in digests]
+        before = [digests[name] for name in {*self.removed, *self.kept} if name in digests]
         state.change(before, self.digests().values())
         last = self.entries[-1]
-        count = (head.batches or 0) + len(operations) - len(self.gone) - len(self.kept)
+        count = (head.batches or 0) + len(operations) - len(self.removed) - len(self.kept)
         return replace(
             head, sequence=last.sequence, history_bytes=size, epoch=last.epoch, state=state.total, batches=count
         )
@@ -71,19 +71,19 @@ def delta(rows: Sequence[Row], firsts: Firsts, newest: int, entry: tuple[float, 
     `entry` is the wall time and epoch of the history's entries.
     """
     kept: dict[tuple[str, str], tuple[int, Row]] = {}
-    gone: dict[tuple[str, str], int] = {}
+    removed: dict[tuple[str, str], int] = {}
     entries = []
     for sequence, row in enumerate(rows, newest + 1):
         name = (row.kind, row.key)
         entries.append(Written(sequence, *entry, row.kind, row.key, row.note, row.body))
         if row.body is not None:
-            first = kept[name][0] if name in kept else sequence if name in gone else firsts.get(name, sequence)
+            first = kept[name][0] if name in kept else sequence if name in removed else firsts.get(name, sequence)
             kept[name] = (first, row)
             continue
         kept.pop(name, None)
         if name in firsts:
-            gone[name] = firsts[name]
-    return Delta(kept, gone, entries)
+            removed[name] = firsts[name]
+    return Delta(kept, removed, entries)
 
 
 def _fitting(kind: str, key: str, value: bytes) -> bytes:

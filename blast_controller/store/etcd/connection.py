@@ -50,11 +50,11 @@ _NEEDS_LEADER = ("hasleader", "true")
 class EtcdConnection:
     """A connection to etcd, usable from any thread, which connects at the first call.
 
-    `patience` may be changed at any time. Raises CredentialsUnreadableError.
+    `timeouts` may be changed at any time. Raises CredentialsUnreadableError.
     """
 
     def __init__(self, access: Access) -> None:
-        self.patience = access.patience
+        self.timeouts = access.timeouts
         self._access = access
         self._channels = [_channel(access, endpoint) for endpoint in access.endpoints]
         self._current = 0
@@ -116,13 +116,13 @@ class EtcdConnection:
     # -------------------------------------------------------------------------------------------------- one call
 
     def _persist(self, ask: Callable[[Any, tuple[tuple[str, str], ...], float], R], seconds: float | None) -> R:
-        patience = self.patience
-        end = time.monotonic() + (patience.in_all if seconds is None else seconds)
+        timeouts = self.timeouts
+        end = time.monotonic() + (timeouts.in_all if seconds is None else seconds)
         reason, may_be_done, refusals = "no answer in time", False, 0
         while (left := end - time.monotonic()) > 0 and not self._closed.is_set():
             tried = self._current
             try:
-                return ask(self._channels[tried], self._metadata(), min(left, patience.at_one))
+                return ask(self._channels[tried], self._metadata(), min(left, timeouts.at_one))
             except (grpc.RpcError, ValueError, _StreamEndedError) as error:
                 reason, fault = self._judge(error)
                 # One member's certificate may have run out, and another's not.
@@ -155,7 +155,7 @@ class EtcdConnection:
             password = contents(user.password_file).decode().splitlines()[0]
             request = api.AuthenticateRequest(name=user.name, password=password)
             channel = self._channels[self._current]
-            answer = _unary(channel, AUTHENTICATE)(request, timeout=self.patience.at_one)
+            answer = _unary(channel, AUTHENTICATE)(request, timeout=self.timeouts.at_one)
             self._token = answer.token
         token = self._token
         return (_NEEDS_LEADER,) if token is None else (_NEEDS_LEADER, ("token", token))

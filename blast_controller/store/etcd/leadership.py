@@ -78,7 +78,7 @@ class Leadership:
         controller is the leader, StoreUnavailableError if etcd does not answer. Raises JournalError for other faults.
         """
         end = None if seconds is None else time.monotonic() + seconds
-        is_told = False
+        has_warned = False
         while True:
             left = None if end is None else max(0.0, end - time.monotonic())
             try:
@@ -92,9 +92,9 @@ class Leadership:
                 if self._watching.given_up or (left is not None and left <= 0):
                     self._drop()
                     raise
-                if not is_told:
+                if not has_warned:
                     log.warning("leader election is not possible: %s", fault)
-                is_told = True
+                has_warned = True
                 self._watching.pause(AGAIN)
             except BaseException:
                 self._drop()

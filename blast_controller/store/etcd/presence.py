@@ -15,8 +15,8 @@ from blast_controller.store.etcd.requests import put
 
 TTL = 5
 """Seconds until a controller that disappeared no longer counts."""
-MOST = 64
-"""Controllers that are looked at."""
+MAX_CANDIDATES = 64
+"""Candidates that one read returns."""
 
 
 class Presence:
@@ -29,7 +29,7 @@ class Presence:
         self._lease: Lease | None = None
         self._published: int | None = None
 
-    def tell(self, reached: int) -> None:
+    def publish(self, reached: int) -> None:
         """Publish the number of devices connected to this controller. Raises JournalError."""
         if self._lease is None or not self._lease.holds():
             self._lease, self._published = Lease(self._connection, TTL), None
@@ -49,7 +49,9 @@ class Presence:
         Keys without a lease are ignored: such a key would stay forever, and each leader would step down for it.
         """
         span = self._keys.candidates
-        answer = self._connection.call(RANGE, api.RangeRequest(key=span.first, range_end=span.end, limit=MOST))
+        answer = self._connection.call(
+            RANGE, api.RangeRequest(key=span.first, range_end=span.end, limit=MAX_CANDIDATES)
+        )
         own = self._keys.candidate(self._address)
         with whole(self._keys):
             return {

@@ -210,7 +210,7 @@ class EtcdStore:
 
 
 def _remember(opened: _OpenedEtcd, made: Delta, held: Changes) -> None:
-    for name in made.gone:
+    for name in made.removed:
         del opened.firsts[name], opened.digests[name]
     opened.digests.update(made.digests())
     opened.firsts.update({name: first for name, (first, _) in made.kept.items()})

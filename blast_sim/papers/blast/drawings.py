@@ -87,7 +87,7 @@ def _mark_paper(axes: Axes, places: Sequence[float], loads: Sequence[str], width
 def _ratios(rows: Sequence[Row]) -> str:
     lines = ["Non-blocking, heavy load: times as long as Blast"]
     for one in ratios(rows):
-        spread = "" if one.least == one.largest else f"; other readings {one.least:.0f} to {one.largest:.0f}"
+        spread = "" if one.smallest == one.largest else f"; other readings {one.smallest:.0f} to {one.largest:.0f}"
         lines.append(
             f"{NAMES[one.method]}: {one.to_stated:.1f} of the paper's 0.295 s (paper: {one.stated:.0f}{spread}), "
             f"{one.to_ours:.1f} of ours"

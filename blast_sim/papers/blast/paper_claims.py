@@ -35,7 +35,7 @@ class PaperClaim:
 class Ratio:
     """The ratio of a method's time to Blast's on the non-blocking core under heavy load.
 
-    `to_stated` is relative to the paper's value for Blast, `to_ours` to ours with its computation. `least` and
+    `to_stated` is relative to the paper's value for Blast, `to_ours` to ours with its computation. `smallest` and
     `largest` are relative to the paper's, over all simulated readings of the paper's text.
     """
 
@@ -43,7 +43,7 @@ class Ratio:
     stated: float
     to_stated: float
     to_ours: float
-    least: float
+    smallest: float
     largest: float
 
 

@@ -6,7 +6,7 @@ import queue
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from blast_transport.base.endpoint import listen_on
+from blast_base.endpoint import listen_on
 from blast_transport.base.errors import RemoteProtocolError
 from blast_transport.base.host_order import as_given, by_name
 from blast_transport.links.chain_source import SourceAdmission

@@ -13,13 +13,13 @@ import asyncssh
 import pytest
 
 import blast_controller
+from blast_base.extras import how_to_install
 from blast_client.cli.command import main
 from blast_controller.configuration.config import Config, ConfigError, OpticalSwitchSection
 from blast_controller.configuration.reading import parse
 from blast_controller.configuration.reload import plan_reload
 from blast_controller.configuration.ssh import SshSection
 from blast_controller.configuration.switch_access import check_switch_files, read_way
-from blast_transport.base.extras import how_to_install
 from tests.blast_controller.configuration.test_access_config import RACK
 from tests.support.tl1 import scripted
 from tl1_driver.protocol.errors import SwitchUnreachableError
@@ -214,7 +214,7 @@ def test_check_reads_the_password_of_tl1_too() -> None:
 def test_without_asyncssh_it_says_what_to_install(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = importlib.util.find_spec
     monkeypatch.setattr(
-        "blast_transport.base.extras.find_spec", lambda name: None if name == "asyncssh" else found(name)
+        "blast_base.extras.find_spec", lambda name: None if name == "asyncssh" else found(name)
     )
     with pytest.raises(ConfigError) as caught:
         read_way(switch(good(files)))

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from blast_client.fabric.layout import lay_out
+from blast_base.drawing.layout import lay_out
 from blast_controller.ops.page.files import CONTENT_SECURITY_POLICY, PAGE, page_files
 from blast_controller.ops.page.picture import picture
 from blast_controller.rpc.fabric_reading import FabricReading

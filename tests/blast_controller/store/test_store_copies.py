@@ -5,6 +5,7 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
+from blast_base.extras import how_to_install
 from blast_client.cli.command import GROUP, build_parser
 from blast_controller.core.model.records import Record
 from blast_controller.store.contents import (
@@ -26,7 +27,6 @@ from blast_controller.store.etcd.values import Head
 from blast_controller.store.retention import Retention
 from blast_controller.store.sqlite import SqliteStore
 from blast_controller.store.sqlite_copy import contents_of_file, copy_into_file
-from blast_transport.base.extras import how_to_install
 from tests.support.etcd_server import Mortal
 
 pytestmark = pytest.mark.etcd
@@ -255,7 +255,7 @@ def test_what_is_wrong_is_told_in_one_line(controllers, capsys, changes, status,
 
 
 def test_without_the_library_it_is_told_how_to_get_it(capsys, monkeypatch):
-    monkeypatch.setattr("blast_transport.base.extras.find_spec", lambda name: None)
+    monkeypatch.setattr("blast_base.extras.find_spec", lambda name: None)
     assert run("export", "--etcd", "here:1") == 1
     assert capsys.readouterr().err == f"blast: grpc not installed: {how_to_install('etcd')}\n"
 

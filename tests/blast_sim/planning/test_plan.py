@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from blast_base.extras import how_to_install
 from blast_sim.allocation.allocate import ONE_SHOT, AllocationMethod, plan
 from blast_sim.allocation.instance import Instance, InstanceRequest
 from blast_sim.allocation.instance_file import parse_instance
 from blast_sim.allocation.plan_command import as_text
 from blast_sim.base.wrong_input import InputError
-from blast_transport.base.extras import how_to_install
 from tests.support.results import results_of
 from tests.support.sim_output import run
 

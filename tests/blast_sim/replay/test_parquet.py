@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from blast_base import extras
 from blast_client.cli.command import main
 from blast_sim.base.parquet import as_parquet_rows, read_parquet, write_parquet
 from blast_sim.base.provenance import Origin, Recording
 from blast_sim.base.wrong_input import InputError
-from blast_transport.base import extras
 from tests.blast_sim.flow.test_flow_scenarios import SMALL
 
 ROWS = [

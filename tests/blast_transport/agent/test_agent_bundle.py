@@ -14,7 +14,8 @@ import pytest
 import blast_transport
 from blast_transport.agent.bundle import _MAIN, build_bundle
 
-SOURCES = Path(blast_transport.__file__).parent
+ROOT = Path(blast_transport.__file__).parents[1]
+PACKAGES = ("blast_base", "blast_transport")
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +50,7 @@ def test_a_bundle_makes_the_same_bundle(bundle):
 
 def test_it_holds_every_source_and_nothing_else(bundle):
     names = set(zipfile.ZipFile(bundle).namelist())
-    sources = {str(path.relative_to(SOURCES.parent)) for path in SOURCES.rglob("*.py")}
+    sources = {str(path.relative_to(ROOT)) for package in PACKAGES for path in (ROOT / package).rglob("*.py")}
     assert names == sources | {"__main__.py", "blast_transport/agent/example.toml"}
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from blast_base.endpoint import Endpoint
 from blast_transport.agent.permissions import Permissions
 from blast_transport.agent.reporting import RefusalReason, Reporter
 from blast_transport.agent.server import AgentServer
@@ -28,7 +29,6 @@ from blast_transport.agent.settings import (
     Settings,
 )
 from blast_transport.agent.targets import Targets, session_factory
-from blast_transport.base.endpoint import Endpoint
 from blast_transport.base.errors import AuthenticationError
 from blast_transport.credentials.admission import Admission, dialer
 from blast_transport.credentials.material import Credentials, SharedSecret

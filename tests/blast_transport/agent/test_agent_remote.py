@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from blast_base.extras import how_to_install
 from blast_transport.agent.bundle import build_bundle
 from blast_transport.base.errors import WrongInputError
-from blast_transport.base.extras import how_to_install
 from blast_transport.remote.hosts import HostBook
 from blast_transport.remote.script import COMPLAINT, start_line
 from blast_transport.remote.start import StartOptions, started_agents

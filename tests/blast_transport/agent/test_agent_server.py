@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import pytest
 
+from blast_base.endpoint import Endpoint
 from blast_transport.agent.reporting import RefusalReason, Reporter
 from blast_transport.agent.server import AgentServer
 from blast_transport.agent.settings import AgentClientSection, AgentSection, LimitsSection, Settings
-from blast_transport.base.endpoint import Endpoint
 from blast_transport.base.errors import AuthenticationError, CannotListenError, RemoteProtocolError, UnsafeNameError
 from blast_transport.credentials.admission import Admission, AgentConnection, dialer
 from blast_transport.credentials.material import Credentials, SharedSecret

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import blast_transport.agent
+from blast_base.endpoint import Endpoint, parse_listening
 from blast_transport.agent.settings import FILE_NAME, load, parse
-from blast_transport.base.endpoint import Endpoint, parse_listening
 from blast_transport.base.errors import SettingsError
 from blast_transport.credentials.roles import NEIGHBOR, SENDER
 

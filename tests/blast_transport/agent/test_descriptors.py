@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from blast_base.descriptors import RESERVED, DescriptorLimitError, descriptors
 from blast_transport.agent.process import within_descriptors
 from blast_transport.agent.settings import AgentSection, Settings
-from blast_transport.base.descriptors import RESERVED, DescriptorLimitError, descriptors
 from blast_transport.base.errors import SettingsError
 
 BOUNDS = st.lists(st.integers(1, 5000), min_size=1, max_size=8)

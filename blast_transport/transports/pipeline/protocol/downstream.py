@@ -293,7 +293,7 @@ class Downstream:
             self._skip(quit_.text, now)
         elif quit_.reason is QuitReason.EXCLUDED:
             self._node.end(NodeOutcome.EXCLUDED, quit_.text)
-        elif quit_.reason is QuitReason.GONE:
+        elif quit_.reason is QuitReason.DATA_LOST:
             for place in range(self.successor, len(self._node.phase.chain)):
                 self._node.lose(place, quit_.text)
             self._node.emit(CloseDown())
@@ -303,7 +303,7 @@ class Downstream:
             raise RemoteProtocolError(f"QUIT {quit_.reason.name} from a successor")
 
     def _send_quit(self, quit_: Quit, now: float) -> None:
-        if quit_.reason is QuitReason.GONE:
+        if quit_.reason is QuitReason.DATA_LOST:
             self._node.emit(SendDown(quit_), CloseDown())
             self._deliver_without_path(now)
         elif self._node.report_ready:
@@ -318,7 +318,7 @@ class Downstream:
 
     def _deliver(self, now: float) -> None:
         node = self._node
-        if node.quit is not None and node.quit.reason is QuitReason.GONE:
+        if node.quit is not None and node.quit.reason is QuitReason.DATA_LOST:
             self._deliver_without_path(now)
         elif node.settled:
             node.notify(Reported(node.named_failures()))

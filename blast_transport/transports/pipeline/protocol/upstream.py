@@ -195,7 +195,7 @@ class Upstream:
             self._node.end(NodeOutcome.EXCLUDED, quit_.text)
         elif quit_.reason is QuitReason.INTERRUPTED:
             self._node.quit, self.state = quit_, Up.ENDED
-        elif quit_.reason is QuitReason.GONE:
+        elif quit_.reason is QuitReason.DATA_LOST:
             self._give_up(quit_.text, now)
         else:
             raise RemoteProtocolError(f"QUIT {quit_.reason.name} from a predecessor")
@@ -272,14 +272,14 @@ class Upstream:
         self._lose_data(f"bytes from {self._node.position} on cannot be fetched: {lost.reason}", now)
 
     def _lose_data(self, reason: str, now: float) -> None:
-        self._node.emit(SendUp(Quit(QuitReason.GONE, reason)))
+        self._node.emit(SendUp(Quit(QuitReason.DATA_LOST, reason)))
         self._give_up(reason, now)
 
     def _give_up(self, reason: str, now: float) -> None:
         if self.state is Up.FETCHING:
             self._node.emit(CloseFetch())
         self._node.emit(CloseUp())
-        self._node.quit = Quit(QuitReason.GONE, reason)
+        self._node.quit = Quit(QuitReason.DATA_LOST, reason)
         self.state = Up.CLOSED
         self._settle(now)
         if self._passed_at is not None:

@@ -56,11 +56,11 @@ export class Connection {
     if (this.session.identity.login) this.session.openDialog();
   }
 
-  vitals({ leader, draining, holding, storeFault }) {
+  vitals({ leader, draining, safeMode, storeFault }) {
     const messages = [
-      holding,
+      safeMode,
       storeFault && `The journal cannot be written: ${storeFault}`,
-      !leader.leads && `This controller is a standby${leader.leader ? `; the leader is ${leader.leader}. Open the leader's page for actions` : ""}.`,
+      !leader.isLeader && `This controller is a standby${leader.leader ? `; the leader is ${leader.leader}. Open the leader's page for actions` : ""}.`,
       draining && "Draining: the controller rejects new requests; active ones continue.",
     ];
     banner("notice-banner", messages.filter(Boolean).join(" ") || null);

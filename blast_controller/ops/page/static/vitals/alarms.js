@@ -63,7 +63,7 @@ export class Alarms {
   *all() {
     if (this.connection !== null) yield this.connection;
     if (this.vitals?.storeFault) yield `The journal cannot be written: ${this.vitals.storeFault}`;
-    if (this.vitals?.holding) yield this.vitals.holding;
+    if (this.vitals?.safeMode) yield this.vitals.safeMode;
     const { live } = this.shown;
     for (const [device, { reason }] of live.away) yield `${device} is disconnected: ${reason}`;
     for (const elements of live.units.values()) {

@@ -4,10 +4,10 @@ import { byId, setAttribute, setText } from "../base/dom.js";
 import { count, duration } from "../base/units.js";
 
 export function showStanding(vitals) {
-  const { leads, epoch, leader, staleSeconds } = vitals.leader;
+  const { isLeader, epoch, leader, staleSeconds } = vitals.leader;
   const behind = staleSeconds === null || staleSeconds === undefined ? "" : `, ${duration(staleSeconds)} behind`;
   const other = leader === null ? "leader unknown" : `leader ${leader}`;
-  chip("leader", leads ? `leader, epoch ${epoch}` : `standby, ${other}${behind}`, leads ? "good" : "warn");
+  chip("leader", isLeader ? `leader, epoch ${epoch}` : `standby, ${other}${behind}`, isLeader ? "good" : "warn");
   const { rules, elements } = vitals.drift;
   const drift = [rules && count(rules, "rule"), elements && count(elements, "element")].filter(Boolean);
   chip("drift", drift.length ? `drift: ${drift.join(", ")}` : "no drift", drift.length ? "warn" : "good");

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from math import ceil, sqrt
 
 from blast_api.ttypes import FabricStatus, OpticalPortStatus, RackStatus, SplitterStatus
-from blast_client.fabric.geometry import Box, Fiber, Point
-from blast_client.fabric.grid import CellGrid, GridCell, fewest_rows
+from blast_base.drawing.geometry import Box, Fiber, Point
+from blast_base.drawing.grid import CellGrid, GridCell, fewest_rows
 
 __all__ = ["Box", "FabricLayout", "Fiber", "Point", "lay_out"]
 
