@@ -14,7 +14,7 @@ from asyncio import Lock, sleep
 from asyncio import timeout as time_limit
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from typing import Any, Self, TypeVar, TypeVarTuple
+from typing import Self, TypeVar, TypeVarTuple
 
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.protocol.TProtocol import TProtocolException
@@ -48,7 +48,7 @@ def remaining(timeout: float) -> float:
 
 
 async def run_to_completion(
-    function: Callable[[*Arguments], Coroutine[Any, Any, None]], *arguments: *Arguments
+    function: Callable[[*Arguments], Coroutine[object, None, None]], *arguments: *Arguments
 ) -> None:
     """Run a coroutine in a task of its own, which continues if the caller's task is cancelled again."""
     task = asyncio.create_task(function(*arguments))

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from blast_base.extras import NotInstalledError, require
+from blast_base.json_types import JsonObject
 from blast_client.api.base_error import InvalidArgumentError
 from blast_client.objects.arrays import bytes_of
 from blast_client.objects.not_readable import UnreadableObjectError
@@ -191,7 +192,7 @@ class _FoundTensors:
         return math.prod(self.shape)
 
 
-def _entries(mapped: mmap.mmap) -> tuple[dict[str, Any], int]:
+def _entries(mapped: mmap.mmap) -> tuple[JsonObject, int]:
     """Return the header and the offset of the data. Raises ValueError."""
     if len(mapped) < _LENGTH.size:
         raise ValueError("the header is truncated")
@@ -205,7 +206,7 @@ def _entries(mapped: mmap.mmap) -> tuple[dict[str, Any], int]:
     return entries, begin
 
 
-def _checked(name: str, entry: Mapping[str, Any], held: int) -> _FoundTensors:
+def _checked(name: str, entry: JsonObject, held: int) -> _FoundTensors:
     """Validate an entry of the header. Raises ValueError, KeyError, TypeError."""
     known = _TYPES.get(entry["dtype"])
     if known is None:

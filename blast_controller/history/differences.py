@@ -7,14 +7,15 @@ every run.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
+from blast_base.json_types import JsonObject
 from blast_controller.history import rows
 from blast_controller.history.encoder import Rows
 
-Row = Mapping[str, Any] | None
-_NONE: Mapping[str, Any] = {}
+Row = JsonObject | None
+_NONE: JsonObject = {}
 MAX_DIFFERENCES = 1000
 LONGEST_LIST = 8
 
@@ -88,7 +89,7 @@ def _fabric(_name: str, before: Row, after: Row) -> Iterator[str]:
     yield f"fabric changed: {old} -> {new}"
 
 
-def fabric_summary(row: Mapping[str, Any]) -> list[str]:
+def fabric_summary(row: JsonObject) -> list[str]:
     """Summarize a fabric in numbers."""
     kinds = {
         "racks": ("rack", "racks"),
@@ -134,7 +135,7 @@ def _request(name: str, before: Row, after: Row) -> Iterator[str]:
     yield from _members(f"request {name}", before["receivers"], after["receivers"])
 
 
-def _reasons(row: Mapping[str, Any]) -> list[object]:
+def _reasons(row: JsonObject) -> list[object]:
     return [(part["state"], part.get("reason")) for part in row["parts"]]
 
 

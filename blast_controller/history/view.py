@@ -6,8 +6,8 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any
 
+from blast_base.json_types import JsonObject
 from blast_controller.history import rows
 from blast_controller.history.differences import fabric_summary
 from blast_controller.history.past import Gap, Past, RecordedSpan
@@ -15,10 +15,10 @@ from blast_controller.history.past import Gap, Past, RecordedSpan
 LIVE = ("active", "configuring", "pending")
 """States of requests that are shown one by one, in this order."""
 
-Parsed = Mapping[str, Mapping[str, Any]]
+Parsed = Mapping[str, JsonObject]
 
 
-def parsed(past: Past) -> dict[str, Any]:
+def parsed(past: Past) -> JsonObject:
     """Return the rows as objects. Raises ValueError for invalid JSON."""
     return {name: json.loads(row) for name, row in past.rows.items()}
 
@@ -49,7 +49,7 @@ def past_lines(past: Past, limit: int) -> Iterator[str]:
     yield from _listed("", [_request(request, past.now) for request in live], limit)
 
 
-def _of(found: Parsed, kind: str) -> dict[str, Mapping[str, Any]]:
+def _of(found: Parsed, kind: str) -> dict[str, JsonObject]:
     return {name.partition("/")[2]: row for name, row in found.items() if name.startswith(f"{kind}/")}
 
 
@@ -64,7 +64,7 @@ def _listed(head: str, lines: list[str], limit: int) -> Iterator[str]:
         yield f"{'':<14}… {len(lines) - limit} more"
 
 
-def _request(row: Mapping[str, Any], now: float) -> str:
+def _request(row: JsonObject, now: float) -> str:
     reasons = dict.fromkeys(part["reason"] for part in row["parts"] if part.get("reason"))
     reason = f": {'; '.join(reasons)}" if reasons else ""
     count = len(row["receivers"])

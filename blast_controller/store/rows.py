@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
-from typing import Any
 
 import msgspec
 
+from blast_base.json_types import JsonValue
 from blast_controller.core.model.records import Record
 from blast_controller.store.errors import UnstorableError
 from blast_controller.store.interface import RESERVATION
@@ -62,7 +62,7 @@ def encode(body: object) -> str:
     return json.dumps(body, default=_plain, allow_nan=False, separators=(",", ":"))
 
 
-def _is_common(values: Iterable[Any]) -> bool:
+def _is_common(values: Iterable[JsonValue]) -> bool:
     """Return true if msgspec encodes these types and numbers as `json` does, which takes several times as long."""
     for value in values:
         kind = type(value)
@@ -83,7 +83,7 @@ def _is_common(values: Iterable[Any]) -> bool:
     return True
 
 
-def _plain(value: object) -> Any:
+def _plain(value: object) -> object:
     """Return what `json` is to encode instead of a value that it does not know."""
     if isinstance(value, msgspec.Raw):
         return json.loads(bytes(value))
@@ -92,6 +92,6 @@ def _plain(value: object) -> Any:
     raise TypeError(f"{type(value).__name__} is not JSON")
 
 
-def decode(text: str | None) -> Any:
+def decode(text: str | None) -> JsonValue:
     """Return the body behind JSON text. Raises ValueError for text that is no JSON."""
     return None if text is None else json.loads(text)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from blast_base.extras import require
+from blast_base.json_types import JsonValue
 from blast_sim.base.files import whole_or_not
 from blast_sim.base.provenance import Json, Provenance
 from blast_sim.base.report import Row, columns_of
@@ -56,7 +57,7 @@ def _table(rows: Sequence[Row]) -> Any:
     return pyarrow.table({column: _column([row.get(column) for row in rows]) for column in columns_of(rows)})
 
 
-def _column(values: list[Any]) -> list[Any]:
+def _column(values: list[JsonValue]) -> list[JsonValue]:
     """Convert the values to one type, as a column requires: numbers to float, other mixtures to text."""
     types = {type(value) for value in values if value is not None}
     if types == {int, float}:

@@ -28,13 +28,13 @@ import resource
 import shlex
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
 
+from blast_base.json_types import JsonObject
 from blast_sim.base.software import Software, checkout, installed_version, software
 
 FORMAT = 1
@@ -43,7 +43,7 @@ DISTRIBUTION = "blast-controller"
 LONGEST_TEXT = 1 << 20
 """Bytes of an input file that a result repeats."""
 
-Json = dict[str, Any]
+Json = JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Origin:
     """
 
     kind: str
-    request: Mapping[str, Any] = field(default_factory=dict)
+    request: JsonObject = field(default_factory=dict)
     seeds: Sequence[int] = ()
     plugins: Sequence[Plugin] = ()
     rack_fabric: str | None = None
@@ -86,7 +86,7 @@ class Provenance:
 
     origin: Origin
     software: Software
-    machine: Mapping[str, Any]
+    machine: JsonObject
     wall_seconds: float
     cpu_seconds: float | None
     command: str
@@ -156,14 +156,14 @@ class Recording:
         )
 
 
-def with_provenance(provenance: Provenance, answer: Mapping[str, Any]) -> Json:
+def with_provenance(provenance: Provenance, answer: JsonObject) -> Json:
     """Return a JSON result that begins with its provenance."""
     return {"provenance": provenance.as_dict(), **answer}
 
 
 def of_comment_lines(text: str) -> tuple[Json, str]:
     """Return what stands before the header of a CSV file, and the rest. Raises ValueError for a line that is none."""
-    record, lines = dict[str, Any](), text.splitlines(keepends=True)
+    record, lines = JsonObject(), text.splitlines(keepends=True)
     count = next((place for place, line in enumerate(lines) if not line.startswith("#")), len(lines))
     for line in lines[:count]:
         key, _, value = line.removeprefix(COMMENT).partition(":")
@@ -172,7 +172,7 @@ def of_comment_lines(text: str) -> tuple[Json, str]:
 
 
 @cache
-def machine() -> dict[str, Any]:
+def machine() -> JsonObject:
     """Return the processor, its cores and the operating system of this machine, without its name."""
     return {"cpu": processor(), "cores": os.cpu_count(), "system": f"{platform.system()} {platform.release()}"}
 

@@ -7,12 +7,12 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any
 
+from blast_base.json_types import JsonObject
 from blast_sim.base.provenance import Provenance, of_comment_lines
 from blast_sim.base.text import table
 
-Row = dict[str, Any]
+Row = JsonObject
 """One line of results."""
 
 
@@ -33,7 +33,7 @@ def as_csv(rows: Sequence[Row], provenance: Provenance | None = None) -> str:
     return text.getvalue()
 
 
-def from_csv(text: str) -> tuple[dict[str, Any], list[Row]]:
+def from_csv(text: str) -> tuple[JsonObject, list[Row]]:
     """Return the provenance of a CSV text (empty: it has none) and its rows, each value as text.
 
     Raises ValueError for a line of provenance that is none.

@@ -43,8 +43,8 @@ def computed(
             connection.send(items[place])
             at[connection] = place
         while at:
-            ready: list[Any] = wait(list(at), LOOK_SECONDS)
-            for connection in ready:
+            ready = wait(list(at), LOOK_SECONDS)
+            for connection in [one for one in at if one in ready]:
                 result = _received(connection, workers[connection])
                 place = at.pop(connection)
                 following = next(places, None)

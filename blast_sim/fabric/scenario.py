@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from blast_base.json_types import JsonObject
 from blast_controller.configuration.schema import Location, SchemaError
 from blast_sim.base.scenario_file import ScenarioSource, tables_of
 from blast_sim.base.wrong_input import shown
 
 HERE = "blast_sim.fabric.scenarios"
-Model = dict[str, Any]
+Model = JsonObject
 """The input of the simulator, or one of its tables, ready to be written as JSON."""
 
 MIN_INTEGER, MAX_INTEGER = -(2**63), 2**64 - 1

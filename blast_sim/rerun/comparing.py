@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Literal
+
+from blast_base.json_types import JsonObject, JsonValue
 
 Verdict = Literal["identical", "different", "not repeatable"]
 MEASURED = "computation was measured"
@@ -27,7 +29,7 @@ class ComparedPart:
     """
 
     name: str
-    now: Any = None
+    now: JsonValue = None
     reason: str = ""
 
 
@@ -38,11 +40,11 @@ class Compared:
     name: str
     verdict: Verdict
     field: str = ""
-    in_file: Any = None
-    now: Any = None
+    in_file: JsonValue = None
+    now: JsonValue = None
     reason: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> JsonObject:
         """Return the comparison as a JSON object."""
         return asdict(self)
 
@@ -54,7 +56,7 @@ class Compared:
         return f"{self.name}: different: {self.field} is {self.in_file!r} in the file and {self.now!r} now"
 
 
-def compared(recorded: list[Any], parts: list[ComparedPart]) -> list[Compared]:
+def compared(recorded: list[JsonValue], parts: list[ComparedPart]) -> list[Compared]:
     """Compare the parts of a file with those of now, in order."""
     if len(recorded) != len(parts):
         return [Compared("the results", "different", "number of results", len(recorded), len(parts))]
@@ -68,7 +70,7 @@ def _one(part: ComparedPart, recorded: object) -> Compared:
     return Compared(part.name, "identical") if found is None else Compared(part.name, "different", *found)
 
 
-def _differences(recorded: Any, now: Any, place: str) -> Iterator[tuple[str, Any, Any]]:
+def _differences(recorded: JsonValue, now: JsonValue, place: str) -> Iterator[tuple[str, JsonValue, JsonValue]]:
     """Yield every field that differs, in order, with the recorded and the present value."""
     if isinstance(recorded, dict) and isinstance(now, dict):
         for key in dict.fromkeys([*recorded, *now]):

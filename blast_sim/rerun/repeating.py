@@ -7,8 +7,8 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from blast_base.json_types import JsonValue
 from blast_controller.configuration.schema import SchemaError, checked
 from blast_sim.base.parquet import as_parquet_rows
 from blast_sim.base.report import Row, as_csv, from_csv
@@ -37,7 +37,7 @@ from blast_sim.scenarios.schema import Scenario
 class Again:
     """The parts that a file holds, and the same computed now."""
 
-    recorded: list[Any]
+    recorded: list[JsonValue]
     parts: list[ComparedPart]
 
 
@@ -223,7 +223,7 @@ def _model(file: ResultFile) -> Row:
     return model
 
 
-def _built(file: ResultFile, build: Callable[[], Any]) -> Any:
+def _built(file: ResultFile, build: Callable[[], JsonValue]) -> JsonValue:
     """Build the request's cells. Raises UnusableResultError if this version rejects the request."""
     try:
         return build()
@@ -235,7 +235,7 @@ def _in_form(form: Form, parts: Sequence[ComparedPart]) -> list[ComparedPart]:
     """Return the parts as they come out of a file of this form."""
     rows = [part.now for part in parts if not part.reason]
     if form == "JSON":
-        read: list[Any] = json.loads(json.dumps(rows))
+        read: list[JsonValue] = json.loads(json.dumps(rows))
     else:
         read = from_csv(as_csv(rows))[1] if form == "CSV" else as_parquet_rows(rows)
     left = iter(read)

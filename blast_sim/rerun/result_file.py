@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal
+from typing import Literal
 
+from blast_base.json_types import JsonValue
 from blast_sim.base.json_input import parse_json
 from blast_sim.base.parquet import MAGIC, read_parquet
 from blast_sim.base.provenance import FORMAT, Json, Plugin, text_digest
@@ -67,16 +68,16 @@ class ResultFile:
         """The kind of the result."""
         return str(self.provenance.get("kind"))
 
-    def part(self, *keys: str) -> Any:
+    def part(self, *keys: str) -> JsonValue:
         """Return a part of the provenance. Raises UnusableResultError where there is none."""
-        found: Any = self.provenance
+        found: JsonValue = self.provenance
         for key in keys:
             if not isinstance(found, dict) or key not in found:
                 raise self.unusable(f"its provenance has no {'.'.join(keys)}")
             found = found[key]
         return found
 
-    def option(self, name: str, kind: type | UnionType) -> Any:
+    def option(self, name: str, kind: type | UnionType) -> JsonValue:
         """Return an option of the request. Raises UnusableResultError if it is missing or has another type."""
         found = self.part("request", name)
         # JSON's true is an int to Python.

@@ -55,9 +55,13 @@ class TlsFiles:
         return context
 
 
+def _certificate(sock: ssl.SSLSocket) -> dict[str, Any]:
+    return sock.getpeercert() or {}
+
+
 def certificate_names(sock: ssl.SSLSocket) -> frozenset[tuple[str, str]]:
     """Return the names in the other side's verified certificate: (kind, value), with the kinds of the configuration."""
-    certificate: dict[str, Any] = sock.getpeercert() or {}
+    certificate = _certificate(sock)
     subject = [pair for relative_name in certificate.get("subject", ()) for pair in relative_name]
     known = [(_SUBJECT.get(kind), value) for kind, value in subject]
     known += [(_ALTERNATIVES.get(kind), value) for kind, value in certificate.get("subjectAltName", ())]
@@ -69,7 +73,7 @@ def is_certified(sock: ssl.SSLSocket, host: str) -> bool:
 
     The rules are those of OpenSSL (RFC 9525, section 6): `*` stands for one whole first label.
     """
-    certificate: dict[str, Any] = sock.getpeercert() or {}
+    certificate = _certificate(sock)
     alternatives: list[tuple[str, str]] = list(certificate.get("subjectAltName", ()))
     try:
         address = ip_address(host)

@@ -10,8 +10,8 @@ import os
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+from blast_base.json_types import JsonObject
 from mininet_topos.kernel.errors import HostError
 from mininet_topos.kernel.names import Names, is_lab_id, owner
 
@@ -61,10 +61,10 @@ def write_state(lab: str, state: Mapping[str, object]) -> None:
     temporary.rename(directory(lab) / _STATE)
 
 
-def read_state(lab: str) -> dict[str, Any]:
+def read_state(lab: str) -> JsonObject:
     """Return the data of `write_state`, or an empty dict if it was never called."""
     try:
-        state: dict[str, Any] = json.loads((directory(lab) / _STATE).read_text())
+        state: JsonObject = json.loads((directory(lab) / _STATE).read_text())
     except FileNotFoundError:
         return {}
     return state

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+from blast_base.json_types import JsonObject
 from mininet_topos.kernel.errors import ProcessError
 
 _DRIVER = "driver"
@@ -100,10 +100,10 @@ def read_event_log(file: Path) -> SparkEventLog:
 
 
 class _Reading:
-    def __init__(self, events: Iterable[dict[str, Any]]) -> None:
-        self._start: dict[str, Any] = {}
-        self._end: dict[str, Any] = {}
-        self._begun: dict[int, dict[str, Any]] = {}
+    def __init__(self, events: Iterable[JsonObject]) -> None:
+        self._start: JsonObject = {}
+        self._end: JsonObject = {}
+        self._begun: dict[int, JsonObject] = {}
         self._jobs: list[SparkJob] = []
         self._broadcasts: dict[int, BroadcastValue] = {}
         for event in events:
@@ -118,7 +118,7 @@ class _Reading:
             tuple(self._broadcasts.values()),
         )
 
-    def _take(self, event: dict[str, Any]) -> None:
+    def _take(self, event: JsonObject) -> None:
         match event["Event"]:
             case "SparkListenerApplicationStart":
                 self._start = event
@@ -133,7 +133,7 @@ class _Reading:
             case "SparkListenerBlockUpdated":
                 self._store(event["Block Updated Info"])
 
-    def _store(self, info: dict[str, Any]) -> None:
+    def _store(self, info: JsonObject) -> None:
         piece = _PIECE.fullmatch(info["Block ID"])
         size = info["Memory Size"] + info["Disk Size"]
         if piece and size and info["Block Manager ID"]["Executor ID"] == _DRIVER:
@@ -142,6 +142,6 @@ class _Reading:
             broadcast.pieces[int(piece[2])] = size
 
 
-def _name(stages: Sequence[dict[str, Any]]) -> str:
+def _name(stages: Sequence[JsonObject]) -> str:
     """Return the name of the stage with the job's results: the last one that was created."""
     return str(max(stages, key=lambda stage: stage["Stage ID"])["Stage Name"]) if stages else ""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from blast_base.json_types import JsonValue
 from blast_controller.core.model.identifiers import ElementId
 
-Body = Mapping[str, Any]
+Body = Mapping[str, JsonValue]
 """The JSON data that the journal keeps for one object."""
 
 

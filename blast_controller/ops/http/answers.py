@@ -6,11 +6,12 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
+
+from blast_base.json_types import JsonObject
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +39,7 @@ def accepts_json(request: Request) -> bool:
     return "application/json" in request.headers.get("accept", "")
 
 
-async def sent(request: Request) -> dict[str, Any]:
+async def sent(request: Request) -> JsonObject:
     """Return the JSON object of the request body. Raises HTTPException."""
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
         raise HTTPException(415, "The request must be JSON: send 'Content-Type: application/json'.")
@@ -60,7 +61,7 @@ async def sent(request: Request) -> dict[str, Any]:
     return found
 
 
-def text(given: dict[str, Any], name: str, longest: int = 1024) -> str:
+def text(given: JsonObject, name: str, longest: int = 1024) -> str:
     """Return a text of what was given. Raises HTTPException.
 
     JSON can carry half of a surrogate pair, which is in no encoding, and a query string what is not UTF-8: neither is

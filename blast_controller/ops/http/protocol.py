@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable
-from typing import Any
 
+from starlette.types import Receive, Scope, Send
 from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
@@ -38,7 +38,7 @@ class Protocol(H11Protocol):
     """
 
     def __init__(
-        self, config: Config, state: ServerState, places: Places[Protocol], crowd: Crowd, knows: Callable[[Any], bool]
+        self, config: Config, state: ServerState, places: Places[Protocol], crowd: Crowd, knows: Callable[[Scope], bool]
     ) -> None:
         super().__init__(config, state, {}, asyncio.get_running_loop())
         self._places, self._crowd, self._knows = places, crowd, knows
@@ -143,7 +143,7 @@ class Protocol(H11Protocol):
             self._reading.cancel()
             self._reading = None
 
-    async def _named(self, scope: Any, receive: Any, send: Any) -> None:
+    async def _named(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope[NAMES], scope[CONNECTION] = self._names, self
         if self._account is None and not self._knows(scope):
             of_host = self._crowd.health_wait if scope["path"] in HEALTH_PATHS else self._crowd.guest_wait

@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from blast_api import ttypes
+from blast_base.json_types import JsonObject
 from blast_controller.core.model.wording import listed
 from blast_controller.core.snapshot.snapshot import Snapshot
 from blast_controller.ops import action_preview as foretelling
@@ -18,7 +19,7 @@ from blast_controller.ops.http.access import Visitor
 from blast_controller.ops.http.answers import text
 from blast_controller.ops.live.calling import Call, called
 
-Given = Mapping[str, Any]
+Given = JsonObject
 LONGEST_REASON = 300
 
 

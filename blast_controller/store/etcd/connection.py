@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 
 Q = TypeVar("Q")
 R = TypeVar("R")
+Metadata = tuple[tuple[str, str], ...]
 
 PAUSE = 0.02
 """Seconds between two tries, so that a refused connection is not asked for in a busy loop."""
@@ -75,7 +76,7 @@ class EtcdConnection:
         Raises StoreUnavailableError after the timeout, and the fault of an error answer otherwise.
         """
 
-        def ask(channel: Any, metadata: tuple[tuple[str, str], ...], timeout: float) -> R:
+        def ask(channel: grpc.Channel, metadata: Metadata, timeout: float) -> R:
             answer: R = _unary(channel, method)(request, timeout=timeout, metadata=metadata)
             return answer
 
@@ -84,7 +85,7 @@ class EtcdConnection:
     def first(self, method: EtcdMethod[Q, R], request: Q, seconds: float | None = None) -> R:
         """Return the first answer of a stream, which ends with it. Raises as `call`."""
 
-        def ask(channel: Any, metadata: tuple[tuple[str, str], ...], timeout: float) -> R:
+        def ask(channel: grpc.Channel, metadata: Metadata, timeout: float) -> R:
             answers = _stream(channel, method)(iter([request]), timeout=timeout, metadata=metadata)
             try:
                 answer: R = next(answers)
@@ -115,7 +116,7 @@ class EtcdConnection:
 
     # -------------------------------------------------------------------------------------------------- one call
 
-    def _persist(self, ask: Callable[[Any, tuple[tuple[str, str], ...], float], R], seconds: float | None) -> R:
+    def _persist(self, ask: Callable[[grpc.Channel, Metadata, float], R], seconds: float | None) -> R:
         timeouts = self.timeouts
         end = time.monotonic() + (timeouts.in_all if seconds is None else seconds)
         reason, may_be_done, refusals = "no answer in time", False, 0
@@ -147,7 +148,7 @@ class EtcdConnection:
         if self._current == member:
             self._current = (member + 1) % len(self._channels)
 
-    def _metadata(self) -> tuple[tuple[str, str], ...]:
+    def _metadata(self) -> Metadata:
         user = self._access.user
         if user is None:
             return (_NEEDS_LEADER,)
@@ -184,19 +185,21 @@ class _StreamEndedError(Exception):
     """A stream had no answer."""
 
 
-def _channel(access: Access, endpoint: str) -> Any:
+def _channel(access: Access, endpoint: str) -> grpc.Channel:
     if access.tls is None:
         return grpc.insecure_channel(endpoint, options=_OPTIONS)
     ca, cert, key = (contents(path) for path in (access.tls.ca, access.tls.cert, access.tls.key))
     return grpc.secure_channel(endpoint, grpc.ssl_channel_credentials(ca, key, cert), options=_OPTIONS)
 
 
-def _unary(channel: Any, method: EtcdMethod[Q, R]) -> Any:
-    return channel.unary_unary(method.path, **_codecs(method))
+def _unary(channel: grpc.Channel, method: EtcdMethod[Q, R]) -> Callable[..., R]:
+    call: Callable[..., R] = channel.unary_unary(method.path, **_codecs(method))
+    return call
 
 
-def _stream(channel: Any, method: EtcdMethod[Q, R]) -> Any:
-    return channel.stream_stream(method.path, **_codecs(method))
+def _stream(channel: grpc.Channel, method: EtcdMethod[Q, R]) -> Callable[..., grpc.CallIterator[R]]:
+    call: Callable[..., grpc.CallIterator[R]] = channel.stream_stream(method.path, **_codecs(method))
+    return call
 
 
 def _codecs(method: EtcdMethod[Q, R]) -> dict[str, Any]:

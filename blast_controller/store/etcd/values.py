@@ -6,8 +6,8 @@ import json
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
-from typing import Any
 
+from blast_base.json_types import JsonValue
 from blast_controller.store.checksums import digest_of
 from blast_controller.store.contents import Thing, Written
 from blast_controller.store.interface import Entry
@@ -31,7 +31,7 @@ def pack(text: str) -> bytes:
     return plain if len(plain) < WORTH_COMPRESSING else zlib.compress(plain, 1)
 
 
-def unpack(value: bytes) -> Any:
+def unpack(value: bytes) -> JsonValue:
     """Decode the result of `pack`. Raises ValueError for other values."""
     try:
         return json.loads(zlib.decompress(value) if value.startswith(_OF_ZLIB) else value)
@@ -93,7 +93,7 @@ def pack_thing(row: Row | Thing) -> bytes:
     return pack(f"[{encode(row.kind)},{encode(row.key)},{encode(sorted(row.elements))},{row.body}]")
 
 
-def to_thing(first: int, value: bytes) -> tuple[Thing, Any]:
+def to_thing(first: int, value: bytes) -> tuple[Thing, JsonValue]:
     """Return a row of the state, and its body decoded. Raises ValueError."""
     match unpack(value):
         case [str(kind), str(key), [*elements], body]:
@@ -130,7 +130,7 @@ def to_entries(last: int, value: bytes) -> list[Entry]:
     return [_entry(sequence, one) for sequence, one in enumerate(entries, last - len(entries) + 1)]
 
 
-def text_of(body: Any) -> str | None:
+def text_of(body: JsonValue) -> str | None:
     """Return the original JSON text of a decoded body."""
     return None if body is None else encode(body)
 
@@ -150,7 +150,7 @@ def _digest(last: int, text: str) -> int:
     return digest_of(last, text)
 
 
-def _entry(sequence: int, found: Any) -> Entry:
+def _entry(sequence: int, found: JsonValue) -> Entry:
     match found:
         case [float(at) | int(at), int(epoch), str(kind), str(key), str(note), body]:
             return Entry(sequence, float(at), epoch, kind, key, note, body)

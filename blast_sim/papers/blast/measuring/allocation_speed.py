@@ -27,7 +27,6 @@ import statistics
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from algorithms.b_matching import greedy
 from algorithms.b_matching.feasibility import Feasibility
@@ -35,10 +34,9 @@ from algorithms.b_matching.group import CompetingGroup
 from blast_sim.allocation import workloads
 from blast_sim.allocation.workloads import WorkloadEdge, WorkloadInstance
 from blast_sim.base.percentiles import percentile
+from blast_sim.base.report import Row
 from blast_sim.papers.blast.measuring import machine
 from blast_sim.papers.blast.measuring.controller_decisions import PolicyAtWork, ServedCount, core_that_waits
-
-Row = dict[str, Any]
 
 PAPERS_TABLE_I: list[Row] = [
     {"method": "Blast", "racks": 1000, "milliseconds": 166.0, "traffic": "real unicast and multicast"},
@@ -236,7 +234,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
     racks, runs, number = ((100, 300, 1000), 5, 2000) if args.quick else (RACKS, 7, 6000)
-    results: dict[str, Any] = {
+    results: Row = {
         "machine": machine.describe(),
         "one_shot": list(one_shot_rows(4 * runs)),
         "events": list(event_rows(number)),

@@ -18,10 +18,10 @@ import statistics
 import sys
 import time
 from collections.abc import Iterable
-from typing import Any
 
 from algorithms.scheduling import DEFAULT, POLICIES
 from blast_sim.base.percentiles import percentile
+from blast_sim.base.report import Row
 from blast_sim.papers.blast.measuring import machine
 from blast_sim.papers.blast.measuring.completion_model import (
     SET_UP,
@@ -41,8 +41,6 @@ BARS = {"S3-LN": (1 / 1.8, 1 / 3), "ML": (1 / 2.5, 1 / 10), "FB": (1 / 1.9, 1 / 
 WAITING = (1000, 10_000)
 DECISION_RACKS = 1000
 DECISIONS = 3000
-
-Row = dict[str, Any]
 
 
 def progress(text: str) -> None:

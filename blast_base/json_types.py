@@ -1,0 +1,9 @@
+"""JSON in Python, as `json.loads` returns it; each user checks the keys that it reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+JsonValue = Any
+"""An object, list, text, number, bool or None."""
+JsonObject = dict[str, Any]
