@@ -1,4 +1,4 @@
-"""What the `blast` commands share: exit statuses, and argument types with error messages."""
+"""Exit statuses of `blast` commands, and argument types with error messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON in Python, as `json.loads` returns it; each user checks the keys that it reads."""
+"""JSON in Python, as `json.loads` returns it; each reader checks the keys that it uses."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ FOLDER = pytest.StashKey[Path]()
 _LONGEST_REASON = 300
 """Characters of a failure's reason in one line."""
 
-# Wall time says nothing on a shared machine, so there is no deadline; a failure in CI must be found again by everyone.
+# Wall time means nothing on a shared machine, so there is no deadline; a failure in CI must be reproducible.
 hypothesis.settings.register_profile("dev", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "dev")
@@ -97,7 +97,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         draw_fewer_examples(items)
     if not EVERY_TEST:
         for item in items:
-            _skip_what_cannot_run(item)
+            _skip_unsupported(item)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -123,12 +123,14 @@ def _leaves_signals_alone(request: pytest.FixtureRequest) -> Iterator[None]:
     for number, handler in before.items():
         signal.signal(number, handler)
     if left and "own_signals" not in request.fixturenames:
-        pytest.fail(f"left other handlers of {', '.join(left)}; what sets them may be told by the fixture own_signals")
+        pytest.fail(
+            f"changed the handlers of {', '.join(left)}; a test that sets handlers uses the fixture own_signals"
+        )
 
 
 @pytest.fixture
 def own_signals() -> None:
-    """For a test of what sets handlers: they are set back."""
+    """Let a test set signal handlers; they are restored."""
 
 
 @pytest.fixture(scope="session")
@@ -194,10 +196,10 @@ class FailureLines:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             crash = getattr(report.longrepr, "reprcrash", None)
-            why = str(crash.message if crash else report.longrepr).partition("\n")[0]
-            self.failed.append(f"{report.nodeid} ({report.when}): {why[:_LONGEST_REASON]}")
+            reason = str(crash.message if crash else report.longrepr).partition("\n")[0]
+            self.failed.append(f"{report.nodeid} ({report.when}): {reason[:_LONGEST_REASON]}")
             self.terminal.ensure_newline()
-            self.terminal.write_line(f"FAILED so far: {self.failed[-1]}")
+            self.terminal.write_line(f"FAILED {len(self.failed)}: {self.failed[-1]}")
 
     def pytest_unconfigure(self) -> None:
         for line in self.failed:
@@ -282,7 +284,7 @@ def _must_run(item: pytest.Item) -> bool:
     return EVERY_TEST and item.get_closest_marker("published") is None
 
 
-def _skip_what_cannot_run(item: pytest.Item) -> None:
+def _skip_unsupported(item: pytest.Item) -> None:
     for need in NEEDS:
         if item.get_closest_marker(need.name) and (reason := missing(need.name)):
             item.add_marker(pytest.mark.skip(reason=reason))

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import asyncssh
 
-from tl1_driver.protocol.unsolicited import UnaskedBudget
+from tl1_driver.protocol.unsolicited import UnsolicitedBudget
 from tl1_driver.transport import FloodError
 
 FLOOD = "the switch sends far more than it is asked for"
@@ -31,7 +31,7 @@ class Bridge:
     def __init__(self, link: asyncio.Protocol) -> None:
         self._loop = asyncio.get_running_loop()
         self._link = link
-        self._budget = UnaskedBudget()
+        self._budget = UnsolicitedBudget()
         self._tcp: asyncio.Transport | None = None
         self._connection: asyncssh.SSHClientConnection | None = None
         self._channel: asyncssh.SSHClientChannel[bytes] | None = None

@@ -32,12 +32,12 @@ from blast_controller.core.model.errors import RequestError
 from blast_controller.core.model.events import (
     ClientsVanished,
     Event,
-    ExtensionAsked,
-    FinishAsked,
+    ExtendRequested,
+    FinishRequested,
     ProgressReported,
     RequestSubmitted,
-    Tick,
-    WithdrawAsked,
+    TimePassed,
+    WithdrawRequested,
 )
 from blast_controller.core.model.fabric import Fabric
 from blast_controller.core.model.identifiers import DatapathId, Device
@@ -86,11 +86,11 @@ class Crowd:
         self._live: list[RequestKey] = []
         self._kinds: dict[str, Callable[[], Event | None]] = {
             "submit": self._ask,
-            "finish": lambda: FinishAsked(self._one(), 0),
-            "withdraw": lambda: WithdrawAsked(self._chance.choice(self._live)),
+            "finish": lambda: FinishRequested(self._one(), 0),
+            "withdraw": lambda: WithdrawRequested(self._chance.choice(self._live)),
             "progress": lambda: ProgressReported(self._one(), 0, 10**6),
-            "change": lambda: ExtensionAsked(self._chance.choice(self._live), Extension(add_seconds=1.0)),
-            "lease ends": Tick,
+            "change": lambda: ExtendRequested(self._chance.choice(self._live), Extension(add_seconds=1.0)),
+            "lease ends": TimePassed,
             "client leaves": self._leave,
             "switch goes": lambda: self._lose(self._chance.choice(world.fabric.switches)),
             "ToR goes": lambda: self._lose(DatapathId(self._chance.randint(1, racks))),

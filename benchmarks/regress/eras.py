@@ -344,7 +344,7 @@ ERA_5 = replace(
         scheduling_pass(1000, MEASURING, GARBAGE),
         scheduling_pass(10_000, MEASURING, GARBAGE),
         allocation(f"{MEASURING}.allocation_speed", f"{MEASURING.replace('.', '/')}/allocation_speed.py"),
-        event("--model", "blast_controller.core.model", "--finish", "FinishAsked"),
+        event("--model", "blast_controller.core.model", "--finish", "FinishRequested"),
         *transports({one: one for one in ("optical", "pipeline", "unicast")}, f"{TRANSFERS}/rates.py", ENGINE),
         *transports({"trees": "trees"}, "{probes}/trees.py", ENGINE),
         FLOW,

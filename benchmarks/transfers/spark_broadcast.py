@@ -179,7 +179,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--no-compress", dest="compress", action="store_false", help="spark.broadcast.compress=false")
     methods = f"methods, separated by commas: {','.join(TITLES)} (default: all; the first two if --job or "
     methods += "--dead-agents is given)"
-    parser.add_argument("--methods", dest="methods", metavar="NAME,…", type=script.some_of(TITLES), help=methods)
+    parser.add_argument("--methods", metavar="NAME,…", type=script.some_of(TITLES), help=methods)
     args = parser.parse_args()
     args.methods = args.methods or (list(TITLES) if _is_alone(args) else [TORRENT, PLUGIN])
     if EXPLICIT in args.methods and not _is_alone(args):

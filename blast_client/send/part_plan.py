@@ -27,14 +27,14 @@ class InvalidGrantError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Shine:
+class StartOpticalSending:
     """Command: send over this optical path."""
 
     light: OpticalChoice
 
 
 @dataclass(frozen=True, slots=True)
-class Darken:
+class StopOpticalSending:
     """Command: stop sending."""
 
 
@@ -50,7 +50,7 @@ class Finish:
     """Command: finish the part, which releases its resources."""
 
 
-Action = Shine | Darken | ReportProgress | Finish
+Action = StartOpticalSending | StopOpticalSending | ReportProgress | Finish
 
 
 class PartPlan:
@@ -76,13 +76,17 @@ class PartPlan:
         self._stop_at = now + lease - STOP_BEFORE
         if self._over(reached):
             return self._finish()
-        return [Shine(OpticalChoice(grant.groupAddress, grant.groupPort, grant.rateBitsPerSecond, self._stop_at))]
+        return [
+            StartOpticalSending(
+                OpticalChoice(grant.groupAddress, grant.groupPort, grant.rateBitsPerSecond, self._stop_at)
+            )
+        ]
 
     def pause(self, reached: int) -> list[Action]:
         """Handle a pause: the optical path is lost until another grant."""
         self._granted = self._released = False
         self._report_at = self._stop_at = None
-        return [Darken(), ReportProgress(reached)] if self._may_pause else [Darken()]
+        return [StopOpticalSending(), ReportProgress(reached)] if self._may_pause else [StopOpticalSending()]
 
     def confirm(self) -> list[Action]:
         """Handle the confirmation of every receiver."""

@@ -20,13 +20,13 @@ from blast_api.ttypes import (
     TransferReport,
 )
 from blast_client.send.in_thread import Carry, in_thread, let_go
-from blast_client.send.part_plan import Action, Darken, PartPlan, ReportProgress, Shine
+from blast_client.send.part_plan import Action, PartPlan, ReportProgress, StartOpticalSending, StopOpticalSending
 from blast_transport.base.errors import TransportError
 from blast_transport.base.report import TransferResult
 from blast_transport.session.route import Route
 from blast_transport.transports.choices import OpticalChoice
 
-__all__ = ["FINAL", "Carry", "Controller", "LightBroke", "PartSending", "PartSent"]
+__all__ = ["FINAL", "Carry", "Controller", "OpticalPathFailed", "PartSending", "PartSent"]
 
 FINAL = (PartState.DONE, PartState.WITHDRAWN, PartState.EXPIRED, PartState.FAILED, PartState.REJECTED)
 
@@ -75,12 +75,12 @@ class PartSent:
 
 
 @dataclass(frozen=True, slots=True)
-class LightBroke:
+class OpticalPathFailed:
     """Event: this sender can no longer send over the optical path; the transfer continues without it."""
 
 
 class PartSending:
-    """The transfer of one part. `inbox` receives its events, LightBroke, and None after the end of the transfer."""
+    """The transfer of one part. `inbox` receives its events, OpticalPathFailed, and None after the transfer."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class PartSending:
         receivers: Sequence[str],
         route: Route,
     ) -> None:
-        self.inbox: asyncio.Queue[Event | LightBroke | None] = asyncio.Queue()
+        self.inbox: asyncio.Queue[Event | OpticalPathFailed | None] = asyncio.Queue()
         self.route = route
         self._controller, self._request = controller, request
         self._number, self._receivers = number, tuple(receivers)
@@ -107,7 +107,7 @@ class PartSending:
     async def run(self, carry: Carry) -> None:
         """Serve the part until the controller has ended it and the transfer is complete."""
         loop = asyncio.get_running_loop()
-        self.route.on_broken = lambda: loop.call_soon_threadsafe(self.inbox.put_nowait, LightBroke())
+        self.route.on_broken = lambda: loop.call_soon_threadsafe(self.inbox.put_nowait, OpticalPathFailed())
         carrying = in_thread(f"{self._request.key}-{self._number}", carry, self._receivers, self.route)
         carrying.add_done_callback(lambda _: self.inbox.put_nowait(None))
         try:
@@ -170,7 +170,7 @@ class PartSending:
             case None:
                 await self._collect(carrying)
                 await self.transferred()
-            case LightBroke():
+            case OpticalPathFailed():
                 await self.light_broke()
             case _:
                 await self._act(self._follow(event))
@@ -189,9 +189,9 @@ class PartSending:
     async def _act(self, actions: Sequence[Action]) -> None:
         for action in actions:
             match action:
-                case Shine(light):
+                case StartOpticalSending(light):
                     await self.shine(light)
-                case Darken():
+                case StopOpticalSending():
                     self.darken()
                 case ReportProgress(reached):
                     progress = Extension(progressBytes=reached, part=self._number)

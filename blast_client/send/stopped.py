@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class SoFar:
+class TransferProgress:
     """The progress of a transfer; `whole`: the number of receivers that have all data, by set of receivers.
 
     `ended`: the data is a stream that ended before the interruption.
@@ -57,7 +57,7 @@ class SoFar:
         )
 
 
-def unless_stopped(so_far: SoFar) -> AtEnd:
+def unless_stopped(so_far: TransferProgress) -> AtEnd:
     """Return a function for `StreamSource.at_end`, which accepts the end unless the current task was cancelled before.
 
     Ctrl-C ends all commands of a pipe, so that the output of the previous command is incomplete. Another thread may see

@@ -15,7 +15,7 @@ from blast_client.send.option_values import STREAM
 from blast_client.send.progress import ProgressView
 from blast_client.send.receivers import Receiver
 from blast_client.send.round import DeliveryRound, RoundResult, RoundSettings
-from blast_client.send.stopped import SoFar, unless_stopped
+from blast_client.send.stopped import TransferProgress, unless_stopped
 from blast_client.send.target import SendTarget, is_folder
 from blast_transport.base.report import Progress
 from blast_transport.store.sources.folder_source import FolderSource
@@ -36,7 +36,7 @@ class SendTransfer:
         self._source: Source | None = None
         self._stack = ExitStack()
         self.unreachable: dict[str, str] = {}
-        self.so_far = SoFar(target.name, arguments.file != STREAM and target.is_kept)
+        self.so_far = TransferProgress(target.name, arguments.file != STREAM and target.is_kept)
 
     def __enter__(self) -> SendTransfer:
         with self._stack as stack:

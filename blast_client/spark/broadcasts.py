@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from blast_client.send.broadcasting import Outcome, settings_of_environment
 from blast_client.spark.application import Registered, application_of
 from blast_client.spark.cluster import check_context, executor_hosts, is_stopped, obstacle
-from blast_client.spark.copies import Brought
+from blast_client.spark.copies import CopyRoundResult
 from blast_client.spark.parcel import for_spark, packed, shown
 from blast_client.spark.reasons import Reason, log_reason
 from blast_client.spark.received import DestroyedError, ReceivedBroadcast, ReceivedFromSpark
@@ -101,7 +101,7 @@ class BlastBroadcast(Generic[T]):
         self._sc, self._value, self._registered = sc, value, registered
         self._lock = threading.RLock()
         self._by_spark: Broadcast[T] | None = None
-        self._coming: Future[Brought] | None = None
+        self._coming: Future[CopyRoundResult] | None = None
         self._handed_out = self._destroyed = False
         self.reason: Reason | None = None
         """Reason for the use of Spark's broadcast; None: Blast carries the value."""

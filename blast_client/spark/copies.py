@@ -30,7 +30,7 @@ Hosts = Callable[[], frozenset[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class CopyRoundResult:
     """The result of a round: `reason` None if every host with executors has a copy, else the reason and its text."""
 
     reason: Reason | None = None
@@ -48,7 +48,7 @@ class Copies:
         self._settings, self._round_settings, self._hosts = settings, round_settings, hosts
         self._have: dict[str, Receiver] = {}
         self._lock, self._sending = threading.Lock(), threading.Lock()
-        self._waiting: Future[Brought] | None = None
+        self._waiting: Future[CopyRoundResult] | None = None
         self._running: tuple[asyncio.AbstractEventLoop, asyncio.Task[Outcome]] | None = None
         self._over = False
 
@@ -58,7 +58,7 @@ class Copies:
         with self._lock:
             return hosts - self._have.keys()
 
-    def bring(self) -> Future[Brought]:
+    def bring(self) -> Future[CopyRoundResult]:
         """Schedule a round and return its future; callers before its begin share it."""
         with self._lock:
             if self._waiting is None:
@@ -93,7 +93,7 @@ class Copies:
 
     # ------------------------------------------------------------------------------------------------ one round
 
-    def _round(self, future: Future[Brought]) -> None:
+    def _round(self, future: Future[CopyRoundResult]) -> None:
         with self._sending:
             with self._lock:
                 self._waiting = None
@@ -102,12 +102,14 @@ class Copies:
             except BaseException as error:  # noqa: BLE001 - the future raises it
                 future.set_exception(error)
 
-    def _brought(self) -> Brought:
+    def _brought(self) -> CopyRoundResult:
         receivers, without = self._settings.receivers(self.lacking())
         if without:
-            return Brought(Reason.UNKNOWN_HOST, f"no agent is configured for the executors at {_first(without)}")
+            return CopyRoundResult(
+                Reason.UNKNOWN_HOST, f"no agent is configured for the executors at {_first(without)}"
+            )
         if not receivers:
-            return Brought()
+            return CopyRoundResult()
         try:
             outcome = self._run(
                 async_broadcast(
@@ -119,17 +121,17 @@ class Copies:
                 )
             )
         except CancelledError:
-            return Brought(Reason.NOT_SENT, "the transfer was stopped")
+            return CopyRoundResult(Reason.NOT_SENT, "the transfer was stopped")
         except BlastError as error:
-            return Brought(Reason.NOT_SENT, str(error))
+            return CopyRoundResult(Reason.NOT_SENT, str(error))
         with self._lock:
             self._have |= {host: receiver for host, receiver in receivers.items() if receiver[0] in outcome.delivered}
         # Hosts whose executors have exited meanwhile do not count.
         failed = self.lacking() & receivers.keys()
         if not failed:
-            return Brought(outcome=outcome)
+            return CopyRoundResult(outcome=outcome)
         reasons = [f"{host} ({outcome.failed.get(receivers[host][0], 'copy lost')})" for host in sorted(failed)]
-        return Brought(Reason.NOT_DELIVERED, f"not delivered to {_first(reasons)}", outcome)
+        return CopyRoundResult(Reason.NOT_DELIVERED, f"not delivered to {_first(reasons)}", outcome)
 
     def _empty(self, had: Mapping[str, Receiver]) -> None:
         """Replace the files by empty ones; the space is free when no process maps them."""

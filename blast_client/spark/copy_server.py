@@ -29,7 +29,7 @@ from concurrent.futures import TimeoutError as NotInTime
 from http import HTTPStatus
 
 from blast_client.spark.asking import DIGEST, KIND, TOKEN, CopyKind
-from blast_client.spark.copies import Brought, Copies
+from blast_client.spark.copies import Copies, CopyRoundResult
 from blast_client.spark.reasons import Reason, log_reason
 
 _LOG = logging.getLogger("blast_client.spark")
@@ -117,7 +117,7 @@ class _CopyHandler(http.server.BaseHTTPRequestHandler):
     def _bring(self, copies: Copies, *, another: bool) -> None:
         if another:
             copies.lost_at(str(self.client_address[0]))
-        coming: Future[Brought] = copies.bring()
+        coming: Future[CopyRoundResult] = copies.bring()
         try:
             # The outcome does not matter: an executor that finds no copy requests the bytes.
             coming.exception(_HELD_SECONDS)

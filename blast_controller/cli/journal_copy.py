@@ -14,7 +14,7 @@ from pathlib import Path
 from blast_base.command_line import DONE, FAILED, WRONG_INPUT, checked
 from blast_base.extras import NotInstalledError
 from blast_controller.cli.etcd_options import EtcdOptionsError, add_etcd_options, connected, copier_name, endpoints
-from blast_controller.store.contents import Contents, Thing, Written, from_lines, to_lines
+from blast_controller.store.contents import Contents, StateRow, Written, from_lines, to_lines
 from blast_controller.store.errors import JournalError, NotAccessibleError
 from blast_controller.store.sqlite import SqliteStore
 from blast_controller.store.sqlite_copy import contents_of_file, copy_into_file
@@ -125,7 +125,12 @@ def _check(arguments: argparse.Namespace) -> int:
     def check() -> None:
         with _contents(arguments) as contents:
             found = Counter(type(row) for row in contents.rows)
-        counts = {"rows": found[Thing], "entries": found[Written], "latest": contents.sequence, "epoch": contents.epoch}
+        counts = {
+            "rows": found[StateRow],
+            "entries": found[Written],
+            "latest": contents.sequence,
+            "epoch": contents.epoch,
+        }
         if arguments.json:
             sys.stdout.write(json.dumps(counts) + "\n")
             return

@@ -7,11 +7,11 @@ from blast_controller.core.lifecycle.endings import Endings
 from blast_controller.core.model.errors import KeyReusedError, RejectedError, RequestEndedError
 from blast_controller.core.model.events import (
     ClientsVanished,
-    ExtensionAsked,
-    FinishAsked,
+    ExtendRequested,
+    FinishRequested,
     ProgressReported,
     RequestSubmitted,
-    WithdrawAsked,
+    WithdrawRequested,
 )
 from blast_controller.core.model.part_states import PartEvent, PartState
 from blast_controller.core.model.requests import EventKind, MulticastRequest, Part, Request
@@ -72,7 +72,7 @@ class Applications:
         self._admission.check_new(submitted)
         self._table.add(submitted, event.attached, now)
 
-    def on_extension(self, event: ExtensionAsked, now: float) -> None:
+    def on_extension(self, event: ExtendRequested, now: float) -> None:
         """Change a request. Raises RejectedError, RequestEndedError, UnknownRequestError."""
         request = self._table.get_unended(event.request)
         if len(request.parts) > 1:
@@ -106,7 +106,7 @@ class Applications:
         part.reached, part.reported = event.reached, True
         self._table.touch(request, "progress")
 
-    def on_finish(self, event: FinishAsked, now: float) -> None:
+    def on_finish(self, event: FinishRequested, now: float) -> None:
         """Finish a part. Raises RejectedError, RequestEndedError, UnknownRequestError."""
         request = self._table.get(event.request)
         part = _part_of(request, event.part)
@@ -121,7 +121,7 @@ class Applications:
         part.report = event.report.about(part.receivers) if event.report is not None else None
         self._endings.end(request, part, PartEvent.FINISHED, "The sender has finished.", now)
 
-    def on_withdraw(self, event: WithdrawAsked, now: float) -> None:
+    def on_withdraw(self, event: WithdrawRequested, now: float) -> None:
         """Withdraw a request. Raises RequestEndedError, UnknownRequestError."""
         if self._table.get(event.request).state is PartState.WITHDRAWN:
             return

@@ -15,7 +15,7 @@ from blast_controller.core.inventory.addresses import GroupAddresses
 from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.inventory.links import Links
 from blast_controller.core.lifecycle.admission_control import AdmissionControl
-from blast_controller.core.lifecycle.appointments import Appointments
+from blast_controller.core.lifecycle.appointments import ScheduledChecks
 from blast_controller.core.lifecycle.endings import Endings
 from blast_controller.core.lifecycle.grants import Grants
 from blast_controller.core.lifecycle.lifecycle import Failures, Granting, Lifecycle
@@ -27,9 +27,9 @@ from blast_controller.core.model.fabric import Fabric
 from blast_controller.core.model.settings import CoreSettings, StandingOrders
 from blast_controller.core.model.timers import Timers
 from blast_controller.core.placing.lighting import Lighting
-from blast_controller.core.placing.part_views import LeasesOver, PartViews
-from blast_controller.core.placing.placements import BudgetRefusals, Placements, ServingAside
-from blast_controller.core.placing.tree_finder import KeptLight, TreeFinder
+from blast_controller.core.placing.part_views import ExpiredLeases, PartViews
+from blast_controller.core.placing.placements import BudgetRefusals, LocalServing, Placements
+from blast_controller.core.placing.tree_finder import TreeFinder, WarmTreeFinder
 from blast_controller.core.policy.agenda import Agenda
 from blast_controller.core.policy.dispatcher import Dispatcher, PowerView
 from blast_controller.core.policy.layout_planner import LayoutPlanner
@@ -69,11 +69,11 @@ class CoreAssembly:
         self.warm = WarmTrees(inventory, reservations, timers, orders)
         planner = LightTreePlanner(fabric, inventory, orders, budget)
         self.layouts = LayoutPlanner(fabric, inventory, orders, planner)
-        kept = KeptLight(table, self.warm, links, planner, self.layouts)
+        kept = WarmTreeFinder(table, self.warm, links, planner, self.layouts)
         plan = LightPlan(inventory, planner, kept.tree_for)
         self.dispatcher = Dispatcher(fabric, inventory, orders, self.optimizing, PowerView(budget, plan))
         # Lifecycle of parts.
-        self.appointments = appointments = Appointments(timers, orders, self.late)
+        self.appointments = appointments = ScheduledChecks(timers, orders, self.late)
         self.quarantine = Quarantine(inventory, self.warm, outbox, self.agenda, table)
         missing = MissingLight(inventory, links, self.quarantine, table, reservations)
         repair = LightRepair(missing, self.layouts, table, reservations, appointments)
@@ -87,8 +87,8 @@ class CoreAssembly:
         # From what the policy decides to light.
         lighting = Lighting(table, reservations, self.warm, self.layouts, self.lifecycle)
         self.views = PartViews(self.agenda, table, reservations)
-        self.leases = LeasesOver(self.agenda, table, self.dispatcher, grants, endings)
-        self.aside = ServingAside(self.layouts, self.dispatcher, lighting)
+        self.leases = ExpiredLeases(self.agenda, table, self.dispatcher, grants, endings)
+        self.aside = LocalServing(self.layouts, self.dispatcher, lighting)
         finder = TreeFinder(plan, kept, self.layouts, self.limits, lighting)
         self.placements = Placements(table, self.dispatcher, finder, grants, self.agenda)
         self.refusals = BudgetRefusals(plan, table, self.layouts, endings, orders)

@@ -16,33 +16,33 @@ from blast_controller.core.inventory.holders import PROBER
 from blast_controller.core.model.commands import Command
 from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.events import (
-    AuditAsked,
+    AuditRequested,
     CircuitsObserved,
     ClientsVanished,
     DecisionTimed,
-    DeviceDown,
-    DeviceUp,
-    DrainAsked,
+    DeviceConnected,
+    DeviceDisconnected,
+    DrainRequested,
     ElementQuarantined,
     ElementReleased,
     Event,
-    ExtensionAsked,
-    FinishAsked,
-    LightAlarm,
+    ExtendRequested,
+    FinishRequested,
+    LightAlarmRaised,
+    LightNotDetected,
     OperatorActed,
     Optimized,
     PortChanged,
-    ProbeSeen,
+    ProbeReceived,
     ProgressReported,
     RequestSubmitted,
     SettingsChanged,
     StepConfirmed,
-    StepDark,
     StepFailed,
     TableObserved,
-    Tick,
-    VerifyAsked,
-    WithdrawAsked,
+    TimePassed,
+    VerifyRequested,
+    WithdrawRequested,
 )
 from blast_controller.core.model.fabric import CrossConnect, Fabric
 from blast_controller.core.model.identifiers import ElementId, SwitchId
@@ -50,7 +50,14 @@ from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.records import Record
 from blast_controller.core.model.requests import MulticastRequest, Part, Request, RequestKey
 from blast_controller.core.model.settings import CoreSettings
-from blast_controller.core.model.timers import AuditDue, ClearAgain, Cool, OptimizerLate, ProbeDue, QuotaLook
+from blast_controller.core.model.timers import (
+    AuditDue,
+    OptimizerTimedOut,
+    ProbeClearRetryDue,
+    ProbeDue,
+    QuotaReviewDue,
+    WarmTimeExpired,
+)
 from blast_controller.core.policy.splitter_limits import NO_LIGHT
 from blast_controller.core.rollout import late_writes
 from blast_controller.core.rollout.reconciliation import DeviceReading
@@ -62,7 +69,7 @@ from blast_controller.core.snapshot.publisher import Known, Publisher
 from blast_controller.core.snapshot.snapshot import Snapshot
 from blast_controller.core.view import View
 
-_ANSWERS = frozenset((StepConfirmed, StepFailed, StepDark, DecisionTimed, OperatorActed))
+_ANSWERS = frozenset((StepConfirmed, StepFailed, LightNotDetected, DecisionTimed, OperatorActed))
 """Answers of devices. Most do not affect a decision because other answers are outstanding; the others request one.
 """
 LATEST_ACTION = "latest action"
@@ -86,42 +93,42 @@ class Core:
         """Reservations that the latest batch has changed."""
         checks: Handlers = {
             AuditDue: self._on_audit_due,
-            QuotaLook: self._parts.appointments.on_quota_look,
+            QuotaReviewDue: self._parts.appointments.on_quota_look,
             ProbeDue: self._fibers.on_due,
-            ClearAgain: self._fibers.on_clear_again,
-            Cool: self._parts.warm.on_cool,
-            OptimizerLate: self._parts.optimizing.on_late,
+            ProbeClearRetryDue: self._fibers.on_clear_again,
+            WarmTimeExpired: self._parts.warm.on_cool,
+            OptimizerTimedOut: self._parts.optimizing.on_late,
         }
         requests, light = self._parts.request_deadlines, self._parts.light_deadlines
         self._deadlines = Deadlines(self._timers, requests.handlers, light.handlers, checks)
         applications = self._parts.applications
         self._handlers: dict[type, Callable[..., None]] = {
             RequestSubmitted: applications.on_submitted,
-            ExtensionAsked: applications.on_extension,
+            ExtendRequested: applications.on_extension,
             ProgressReported: applications.on_progress,
-            FinishAsked: applications.on_finish,
-            WithdrawAsked: applications.on_withdraw,
+            FinishRequested: applications.on_finish,
+            WithdrawRequested: applications.on_withdraw,
             ClientsVanished: applications.on_vanished,
             ElementQuarantined: self._on_quarantined,
             ElementReleased: self._on_element_released,
-            DrainAsked: self._on_drain,
-            AuditAsked: self._on_audit,
-            VerifyAsked: self._fibers.on_asked,
+            DrainRequested: self._on_drain,
+            AuditRequested: self._on_audit,
+            VerifyRequested: self._fibers.on_asked,
             SettingsChanged: self._on_settings,
             OperatorActed: self._on_operator_acted,
-            DeviceUp: self._on_device_up,
-            DeviceDown: self._on_device_down,
+            DeviceConnected: self._on_device_up,
+            DeviceDisconnected: self._on_device_down,
             StepConfirmed: self._on_answer,
             StepFailed: self._on_answer,
-            StepDark: self._on_answer,
-            LightAlarm: self._on_alarm,
+            LightNotDetected: self._on_answer,
+            LightAlarmRaised: self._on_alarm,
             CircuitsObserved: self._on_observed,
             TableObserved: self._on_observed,
             PortChanged: self._on_port_changed,
-            ProbeSeen: self._fibers.on_seen,
+            ProbeReceived: self._fibers.on_seen,
             Optimized: self._parts.optimizing.on_answered,
             DecisionTimed: self._on_timed,
-            Tick: self._on_tick,
+            TimePassed: self._on_tick,
         }
 
     def handle(self, event: Event, now: float) -> list[Command]:
@@ -183,7 +190,7 @@ class Core:
         return self._outbox.drain()
 
     def next_timer(self) -> float | None:
-        """Return the latest time of the next `Tick`."""
+        """Return the latest time of the next `TimePassed`."""
         return self._timers.next()
 
     # ------------------------------------------------------------------------------------------- looking
@@ -312,7 +319,7 @@ class Core:
                 "unknown_element", f"The fabric has no element {element!r}; run `blast element list` for all names."
             )
 
-    def _on_drain(self, event: DrainAsked, now: float) -> None:
+    def _on_drain(self, event: DrainRequested, now: float) -> None:
         self._parts.orders.draining = event.on
 
     def _on_operator_acted(self, event: OperatorActed, now: float) -> None:
@@ -327,7 +334,7 @@ class Core:
         if event.settings.reconcile_every != every_before:
             self._parts.appointments.audit(now)
 
-    def _on_audit(self, event: AuditAsked, now: float) -> None:
+    def _on_audit(self, event: AuditRequested, now: float) -> None:
         self._auditor.begin(event.dry_run)
 
     def _on_audit_due(self, deadline: AuditDue, now: float) -> None:
@@ -338,13 +345,13 @@ class Core:
 
     # ------------------------------------------------------------------------------------------- devices
 
-    def _on_device_up(self, event: DeviceUp, now: float) -> None:
+    def _on_device_up(self, event: DeviceConnected, now: float) -> None:
         self._parts.inventory.note_back(event.device)
         self._parts.reconciliation.begin_session(event.device)
         self._take_reading(DeviceReading(event.device, event.circuits, event.rules), now)
         self._fibers.on_device_up(event, now)
 
-    def _on_device_down(self, event: DeviceDown, now: float) -> None:
+    def _on_device_down(self, event: DeviceDisconnected, now: float) -> None:
         self._parts.inventory.note_away(event.device, event.reason)
         self._auditor.lost(event.device, event.reason)
         self._fibers.on_device_down(event, now)
@@ -361,7 +368,7 @@ class Core:
         self._auditor.note_foreign(seen)
         self._lifecycle.act_on(self._parts.reconciliation.reconcile(seen), now)
 
-    def _on_answer(self, event: StepConfirmed | StepFailed | StepDark, now: float) -> None:
+    def _on_answer(self, event: StepConfirmed | StepFailed | LightNotDetected, now: float) -> None:
         if isinstance(event, StepFailed) and isinstance(event.device, str):
             # It is unknown whether the device executed the step or still will.
             self._note_late(self._circuits_of(event.reservation, event.device), now)
@@ -387,7 +394,7 @@ class Core:
     def _on_port_changed(self, event: PortChanged, now: float) -> None:
         self._lifecycle.act_on(self._parts.watch.on_port_changed(event, now), now)
 
-    def _on_alarm(self, event: LightAlarm, now: float) -> None:
+    def _on_alarm(self, event: LightAlarmRaised, now: float) -> None:
         self._lifecycle.act_on(self._parts.watch.on_alarm(event, now), now)
 
     def _on_timed(self, event: DecisionTimed, now: float) -> None:
@@ -396,5 +403,5 @@ class Core:
             if reservation.state is ReservationState.CONFIGURING and reservation.rollout.compute is None:
                 reservation.rollout.compute = event.elapsed
 
-    def _on_tick(self, event: Tick, now: float) -> None:
+    def _on_tick(self, event: TimePassed, now: float) -> None:
         self._deadlines.handle_due(now)

@@ -10,12 +10,12 @@ from blast_controller.core.lifecycle.light_watch import LightWatch
 from blast_controller.core.model.part_states import PartEvent, PartState
 from blast_controller.core.model.settings import StandingOrders
 from blast_controller.core.model.timers import (
-    GraceEnd,
-    LeafDown,
-    LeaseEnd,
-    LinkDue,
-    MemoryEnd,
+    FlapToleranceExpired,
+    GracePeriodExpired,
+    LeaseExpired,
+    LinkTimedOut,
     PendingTimeoutExpired,
+    RetentionExpired,
     Retry,
     Timers,
 )
@@ -61,13 +61,13 @@ class RequestDeadlines:
         self._table, self._reservations, self._views = table, reservations, views
         self._endings, self._orders = endings, orders
         self.handlers: Handlers = {
-            LeaseEnd: self._on_lease_end,
+            LeaseExpired: self._on_lease_end,
             PendingTimeoutExpired: self._on_timeout_end,
-            GraceEnd: self._on_grace_end,
-            MemoryEnd: self._on_memory_end,
+            GracePeriodExpired: self._on_grace_end,
+            RetentionExpired: self._on_memory_end,
         }
 
-    def _on_lease_end(self, deadline: LeaseEnd, now: float) -> float | None:
+    def _on_lease_end(self, deadline: LeaseExpired, now: float) -> float | None:
         request = self._table.requests.get(deadline.request)
         part = request.parts[deadline.part] if request is not None else None
         if request is None or part is None or part.state is not PartState.ACTIVE or part.lease_end is None:
@@ -88,7 +88,7 @@ class RequestDeadlines:
             reason = "The pending timeout expired before resources became free."
             self._endings.end_all(request, PartEvent.PENDING_TIMEOUT_OVER, reason, now)
 
-    def _on_grace_end(self, deadline: GraceEnd, now: float) -> float | None:
+    def _on_grace_end(self, deadline: GracePeriodExpired, now: float) -> float | None:
         request = self._table.requests.get(deadline.request)
         if request is None or request.vanished_at is None or not is_ungranted(request):
             return None
@@ -102,7 +102,7 @@ class RequestDeadlines:
             )
         return due if due > now else None
 
-    def _on_memory_end(self, deadline: MemoryEnd, now: float) -> float | None:
+    def _on_memory_end(self, deadline: RetentionExpired, now: float) -> float | None:
         request = self._table.requests.get(deadline.request)
         if request is None or request.ended_at is None:
             return None
@@ -122,8 +122,8 @@ class LightDeadlines:
         self._reservations, self._watch, self._lifecycle = reservations, watch, lifecycle
         self.handlers: Handlers = {
             Retry: self._on_retry,
-            LinkDue: self._on_link_due,
-            LeafDown: self._on_leaf_down,
+            LinkTimedOut: self._on_link_due,
+            FlapToleranceExpired: self._on_leaf_down,
         }
 
     def _on_retry(self, deadline: Retry, now: float) -> None:
@@ -131,8 +131,8 @@ class LightDeadlines:
         if reservation is not None:
             self._lifecycle.act_on(self._reservations.retry(reservation), now)
 
-    def _on_link_due(self, deadline: LinkDue, now: float) -> None:
+    def _on_link_due(self, deadline: LinkTimedOut, now: float) -> None:
         self._lifecycle.act_on(self._reservations.links_overdue(deadline.reservation, deadline.step), now)
 
-    def _on_leaf_down(self, deadline: LeafDown, now: float) -> None:
+    def _on_leaf_down(self, deadline: FlapToleranceExpired, now: float) -> None:
         self._lifecycle.act_on(self._watch.on_leaf_down(deadline, now), now)

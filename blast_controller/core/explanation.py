@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from blast_controller.core.explaining.availability import NEVER, Availability
 from blast_controller.core.explaining.blocking_causes import BlockingCause, BlockingCauses, BlockingQuestion
 from blast_controller.core.explaining.holdings import HeldResources
-from blast_controller.core.explaining.prospect import Prospect, TreeSizes, Wish
+from blast_controller.core.explaining.prospect import Prospect, ProspectQuery, TreeSizes
 from blast_controller.core.explaining.smallest_change import AdmissionChange, smallest_change
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import Part, Request, RequestKey
@@ -87,7 +87,7 @@ class Explainer:
         )
 
     def _examine(self, request: Request, part: Part, obstacles: BlockingCauses, availability: Availability) -> _Wait:
-        wish = Wish(request.current, part.receivers)
+        wish = ProspectQuery(request.current, part.receivers)
         prospect = Prospect(wish, self._holdings.inventory.fabric, availability, self._limits, self._sizes)
         overdue = self._overdue_instead_of(request)
         change = smallest_change(prospect, light=not prospect.light_used_up and overdue is None)

@@ -17,20 +17,20 @@ from blast_controller.core.fibers.fiber_judge import FiberFault, judge
 from blast_controller.core.fibers.fiber_survey import FiberMap, Pair, Survey, SurveyRound, survey
 from blast_controller.core.fibers.probe_circuits import ProbeCircuits
 from blast_controller.core.inventory.inventory import Inventory
-from blast_controller.core.lifecycle.appointments import Appointments
+from blast_controller.core.lifecycle.appointments import ScheduledChecks
 from blast_controller.core.model.commands import Announce, SendProbe
 from blast_controller.core.model.events import (
-    DeviceDown,
-    DeviceUp,
-    ProbeSeen,
+    DeviceConnected,
+    DeviceDisconnected,
+    LightNotDetected,
+    ProbeReceived,
     StepConfirmed,
-    StepDark,
     StepFailed,
-    VerifyAsked,
+    VerifyRequested,
 )
 from blast_controller.core.model.fabric import Fabric, OpticalPort, Splitter
 from blast_controller.core.model.identifiers import DatapathId, ElementId, SwitchId, static_element
-from blast_controller.core.model.timers import ClearAgain, ProbeDue
+from blast_controller.core.model.timers import ProbeClearRetryDue, ProbeDue
 from blast_controller.core.rollout.outbox import Outbox
 
 TIMES_SENT = 4
@@ -110,7 +110,7 @@ class FiberCheck:
     """One check at a time; its report is announced under `topic`."""
 
     def __init__(
-        self, fabric: Fabric, inventory: Inventory, probes: ProbeCircuits, outbox: Outbox, appointments: Appointments
+        self, fabric: Fabric, inventory: Inventory, probes: ProbeCircuits, outbox: Outbox, appointments: ScheduledChecks
     ) -> None:
         self._fabric, self._inventory, self._probes = fabric, inventory, probes
         self._outbox, self._appointments = outbox, appointments
@@ -141,7 +141,7 @@ class FiberCheck:
 
     # ---------------------------------------------------------------------------------------------- events
 
-    def on_asked(self, event: VerifyAsked, now: float) -> None:
+    def on_asked(self, event: VerifyRequested, now: float) -> None:
         """Begin a check, or join the running one."""
         if self._run is None:
             self._number += 1
@@ -150,7 +150,7 @@ class FiberCheck:
                 self._appointments.devices(self._serial, now + event.seconds)
             self._go_on(now)
 
-    def on_answer(self, event: StepConfirmed | StepFailed | StepDark, now: float) -> None:
+    def on_answer(self, event: StepConfirmed | StepFailed | LightNotDetected, now: float) -> None:
         """Handle the answer of a switch to a change of probe circuits."""
         switch = event.device
         if not isinstance(switch, str) or not self._probes.answered(event):
@@ -167,7 +167,7 @@ class FiberCheck:
             self._appointments.clear_again(switch, now)
         self._over(bench, now)
 
-    def on_seen(self, event: ProbeSeen, now: float) -> None:
+    def on_seen(self, event: ProbeReceived, now: float) -> None:
         """Record a received probe; probes of earlier rounds are ignored."""
         bench = self._run.bench if self._run else None
         if bench is None or bench.phase is not _SurveyPhase.PROBING:
@@ -189,11 +189,11 @@ class FiberCheck:
             else:
                 self._advance(bench, now)
 
-    def on_clear_again(self, deadline: ClearAgain, now: float) -> None:
+    def on_clear_again(self, deadline: ProbeClearRetryDue, now: float) -> None:
         """Retry the removal of probe circuits from a switch."""
         self._probes.try_again(deadline.switch)
 
-    def on_device_down(self, event: DeviceDown, now: float) -> None:
+    def on_device_down(self, event: DeviceDisconnected, now: float) -> None:
         """Handle a disconnected device: elements that need it cannot be surveyed."""
         bench = self._run.bench if self._run else None
         if isinstance(event.device, str):
@@ -204,7 +204,7 @@ class FiberCheck:
         elif bench is not None and bench.phase is not _SurveyPhase.CLEARING and self._needs(bench, event.device):
             self._restart_survey(bench, now)
 
-    def on_device_up(self, event: DeviceUp, now: float) -> None:
+    def on_device_up(self, event: DeviceConnected, now: float) -> None:
         """Handle a connected device: remove circuits that an earlier check left on a switch."""
         if isinstance(event.device, str):
             self._probes.back(event.device, event.circuits)

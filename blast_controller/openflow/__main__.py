@@ -3,7 +3,7 @@
     python -m blast_controller.openflow --listen 127.0.0.1:6653 --config config.json
 
 The configuration is one JSON object with the fields of `Configuration`. A command is one SetForwarding, ReadCommand,
-LookCommand or ProbeCommand, e.g.
+ReadRulesCommand or ProbeCommand, e.g.
 
     {"datapath": 1, "changes": [{"reservation": 7, "step": 1, "add": [
         {"in_port": 1, "source": "10.0.0.1", "group": "239.77.0.1", "outputs": [9]}]}]}
@@ -37,7 +37,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from blast_controller.core.model.commands import SetForwarding
-from blast_controller.core.model.events import ProbeSeen
+from blast_controller.core.model.events import ProbeReceived
 from blast_controller.openflow.driver import OpenFlowDriver
 from blast_controller.openflow.rules import RuleSettings
 from blast_controller.openflow.server import EchoProbe
@@ -71,7 +71,7 @@ class ReadCommand:
 
 
 @dataclass(frozen=True)
-class LookCommand:
+class ReadRulesCommand:
     """Read this datapath's rules."""
 
     look: DatapathId
@@ -79,7 +79,7 @@ class LookCommand:
 
 @dataclass(frozen=True)
 class ProbeCommand:
-    """Send a probe frame out of a port of this datapath; the payload in hexadecimal, as in ProbeSeen."""
+    """Send a probe frame out of a port of this datapath; the payload in hexadecimal, as in ProbeReceived."""
 
     probe: DatapathId
     port: int
@@ -95,8 +95,8 @@ class LeadCommand:
 
 
 _CONFIGURATION = TypeAdapter(Configuration)
-_COMMAND: TypeAdapter[SetForwarding | ReadCommand | LookCommand | ProbeCommand | LeadCommand] = TypeAdapter(
-    SetForwarding | ReadCommand | LookCommand | ProbeCommand | LeadCommand
+_COMMAND: TypeAdapter[SetForwarding | ReadCommand | ReadRulesCommand | ProbeCommand | LeadCommand] = TypeAdapter(
+    SetForwarding | ReadCommand | ReadRulesCommand | ProbeCommand | LeadCommand
 )
 _EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 
@@ -146,7 +146,7 @@ def _command(driver: OpenFlowDriver, line: bytes) -> None:
         match _COMMAND.validate_json(line):
             case ReadCommand(datapath):
                 driver.read(datapath)
-            case LookCommand(datapath):
+            case ReadRulesCommand(datapath):
                 driver.look(datapath)
             case ProbeCommand(datapath, port, payload):
                 driver.probe(datapath, port, bytes.fromhex(payload))
@@ -174,7 +174,7 @@ def _lines(descriptor: int) -> Iterator[bytes]:
 
 
 def _report(event: Event) -> None:
-    if isinstance(event, ProbeSeen):
+    if isinstance(event, ProbeReceived):
         event = replace(event, payload=event.payload.hex().encode())
     _write({"event": type(event).__name__, **_EVENT.dump_python(event, mode="json")})
 

@@ -18,7 +18,7 @@ from blast_controller.openflow.rules import (
     InvalidForwardError,
     Rule,
     RuleSettings,
-    Stray,
+    UnknownRule,
     forward_of,
     forward_rule,
 )
@@ -33,7 +33,7 @@ class Audit:
     additions: tuple[AddRule, ...] = ()
 
 
-def audit(settings: RuleSettings, guards: Sequence[Rule], found: Iterable[Rule | Stray]) -> Audit:
+def audit(settings: RuleSettings, guards: Sequence[Rule], found: Iterable[Rule | UnknownRule]) -> Audit:
     """Audit the rules with Blast's magic that were found on a ToR.
 
     A correct rule at the right place is left unchanged. A rule at its right place with an outdated mark, or a guard
@@ -44,7 +44,7 @@ def audit(settings: RuleSettings, guards: Sequence[Rule], found: Iterable[Rule |
     deletions: list[DeleteRule | DeleteStray] = []
     additions: list[AddRule] = []
     for rule in found:
-        if isinstance(rule, Stray):
+        if isinstance(rule, UnknownRule):
             deletions.append(DeleteStray(rule))
             continue
         required, forward = missing.get(rule.place), None

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from blast_controller.core.model.events import StepConfirmed, StepFailed
 from blast_controller.core.model.identifiers import DatapathId
 from blast_controller.openflow.audit import Audit
-from blast_controller.openflow.rules import Operation, Rule, Stray
+from blast_controller.openflow.rules import Operation, Rule, UnknownRule
 from blast_controller.openflow.vocabulary import (
     Answer,
     BarrierAnswered,
@@ -162,13 +162,17 @@ class ReadingDialogue(Dialogue):
     """Read our rules and count the rest; mend what the audit finds wrong, if asked to."""
 
     def __init__(
-        self, numbers: Iterator[int], deadline: float, audit: Callable[[Sequence[Rule | Stray]], Audit], mend: bool
+        self,
+        numbers: Iterator[int],
+        deadline: float,
+        audit: Callable[[Sequence[Rule | UnknownRule]], Audit],
+        mend: bool,
     ) -> None:
         super().__init__(numbers, deadline)
         self.findings = Audit(frozenset())
         self._audit = audit
         self._mend = mend
-        self._rules: list[Rule | Stray] = []
+        self._rules: list[Rule | UnknownRule] = []
         self._complete = False
         self._count: int | None = None
         self._repairs: list[Sequence[Operation]] = []

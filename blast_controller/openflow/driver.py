@@ -56,10 +56,10 @@ class OpenFlowDriver:
     settings : tables and priorities of the rules on a ToR.
     optical_ports : the optical ports of each configured datapath. Others may connect but are never written to.
     group_network : the range of group addresses (IPv4, multicast), dropped unless a forward matches.
-    on_event : called on the driver's thread, one event at a time. DeviceUp means: this controller is the ToR's master;
-        the ToR has the guards and exactly the forwards of the event, whichever run wrote them; a PortChanged for each
-        optical port follows. DeviceDown precedes the failures of the steps that the ToR left unanswered, and is also
-        sent, once, for a ToR that never comes up because it refuses this controller.
+    on_event : called on the driver's thread, one event at a time. DeviceConnected means: this controller is the ToR's
+        master; the ToR has the guards and exactly the forwards of the event, whichever run wrote them; a PortChanged
+        for each optical port follows. DeviceDisconnected precedes the failures of the steps that the ToR left
+        unanswered, and is also sent, once, for a ToR that never comes up because it refuses this controller.
     fatal : called with the exception when a thread of the driver fails; must end the process.
     step_timeout : seconds from `apply` to the barrier reply.
     probe : the settings of liveness probes.
@@ -148,8 +148,8 @@ class OpenFlowDriver:
         """Read a ToR's rules after all previous commands, and repair the driver's own rules; return at once.
 
         The driver's own rules are the guards, and rules with Blast's magic that are not forwards; correct ones are not
-        touched. `on_event` gets one TableObserved, or DeviceDown if the ToR does not answer; nothing for a disconnected
-        ToR.
+        touched. `on_event` gets one TableObserved, or DeviceDisconnected if the ToR does not answer; nothing for a
+        disconnected ToR.
         """
         self._put(Read(datapath, mend=True))
 
@@ -160,8 +160,8 @@ class OpenFlowDriver:
     def probe(self, datapath: DatapathId, port: int, payload: bytes) -> None:
         """Send a probe frame from a port and return at once.
 
-        Wherever it enters an optical port of a configured ToR, `on_event` gets a ProbeSeen with its payload. Nothing is
-        sent to a disconnected ToR. A packet network that floods into fibers lets hosts forge probes, so the payload
+        Wherever it enters an optical port of a configured ToR, `on_event` gets a ProbeReceived with its payload.
+        Nothing is sent to a disconnected ToR. A packet network that floods into fibers lets hosts forge probes, so the payload
         must contain something unpredictable. Raises ValueError for a payload that does not fit into a frame.
         """
         if len(payload) > MAX_BYTES:

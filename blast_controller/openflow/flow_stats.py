@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv4Network
 
-from blast_controller.openflow.rules import Match, Rule, Stray
+from blast_controller.openflow.rules import Match, Rule, UnknownRule
 
 IPV4 = 0x0800
 _ENTRY = struct.Struct("!HBxIIHHHH4xQQQ")
@@ -29,7 +29,7 @@ class _ForeignEntryError(Exception):
     """The entry is sound, but `Rule` has no words for it."""
 
 
-def decode_entry(entry: bytes) -> Rule | Stray:
+def decode_entry(entry: bytes) -> Rule | UnknownRule:
     """Decode one ofp_flow_stats. Raises MalformedEntryError."""
     try:
         length, table, _, _, priority, idle, hard, _, cookie, _, _ = _ENTRY.unpack_from(entry)
@@ -45,7 +45,7 @@ def decode_entry(entry: bytes) -> Rule | Stray:
             raise _ForeignEntryError
         return Rule(table, priority, cookie, _match(match[4:]), *_treatment(entry[instructions:]))
     except _ForeignEntryError:
-        return Stray(table, priority, cookie, match)
+        return UnknownRule(table, priority, cookie, match)
 
 
 def _match(fields: bytes) -> Match:

@@ -112,7 +112,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Stray:
+class UnknownRule:
     """A rule with our magic on a ToR that `Rule` cannot express, so nothing of ours wrote it.
 
     `match` is its ofp_match as the ToR sent it (section A.2.3.1), without the padding.
@@ -142,7 +142,7 @@ class DeleteRule:
 class DeleteStray:
     """Delete exactly this rule (OFPFC_DELETE_STRICT, whole cookie)."""
 
-    stray: Stray
+    stray: UnknownRule
 
 
 Operation = AddRule | DeleteRule | DeleteStray

@@ -23,7 +23,7 @@ from blast_controller.openflow.framework import (
 from blast_controller.openflow.screening import is_readable
 from blast_controller.serving.listener import Acceptor, Listener
 from blast_controller.serving.loop_thread import LoopThread
-from blast_controller.serving.places import Places
+from blast_controller.serving.places import AdmissionSlots
 from blast_controller.serving.tls import ServerTlsSettings, certificate_names
 
 LOG = logging.getLogger(__name__)
@@ -204,7 +204,7 @@ class Server:
         self.stalled: Callable[[TorConnection, str], None] = lambda connection, reason: None
         """Called with a connection that is closed because it did not complete the handshake, and why."""
         self.connections: set[TorConnection] = set()
-        self._unidentified: Places[TorConnection] = Places(max_unidentified, max_unidentified)
+        self._unidentified: AdmissionSlots[TorConnection] = AdmissionSlots(max_unidentified, max_unidentified)
         self._listening = Listener(
             Acceptor(lambda: _TorStream(self), _handshake_failed, max_unidentified, max_unidentified), tls
         )

@@ -4,7 +4,7 @@
 |-----------|-----------------------------------------|-------------------------------------------------------------|
 | standing  | slave; this controller is a standby     | becomes the leader → claiming                               |
 | claiming  | only the role request was sent          | master → preparing                                          |
-| preparing | rules are read and repaired             | done → up: DeviceUp with the forwards found, then its ports |
+| preparing | rules are read and repaired             | done → up: DeviceConnected with its forwards, PortChanged   |
 | up        | commands and readings are executed      |                                                             |
 | ended     | closed or lost                          |                                                             |
 
@@ -24,7 +24,14 @@ from enum import Enum
 from functools import partial
 
 from blast_controller.core.model.commands import ForwardingChange, SetForwarding
-from blast_controller.core.model.events import DeviceDown, DeviceUp, PortChanged, ProbeSeen, StepFailed, TableObserved
+from blast_controller.core.model.events import (
+    DeviceConnected,
+    DeviceDisconnected,
+    PortChanged,
+    ProbeReceived,
+    StepFailed,
+    TableObserved,
+)
 from blast_controller.core.model.identifiers import DatapathId
 from blast_controller.openflow.audit import audit
 from blast_controller.openflow.dialogues import (
@@ -177,7 +184,7 @@ class TorSession:
             case PortReported(_, state):
                 return self._port_reported(state)
             case ProbeArrived(_, port, payload):
-                return [ProbeSeen(self.datapath, port, payload)] if self.up and port in self._ports else []
+                return [ProbeReceived(self.datapath, port, payload)] if self.up and port in self._ports else []
 
     def expire(self, now: float) -> list[Effect]:
         """Fail everything that is late, or end the connection."""
@@ -195,9 +202,9 @@ class TorSession:
     def end(self, reason: str, notify: bool = False) -> list[Effect]:
         """Handle the end of the connection.
 
-        Return DeviceDown if the core knew it or must be notified, then the events of the unanswered steps.
+        Return DeviceDisconnected if the core knew it or must be notified, then the events of the unanswered steps.
         """
-        down: list[Effect] = [DeviceDown(self.datapath, reason)] if self.up or notify else []
+        down: list[Effect] = [DeviceDisconnected(self.datapath, reason)] if self.up or notify else []
         self._state = _SessionState.ENDED
         sentence = f"ToR {self.datapath:016x} disconnected: {reason}"
         return down + [event for dialogue in self._dialogues() for event in dialogue.abandon(sentence)]
@@ -253,7 +260,7 @@ class TorSession:
                 return self.read(mend=True, now=now)
             case ReadingDialogue() if not self.up:
                 self._state = _SessionState.UP
-                return [DeviceUp(self.datapath, rules=dialogue.findings.forwards), *self._all_ports()]
+                return [DeviceConnected(self.datapath, rules=dialogue.findings.forwards), *self._all_ports()]
             case ReadingDialogue():
                 return [TableObserved(self.datapath, dialogue.findings.forwards, dialogue.foreign)]
             case _:

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv4Network
 
 from blast_controller.core.model.commands import SetForwarding
-from blast_controller.core.model.events import DeviceDown, DeviceUp, StepConfirmed, StepFailed
+from blast_controller.core.model.events import DeviceConnected, DeviceDisconnected, StepConfirmed, StepFailed
 from blast_controller.core.model.identifiers import DatapathId
 from blast_controller.openflow.dialogues import transaction_ids
 from blast_controller.openflow.rules import Rule, guards, merged
@@ -128,7 +128,7 @@ class ForwardingSteps:
             case HandshakeFailed(_, datapath, names, reason):
                 tor = self._tors.get(datapath)
                 is_ours = tor is not None and tor.is_proved_by(names) and datapath not in self._current
-                effects = [DeviceDown(datapath, reason)] if is_ours else []
+                effects = [DeviceDisconnected(datapath, reason)] if is_ours else []
             case Follow(generation):
                 self._leader, effects = generation, []
             case Lead(terms):
@@ -265,11 +265,11 @@ class ForwardingSteps:
             match effect:
                 case Transmit() | StepConfirmed():
                     pass
-                case DeviceUp(device):
+                case DeviceConnected(device):
                     self._notified.pop(int(device), None)
-                case DeviceDown(device, reason) if self._notified.get(int(device)) == reason:
+                case DeviceDisconnected(device, reason) if self._notified.get(int(device)) == reason:
                     continue
-                case DeviceDown(device, reason):
+                case DeviceDisconnected(device, reason):
                     self._notified[int(device)] = reason
             kept.append(effect)
         return kept

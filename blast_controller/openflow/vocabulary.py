@@ -10,16 +10,16 @@ from dataclasses import dataclass
 
 from blast_controller.core.model.commands import SetForwarding
 from blast_controller.core.model.events import (
-    DeviceDown,
-    DeviceUp,
+    DeviceConnected,
+    DeviceDisconnected,
     PortChanged,
-    ProbeSeen,
+    ProbeReceived,
     StepConfirmed,
     StepFailed,
     TableObserved,
 )
 from blast_controller.core.model.identifiers import DatapathId
-from blast_controller.openflow.rules import Operation, Rule, RuleSettings, Stray
+from blast_controller.openflow.rules import Operation, Rule, RuleSettings, UnknownRule
 from blast_controller.serving.tls import CertificateNames
 
 # ---------------------------------------------------------------------------------------- inputs: messages of a ToR
@@ -78,7 +78,7 @@ class RulesRead:
 
     session: object
     xid: int
-    rules: tuple[Rule | Stray, ...]
+    rules: tuple[Rule | UnknownRule, ...]
     last: bool
 
 
@@ -269,7 +269,7 @@ class RejectCall:
     reason: str
 
 
-Event = DeviceUp | DeviceDown | StepConfirmed | StepFailed | TableObserved | PortChanged | ProbeSeen
+Event = DeviceConnected | DeviceDisconnected | StepConfirmed | StepFailed | TableObserved | PortChanged | ProbeReceived
 Effect = Transmit | HangUp | RejectCall | Event
 StepKey = tuple[int, int]
 """(reservation, step)"""

@@ -13,25 +13,25 @@ from blast_controller.core.snapshot.facts import TreeFacts
 from blast_controller.core.snapshot.snapshot import Snapshot
 
 
-class Foretold(NamedTuple):
+class ActionPreview(NamedTuple):
     """The effects of an action, one sentence each; or why it is impossible."""
 
     sentences: list[str]
     possible: bool = True
 
 
-def impossible(sentence: str) -> Foretold:
+def impossible(sentence: str) -> ActionPreview:
     """Return a preview of an impossible action."""
-    return Foretold([sentence], False)
+    return ActionPreview([sentence], False)
 
 
-def drain(snapshot: Snapshot, draining: bool) -> Foretold:
+def drain(snapshot: Snapshot, draining: bool) -> ActionPreview:
     """Admit nothing new."""
     if draining:
         return impossible("The controller is draining already.")
     states = snapshot.requests.states
     lit = states.get(PartState.ACTIVE, 0) + states.get(PartState.CONFIGURING, 0)
-    return Foretold(
+    return ActionPreview(
         [
             "The controller rejects new requests of all tenants until you admit them again.",
             f"Active requests continue until they end: {lit} now.",
@@ -40,14 +40,14 @@ def drain(snapshot: Snapshot, draining: bool) -> Foretold:
     )
 
 
-def admit(snapshot: Snapshot, draining: bool) -> Foretold:
+def admit(snapshot: Snapshot, draining: bool) -> ActionPreview:
     """Admit again."""
     if not draining:
         return impossible("The controller admits requests already.")
-    return Foretold(["The controller admits new requests of all tenants again."])
+    return ActionPreview(["The controller admits new requests of all tenants again."])
 
 
-def quarantine(snapshot: Snapshot, element: str) -> Foretold:
+def quarantine(snapshot: Snapshot, element: str) -> ActionPreview:
     """Take an element out of use."""
     name = ElementId(element)
     if name not in snapshot.units:
@@ -61,7 +61,7 @@ def quarantine(snapshot: Snapshot, element: str) -> Foretold:
         sentences.append("The running probe of it continues.")
     if unusable is not None:
         sentences.append(f"It is unusable already: {unusable}.")
-    return Foretold(sentences)
+    return ActionPreview(sentences)
 
 
 def _held_by(tree: TreeFacts) -> Iterator[str]:
@@ -75,7 +75,7 @@ def _held_by(tree: TreeFacts) -> Iterator[str]:
     )
 
 
-def release(snapshot: Snapshot, element: str) -> Foretold:
+def release(snapshot: Snapshot, element: str) -> ActionPreview:
     """Bring an element back."""
     name = ElementId(element)
     if name not in snapshot.units:
@@ -83,7 +83,7 @@ def release(snapshot: Snapshot, element: str) -> Foretold:
     _, unusable = snapshot.standing(name)
     if unusable is None:
         return impossible(f"{element} is usable already.")
-    return Foretold(
+    return ActionPreview(
         [
             f"New light trees can use {element} again. It was unusable: {unusable}.",
             "A pending request may use it immediately: make sure that it works.",
@@ -91,7 +91,7 @@ def release(snapshot: Snapshot, element: str) -> Foretold:
     )
 
 
-def withdraw(snapshot: Snapshot, tenant: str, key: str) -> Foretold:
+def withdraw(snapshot: Snapshot, tenant: str, key: str) -> ActionPreview:
     """End a request."""
     try:
         found = snapshot.request((tenant, key))
@@ -105,7 +105,7 @@ def withdraw(snapshot: Snapshot, tenant: str, key: str) -> Foretold:
     if lit:
         sentences.append("Its light tree is released; the optical transport delivers no further data.")
     sentences.append(f"Its sender is notified. Withdrawing {key} cannot be undone.")
-    return Foretold(sentences)
+    return ActionPreview(sentences)
 
 
 def _named(tree: TreeFacts) -> str:

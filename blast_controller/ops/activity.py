@@ -12,8 +12,8 @@ from functools import singledispatch
 
 from blast_controller.core.model.commands import SetCircuits
 from blast_controller.core.model.events import (
-    DeviceDown,
-    DeviceUp,
+    DeviceConnected,
+    DeviceDisconnected,
     PortChanged,
     StepFailed,
 )
@@ -137,7 +137,7 @@ def _(event: StepFailed) -> LogLine:
 
 
 @device_line.register
-def _(event: DeviceUp) -> LogLine | None:
+def _(event: DeviceConnected) -> LogLine | None:
     # The optical executor logs the events of its switches itself.
     if isinstance(event.device, str):
         return None
@@ -146,7 +146,7 @@ def _(event: DeviceUp) -> LogLine | None:
 
 
 @device_line.register
-def _(event: DeviceDown) -> LogLine | None:
+def _(event: DeviceDisconnected) -> LogLine | None:
     if isinstance(event.device, str):
         return None
     name = device_name(event.device)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from blast_controller.core.controller import Core
 from blast_controller.core.model.commands import Command, Publish, SetCircuits
-from blast_controller.core.model.events import CircuitsObserved, DeviceUp, Event, StepConfirmed, TableObserved
+from blast_controller.core.model.events import CircuitsObserved, DeviceConnected, Event, StepConfirmed, TableObserved
 from blast_controller.core.model.identifiers import SwitchId
 from blast_controller.core.observer import Observer
 from blast_controller.ops.activity import DriftWatch, LogLine, device_line, late_line, request_line, write_line
@@ -37,7 +37,7 @@ class ActivityLog(Observer):
                 return self._drift.rules(datapath, foreign)
             case CircuitsObserved(switch=switch):
                 return self._occupied(switch, core)
-            case DeviceUp(device=str(switch)):
+            case DeviceConnected(device=str(switch)):
                 return self._occupied(SwitchId(switch), core)
             case _:
                 return None

@@ -17,7 +17,7 @@ ALL_PARTIES = 5.0
 """The limit of a kind as a multiple of the limit of one of its parties."""
 MAX_PARTIES = 1024
 REPORT_EVERY = 10.0
-"""Seconds between two tellings of what was left out of a kind that goes on and on."""
+"""Seconds between two reports of the lines that a continuing kind dropped."""
 
 Source = tuple[str, str]
 """(kind, party); the party is empty for the bucket of a kind as a whole."""

@@ -11,7 +11,7 @@ from blast_controller.core.model.commands import Announce, Command, Publish
 from blast_controller.core.model.events import (
     CircuitsObserved,
     Event,
-    FinishAsked,
+    FinishRequested,
     StepConfirmed,
     StepFailed,
     TableObserved,
@@ -56,7 +56,7 @@ class Metering(Observer):
                 self._reconfiguration_seconds(_label(device)).observe(elapsed)
             case StepFailed(device=device):
                 metrics.failed_steps.labels(_label(device)).inc()
-            case FinishAsked(request=(tenant, _), report=TransferReport() as report):
+            case FinishRequested(request=(tenant, _), report=TransferReport() as report):
                 self._transfer(self._tenant(tenant), report)
             case TableObserved(datapath=datapath, foreign=foreign):
                 self.drift.note_table(datapath, foreign)

@@ -20,12 +20,12 @@ from typing import NamedTuple
 from blast_controller.core.model.commands import CircuitChange, SetCircuits
 from blast_controller.core.model.events import (
     CircuitsObserved,
-    DeviceDown,
+    DeviceConnected,
+    DeviceDisconnected,
     DeviceEvent,
-    DeviceUp,
-    LightAlarm,
+    LightAlarmRaised,
+    LightNotDetected,
     StepConfirmed,
-    StepDark,
     StepFailed,
 )
 from blast_controller.core.model.fabric import CrossConnect
@@ -230,13 +230,13 @@ class _SwitchSession:
                 "optical switch %s: %s %s at %s", self._settings.name, alarm.notification, alarm.condition, alarm.aid
             )
             if alarm.port is not None and alarm.port.side == "out" and not alarm.cleared:
-                self._on_event(LightAlarm(self._settings.name, alarm.port.number, alarm.condition))
+                self._on_event(LightAlarmRaised(self._settings.name, alarm.port.number, alarm.condition))
 
     def _lost(self, reason: str) -> None:
         if reason != self._away:
             log.warning("optical switch %s is disconnected: %s", self._settings.name, reason)
         if self._up or reason != self._away:
-            self._on_event(DeviceDown(self._settings.name, reason))
+            self._on_event(DeviceDisconnected(self._settings.name, reason))
         self._up, self._away = False, reason
         while self._queue:
             work = self._queue.popleft()
@@ -248,7 +248,7 @@ class _SwitchSession:
         present = await self._circuits(client)
         self._up = True
         log.info("optical switch %s is connected, %d cross-connects present", self._settings.name, len(present))
-        self._on_event(DeviceUp(self._settings.name, present))
+        self._on_event(DeviceConnected(self._settings.name, present))
         lost = asyncio.ensure_future(client.wait_closed())
         lost.add_done_callback(lambda _: self._wake.set())
         try:
@@ -298,7 +298,7 @@ class _SwitchSession:
             for change, dark in await self._dark(client, connected):
                 del unanswered[_key(change)]
                 if dark:
-                    self._on_event(StepDark(self._settings.name, change.reservation, change.step, dark))
+                    self._on_event(LightNotDetected(self._settings.name, change.reservation, change.step, dark))
                 else:
                     self._confirm(change, work.since[_key(change)])
         except Tl1Error as error:
@@ -330,7 +330,7 @@ class _SwitchSession:
                 log.warning("optical switch %s: the light check failed: %s", self._settings.name, error)
                 return
             for output in sorted(dark):
-                self._on_event(LightAlarm(self._settings.name, output, "no light while traffic flows"))
+                self._on_event(LightAlarmRaised(self._settings.name, output, "no light while traffic flows"))
 
         task = asyncio.create_task(look())
         self._looking.add(task)

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 
 from blast_controller.core.fiber_check import FiberReport
 from blast_controller.core.model.errors import RejectedError, RequestError
-from blast_controller.core.model.events import VerifyAsked
+from blast_controller.core.model.events import VerifyRequested
 from blast_controller.ops.activity import LogLine, write_line
 from blast_controller.runtime.runtime import CoreContext, Runtime
 from blast_controller.runtime.waiting import Wait
@@ -24,7 +24,7 @@ def check_fibers(runtime: Runtime) -> None:
     """Probe every free fiber once the devices are connected, and log the result."""
 
     def work(context: CoreContext) -> FiberReport | Future[FiberReport]:
-        context.handle(VerifyAsked(secrets.token_bytes(NONCE_BYTES), DEVICES_TIMEOUT))
+        context.handle(VerifyRequested(secrets.token_bytes(NONCE_BYTES), DEVICES_TIMEOUT))
         return context.wait_announced(
             context.core.fiber_topic,
             LONGEST_PROBING,

@@ -21,7 +21,7 @@ from blast_controller.ops.http.server import HttpServer
 from blast_controller.ops.live.actions import Actions, Now
 from blast_controller.ops.live.broadcast import LiveBroadcast
 from blast_controller.ops.live.routes import LivePage, live_routes
-from blast_controller.ops.live.signs import Signs
+from blast_controller.ops.live.signs import VitalsPublisher
 from blast_controller.ops.metering import Metering
 from blast_controller.ops.metrics import Metrics
 from blast_controller.ops.page.files import page_files
@@ -102,7 +102,7 @@ class HttpSide:
             levels=self.sources.levels,
         )
         registry.register(StateCollector(sources))
-        signs = Signs(self.watchers.vitals, self._condition(), self._snapshot)
+        signs = VitalsPublisher(self.watchers.vitals, self._condition(), self._snapshot)
         page = self._page(signs)
 
         def more(access: HttpAccess) -> Iterable[Route]:
@@ -118,7 +118,7 @@ class HttpSide:
         self.watchers.broadcast.end(GOODBYE)
         server.stop()
 
-    def _page(self, signs: Signs) -> LivePage:
+    def _page(self, signs: VitalsPublisher) -> LivePage:
         actions = Actions(Caller(self.handler, self.gate), lambda: Now(self._snapshot(), self.runtime.core.draining))
         return LivePage(page_files(), self.watchers.broadcast, signs, actions, self._picture, RELEASE, self.recording)
 

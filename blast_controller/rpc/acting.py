@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import singledispatch
 
 from blast_controller.core.model.events import (
-    AuditAsked,
-    DrainAsked,
+    AuditRequested,
+    DrainRequested,
     ElementQuarantined,
     ElementReleased,
     OperatorActed,
-    WithdrawAsked,
+    WithdrawRequested,
 )
 from blast_controller.rpc.clients.gate import Gate
 from blast_controller.rpc.connections.connection import Connection
@@ -56,15 +56,15 @@ def _(event: ElementReleased) -> str:
 
 
 @deed.register
-def _(event: DrainAsked) -> str:
+def _(event: DrainRequested) -> str:
     return "drain: admit nothing new" if event.on else "drain over: admit again"
 
 
 @deed.register
-def _(event: AuditAsked) -> str | None:
+def _(event: AuditRequested) -> str | None:
     return None if event.dry_run else "reconcile"
 
 
 @deed.register
-def _(event: WithdrawAsked) -> str:
+def _(event: WithdrawRequested) -> str:
     return f"withdraw {'/'.join(event.request)}"

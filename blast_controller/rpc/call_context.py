@@ -27,7 +27,7 @@ History = Callable[[int, int], Iterable[tuple[int, str, str]]]
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class VersionInfo:
     """The server's data for `version`, in addition to its policy's features."""
 
     features: frozenset[str]
@@ -42,7 +42,7 @@ class Services:
     gate: Gate
     history: History
     condition: Condition
-    about: About
+    about: VersionInfo
     attached: Attachments = field(default_factory=Attachments)
     fabric: FabricReading = field(default_factory=FabricReading)
 

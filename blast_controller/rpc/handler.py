@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from blast_controller.rpc.call_context import About, History, Services
+from blast_controller.rpc.call_context import History, Services, VersionInfo
 from blast_controller.rpc.clients.gate import Gate
 from blast_controller.rpc.condition import Condition, Healthy
 from blast_controller.rpc.connections.connection import Connection
@@ -30,7 +30,9 @@ class BlastHandler:
         condition: Condition | None = None,
     ) -> None:
         features = FIELD_FEATURES | {method.feature for method in self.methods.values() if method.feature}
-        self._services = Services(runtime, gate, history, condition or Healthy(), About(features, openflow_framework))
+        self._services = Services(
+            runtime, gate, history, condition or Healthy(), VersionInfo(features, openflow_framework)
+        )
         self.at_once = frozenset(name for name, method in self.methods.items() if method.cost is not Cost.WORKER)
 
     def __getattr__(self, name: str) -> Callable[..., object]:

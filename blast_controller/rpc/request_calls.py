@@ -9,11 +9,11 @@ from concurrent.futures import Future
 from blast_api import ttypes
 from blast_controller.core.model.errors import RejectedError, RequestEndedError, RequestTimeoutError
 from blast_controller.core.model.events import (
-    ExtensionAsked,
-    FinishAsked,
+    ExtendRequested,
+    FinishRequested,
     ProgressReported,
     RequestSubmitted,
-    WithdrawAsked,
+    WithdrawRequested,
 )
 from blast_controller.core.model.requests import EventKind, MulticastRequest, Request, RequestEvent, RequestKey
 from blast_controller.rpc import acting, convert, pages
@@ -140,7 +140,7 @@ def extend(
             context.take(ProgressReported(name, *progress))
             return context.when_decided(lambda: status_of(context, name))
         context.check_place(caller)
-        context.take(ExtensionAsked(name, change))
+        context.take(ExtendRequested(name, change))
         happened = [event for event in request.events if event.sequence > before]
         if happened:
             convert.refuse_failed_change(happened[0])
@@ -165,12 +165,12 @@ def extend(
     return services.do(connection, work)
 
 
-def to_finish(part: int | None, report: ttypes.TransferReport | None) -> Callable[[RequestKey], FinishAsked]:
+def to_finish(part: int | None, report: ttypes.TransferReport | None) -> Callable[[RequestKey], FinishRequested]:
     """Return a function that makes the event of a finished part. Raises Rejected if `part` is None."""
     if part is None:
         raise ttypes.Rejected("unknown_part", "Give the number of the finished part; the first part is 0.")
     transfer = convert.to_transfer_report(report)
-    return lambda name: FinishAsked(name, part, transfer)
+    return lambda name: FinishRequested(name, part, transfer)
 
 
 def withdraw(services: Services, connection: Connection, key: str | None) -> Future[ttypes.RequestStatus]:
@@ -180,9 +180,9 @@ def withdraw(services: Services, connection: Connection, key: str | None) -> Fut
     def work(context: CoreContext) -> Future[ttypes.RequestStatus]:
         name = named(context.core.requests, client, key)
         if name[0] == client.tenant and not connection.by_hand:
-            context.take(WithdrawAsked(name))
+            context.take(WithdrawRequested(name))
         else:
-            asked = WithdrawAsked(name, "an operator")
+            asked = WithdrawRequested(name, "an operator")
             context.take(asked)
             acting.record(context, services.gate, connection, asked)
         return context.when_decided(lambda: status_of(context, name))

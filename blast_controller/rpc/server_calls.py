@@ -9,7 +9,13 @@ from importlib.metadata import version as version_of
 from blast_api import ttypes
 from blast_controller.core.controller import Core
 from blast_controller.core.model.errors import RejectedError
-from blast_controller.core.model.events import AuditAsked, DrainAsked, ElementQuarantined, ElementReleased, VerifyAsked
+from blast_controller.core.model.events import (
+    AuditRequested,
+    DrainRequested,
+    ElementQuarantined,
+    ElementReleased,
+    VerifyRequested,
+)
 from blast_controller.core.model.identifiers import ElementId
 from blast_controller.core.model.wording import listed
 from blast_controller.rpc import acting, convert, pages
@@ -71,7 +77,7 @@ def drain(services: Services, connection: Connection, on: bool | None) -> Future
 
     def work(context: CoreContext) -> ttypes.DrainStatus:
         if on is not None:
-            asked = DrainAsked(on)
+            asked = DrainRequested(on)
             context.handle(asked)
             acting.record(context, services.gate, connection, asked)
         return ttypes.DrainStatus(context.core.draining, context.core.active_count, context.core.pending_count)
@@ -79,9 +85,9 @@ def drain(services: Services, connection: Connection, on: bool | None) -> Future
     return services.do(connection, work)
 
 
-def to_audit(dry_run: bool | None) -> AuditAsked:
+def to_audit(dry_run: bool | None) -> AuditRequested:
     """Read every device that is there and repair what differs."""
-    return AuditAsked(bool(dry_run))
+    return AuditRequested(bool(dry_run))
 
 
 def _unread(core: Core) -> RejectedError:
@@ -96,9 +102,9 @@ AUDIT = Announcement(lambda core: core.audit_number, convert.reconcile_report, L
 """All devices were read."""
 
 
-def to_verify() -> VerifyAsked:
+def to_verify() -> VerifyRequested:
     """Probe every free fiber."""
-    return VerifyAsked(secrets.token_bytes(NONCE_BYTES))
+    return VerifyRequested(secrets.token_bytes(NONCE_BYTES))
 
 
 def _unprobed(core: Core) -> RejectedError:

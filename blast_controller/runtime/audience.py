@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 Waiter = TypeVar("Waiter", bound=Hashable)
 
 
-class Audience(Generic[Waiter]):
+class WaiterIndex(Generic[Waiter]):
     """Waiters by the number of the last event that they ignore; 0 if every event may match.
 
     Waiters for distant events cost nothing while earlier events occur, however many they are.

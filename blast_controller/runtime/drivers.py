@@ -34,7 +34,7 @@ class ForwardingDriver(Protocol):
         """Read a ToR's rules like `read`, without any repair."""
 
     def probe(self, datapath: DatapathId, port: int, payload: bytes) -> None:
-        """Send a probe frame from a port; ProbeSeen reports its arrival."""
+        """Send a probe frame from a port; ProbeReceived reports its arrival."""
 
 
 class OptimizerDriver(Protocol):

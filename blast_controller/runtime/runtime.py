@@ -30,12 +30,12 @@ from blast_controller.core.model.commands import (
 from blast_controller.core.model.errors import FabricError, NotLeaderError, RejectedError
 from blast_controller.core.model.events import (
     DecisionTimed,
-    DeviceDown,
+    DeviceDisconnected,
     Event,
-    ExtensionAsked,
+    ExtendRequested,
     Optimized,
     RequestSubmitted,
-    Tick,
+    TimePassed,
 )
 from blast_controller.core.model.records import Record
 from blast_controller.core.model.requests import RequestKey
@@ -260,7 +260,7 @@ class Runtime:
         self.safe_mode = reason
         now = time.monotonic()
         for device in list(self.core.view.away):
-            self.core.take(DeviceDown(device, "not checked while the controller is in safe mode"), now)
+            self.core.take(DeviceDisconnected(device, "not checked while the controller is in safe mode"), now)
         self.core.load([], now)
         self._show_all_of(self.core)
         try:
@@ -364,7 +364,7 @@ class Runtime:
         self.check_leader_now()
         if self.safe_mode is not None:
             raise RejectedError("safe_mode", self.safe_mode)
-        if self.store_fault is not None and isinstance(event, RequestSubmitted | ExtensionAsked):
+        if self.store_fault is not None and isinstance(event, RequestSubmitted | ExtendRequested):
             self._is_durable = True
             raise RejectedError(
                 "journal_unavailable", f"The controller's journal cannot be written: {self.store_fault}"
@@ -582,6 +582,6 @@ class Runtime:
 
     def _tick(self) -> None:
         if self._decides:
-            self._hand_in(Tick())
+            self._hand_in(TimePassed())
         self.waiting.expire(time.monotonic())
         self.announced.expire(time.monotonic())

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from blast_controller.core.model.errors import RejectedError, RequestError
-from blast_controller.runtime.audience import Audience
+from blast_controller.runtime.audience import WaiterIndex
 from blast_controller.runtime.faults import logged, without_frames
 from blast_controller.runtime.parked_future import ParkedFuture
 
@@ -73,7 +73,7 @@ class WaitingRoom:
 
     def __init__(self, places: WaitingLimits | None = None) -> None:
         self.places = places or WaitingLimits()
-        self._audiences: defaultdict[Hashable, Audience[_Waiter]] = defaultdict(Audience)
+        self._audiences: defaultdict[Hashable, WaiterIndex[_Waiter]] = defaultdict(WaiterIndex)
         self._called: deque[tuple[_Waiter, Callable[[], object]]] = deque()
         self._deadlines: list[tuple[float, int, _Waiter]] = []
         self._count = 0

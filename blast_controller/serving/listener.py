@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from blast_controller.runtime.faults import without_frames
-from blast_controller.serving.places import Places
+from blast_controller.serving.places import AdmissionSlots
 from blast_controller.serving.tls import ServerTlsSettings, reason_of, server_context
 from blast_controller.serving.untied import untie_transports
 
@@ -60,7 +60,9 @@ class Listener:
         if tls is not None:
             self._context = server_context(tls)
             sslproto.SSLProtocol.max_size = _TLS_BUFFER_BYTES
-        self._handshakes: Places[asyncio.Task[None]] = Places(acceptor.handshakes, acceptor.handshakes_per_host)
+        self._handshakes: AdmissionSlots[asyncio.Task[None]] = AdmissionSlots(
+            acceptor.handshakes, acceptor.handshakes_per_host
+        )
         self._tasks: set[asyncio.Task[None]] = set()
         self._crowded_out: set[asyncio.Task[None]] = set()
         self._socket: socket.socket | None = None

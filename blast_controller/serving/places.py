@@ -18,7 +18,7 @@ _OWN_BITS = 64
 
 
 @dataclass(slots=True)
-class Places(Generic[Guest]):
+class AdmissionSlots(Generic[Guest]):
     """At most `total` guests at once, `per_host` of one address."""
 
     total: int

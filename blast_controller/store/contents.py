@@ -18,7 +18,7 @@ from blast_controller.store.rows import encode
 NAME, FORMAT = "blast-journal", 3
 
 
-class Thing(NamedTuple):
+class StateRow(NamedTuple):
     """A row of the state: `first` is the sequence of the entry that inserted it, `body` JSON text."""
 
     first: int
@@ -50,7 +50,7 @@ class Contents:
 
     epoch: int
     sequence: int
-    rows: Iterator[Thing | Written]
+    rows: Iterator[StateRow | Written]
 
 
 class NotAnExportError(JournalError):
@@ -74,7 +74,7 @@ def to_lines(contents: Contents) -> Iterator[str]:
     yield head
     lines = 0
     for row in contents.rows:
-        if isinstance(row, Thing):
+        if isinstance(row, StateRow):
             beside = encode(["thing", row.first, row.kind, row.key, sorted(row.elements)])
         else:
             beside = encode(["entry", row.sequence, row.at, row.epoch, row.kind, row.key, row.note])
@@ -103,13 +103,13 @@ def from_lines(lines: Iterable[str | bytes]) -> Contents:
     raise NotAnExportError("its first line is not the header of a copy")
 
 
-def checked(rows: Iterable[Thing | Written], sequence: int) -> Iterator[Thing | Written]:
+def checked(rows: Iterable[StateRow | Written], sequence: int) -> Iterator[StateRow | Written]:
     """Yield the rows, and raise NotAnExportError if they cannot be those of a journal up to `sequence`."""
     things: set[tuple[str, str]] = set()
     held: set[str] = set()
     first = entry = 0
     for row in rows:
-        if isinstance(row, Thing):
+        if isinstance(row, StateRow):
             if entry or not first < row.first <= sequence or (row.kind, row.key) in things or row.elements & held:
                 raise NotAnExportError(f"the {row.kind} {row.key!r} is at a wrong place")
             first = row.first
@@ -124,12 +124,12 @@ def checked(rows: Iterable[Thing | Written], sequence: int) -> Iterator[Thing | 
         raise NotAnExportError(f"its history ends with entry {entry} instead of {sequence}")
 
 
-def _rows(parsed: Iterator[object], digest: blake2b) -> Iterator[Thing | Written]:
+def _rows(parsed: Iterator[object], digest: blake2b) -> Iterator[StateRow | Written]:
     """Yield the rows. `digest` covers all lines taken from `parsed` except the latest."""
     for before, found in enumerate(parsed):
         match found:
             case ["thing", int(first), str(kind), str(key), [*elements], dict() as body]:
-                yield Thing(first, kind, key, encode(body), frozenset(map(str, elements)))
+                yield StateRow(first, kind, key, encode(body), frozenset(map(str, elements)))
             case ["entry", int(sequence), float() | int() as at, int(epoch), str(kind), str(key), str(note), body]:
                 yield Written(sequence, at, epoch, kind, key, note, None if body is None else encode(body))
             case ["end", int(lines), str(written)] if lines == before:

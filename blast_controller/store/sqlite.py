@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from blast_controller.core.model.records import Body, Record
 from blast_controller.store.checksums import Sum, chained, thing_digest
-from blast_controller.store.contents import Thing
+from blast_controller.store.contents import StateRow
 from blast_controller.store.errors import DamagedJournalError, JournalNotOpenError, NotAccessibleError
 from blast_controller.store.files import create, typed_faults, wal_of
 from blast_controller.store.holdings import Changes, Holdings
@@ -185,7 +185,7 @@ class SqliteStore:
         things: dict[tuple[str, str], tuple[int, int]] = {}
         try:
             for row in rows(connection, self.path):
-                if isinstance(row, Thing):
+                if isinstance(row, StateRow):
                     state.setdefault(row.kind, {})[row.key] = decode(row.body)
         except ValueError as error:
             raise DamagedJournalError(self.path, "a row of the state is not valid JSON") from error

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from blast_controller.store.checksums import Sum, chained, thing_digest
-from blast_controller.store.contents import Contents, JournalExistsError, Thing, Written
+from blast_controller.store.contents import Contents, JournalExistsError, StateRow, Written
 from blast_controller.store.errors import DamagedJournalError, NotAccessibleError
 from blast_controller.store.files import create, typed_faults, wal_of
 from blast_controller.store.lock import FileLock
@@ -65,7 +65,7 @@ def _check_nothing_there(path: Path) -> None:
         raise JournalExistsError(path)
 
 
-def _rows(connection: sqlite3.Connection, path: Path) -> Iterator[Thing | Written]:
+def _rows(connection: sqlite3.Connection, path: Path) -> Iterator[StateRow | Written]:
     with typed_faults(path):
         yield from rows(connection, path)
 
@@ -74,7 +74,7 @@ def _fill(connection: sqlite3.Connection, contents: Contents) -> None:
     connection.execute("BEGIN IMMEDIATE")
     state, chain = Sum(), 0
     while some := list(islice(contents.rows, MANY)):
-        things = [(*row[:4], thing_digest(*row)) for row in some if isinstance(row, Thing)]
+        things = [(*row[:4], thing_digest(*row)) for row in some if isinstance(row, StateRow)]
         state.change((), (digest for *_, digest in things))
         entries = []
         for row in some:
@@ -82,7 +82,7 @@ def _fill(connection: sqlite3.Connection, contents: Contents) -> None:
                 chain = chained(chain, row)
                 entries.append((*row, chain))
         connection.executemany("INSERT INTO state VALUES (?, ?, ?, ?, ?)", things)
-        held = [(element, row.key) for row in some if isinstance(row, Thing) for element in row.elements]
+        held = [(element, row.key) for row in some if isinstance(row, StateRow) for element in row.elements]
         connection.executemany("INSERT INTO held VALUES (?, ?)", held)
         connection.executemany("INSERT INTO journal VALUES (?, ?, ?, ?, ?, ?, ?, ?)", entries)
     known = {"epoch": contents.epoch, STATE: state.total, CHAIN: chain}

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from blast_controller.store.checksums import Sum, chained, thing_digest
-from blast_controller.store.contents import Thing, Written
+from blast_controller.store.contents import StateRow, Written
 from blast_controller.store.errors import DamagedJournalError
 from blast_controller.store.interface import RESERVATION
 from blast_controller.store.schema import CHAIN, ENTRY, STATE, TRIMMED
 from blast_controller.store.witness import read_witness, witness_file
 
 
-def rows(connection: sqlite3.Connection, path: Path) -> Iterator[Thing | Written]:
+def rows(connection: sqlite3.Connection, path: Path) -> Iterator[StateRow | Written]:
     """Yield the state in the order of `first`, then the history. Raises DamagedJournalError, sqlite3.Error.
 
     The comparison with the digests is complete only if the iterator is read to its end.
@@ -24,7 +24,7 @@ def rows(connection: sqlite3.Connection, path: Path) -> Iterator[Thing | Written
     yield from _history(connection, path, meta)
 
 
-def _state(connection: sqlite3.Connection, path: Path, written: int | None) -> Iterator[Thing]:
+def _state(connection: sqlite3.Connection, path: Path, written: int | None) -> Iterator[StateRow]:
     held: dict[str, set[str]] = {}
     for element, reservation in connection.execute("SELECT element, reservation FROM held"):
         held.setdefault(reservation, set()).add(element)
@@ -38,7 +38,7 @@ def _state(connection: sqlite3.Connection, path: Path, written: int | None) -> I
         if digest_written not in (None, computed):
             raise DamagedJournalError(path, f"the {kind} {key!r} is changed")
         found.change((), [computed])
-        yield Thing(first, kind, key, body, elements)
+        yield StateRow(first, kind, key, body, elements)
     if held:
         raise DamagedJournalError(path, f"the reservation {next(iter(held))}, which holds elements, is missing")
     if written not in (None, found.total):

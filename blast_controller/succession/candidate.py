@@ -23,7 +23,7 @@ REPORTS_TO_STEP_DOWN = 3
 """The number of consecutive reports that another controller reaches more devices."""
 
 
-class Rivals(Protocol):
+class LeaderCandidates(Protocol):
     """The controllers that could lead. All methods may raise JournalError."""
 
     def publish(self, reached: int) -> None:
@@ -55,7 +55,7 @@ class Candidate:
     def __init__(
         self,
         store: Store,
-        rivals: Rivals,
+        rivals: LeaderCandidates,
         hooks: Hooks,
         holds_leadership: Callable[[], bool],
         reached: Callable[[], int],

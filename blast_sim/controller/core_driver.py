@@ -24,7 +24,7 @@ from blast_controller.core.model.commands import (
     SetForwarding,
 )
 from blast_controller.core.model.errors import RequestError
-from blast_controller.core.model.events import DecisionTimed, DeviceUp, Event, Optimized, Tick
+from blast_controller.core.model.events import DecisionTimed, DeviceConnected, Event, Optimized, TimePassed
 from blast_controller.core.model.identifiers import Device
 from blast_controller.core.model.requests import RequestEvent, RequestKey
 from blast_sim.base.virtual_clock import VirtualClock
@@ -94,7 +94,7 @@ class CoreDriver:
         self._carry_out(core.restore((), clock.now), clock.now)
         devices: list[Device] = [*self._switches, *self._tors]
         for device in devices:
-            core.take(DeviceUp(device), clock.now)
+            core.take(DeviceConnected(device), clock.now)
         self._carry_out(core.conclude(clock.now), clock.now)
         self._appoint_tick()
 
@@ -152,7 +152,7 @@ class CoreDriver:
     def _tick(self, appointed: float) -> None:
         if self._ticks_at == appointed:
             self._ticks_at = None
-            self._receive(Tick())
+            self._receive(TimePassed())
 
     def _carry_out(self, commands: list[Command], decided: float) -> None:
         for command in commands:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from blast_controller.core.controller import Core
-from blast_controller.core.model.events import ExtensionAsked, FinishAsked, ProgressReported, RequestSubmitted
+from blast_controller.core.model.events import ExtendRequested, FinishRequested, ProgressReported, RequestSubmitted
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import EventKind, Extension, Grant, MulticastRequest, RequestEvent, RequestKey
 from blast_controller.core.model.settings import CoreSettings
@@ -149,7 +149,7 @@ class _Request:
 
     def _sent(self, part: int, receivers: set[int]) -> None:
         del self._sessions[part]
-        self._blast.driver.submit(FinishAsked(self._key, part))
+        self._blast.driver.submit(FinishRequested(self._key, part))
         self._arrived(receivers)
 
     def _arrived(self, receivers: set[int]) -> None:
@@ -197,4 +197,4 @@ class _Request:
         self._blast.driver.submit(ProgressReported(self._key, part, reached))
 
     def _ask_for_time(self, part: int, session: _TransmissionSession) -> None:
-        self._blast.driver.submit(ExtensionAsked(self._key, Extension(add_seconds=session.lease)))
+        self._blast.driver.submit(ExtendRequested(self._key, Extension(add_seconds=session.lease)))

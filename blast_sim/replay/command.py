@@ -22,7 +22,7 @@ from blast_sim.flow.optics import SWITCHING_SECONDS
 from blast_sim.plugins.loading import plugins_of
 from blast_sim.replay.reading import describe_trace, policies_from, workload_from
 from blast_sim.replay.result import result
-from blast_sim.replay.runs import Ran, ReplayRun, play_all
+from blast_sim.replay.runs import MeasuredRun, ReplayRun, play_all
 from blast_sim.replay.seen import seen
 from blast_sim.replay.setting import Setting
 from blast_sim.replay.tables import CDF, COMPLETIONS, POLICIES, tables
@@ -84,7 +84,7 @@ def requested_runs(arguments: argparse.Namespace) -> tuple[Setting, Workload, li
     )
 
 
-def played(runs: Sequence[ReplayRun], processes: int) -> list[Ran]:
+def played(runs: Sequence[ReplayRun], processes: int) -> list[MeasuredRun]:
     """Play the runs with a progress bar. Raises StalledError, PluginError, PluginFailedError, WorkerDiedError."""
     ends = sum(len(run.workload.multicasts) + len(run.workload.shuffles) for run in runs)
     with tqdm(total=ends, desc="ended", disable=not sys.stderr.isatty(), file=sys.stderr, leave=False) as bar:
@@ -131,7 +131,7 @@ def _setting(arguments: argparse.Namespace, workload: Workload) -> Setting:
     )
 
 
-def _shown(ran: Ran) -> Row:
+def _shown(ran: MeasuredRun) -> Row:
     shuffles = ran.row["mean_shuffle_seconds"]
     extra = {} if shuffles is None else {"mean_shuffle_seconds": shuffles}
     return {**{column: ran.row[column] for column in COLUMNS}, **extra, "cpu_seconds": ran.cpu_seconds}

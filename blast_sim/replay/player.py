@@ -22,7 +22,7 @@ from blast_sim.methods.naive import naive
 from blast_sim.methods.overlay import overlay
 from blast_sim.methods.pipeline import pipeline
 from blast_sim.methods.trees import trees
-from blast_sim.replay.result import Played, ReplayOutcome
+from blast_sim.replay.result import MulticastOutcome, ReplayOutcome
 from blast_sim.replay.setting import Setting
 from blast_sim.traces.workload import Shuffle, Workload
 from blast_sim.traces.workload import TraceMulticast as Request
@@ -61,9 +61,9 @@ class Player:
         self._world.simulation.run(lambda: (len(self._done), len(self._shuffled)) == total)
         return ReplayOutcome([self._played(one) for one in self._workload.multicasts], self._shuffled)
 
-    def _played(self, request: Request) -> Played:
+    def _played(self, request: Request) -> MulticastOutcome:
         compute = self._blast.computes.get(request.name)
-        return Played(request, self._done[request.name], compute or 0.0, compute is not None)
+        return MulticastOutcome(request, self._done[request.name], compute or 0.0, compute is not None)
 
     def _multicast(self, place: int, request: Request) -> Multicast:
         per_rack = self._world.network.servers_per_rack

@@ -27,7 +27,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class MulticastOutcome:
     """The result of a multicast.
 
     `seconds` is the time from its arrival to the last receiver, `compute_seconds` the part of the controller's
@@ -44,7 +44,7 @@ class Played:
 class ReplayOutcome:
     """The results of all multicasts in order of arrival, and of shuffles by name (seconds from their start)."""
 
-    multicasts: list[Played]
+    multicasts: list[MulticastOutcome]
     shuffles: dict[str, float]
 
 
@@ -83,7 +83,7 @@ def policy_row(policy: str, outcome: ReplayOutcome, light_rate: float) -> Row:
     }
 
 
-def _completion(one: Played) -> Row:
+def _completion(one: MulticastOutcome) -> Row:
     request = one.request
     return {
         "name": request.name,

@@ -29,24 +29,24 @@ class ReplayRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class MeasuredRun:
     """Its row of the results, which repeats bit for bit, and the CPU seconds that it took, which do not."""
 
     row: Row
     cpu_seconds: float
 
 
-def play(run: ReplayRun, on_end: Callable[[], None] = lambda: None) -> Ran:
+def play(run: ReplayRun, on_end: Callable[[], None] = lambda: None) -> MeasuredRun:
     """Play one run. Raises StalledError, PluginError, PluginFailedError."""
     begun = time.process_time()
     # In a process of its own the policy is not loaded yet.
     with blamed(plugins_of(run.policy)):
         outcome = Player(run.workload, run.setting, run.policy, on_end).play()
     spent = time.process_time() - begun
-    return Ran(policy_row(run.policy, outcome, run.setting.light.rate_gbps * 1e9), spent)
+    return MeasuredRun(policy_row(run.policy, outcome, run.setting.light.rate_gbps * 1e9), spent)
 
 
-def play_all(runs: Sequence[ReplayRun], processes: int, progress: Callable[[int], object]) -> list[Ran]:
+def play_all(runs: Sequence[ReplayRun], processes: int, progress: Callable[[int], object]) -> list[MeasuredRun]:
     """Play all runs, in order; call `progress` with the number of further multicasts and shuffles ended.
 
     Raises StalledError, PluginError, PluginFailedError, WorkerDiedError.
@@ -73,7 +73,7 @@ def _one_more(progress: Callable[[int], object]) -> None:
     progress(1)
 
 
-def _play_in_worker(ended: Synchronized[int], run: ReplayRun) -> Ran:
+def _play_in_worker(ended: Synchronized[int], run: ReplayRun) -> MeasuredRun:
     def on_end() -> None:
         with ended.get_lock():
             ended.value += 1

@@ -34,14 +34,14 @@ from blast_sim.scenarios.schema import Scenario
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class RepeatedParts:
     """The parts that a file holds, and the same computed now."""
 
     recorded: list[JsonValue]
     parts: list[ComparedPart]
 
 
-def again(file: ResultFile, processes: int) -> Again:
+def again(file: ResultFile, processes: int) -> RepeatedParts:
     """Compute a result again, in parallel processes.
 
     Raises InputError, such as UnusableResultError and PluginError, and PluginFailedError, NoSimulatorError,
@@ -65,21 +65,21 @@ def _check_plugins(file: ResultFile) -> None:
 # ------------------------------------------------------------------------------------------------- flow
 
 
-def _flow(file: ResultFile, processes: int) -> Again:
+def _flow(file: ResultFile, processes: int) -> RepeatedParts:
     arguments = argparse.Namespace(**{name: file.option(name, kind) for name, kind in flow.OPTIONS.items()})
     source = ScenarioSource(str(file.part("request", "scenario", "name")), file.scenario_text())
     cells = _built(file, lambda: flow.requested_cells(source, arguments))
     parts = _parts_of(cells, processes, flow.printed)
-    return Again(file.rows(_rows_key(file, "cells")), _in_form(file.form, parts))
+    return RepeatedParts(file.rows(_rows_key(file, "cells")), _in_form(file.form, parts))
 
 
-def _flow_cell(file: ResultFile, processes: int) -> Again:
+def _flow_cell(file: ResultFile, processes: int) -> RepeatedParts:
     names = {"method": str, "network": str, "background": str, "policy": str, "seed": int}
     options = {name: file.option(name, kind) for name, kind in names.items()}
     effort = flow_cell.Effort(file.option("compute", str), file.option("stepped", bool))
     scenario = _model(file)
     cell = _built(file, lambda: flow_cell.FlowCell(_checked(scenario), effort=effort, **options))
-    return Again(file.rows("rows"), _parts_of([cell], processes, lambda _, row: row))
+    return RepeatedParts(file.rows("rows"), _parts_of([cell], processes, lambda _, row: row))
 
 
 def _parts_of(
@@ -117,7 +117,7 @@ def _checked(model: Row) -> Scenario:
 # ----------------------------------------------------------------------------------------------- fabric
 
 
-def _fabric(file: ResultFile, processes: int) -> Again:
+def _fabric(file: ResultFile, processes: int) -> RepeatedParts:
     arguments = argparse.Namespace(**{name: file.option(name, kind) for name, kind in fabric.OPTIONS.items()})
     source = ScenarioSource(str(file.part("request", "scenario", "name")), file.scenario_text())
     simulator = Simulator(program())
@@ -128,7 +128,7 @@ def _fabric(file: ResultFile, processes: int) -> Again:
             _report(fabric.name_of(cell), result)
     found = [(cell, result[0]) for cell, result in zip(cells, results, strict=True) if not isinstance(result, Failure)]
     if file.form == "JSON":
-        return Again(
+        return RepeatedParts(
             file.rows("cells"), [ComparedPart(fabric.name_of(cell), fabric.answer(cell, row)) for cell, row in found]
         )
     parts = [
@@ -136,10 +136,10 @@ def _fabric(file: ResultFile, processes: int) -> Again:
         for cell, record in found
         for row in fabric.destinations(cell, record)
     ]
-    return Again(file.rows("rows"), _in_form(file.form, parts))
+    return RepeatedParts(file.rows("rows"), _in_form(file.form, parts))
 
 
-def _fabric_cell(file: ResultFile, processes: int) -> Again:
+def _fabric_cell(file: ResultFile, processes: int) -> RepeatedParts:
     model, simulator = _model(file), Simulator(program())
     taken = _built(file, lambda: simulator.check(model))
     cell = fabric_cell.FabricCell("", model, taken.events, taken.memory_bytes, simulator.version())
@@ -147,13 +147,15 @@ def _fabric_cell(file: ResultFile, processes: int) -> Again:
     if isinstance(result, Failure):
         _report(file.kind, result)
     rows = [] if isinstance(result, Failure) else result
-    return Again(file.rows("rows"), [ComparedPart(str(file.content.get("title", "the cell")), row) for row in rows])
+    return RepeatedParts(
+        file.rows("rows"), [ComparedPart(str(file.content.get("title", "the cell")), row) for row in rows]
+    )
 
 
 # ----------------------------------------------------------------------------------------------- replay
 
 
-def _replay(file: ResultFile, processes: int) -> Again:
+def _replay(file: ResultFile, processes: int) -> RepeatedParts:
     options = {name: file.option(name, kind) for name, kind in replay.OPTIONS.items()}
     trace = str(file.part("request", "trace", "name"))
     _check_trace(file, trace, str(options["format"]))
@@ -166,17 +168,17 @@ def _replay(file: ResultFile, processes: int) -> Again:
     record = replay.answer(arguments, setting, workload, [])
     parts = [ComparedPart("the setting", record)]
     parts += [ComparedPart(run.policy, row, measured) for run, row in zip(runs, rows, strict=True)]
-    return Again([{**file.content, "policies": []}, *file.rows("policies")], _in_form(file.form, parts))
+    return RepeatedParts([{**file.content, "policies": []}, *file.rows("policies")], _in_form(file.form, parts))
 
 
-def _replay_table(file: ResultFile, policies: Sequence[str], rows: Sequence[Row], measured: str) -> Again:
+def _replay_table(file: ResultFile, policies: Sequence[str], rows: Sequence[Row], measured: str) -> RepeatedParts:
     recorded = file.rows("rows")
     if measured:
-        return Again(recorded, [ComparedPart(str(row.get("policy")), reason=measured) for row in recorded])
+        return RepeatedParts(recorded, [ComparedPart(str(row.get("policy")), reason=measured) for row in recorded])
     for table in tables(rows).values():
         if recorded and set(table[0]) == set(recorded[0]):
             parts = [ComparedPart(f"{row['policy']}, row {number}", row) for number, row in enumerate(table, start=1)]
-            return Again(recorded, _in_form(file.form, parts))
+            return RepeatedParts(recorded, _in_form(file.form, parts))
     raise file.unusable(f"its columns are those of no table of a replay of {', '.join(policies)}")
 
 
@@ -197,7 +199,7 @@ def _check_trace(file: ResultFile, name: str, form: str) -> None:
 
 # ------------------------------------------------------------------------------------------------- forms
 
-KINDS: dict[str, Callable[[ResultFile, int], Again]] = {
+KINDS: dict[str, Callable[[ResultFile, int], RepeatedParts]] = {
     flow.KIND: _flow,
     flow_cell.KIND: _flow_cell,
     fabric.KIND: _fabric,

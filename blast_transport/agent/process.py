@@ -24,7 +24,7 @@ from blast_transport.credentials.admission import Admission
 from blast_transport.credentials.material import Credentials
 from blast_transport.links.chain_source import node_dialer
 from blast_transport.measuring.limits import MeasuringLimits
-from blast_transport.session.receiver_session import Surroundings
+from blast_transport.session.receiver_session import HostResources
 from blast_transport.store.targets.command_target import kill_commands
 from blast_transport.store.targets.file_target import FileRules
 
@@ -41,7 +41,7 @@ def parts_of(settings: Settings, credentials: Credentials, reporter: Reporter) -
     access, rate = settings.access, settings.limits.max_rate_mbps
     admission = Admission(credentials, access.client, access.handshake_timeout_ms / 1000)
     rules = FileRules(settings.limits.file_bytes, int(settings.agent.file_mode, 8))
-    surroundings = Surroundings(
+    surroundings = HostResources(
         target_of=Targets(Permissions(settings), rules),
         emit=lambda event: _report(reporter, event),
         interface_address=settings.agent.optical_address,

@@ -8,7 +8,7 @@ from blast_transport.agent.permissions import AllowedCommand, AllowedDevice, All
 from blast_transport.agent.sessions import SessionFactory
 from blast_transport.base.errors import StoreError, UnsafeNameError
 from blast_transport.credentials.admission import AgentConnection
-from blast_transport.session.receiver_session import ReceiverSession, Surroundings
+from blast_transport.session.receiver_session import HostResources, ReceiverSession
 from blast_transport.store.targets.command_target import CommandTarget
 from blast_transport.store.targets.device_target import DeviceTarget
 from blast_transport.store.targets.file_target import ANY_PRIVATE, FileRules, FileTarget
@@ -46,7 +46,7 @@ class Targets:
         return MemoryTarget(hello.name, allowed.max_bytes)
 
 
-def session_factory(surroundings: Surroundings) -> SessionFactory:
+def session_factory(surroundings: HostResources) -> SessionFactory:
     """Return the function by which an agent creates the session of a Hello."""
 
     def make(connection: AgentConnection, hello: Hello) -> ReceiverSession:

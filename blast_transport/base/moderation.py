@@ -14,7 +14,7 @@ _MIN_SECONDS = 0.0002
 
 
 @dataclass(frozen=True, slots=True)
-class Stay:
+class ReadWindow:
     """Time for which one call may read repeatedly, and moderation meanwhile.
 
     The call ends at `until`, when `segments` have passed or some were skipped, and when one of the descriptors `woken`
@@ -52,9 +52,9 @@ class Moderation:
         seconds = min(self._read_at + self._gathers - now, self._max_wait)
         return seconds if seconds >= _MIN_SECONDS else 0.0
 
-    def stay(self, until: float, segments: int, woken: tuple[int, int]) -> Stay:
+    def stay(self, until: float, segments: int, woken: tuple[int, int]) -> ReadWindow:
         """Return the time for which the next call may read, at this rate."""
-        return Stay(until, segments, self._gathers, self._max_wait, woken)
+        return ReadWindow(until, segments, self._gathers, self._max_wait, woken)
 
     def read(self, count: int, now: float, *, left: bool = False) -> None:
         """Record a read of `count` bytes; `left`: more data is available, which is read without waiting."""

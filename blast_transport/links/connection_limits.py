@@ -48,9 +48,9 @@ class ConnectionLimiter:
             if self._unauthenticated.total() + self._guests.total() >= self._max_connections:
                 return f"this agent has {self._max_connections} connections, as many as it takes; try again later"
             if self._unauthenticated.total() >= self._max_unauthenticated:
-                return f"{self._max_unauthenticated} others are at the door; try again"
+                return f"{self._max_unauthenticated} connections are not authenticated yet; try again"
             if self._unauthenticated[host] >= self._max_per_host:
-                return f"{self._max_per_host} others of your host are at the door; try again"
+                return f"{self._max_per_host} connections of your host are not authenticated yet; try again"
             if self._guests[host] >= self._max_guests_per_host:
                 return f"your host has {self._guests[host]} connections here, as many as one may have; close some"
             self._unauthenticated[host] += 1

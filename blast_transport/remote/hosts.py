@@ -39,7 +39,7 @@ class _RemoteHost:
     last_error: str = ""
 
 
-class HostBook:
+class HostRegistry:
     """The hosts of one start, in their order. Thread-safe; `settled` is set when all are ready or failed."""
 
     def __init__(self, hosts: Iterable[str]) -> None:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from blast_transport.remote.hosts import HostBook
+from blast_transport.remote.hosts import HostRegistry
 
 try:
     from ClusterShell.Event import EventHandler
@@ -46,7 +46,9 @@ class ShellSettings:
 class RemoteShells:
     """Remote runs of `command` on every host of `book`, with the input of `stdin_of`, which `end` closes."""
 
-    def __init__(self, command: str, stdin_of: Callable[[str], bytes], settings: ShellSettings, book: HostBook) -> None:
+    def __init__(
+        self, command: str, stdin_of: Callable[[str], bytes], settings: ShellSettings, book: HostRegistry
+    ) -> None:
         self._handler = _ShellHandler(command, stdin_of, settings, book)
         self._book = book
         self._timeout = settings.seconds
@@ -104,7 +106,9 @@ class _Task(Protocol):
 class _ShellHandler(EventHandler):  # type: ignore[misc]
     """Handler of ClusterShell's events; all methods but `end` run in its thread."""
 
-    def __init__(self, command: str, stdin_of: Callable[[str], bytes], settings: ShellSettings, book: HostBook) -> None:
+    def __init__(
+        self, command: str, stdin_of: Callable[[str], bytes], settings: ShellSettings, book: HostRegistry
+    ) -> None:
         super().__init__()
         self._command, self._stdin_of, self._settings, self._book = command, stdin_of, settings, book
         self._workers: dict[str, _Worker] = {}

@@ -27,7 +27,7 @@ from blast_transport.blocks.digests import BEST
 from blast_transport.credentials.authentication import MIN_SECRET_BYTES
 from blast_transport.credentials.material import SharedSecret
 from blast_transport.remote import shell as remote_shell
-from blast_transport.remote.hosts import HostBook
+from blast_transport.remote.hosts import HostRegistry
 from blast_transport.remote.line import table_of
 from blast_transport.remote.script import PYTHONS, start_line
 from blast_transport.remote.shell import RemoteShells, ShellSettings
@@ -71,7 +71,7 @@ class StartOptions:
 class StartedAgents:
     """The agents of some hosts, as far as is known now."""
 
-    def __init__(self, book: HostBook, secret: SharedSecret, addresses: Mapping[str, str]) -> None:
+    def __init__(self, book: HostRegistry, secret: SharedSecret, addresses: Mapping[str, str]) -> None:
         self.secret = secret
         self._book = book
         self._addresses = addresses
@@ -108,7 +108,7 @@ def started_agents(hosts: Sequence[str], folder: str, options: StartOptions | No
     _refuse_wrong(hosts, folder, options)
     secret = SharedSecret(secrets.token_bytes(MIN_SECRET_BYTES))
     bundle = build_bundle()
-    book = HostBook(hosts)
+    book = HostRegistry(hosts)
     settings = ShellSettings(options.user, options.port, options.ssh_options, options.window, options.seconds)
 
     def stdin_of(host: str) -> bytes:

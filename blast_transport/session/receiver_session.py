@@ -75,7 +75,7 @@ _TIMEOUT_SECONDS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class HostResources:
     """Resources that the sessions of a host share.
 
     `target_of` makes the target that a Hello names, or refuses it; `emit` receives the outcome of sessions.
@@ -100,7 +100,7 @@ class ReceiverSession:
     Raises TransportError for what cannot be received here.
     """
 
-    def __init__(self, sock: socket.socket, hello: Hello, peer: str, surroundings: Surroundings) -> None:
+    def __init__(self, sock: socket.socket, hello: Hello, peer: str, surroundings: HostResources) -> None:
         self.hello, self.peer = hello, peer
         self._around = surroundings
         now = time.monotonic()

@@ -22,7 +22,7 @@ from blast_transport.credentials.admission import Admission
 from blast_transport.credentials.material import Credentials
 from blast_transport.links.chain_source import node_dialer
 from blast_transport.session.receiver_core import ReceiverTimings
-from blast_transport.session.receiver_session import Surroundings
+from blast_transport.session.receiver_session import HostResources
 from blast_transport.transports.optical.interface import interface_mtu, open_group_socket
 from blast_transport.transports.receiving import GroupOpener
 
@@ -69,7 +69,7 @@ class Receiver:
         listen = AgentSection(endpoint, settings.interface_address)
         admission = Admission(credentials)
         agent = Settings(listen, folder=(FolderSection("files", settings.directory.absolute()),))
-        surroundings = Surroundings(
+        surroundings = HostResources(
             target_of=Targets(Permissions(agent)),
             emit=emit,
             interface_address=settings.interface_address,

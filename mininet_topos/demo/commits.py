@@ -67,7 +67,7 @@ def _record(entry: Entry, held: frozenset[ElementId]) -> Record:
     return Record(entry.kind, entry.key, entry.body, elements, entry.note)
 
 
-class JournalBeside:
+class SeparateJournal:
     """A journal for these commits only. Raises `DemoError`."""
 
     def __init__(self, journal: Path) -> None:

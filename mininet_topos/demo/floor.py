@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing
 from types import TracebackType
 
 from mininet_topos.demo.barrier import BarrierProbe
-from mininet_topos.demo.commits import Commit, JournalBeside, renamed
+from mininet_topos.demo.commits import Commit, SeparateJournal, renamed
 from mininet_topos.demo.stage import Stage
 from mininet_topos.demo.tl1_probe import Tl1Probe
 from mininet_topos.topology.optical_switch import CONNECT_SECONDS
@@ -29,7 +29,7 @@ class Floor:
     def __enter__(self) -> Floor:
         lab = self._stage.lab
         with ExitStack() as opened:
-            self._journal = opened.enter_context(closing(JournalBeside(lab.journal)))
+            self._journal = opened.enter_context(closing(SeparateJournal(lab.journal)))
             bridge = lab.names.bridge(lab.plan.rack_plans[0].datapath)
             self._switch = opened.enter_context(closing(BarrierProbe(bridge)))
             self._optical = opened.enter_context(closing(Tl1Probe(lab.tl1)))

@@ -15,7 +15,15 @@ from enum import Enum
 from blast_base.endpoint import parse_endpoint
 from mininet_topos.kernel.errors import ProcessError
 from mininet_topos.kernel.names import MARK
-from mininet_topos.kernel.passages import Passage, Passages, TrafficGate, here, listening_here, listening_within, within
+from mininet_topos.kernel.passages import (
+    GatedRelay,
+    GatedRelays,
+    TrafficGate,
+    here,
+    listening_here,
+    listening_within,
+    within,
+)
 
 _HOLD = "ip link set lo up && echo && exec sleep infinity"
 
@@ -49,7 +57,7 @@ class ControllerNamespace:
             raise ProcessError("a network namespace for a controller cannot be made: the machine refuses it")
         try:
             passages = [*self._outward(outward), *self._inward(inward)]
-            self._undo.enter_context(Passages(passages))
+            self._undo.enter_context(GatedRelays(passages))
         except OSError as refusal:
             self.end()
             raise ProcessError(f"a controller's addresses cannot be reached from outside: {refusal}") from refusal
@@ -74,16 +82,16 @@ class ControllerNamespace:
             gate.open()
         self._undo.close()
 
-    def _outward(self, addresses: Mapping[str, Side]) -> Iterator[Passage]:
+    def _outward(self, addresses: Mapping[str, Side]) -> Iterator[GatedRelay]:
         for address, side in addresses.items():
             host, port = parse_endpoint(address)
             listening = listening_within(self._holder.pid, host, port)
-            yield Passage(listening, here(host, port), self._gates[side])
+            yield GatedRelay(listening, here(host, port), self._gates[side])
 
-    def _inward(self, addresses: Mapping[str, Side]) -> Iterator[Passage]:
+    def _inward(self, addresses: Mapping[str, Side]) -> Iterator[GatedRelay]:
         for address, side in addresses.items():
             host, port = parse_endpoint(address)
-            yield Passage(listening_here(host, port), within(self._holder.pid, host, port), self._gates[side])
+            yield GatedRelay(listening_here(host, port), within(self._holder.pid, host, port), self._gates[side])
 
     def _end_holder(self) -> None:
         self._holder.kill()

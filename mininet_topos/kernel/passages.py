@@ -57,7 +57,7 @@ class TrafficGate:
 
 
 @dataclass(frozen=True)
-class Passage:
+class GatedRelay:
     """A relay from the socket `listening` to the address of `connect`, while the gate is open."""
 
     listening: socket.socket
@@ -65,17 +65,17 @@ class Passage:
     gate: TrafficGate = field(default_factory=TrafficGate)
 
 
-class Passages:
+class GatedRelays:
     """Serves passages while the `with` block runs, on a thread of its own."""
 
-    def __init__(self, passages: Sequence[Passage]) -> None:
+    def __init__(self, passages: Sequence[GatedRelay]) -> None:
         self._passages = passages
         self._ready, self._ending = threading.Event(), asyncio.Event()
         self._under_way: set[asyncio.Task[None]] = set()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve_all()), name="passages", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def __enter__(self) -> Passages:
+    def __enter__(self) -> GatedRelays:
         self._thread.start()
         self._ready.wait()
         return self
@@ -99,7 +99,7 @@ class Passages:
             task.cancel()
         await asyncio.gather(*self._under_way, return_exceptions=True)
 
-    def _let_in(self, passage: Passage) -> None:
+    def _let_in(self, passage: GatedRelay) -> None:
         try:
             near, _ = passage.listening.accept()
         except OSError:
@@ -113,7 +113,7 @@ class Passages:
         task.add_done_callback(lambda _: near.close())
 
 
-async def _serve(passage: Passage, near: socket.socket) -> None:
+async def _serve(passage: GatedRelay, near: socket.socket) -> None:
     try:
         await passage.gate.passed()
         with await passage.connect() as far:

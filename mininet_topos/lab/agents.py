@@ -20,7 +20,7 @@ _READY_SECONDS = 120.0
 _SECRET_BYTES = 48
 
 
-class Inhabited(Protocol):
+class LocalHosts(Protocol):
     """Hosts that live on this machine: a lab, or sites."""
 
     @property
@@ -53,7 +53,7 @@ class AgentPlaces:
 class Agents:
     """Agents on `hosts`, up while the `with` block runs. Raises `ProcessError` when one does not start."""
 
-    def __init__(self, lab: Inhabited, hosts: Sequence[str], places: AgentPlaces) -> None:
+    def __init__(self, lab: LocalHosts, hosts: Sequence[str], places: AgentPlaces) -> None:
         self._lab, self.places = lab, places
         self.hosts = list(hosts)
         self.addresses = {host: lab.address(host) for host in hosts}

@@ -43,7 +43,7 @@ class Service:
     etcd: str | None = None
 
 
-class Wishes(TypedDict, total=False):
+class ServiceOptions(TypedDict, total=False):
     """The fields of `Service` that the builder of a lab may set."""
 
     min_lease_ms: int | None

@@ -29,7 +29,7 @@ from mininet_topos.kernel.process import LabProcess
 from mininet_topos.kernel.socket_buffers import raise_receive_default, widen_send_buffer
 from mininet_topos.lab import registry
 from mininet_topos.lab.cleanup import down
-from mininet_topos.lab.controller_config import Endpoints, Service, Wishes, render
+from mininet_topos.lab.controller_config import Endpoints, Service, ServiceOptions, render
 from mininet_topos.lab.requirements import require_lab_host
 from mininet_topos.topology.build import CORE, BlastTopo, Build
 from mininet_topos.topology.counters import Counters
@@ -66,7 +66,7 @@ class Lab:
         controller: ControllerCommand | None = blast_controller,
         agent: str | None = f"{LOOPBACK}:0",
         controllers: int = 1,
-        **wishes: Unpack[Wishes],
+        **wishes: Unpack[ServiceOptions],
     ) -> None:
         self.plan = plan
         self._controller_command, self._agent = controller, agent

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from blast_base.endpoint import parse_endpoint
-from mininet_topos.kernel.passages import Passage, Passages, here, listening_within
+from mininet_topos.kernel.passages import GatedRelay, GatedRelays, here, listening_within
 from mininet_topos.lab.lab import Lab
 
 ADDRESS = ("127.0.0.1", 9090)
@@ -21,17 +21,17 @@ def addresses_of(lab: Lab) -> str:
     return ",".join(f"{address}:{first + number}" for number in range(lab.controllers.count(",") + 1))
 
 
-def relay(lab: Lab, hosts: Sequence[str]) -> Passages:
+def relay(lab: Lab, hosts: Sequence[str]) -> GatedRelays:
     """Return the passages by which `hosts` find the controllers at `addresses_of(lab)`.
 
     They exist while the `with` block of the result runs.
     """
-    return Passages(list(_passages(lab, hosts)))
+    return GatedRelays(list(_passages(lab, hosts)))
 
 
-def _passages(lab: Lab, hosts: Sequence[str]) -> Iterator[Passage]:
+def _passages(lab: Lab, hosts: Sequence[str]) -> Iterator[GatedRelay]:
     address, first = ADDRESS
     for port, controller in enumerate(lab.controllers.split(","), first):
         host, far = parse_endpoint(controller)
         for name in hosts:
-            yield Passage(listening_within(lab.pid(name), address, port), here(host, far))
+            yield GatedRelay(listening_within(lab.pid(name), address, port), here(host, far))

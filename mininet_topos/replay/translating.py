@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from blast_sim.replay.result import Played, ReplayOutcome
+from blast_sim.replay.result import MulticastOutcome, ReplayOutcome
 from blast_sim.traces.workload import TraceMulticast, Workload
 from blast_transport.transports.optical.pacing import SHARE
 from blast_transport.wire.datagram import segment_size_for, wire_bytes
@@ -33,7 +33,7 @@ def outcome_of(workload: Workload, served: Sequence[ServedRequest]) -> ReplayOut
     """Return the results of the requests, in their order."""
     pairs = zip(workload.multicasts, served, strict=True)
     return ReplayOutcome(
-        [Played(one, result.seconds, result.compute_seconds, bool(result.parts)) for one, result in pairs], {}
+        [MulticastOutcome(one, result.seconds, result.compute_seconds, bool(result.parts)) for one, result in pairs], {}
     )
 
 

@@ -27,7 +27,7 @@ from mininet_topos.lab import registry
 from mininet_topos.lab.agents import Agents
 from mininet_topos.lab.lab import Lab
 from mininet_topos.spark.event_log import SparkEventLog, read_event_log
-from mininet_topos.spark.host_process import HostProcess, Words
+from mininet_topos.spark.host_process import HostProcess, OutputFiles
 from mininet_topos.spark.installation import SparkInstallation
 from mininet_topos.spark.remote_reads import RemoteReads, read_remote_reads
 from mininet_topos.topology.counters import Traffic
@@ -198,7 +198,7 @@ class SparkCluster:
         submit = [str(self._spark.home / "bin" / "spark-submit"), "--master", self.master]
         options = [word for key, value in own.items() for word in ("--conf", f"{key}={value}")]
         command = [*submit, *options, str(script), *arguments]
-        return self._start(self.driver, command, folder or place, Words(place / "output", place / "errors"))
+        return self._start(self.driver, command, folder or place, OutputFiles(place / "output", place / "errors"))
 
     def event_file(self, job: HostProcess) -> Path:
         """Return the event log of a job that `start` returned; it is complete when the job has ended."""
@@ -226,9 +226,9 @@ class SparkCluster:
         kind = words[0].rpartition(".")[2].lower()
         log = self.folder / f"{kind}-{host}.log"
         self._work(host).mkdir(parents=True, exist_ok=True)
-        return self._start(host, command, self._work(host), Words(log.with_suffix(".out"), log))
+        return self._start(host, command, self._work(host), OutputFiles(log.with_suffix(".out"), log))
 
-    def _start(self, host: str, command: Sequence[str], folder: Path, words: Words) -> HostProcess:
+    def _start(self, host: str, command: Sequence[str], folder: Path, words: OutputFiles) -> HostProcess:
         return HostProcess(self.lab.host(host), command, self._environment(host), folder, words)
 
     def _environment(self, host: str) -> dict[str, str]:

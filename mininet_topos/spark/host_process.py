@@ -18,7 +18,7 @@ _TAIL_BYTES = 4096
 
 
 @dataclass(frozen=True)
-class Words:
+class OutputFiles:
     """The files of a process's standard output and standard error."""
 
     output: Path
@@ -52,7 +52,7 @@ class HostProcess:
     """
 
     def __init__(
-        self, node: MininetNode, command: Sequence[str], env: Mapping[str, str], folder: Path, words: Words
+        self, node: MininetNode, command: Sequence[str], env: Mapping[str, str], folder: Path, words: OutputFiles
     ) -> None:
         self.name, self.words = f"{Path(command[0]).name} on {node.name}", words
         with words.output.open("wb") as output, words.errors.open("wb") as errors:

@@ -1,99 +1,11 @@
-//! The hosts' network adapters (CNAs): frames that flows offer, the line to the fabric, rate limiters and PAUSE.
+//! The hosts' network adapters (CNAs) at work: frames that flows offer, the line to the fabric, rate limiters and PAUSE.
 
-use crate::congestion::RateLimiter;
+use crate::adapter::{FS, Fs, Offered};
 use crate::fabric::{Event, Fabric};
 use crate::ingress::Arrival;
-use crate::random::Random;
-use crate::scenario::{CongestionPoint, Marking, Process, Scenario};
+use crate::scenario::{CongestionPoint, Marking};
 use crate::trace::Kind;
 use crate::wheel::Ps;
-
-/// Times of flows are kept in femtoseconds: a gap is no whole number of picoseconds.
-type Fs = u128;
-const FS: Fs = 1000;
-
-/// The adapter of a terminal.
-#[derive(Debug)]
-pub struct Adapter {
-    flows: Vec<Offered>,
-    /// By class.
-    paused: Vec<bool>,
-    /// The frame on the line.
-    sending: Option<(usize, Ps)>,
-    /// The look at the flows that is due first.
-    offer_at: Ps,
-}
-
-/// A flow at its source.
-#[derive(Debug)]
-struct Offered {
-    flow: u32,
-    class: usize,
-    bytes: u32,
-    process: Process,
-    /// Mean gap between two frames.
-    gap: Fs,
-    /// When the next frame is there, and when its rate limiter lets it go.
-    next: Fs,
-    allowed: Fs,
-    stop: Fs,
-    random: Random,
-    limiter: RateLimiter,
-    /// Number of congestion notifications that the limiter has received.
-    generation: u32,
-}
-
-impl Adapter {
-    /// The adapter at this port, with the flows that begin there.
-    pub fn new(scenario: &Scenario, port: u32) -> Self {
-        let ports = scenario.topology.ports();
-        let own = |(_, flow): &(usize, &crate::scenario::Flow)| flow.source.0 * ports + flow.source.1 == port;
-        let flows = scenario.flows.iter().enumerate().filter(own);
-        Self {
-            flows: flows.map(|(number, _)| Offered::new(scenario, number)).collect(),
-            paused: vec![false; scenario.classes.len()],
-            sending: None,
-            offer_at: Ps::MAX,
-        }
-    }
-
-    /// The flow that sends next, and when it may.
-    fn next(&self) -> Option<(usize, Fs)> {
-        let open = self.flows.iter().enumerate().filter(|(_, flow)| flow.next < flow.stop && !self.paused[flow.class]);
-        open.map(|(place, flow)| (place, flow.next.max(flow.allowed))).min_by_key(|&(place, at)| (at, place))
-    }
-}
-
-impl Offered {
-    fn new(scenario: &Scenario, number: usize) -> Self {
-        let flow = &scenario.flows[number];
-        let gap = (f64::from(flow.frame_bytes) * 8_000_000.0 / flow.rate_gbps).round() as Fs;
-        let mut offered = Self {
-            flow: number as u32,
-            class: flow.class as usize,
-            bytes: flow.frame_bytes,
-            process: flow.process,
-            gap,
-            next: Fs::from(flow.start_ns) * 1000 * FS,
-            allowed: 0,
-            stop: flow.stop_ns.map_or(Fs::MAX, |stop| Fs::from(stop) * 1000 * FS),
-            random: Random::new(scenario.seed, number as u64 + 1),
-            limiter: RateLimiter::new(scenario.timing.line_gbps),
-            generation: 0,
-        };
-        if offered.process == Process::Poisson {
-            offered.next += offered.draw();
-        }
-        offered
-    }
-
-    fn draw(&mut self) -> Fs {
-        match self.process {
-            Process::Constant => self.gap,
-            Process::Poisson => (self.random.exponential() * self.gap as f64).round() as Fs,
-        }
-    }
-}
 
 impl Fabric<'_> {
     pub(crate) fn start_adapter(&mut self, port: u32) {
@@ -102,7 +14,7 @@ impl Fabric<'_> {
         }
     }
 
-    /// Send the next frame, or look again when there may be one.
+    /// Send the next frame, or schedule the time at which there may be one.
     pub(crate) fn offer(&mut self, port: u32) {
         let adapter = &mut self.adapters[port as usize];
         if adapter.offer_at <= self.now {
@@ -147,11 +59,11 @@ impl Fabric<'_> {
         self.offer(port);
     }
 
-    /// Notify a flow of congestion at a port: the flow that arrived, or the flow that occupies the most.
-    pub(crate) fn tell_flow(&mut self, port: u32, came: u32, occupies: u32, feedback: u32) {
+    /// Notify a flow of congestion at a port: the flow that arrived, or the flow with the largest occupancy.
+    pub(crate) fn notify_flow(&mut self, port: u32, arrived: u32, occupies: u32, feedback: u32) {
         let qcn = &self.scenario.qcn;
         let by_occupancy = qcn.marking == Marking::Occupancy && qcn.points == CongestionPoint::Inputs;
-        let flow = if by_occupancy { occupies } else { came };
+        let flow = if by_occupancy { occupies } else { arrived };
         self.note_port(port, Kind::Cnm, feedback, u64::from(flow));
         self.statistics.notified(flow);
         let source = self.trees.nodes[self.trees.roots[flow as usize] as usize].port;

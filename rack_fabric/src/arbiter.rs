@@ -13,57 +13,57 @@ pub struct Requester {
     frames: VecDeque<u8>,
     known: usize,
     deficit: u32,
-    in_turn: bool,
+    in_service: bool,
 }
 
 impl Requester {
-    /// A request for a frame leaves the VOQ.
+    /// Record a request for a frame that leaves the VOQ.
     pub fn ask(&mut self, packets: u32) {
         self.frames.push_back(packets as u8);
     }
 }
 
-/// The credits of one buffer, and the VOQs that wait for them in their turn.
+/// The credits of one buffer, and the VOQs that wait for them, in the order of the round.
 #[derive(Clone, Debug)]
 pub struct Arbiter {
     credits: u32,
     size: u32,
-    turns: VecDeque<u32>,
+    round: VecDeque<u32>,
 }
 
 impl Arbiter {
     /// Create an arbiter for a buffer of `size` packets.
     pub fn new(size: u32) -> Self {
-        Self { credits: size, size, turns: VecDeque::new() }
+        Self { credits: size, size, round: VecDeque::new() }
     }
 
-    /// Packets for which there is space.
+    /// Return the number of packets for which there is space.
     pub fn credits(&self) -> u32 {
         self.credits
     }
 
     /// Record `count` received requests of this VOQ.
-    pub fn hear(&mut self, voq: u32, requester: &mut Requester, count: usize) {
+    pub fn record_requests(&mut self, voq: u32, requester: &mut Requester, count: usize) {
         if requester.known == 0 {
-            self.turns.push_back(voq);
+            self.round.push_back(voq);
         }
         requester.known += count;
         debug_assert!(requester.known <= requester.frames.len());
     }
 
-    /// Space has become free.
-    pub fn give_back(&mut self, packets: u32) {
+    /// Return credits for space that has become free.
+    pub fn release(&mut self, packets: u32) {
         self.credits += packets;
         debug_assert!(self.credits <= self.size, "more credits than space");
     }
 
-    /// The next (VOQ, packets) that are granted, of several frames if they are granted together.
+    /// Return the next (VOQ, packets) that are granted; one grant may cover several frames.
     pub fn grant(&mut self, requesters: &mut [Requester], quantum: u32) -> Option<(u32, u32)> {
         loop {
-            let &voq = self.turns.front()?;
+            let &voq = self.round.front()?;
             let requester = &mut requesters[voq as usize];
-            if !requester.in_turn {
-                requester.in_turn = true;
+            if !requester.in_service {
+                requester.in_service = true;
                 requester.deficit += quantum;
             }
             let mut granted = 0;
@@ -80,11 +80,11 @@ impl Arbiter {
             }
             let short = requester.known > 0 && u32::from(requester.frames[0]) <= requester.deficit;
             if !short {
-                // Its turn is over; without requests there is nothing to save up for.
-                requester.in_turn = false;
-                self.turns.pop_front();
+                // Its service ends. A VOQ without requests keeps no deficit (deficit round robin).
+                requester.in_service = false;
+                self.round.pop_front();
                 if requester.known > 0 {
-                    self.turns.push_back(voq);
+                    self.round.push_back(voq);
                 } else {
                     requester.deficit = 0;
                 }
@@ -105,49 +105,49 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn frames_of_any_size_get_the_same_share_of_packets() {
+    fn arbiter_grants_equal_packet_shares_to_small_and_large_frames() {
         let mut requesters = vec![Requester::default(); 2];
         let mut arbiter = Arbiter::new(40);
         for (voq, packets) in [(0, 36), (1, 2u32)] {
             for _ in 0..18_000 / packets {
                 requesters[voq].ask(packets);
             }
-            arbiter.hear(voq as u32, &mut requesters[voq], 18_000 / packets as usize);
+            arbiter.record_requests(voq as u32, &mut requesters[voq], 18_000 / packets as usize);
         }
-        let mut got = [0; 2];
+        let mut granted = [0; 2];
         for _ in 0..700 {
             if let Some((voq, packets)) = arbiter.grant(&mut requesters, 6) {
-                got[voq as usize] += packets;
-                arbiter.give_back(packets);
+                granted[voq as usize] += packets;
+                arbiter.release(packets);
             }
         }
-        assert!((i64::from(got[0]) - i64::from(got[1])).abs() <= 42, "{got:?}");
+        assert!((i64::from(granted[0]) - i64::from(granted[1])).abs() <= 42, "{granted:?}");
     }
 
     proptest! {
-        /// Nothing is granted that was not asked for or has no space, and all that fits is granted.
+        /// Grants never exceed requests or space, and every request that fits is granted.
         #[test]
-        fn credits_are_kept(
+        fn arbiter_grants_every_requested_frame_that_fits(
             size in 36u32..100,
             steps in prop::collection::vec((0usize..5, 1u32..37, any::<bool>()), 1..300),
         ) {
             let mut requesters = vec![Requester::default(); 5];
             let mut arbiter = Arbiter::new(size);
-            let (mut asked, mut out) = (VecDeque::from(vec![]), 0);
+            let (mut outstanding, mut out) = (VecDeque::from(vec![]), 0);
             let mut waiting = 0;
-            for (voq, packets, gives) in steps {
-                if gives {
-                    if let Some(packets) = asked.pop_front() {
-                        arbiter.give_back(packets);
+            for (voq, packets, releases) in steps {
+                if releases {
+                    if let Some(packets) = outstanding.pop_front() {
+                        arbiter.release(packets);
                         out -= packets;
                     }
                 } else {
                     requesters[voq].ask(packets);
-                    arbiter.hear(voq as u32, &mut requesters[voq], 1);
+                    arbiter.record_requests(voq as u32, &mut requesters[voq], 1);
                     waiting += packets;
                 }
                 while let Some((_, granted)) = arbiter.grant(&mut requesters, 6) {
-                    asked.push_back(granted);
+                    outstanding.push_back(granted);
                     out += granted;
                     waiting -= granted;
                 }

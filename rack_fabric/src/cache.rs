@@ -1,8 +1,8 @@
 //! The multicast cache of a leaf (section 3): packets that have been sent once, for the copies that follow.
 //!
-//! A line is given up when the last copy of its packet has left. Besides, with fewer than `reserve` lines free, one that
+//! A line is freed when the last copy of its packet has left. Besides, with fewer than `reserve` lines free, one that
 //! is not in use is evicted in every cycle, the least recently used first (the reading of Figure 4c). The reserve is half
-//! of the cache at the most: with 10 of 16 lines kept free no cache of that size could do what Figure 4b shows.
+//! of the cache at most: with 10 of 16 lines kept free no cache of that size could do what Figure 4b shows.
 
 /// A packet of a frame at a port.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -45,12 +45,12 @@ impl Cache {
         }
     }
 
-    /// Lines that hold something.
+    /// Return the number of lines in use.
     pub fn occupied(&self) -> usize {
         self.lines.len() - self.free.len()
     }
 
-    /// Hold a packet from this slot on; its line, if there is a free one.
+    /// Store a packet from this slot on; return its line, if one is free.
     pub fn write(&mut self, held: Packet, slot: u64) -> Option<u32> {
         let line = self.free.pop()?;
         self.lines[line as usize] = Line { held, older: END, newer: END, used: slot };
@@ -58,7 +58,7 @@ impl Cache {
         Some(line)
     }
 
-    /// A copy is made of what the line holds.
+    /// Record that the packet of a line is copied.
     #[inline]
     pub fn touch(&mut self, line: u32, slot: u64) {
         self.lines[line as usize].used = slot;
@@ -68,13 +68,13 @@ impl Cache {
         }
     }
 
-    /// Give a line up.
+    /// Free a line.
     pub fn release(&mut self, line: u32) {
         self.unlink(line);
         self.free.push(line);
     }
 
-    /// Evict a packet in this cycle if lines are short; its line is free again.
+    /// Evict a packet in this cycle if too few lines are free; return the packet.
     pub fn evict(&mut self, slot: u64) -> Option<Packet> {
         let line = self.oldest;
         if self.free.len() >= self.reserve || line == END || self.lines[line as usize].used == slot {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_min_recently_used_line_goes_first_while_lines_are_short() {
+    fn cache_evicts_oldest_line_while_free_lines_are_below_reserve() {
         let mut cache = Cache::new(4, 2);
         let lines: Vec<u32> = (0..4).filter_map(|frame| cache.write(packet(frame), 1)).collect();
         assert_eq!(lines.len(), 4);
@@ -131,9 +131,9 @@ mod tests {
     }
 
     proptest! {
-        /// Beside a list that is kept in order of use.
+        /// Compare with a list that is kept in order of use.
         #[test]
-        fn it_is_a_list_in_order_of_use(steps in prop::collection::vec((0u8..4, 0usize..8), 0..200)) {
+        fn cache_behaves_like_a_list_in_order_of_use(steps in prop::collection::vec((0u8..4, 0usize..8), 0..200)) {
             let (size, reserve) = (8, 3);
             let mut cache = Cache::new(size, reserve);
             // (line, packet, slot), the least recently used first.

@@ -12,7 +12,7 @@ const STEPS: f64 = 64.0;
 /// Samples are taken more often under congestion: share of the bytes between two of them, by eighths of the feedback.
 const MORE_OFTEN: [f64; 8] = [1.0, 1.0 / 2.0, 1.0 / 3.0, 1.0 / 4.0, 1.0 / 5.0, 1.0 / 6.0, 1.0 / 7.0, 1.0 / 8.0];
 
-/// A buffer that is watched.
+/// A buffer whose occupancy is sampled.
 #[derive(Clone, Debug)]
 pub struct CongestionPoint {
     equilibrium: f64,
@@ -38,8 +38,8 @@ impl CongestionPoint {
         let held = held as f64;
         let excess = (held - self.equilibrium) + self.weight * (held - self.before);
         self.before = held;
-        let most = self.equilibrium * (1.0 + 2.0 * self.weight);
-        let step = if excess > 0.0 { (excess / most * STEPS).min(STEPS - 1.0) as u32 } else { 0 };
+        let max_excess = self.equilibrium * (1.0 + 2.0 * self.weight);
+        let step = if excess > 0.0 { (excess / max_excess * STEPS).min(STEPS - 1.0) as u32 } else { 0 };
         self.until_sample += self.sample * MORE_OFTEN[step as usize / 8];
         (step > 0).then_some(step)
     }
@@ -58,7 +58,7 @@ pub struct RateLimiter {
 }
 
 impl RateLimiter {
-    /// A flow that nothing limits but its line.
+    /// Create the limiter of a flow that only its line limits.
     pub fn new(line_gbps: f64) -> Self {
         Self {
             line: line_gbps,
@@ -71,12 +71,12 @@ impl RateLimiter {
         }
     }
 
-    /// The rate that it may have.
+    /// Return the permitted rate.
     pub fn rate(&self) -> f64 {
         self.current
     }
 
-    /// Whether the flow is limited below its line rate, so that the timer runs.
+    /// Return whether the flow is limited below its line rate, so that the timer runs.
     pub fn active(&self) -> bool {
         self.active
     }
@@ -110,7 +110,7 @@ impl RateLimiter {
         }
     }
 
-    /// The timer has run out; nanoseconds until it does so again.
+    /// Record that the timer has expired; return the nanoseconds until it expires again.
     pub fn tick(&mut self, qcn: &Qcn) -> u64 {
         self.timer_cycles += 1;
         self.recover(qcn);
@@ -118,9 +118,9 @@ impl RateLimiter {
     }
 
     fn recover(&mut self, qcn: &Qcn) {
-        let least = self.byte_cycles.min(self.timer_cycles);
-        if least >= qcn.fast_recovery_cycles {
-            self.target += qcn.hyper_increase_gbps * f64::from(least - qcn.fast_recovery_cycles + 1);
+        let min_cycles = self.byte_cycles.min(self.timer_cycles);
+        if min_cycles >= qcn.fast_recovery_cycles {
+            self.target += qcn.hyper_increase_gbps * f64::from(min_cycles - qcn.fast_recovery_cycles + 1);
         } else if self.byte_cycles.max(self.timer_cycles) >= qcn.fast_recovery_cycles {
             self.target += qcn.increase_gbps;
         }
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn feedback_grows_with_what_the_buffer_holds_and_with_its_growth() {
+    fn feedback_grows_with_buffer_occupancy_and_its_growth() {
         let qcn = Qcn::default();
         let mut point = CongestionPoint::new(&qcn, 1000);
         let mut next = |held| {
@@ -146,14 +146,14 @@ mod tests {
             point.arrive(1, held)
         };
         assert_eq!(next(900), Some(21), "900 - 1000 + 2 * 900 = 1700, of 5000");
-        assert_eq!(next(900), None, "it does not grow, and is below what it should hold");
+        assert_eq!(next(900), None, "it does not grow, and is below its equilibrium");
         assert_eq!(next(1500), Some(21), "500 + 2 * 600");
         assert_eq!(next(100_000), Some(63));
         assert_eq!(point.arrive(1, 100_000), None, "no sample is due");
     }
 
     #[test]
-    fn a_flow_falls_at_once_and_comes_back_by_halves() {
+    fn rate_drops_on_notification_and_recovers_by_halves() {
         let qcn = Qcn::default();
         let mut limiter = RateLimiter::new(100.0);
         limiter.notify(63, &qcn);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_is_told_twice_at_once_finds_back_to_where_it_was() {
+    fn two_simultaneous_notifications_keep_the_first_recovery_target() {
         let qcn = Qcn::default();
         let mut limiter = RateLimiter::new(100.0);
         limiter.notify(63, &qcn);
@@ -189,6 +189,9 @@ mod tests {
         for _ in 0..4 {
             limiter.tick(&qcn);
         }
-        assert!(limiter.rate() < before + (100.0 - before) / 2.0, "a cycle is over: it comes back to what it had then");
+        assert!(
+            limiter.rate() < before + (100.0 - before) / 2.0,
+            "a cycle is over: the recovery target is the rate at its end"
+        );
     }
 }

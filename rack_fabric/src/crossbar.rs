@@ -19,17 +19,17 @@ struct Taken {
     cache_written: bool,
 }
 
-/// A packet's way through the crossbar.
+/// A packet's path through the crossbar.
 #[derive(Clone, Copy, Debug)]
-struct Way {
-    /// None over a link of its own, that no other port shares.
+struct Path {
+    /// None for a link that no other port shares.
     input: Option<u32>,
     link: Option<usize>,
 }
 
-/// A port in its turn.
+/// The service of a port in a slot.
 #[derive(Clone, Copy, Debug)]
-struct Turn {
+struct Service {
     leaf: u32,
     port: u32,
     slot: u64,
@@ -38,7 +38,7 @@ struct Turn {
 }
 
 impl Fabric<'_> {
-    /// Let the crossbar work in the slot that comes.
+    /// Schedule the crossbar for the next slot.
     #[inline]
     pub(crate) fn wake(&mut self, leaf: u32) {
         if !self.leaves[leaf as usize].awake {
@@ -56,13 +56,13 @@ impl Fabric<'_> {
         if self.leaves[leaf as usize].down > 0 {
             self.pass_down(leaf, &mut taken);
         }
-        let first = self.leaves[leaf as usize].turn;
-        self.leaves[leaf as usize].turn = (first + 1) % ports;
+        let first = self.leaves[leaf as usize].first_port;
+        self.leaves[leaf as usize].first_port = (first + 1) % ports;
         let mut busy = self.leaves[leaf as usize].down > 0;
         for offset in 0..ports {
             let port = leaf * ports + (first + offset) % ports;
             if !self.ingress[port as usize].ready.is_empty() {
-                self.serve(Turn { leaf, port, slot, headers: 0, payload: false }, &mut taken);
+                self.serve(Service { leaf, port, slot, headers: 0, payload: false }, &mut taken);
                 busy |= !self.ingress[port as usize].ready.is_empty();
             }
         }
@@ -72,7 +72,7 @@ impl Fabric<'_> {
         }
     }
 
-    /// Packets from the spines go first: nothing holds them back.
+    /// Pass packets from the spines first: their egress buffers have space reserved.
     fn pass_down(&mut self, leaf: u32, taken: &mut Taken) {
         for number in 0..self.times.ports {
             let port = leaf * self.times.ports + number;
@@ -94,69 +94,70 @@ impl Fabric<'_> {
         }
     }
 
-    fn serve(&mut self, mut turn: Turn, taken: &mut Taken) {
-        let most = self.scenario.timing.packet_cycles;
+    fn serve(&mut self, mut service: Service, taken: &mut Taken) {
+        let max_headers = self.scenario.timing.packet_cycles;
         if self.scenario.voq.queueing == Queueing::Fifo {
-            self.serve_head(turn, taken);
+            self.serve_head(service, taken);
             return;
         }
-        let count = self.ingress[turn.port as usize].ready.len();
-        let start = self.ingress[turn.port as usize].turn % count;
+        let count = self.ingress[service.port as usize].ready.len();
+        let start = self.ingress[service.port as usize].first_ready % count;
         // A packet sent in one pass may change the ready VOQs.
         let mut order = std::mem::take(&mut self.statistics.scratch);
         order.clear();
-        order.extend_from_slice(&self.ingress[turn.port as usize].ready[start..]);
-        order.extend_from_slice(&self.ingress[turn.port as usize].ready[..start]);
+        order.extend_from_slice(&self.ingress[service.port as usize].ready[start..]);
+        order.extend_from_slice(&self.ingress[service.port as usize].ready[..start]);
         let mut missed = false;
         for &voq in &order {
-            if turn.headers < most && self.cached(voq) {
-                self.try_send(voq, &mut turn, taken, false);
+            if service.headers < max_headers && self.cached(voq) {
+                self.try_send(voq, &mut service, taken, false);
             } else {
                 missed = true;
             }
         }
         if missed {
             for &voq in &order {
-                if turn.headers == most {
+                if service.headers == max_headers {
                     break;
                 }
-                let waits = self.voqs[voq as usize].slot != turn.slot && self.voqs[voq as usize].may_send();
+                let waits = self.voqs[voq as usize].slot != service.slot && self.voqs[voq as usize].may_send();
                 if waits && self.cached(voq) {
-                    self.try_send(voq, &mut turn, taken, false);
-                } else if waits && !turn.payload {
-                    self.try_send(voq, &mut turn, taken, true);
+                    self.try_send(voq, &mut service, taken, false);
+                } else if waits && !service.payload {
+                    self.try_send(voq, &mut service, taken, true);
                 }
             }
-            // Copies of what was just written, whose turn was before.
+            // Copies of packets that were just written to the cache, for VOQs that were served before.
             for &voq in &order {
-                let waits = turn.headers < most && self.voqs[voq as usize].slot != turn.slot;
+                let waits = service.headers < max_headers && self.voqs[voq as usize].slot != service.slot;
                 if waits && self.voqs[voq as usize].may_send() && self.cached(voq) {
-                    self.try_send(voq, &mut turn, taken, false);
+                    self.try_send(voq, &mut service, taken, false);
                 }
             }
         }
         self.statistics.scratch = order;
-        self.ingress[turn.port as usize].turn = start + 1;
+        self.ingress[service.port as usize].first_ready = start + 1;
     }
 
-    /// With a single queue, only its head may leave.
-    fn serve_head(&mut self, mut turn: Turn, taken: &mut Taken) {
-        while let Some(&voq) = self.ingress[turn.port as usize].fifo.front() {
-            let waits = turn.headers < self.scenario.timing.packet_cycles && self.voqs[voq as usize].slot != turn.slot;
+    /// Serve a single queue, of which only the head may leave.
+    fn serve_head(&mut self, mut service: Service, taken: &mut Taken) {
+        while let Some(&voq) = self.ingress[service.port as usize].fifo.front() {
+            let waits =
+                service.headers < self.scenario.timing.packet_cycles && self.voqs[voq as usize].slot != service.slot;
             if !waits || !self.voqs[voq as usize].may_send() {
                 return;
             }
             let payload = !self.cached(voq);
-            if (payload && turn.payload) || !self.try_send(voq, &mut turn, taken, payload) {
+            if (payload && service.payload) || !self.try_send(voq, &mut service, taken, payload) {
                 return;
             }
             if self.voqs[voq as usize].packet == 0 {
-                self.ingress[turn.port as usize].fifo.pop_front();
+                self.ingress[service.port as usize].fifo.pop_front();
             }
         }
     }
 
-    /// Whether the next packet of a VOQ is in the cache.
+    /// Return whether the next packet of a VOQ is in the cache.
     #[inline]
     fn cached(&self, voq: u32) -> bool {
         let queue = &self.voqs[voq as usize];
@@ -166,46 +167,46 @@ impl Fabric<'_> {
         }
     }
 
-    /// Send the next packet of a VOQ, if the crossbar has a way for it; whether it was sent.
-    fn try_send(&mut self, voq: u32, turn: &mut Turn, taken: &mut Taken, payload: bool) -> bool {
-        let Some(way) = self.way(voq, turn, taken, payload) else { return false };
+    /// Send the next packet of a VOQ, if the crossbar has a free path; return whether it was sent.
+    fn try_send(&mut self, voq: u32, service: &mut Service, taken: &mut Taken, payload: bool) -> bool {
+        let Some(path) = self.path(voq, service, taken, payload) else { return false };
         let number = self.voqs[voq as usize].to % self.times.ports;
-        if let Some(link) = way.link {
+        if let Some(link) = path.link {
             taken.uplinks |= 1 << (link / self.scenario.crossbar.links_per_output as usize);
         } else if self.voqs[voq as usize].local {
             taken.outputs |= 1 << number;
         }
-        if let Some(input) = way.input {
+        if let Some(input) = path.input {
             taken.inputs |= 1 << input;
         }
-        turn.headers += 1;
-        turn.payload |= payload;
-        self.send(voq, *turn, way, taken, payload);
+        service.headers += 1;
+        service.payload |= payload;
+        self.send(voq, *service, path, taken, payload);
         true
     }
 
-    fn way(&mut self, voq: u32, turn: &Turn, taken: &Taken, payload: bool) -> Option<Way> {
+    fn path(&mut self, voq: u32, service: &Service, taken: &Taken, payload: bool) -> Option<Path> {
         let (to, local) = (self.voqs[voq as usize].to, self.voqs[voq as usize].local);
         if local && taken.outputs & 1 << (to % self.times.ports) != 0 {
             return None;
         }
-        let own = turn.port % self.times.ports;
+        let own = service.port % self.times.ports;
         let input = if local && self.scenario.crossbar.local_links && !payload {
             None
         } else if payload {
             (taken.inputs & 1 << own == 0).then_some(own)?.into()
         } else {
-            Some(self.mirror(turn.leaf, own, taken.inputs)?)
+            Some(self.mirror(service.leaf, own, taken.inputs)?)
         };
         let link = if local || self.scenario.topology.spines == 0 {
             None
         } else {
-            Some(self.uplink(turn.leaf, taken.uplinks)?)
+            Some(self.uplink(service.leaf, taken.uplinks)?)
         };
-        Some(Way { input, link })
+        Some(Path { input, link })
     }
 
-    /// A free crossbar input for a copy out of the cache; its port's own one last, which payload may need.
+    /// Return a free crossbar input for a copy from the cache; the port's own input last, since payload may need it.
     fn mirror(&self, leaf: u32, own: u32, inputs: u128) -> Option<u32> {
         let (ports, weight) = (self.times.ports, self.scenario.crossbar.multicast_weight);
         let free = |input: &u32| inputs & 1 << input == 0;
@@ -223,16 +224,16 @@ impl Fabric<'_> {
         first.is_some_and(|header| self.voq_of[self.frames[header.frame].node as usize].len() == 1)
     }
 
-    /// The next uplink that has room, of an output that is not taken.
+    /// Return the next uplink with room, of an output that is not taken.
     fn uplink(&mut self, leaf: u32, taken: u128) -> Option<usize> {
         let crossbar = &self.scenario.crossbar;
         let (shared, from) = (crossbar.links_per_output as usize, &mut self.leaves[leaf as usize]);
         let bytes = self.times.packet_bytes + self.scenario.timing.uplink_overhead_bytes;
-        let patience = self.times.uplink(bytes) * Ps::from(crossbar.uplink_packets);
+        let max_wait = self.times.uplink(bytes) * Ps::from(crossbar.uplink_packets);
         let count = from.uplinks.len();
         for offset in 0..count {
             let link = (from.next_uplink + offset) % count;
-            if taken & 1 << (link / shared) == 0 && from.uplinks[link].takes(self.now + self.times.slot, patience) {
+            if taken & 1 << (link / shared) == 0 && from.uplinks[link].takes(self.now + self.times.slot, max_wait) {
                 from.next_uplink = (link + 1) % count;
                 return Some(link);
             }
@@ -240,32 +241,32 @@ impl Fabric<'_> {
         None
     }
 
-    fn send(&mut self, voq: u32, turn: Turn, way: Way, taken: &mut Taken, payload: bool) {
+    fn send(&mut self, voq: u32, service: Service, path: Path, taken: &mut Taken, payload: bool) {
         let queue = &self.voqs[voq as usize];
         let Some(&header) = queue.headers.front() else { return };
         if queue.packet == 0 {
-            self.begin(voq, turn.port);
+            self.begin(voq, service.port);
         }
         let queue = &mut self.voqs[voq as usize];
         let (packet, flight) = (queue.packet, queue.flight);
         queue.packet += 1;
-        queue.slot = turn.slot;
+        queue.slot = service.slot;
         let last = queue.packet == header.packets;
-        self.note_flagged(turn.port, Kind::PacketSent, u8::from(payload), (header.frame, voq), packet, 0);
-        self.count(turn.leaf, way, header.frame, payload);
+        self.note_flagged(service.port, Kind::PacketSent, u8::from(payload), (header.frame, voq), packet, 0);
+        self.count(service.leaf, path, header.frame, payload);
         let place = packet as usize;
         self.frames[header.frame].sent[place] += 1;
         if payload {
-            self.write_cache(turn, header.frame, place, taken);
+            self.write_cache(service, header.frame, place, taken);
         } else {
             let line = self.frames[header.frame].lines[place];
-            self.leaves[turn.leaf as usize].cache.touch(line, turn.slot);
-            self.forget_if_sent(turn.port, header.frame, place);
+            self.leaves[service.leaf as usize].cache.touch(line, service.slot);
+            self.forget_if_sent(service.port, header.frame, place);
         }
         let leaves = self.now + self.times.slot;
         let bytes = self.bytes_of(header.frame, packet);
-        match way.link {
-            Some(link) => self.leave(turn.leaf, link, flight, bytes, leaves),
+        match path.link {
+            Some(link) => self.leave(service.leaf, link, flight, bytes, leaves),
             None if self.voqs[voq as usize].local => self.come_in(flight, leaves),
             None => self.come_in(flight, leaves + self.times.constant),
         }
@@ -274,12 +275,12 @@ impl Fabric<'_> {
         }
     }
 
-    /// Balance of multicast and unicast at a contended input.
-    fn count(&mut self, leaf: u32, way: Way, frame: u32, payload: bool) {
+    /// Update the balance of multicast and unicast at a contended input.
+    fn count(&mut self, leaf: u32, path: Path, frame: u32, payload: bool) {
         self.statistics.payload_packets += u64::from(payload);
         self.statistics.cached_packets += u64::from(!payload);
         let weight = i64::from(self.scenario.crossbar.multicast_weight);
-        if let (Some(input), true) = (way.input, weight < 100) {
+        if let (Some(input), true) = (path.input, weight < 100) {
             let multicast = self.voq_of[self.frames[frame].node as usize].len() > 1;
             let balance = &mut self.leaves[leaf as usize].balance[input as usize];
             let change = if multicast { 100 - weight } else { -weight };
@@ -287,19 +288,19 @@ impl Fabric<'_> {
         }
     }
 
-    fn write_cache(&mut self, turn: Turn, frame: u32, packet: usize, taken: &mut Taken) {
+    fn write_cache(&mut self, service: Service, frame: u32, packet: usize, taken: &mut Taken) {
         if self.frames[frame].all_sent(packet) || taken.cache_written || self.frames[frame].lines[packet] != NOWHERE {
             return;
         }
         let held = Packet { frame, packet: packet as u32 };
-        if let Some(line) = self.leaves[turn.leaf as usize].cache.write(held, turn.slot) {
+        if let Some(line) = self.leaves[service.leaf as usize].cache.write(held, service.slot) {
             taken.cache_written = true;
             self.frames[frame].lines[packet] = line;
-            self.note(turn.port, Kind::CacheWritten, (frame, NONE), packet as u32, 0);
+            self.note(service.port, Kind::CacheWritten, (frame, NONE), packet as u32, 0);
         }
     }
 
-    /// A VOQ begins to send its first copy.
+    /// Begin to send the first copy of a VOQ.
     fn begin(&mut self, voq: u32, port: u32) {
         let queue = &mut self.voqs[voq as usize];
         let header = queue.headers[0];
@@ -348,17 +349,17 @@ impl Fabric<'_> {
     }
 
     fn get_ahead(&mut self, voq: u32, port: u32, packets: u32) {
-        let told = self.cams[port as usize].begin(voq, packets);
-        if let Some((evicted, suspended)) = told.evicted {
+        let change = self.cams[port as usize].begin(voq, packets);
+        if let Some((evicted, suspended)) = change.evicted {
             self.note(port, Kind::CamReleased, (NONE, evicted), 1, 0);
             if suspended {
                 self.resume(evicted, 2);
             }
         }
-        if told.allocated {
+        if change.allocated {
             self.note(port, Kind::CamAllocated, (NONE, voq), packets, 0);
         }
-        if told.suspended {
+        if change.suspended {
             let queue = &mut self.voqs[voq as usize];
             queue.suspended = true;
             queue.suspensions += 1;
@@ -371,7 +372,7 @@ impl Fabric<'_> {
         }
     }
 
-    /// A copy has left as a whole.
+    /// Remove a copy whose last packet has left.
     fn end(&mut self, voq: u32) {
         let queue = &mut self.voqs[voq as usize];
         queue.packet = 0;
@@ -382,7 +383,7 @@ impl Fabric<'_> {
 
     fn bytes_of(&self, frame: u32, packet: u32) -> u32 {
         let Frame { bytes, packets, .. } = self.frames[frame];
-        // The frame is cut into packets of the same size, as far as that goes.
+        // Packet sizes of a frame differ by one byte at most.
         bytes / packets + u32::from(packet < bytes % packets)
     }
 }

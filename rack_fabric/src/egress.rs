@@ -1,28 +1,28 @@
-//! The side of a port towards its host: credits for its buffer, reassembly, order, and departures (sections 2.1, 2.2).
+//! The side of a port toward its host: credits for its buffer, reassembly, order, and departures (sections 2.1, 2.2).
 //!
 //! At a surrogate, departing frames enter the ingress side of the same port.
 
 use crate::fabric::{Event, Fabric};
-use crate::frames::{Flight, NOBODY};
+use crate::frames::{Flight, NO_NODE};
 use crate::ingress::Arrival;
 use crate::scenario::Queueing;
 use crate::trace::{Kind, NONE};
 use crate::trees::LANES;
 use crate::wheel::Ps;
 
-/// Packets that a class of weight 1 may send before others have their turn: those of a jumbo frame.
-const TURN_PACKETS: u32 = 36;
+/// Quantum of a class of weight 1: the packets of a jumbo frame.
+const LANE_QUANTUM_PACKETS: u32 = 36;
 
 impl Fabric<'_> {
     pub(crate) fn requested(&mut self, voq: u32, count: u32) {
         let (to, lane) = (self.voqs[voq as usize].to, self.voqs[voq as usize].lane);
         let arbiter = &mut self.egress[to as usize].arbiters[lane as usize];
-        arbiter.hear(voq, &mut self.requesters[voq as usize], count as usize);
+        arbiter.record_requests(voq, &mut self.requesters[voq as usize], count as usize);
         self.grant(to, lane);
     }
 
     pub(crate) fn returned(&mut self, port: u32, lane: u32, packets: u32) {
-        self.egress[port as usize].arbiters[lane as usize].give_back(packets);
+        self.egress[port as usize].arbiters[lane as usize].release(packets);
         self.grant(port, lane);
     }
 
@@ -37,15 +37,15 @@ impl Fabric<'_> {
         }
     }
 
-    /// A packet comes to the egress buffer at this time.
+    /// Add a packet that reaches the egress buffer at this time.
     #[inline]
     pub(crate) fn come_in(&mut self, flight: u32, at: Ps) {
         let start = self.scenario.timing.egress_start_permille;
         let exact = self.scenario.errors.probability > 0.0;
-        let way = &mut self.flights[flight];
-        way.arrived += 1;
-        let enough = if exact { way.packets } else { (way.packets * start).div_ceil(1000) };
-        let Flight { arrived, packets, to, overtaken, .. } = *way;
+        let copy = &mut self.flights[flight];
+        copy.arrived += 1;
+        let enough = if exact { copy.packets } else { (copy.packets * start).div_ceil(1000) };
+        let Flight { arrived, packets, to, overtaken, .. } = *copy;
         if arrived == packets && exact && self.random.chance(self.scenario.errors.probability) {
             self.corrupted(flight, at);
             return;
@@ -69,7 +69,7 @@ impl Fabric<'_> {
         self.wheel.add(at + delay, port, Event::Ack { voq, frame, copy });
     }
 
-    /// A copy is damaged: it is not acknowledged, and its sender times out. It keeps its space here.
+    /// Handle a damaged copy: it is not acknowledged, and its sender times out. It keeps its space here.
     ///
     /// A timer that an ACK stops does nothing, so that only expiring ones are events.
     fn corrupted(&mut self, flight: u32, at: Ps) {
@@ -97,8 +97,8 @@ impl Fabric<'_> {
         self.refresh(voq);
     }
 
-    /// Frames leave in the order in which their VOQ has sent them: behind one that is sent again, or whose packets have
-    /// found fuller spines, the others wait.
+    /// Queue complete frames in the order in which their VOQ sent them: later frames wait for a retransmitted frame,
+    /// and for a frame whose packets were delayed in the spines.
     pub(crate) fn ready(&mut self, flight: u32) {
         let Flight { voq, number, .. } = self.flights[flight];
         let mut next = Some(flight);
@@ -122,7 +122,7 @@ impl Fabric<'_> {
         let held = u64::from(egress.held[lane as usize]) * u64::from(self.times.packet_bytes);
         if let Some(feedback) = egress.points.get_mut(lane as usize).and_then(|point| point.arrive(bytes, held)) {
             if !self.surrogate(to) {
-                self.tell_flow(to, flow, flow, feedback);
+                self.notify_flow(to, flow, flow, feedback);
             }
         }
         self.start_sending(to);
@@ -142,24 +142,25 @@ impl Fabric<'_> {
         self.wheel.add(self.now + self.times.line(bytes), port, Event::Sent);
     }
 
-    /// By weights, those lanes that may send: one whose next frame the ingress side cannot take waits.
+    /// Return the next lane by weight; a lane waits while the ingress side has no space for its next frame.
     fn next_lane(&mut self, port: u32) -> Option<usize> {
         let lanes = self.egress[port as usize].queues.len();
         self.egress[port as usize].held_back = false;
         for _ in 0..=lanes {
             let egress = &self.egress[port as usize];
-            let lane = egress.turn;
+            let lane = egress.current_lane;
             if let Some(&flight) = egress.queues[lane].front() {
                 let Flight { node, bytes, .. } = self.flights[flight];
-                let fits = node == NOBODY || self.finds_space(port, node, bytes);
+                let fits = node == NO_NODE || self.finds_space(port, node, bytes);
                 self.egress[port as usize].held_back |= !fits;
                 if fits && self.egress[port as usize].allowance > 0 {
                     return Some(lane);
                 }
             }
             let egress = &mut self.egress[port as usize];
-            egress.turn = (lane + 1) % lanes;
-            egress.allowance = self.scenario.classes[egress.turn / LANES as usize].weight.saturating_mul(TURN_PACKETS);
+            egress.current_lane = (lane + 1) % lanes;
+            egress.allowance =
+                self.scenario.classes[egress.current_lane / LANES as usize].weight.saturating_mul(LANE_QUANTUM_PACKETS);
         }
         None
     }
@@ -181,7 +182,7 @@ impl Fabric<'_> {
 
     fn deliver(&mut self, port: u32, flight: u32) {
         let Flight { flow, bytes, born, node, level, frame, .. } = self.flights[flight];
-        if node == NOBODY {
+        if node == NO_NODE {
             self.note(port, Kind::FrameOut, (frame, NONE), bytes, born);
             let place = self.trees.destinations[flow as usize].binary_search(&port).unwrap_or(0);
             self.statistics.delivered(flow, place, bytes, self.now - born, level, self.now);

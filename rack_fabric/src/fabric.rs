@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use crate::adapters::Adapter;
+use crate::adapter::Adapter;
 use crate::arbiter::{Arbiter, Requester};
 use crate::cache::Cache;
 use crate::congestion::CongestionPoint;
@@ -12,7 +12,7 @@ use crate::frames::{Flight, Frame, Pool};
 use crate::pause::{Thresholds, thresholds};
 use crate::random::Random;
 use crate::scenario::{CongestionPoint as Points, Scenario};
-use crate::spines::{SpineOutput, Uplink};
+use crate::spine_links::{SpineOutput, Uplink};
 use crate::statistics::Statistics;
 use crate::sync_cam::SyncCam;
 use crate::trace::{Kind, NONE, Record, Trace};
@@ -20,7 +20,7 @@ use crate::trees::{LANES, Trees};
 use crate::voq::Voq;
 use crate::wheel::{Ps, Wheel};
 
-/// Events between two looks at all invariants, in builds that check them.
+/// Events between two checks of all invariants, in builds that check them.
 const CHECKED: u64 = 50_000;
 
 /// The next event, at the port that the wheel names.
@@ -38,7 +38,7 @@ pub enum Event {
         voq: u32,
         packets: u32,
     },
-    /// Credits that a VOQ does not need come back to the lane's arbiter.
+    /// A VOQ returns credits that it does not need to the lane's arbiter.
     Return {
         lane: u32,
         packets: u32,
@@ -94,16 +94,16 @@ pub enum Event {
     Sample,
 }
 
-/// The side of a terminal or surrogate towards the crossbar.
+/// The side of a terminal or surrogate toward the crossbar.
 #[derive(Debug)]
 pub struct Ingress {
     /// Packets in payload memory, by lane.
     pub held: Vec<u32>,
     /// Headers, by lane.
     pub headers: Vec<u32>,
-    /// VOQs that may be served, and whose turn it is.
+    /// VOQs that may be served, and the index of the first one to serve.
     pub ready: Vec<u32>,
-    pub turn: usize,
+    pub first_ready: usize,
     /// VOQs of all copies in order, if the port has one queue only.
     pub fifo: VecDeque<u32>,
     /// By class: the host has been asked to stop, and the time at which it stops.
@@ -115,7 +115,7 @@ pub struct Ingress {
     pub flows: Vec<Vec<(u32, u32)>>,
 }
 
-/// The side of a port towards its host, or towards its own ingress side at a surrogate.
+/// The side of a port toward its host, or toward its own ingress side at a surrogate.
 #[derive(Debug)]
 pub struct Egress {
     /// By lane.
@@ -125,8 +125,8 @@ pub struct Egress {
     pub held: Vec<u32>,
     pub points: Vec<CongestionPoint>,
     pub sending: Option<u32>,
-    /// The lane whose turn it is, and packets that it may send in this turn.
-    pub turn: usize,
+    /// The lane that is served, and packets that it may still send before the next lane.
+    pub current_lane: usize,
     pub allowance: u32,
     /// Copies of which a packet has come from the spines.
     pub down: VecDeque<u32>,
@@ -141,14 +141,15 @@ pub struct Leaf {
     pub uplinks: Vec<Uplink>,
     /// The uplink that is tried first.
     pub next_uplink: usize,
-    pub turn: u32,
+    /// The port that is served first in the next slot.
+    pub first_port: u32,
     /// A slot is due.
     pub awake: bool,
     /// Ports with packets from the spines.
     pub down: u32,
     /// Bytes of requests, grants and ACKs that the next packet shares its uplink with.
     pub message_bytes: u32,
-    /// By crossbar input: how much copies have had of it, beyond their share.
+    /// By crossbar input: use by copies beyond their share.
     pub balance: Vec<i64>,
 }
 
@@ -221,19 +222,19 @@ impl Times {
         }
     }
 
-    /// A frame on an Ethernet line.
+    /// Return the time of a frame on an Ethernet line.
     #[inline]
     pub fn line(&self, bytes: u32) -> Ps {
         (f64::from(bytes) * self.line_ps_a_byte).round() as Ps
     }
 
-    /// Bytes on an uplink.
+    /// Return the time of bytes on an uplink.
     #[inline]
     pub fn uplink(&self, bytes: u32) -> Ps {
         (f64::from(bytes) * self.uplink_ps_a_byte).round() as Ps
     }
 
-    /// A request or grant, one way.
+    /// Return the one-way delay of a request or grant.
     #[inline]
     pub fn message(&self, local: bool) -> Ps {
         if local { self.message_local } else { self.message_remote }
@@ -241,7 +242,7 @@ impl Times {
 }
 
 impl<'a> Fabric<'a> {
-    /// A fabric at time 0, empty.
+    /// Create an empty fabric at time 0.
     pub fn new(scenario: &'a Scenario, trees: &'a Trees, trace: Option<Trace<'a>>) -> Self {
         let topology = &scenario.topology;
         let ports = topology.leaves * topology.ports();
@@ -304,7 +305,7 @@ impl<'a> Fabric<'a> {
         }
     }
 
-    /// Simulate up to this time, or to the end; whether that is still ahead.
+    /// Simulate up to this time, or to the end; return whether the end is still ahead.
     pub fn run(&mut self, until: Ps) -> bool {
         let until = until.min(self.end);
         while let Some(entry) = self.wheel.next(until) {
@@ -365,7 +366,7 @@ impl<'a> Fabric<'a> {
         self.note_flagged(port, kind, 0, (frame, voq), value, extra);
     }
 
-    /// The same, with a flag.
+    /// Note an event with flags for the trace.
     #[inline]
     pub fn note_flagged(&mut self, port: u32, kind: Kind, flags: u8, (frame, voq): (u32, u32), value: u32, extra: u64) {
         if let Some(trace) = &mut self.trace {
@@ -373,13 +374,13 @@ impl<'a> Fabric<'a> {
         }
     }
 
-    /// Note what a port does as a whole.
+    /// Note an event of a port without a frame or VOQ.
     #[inline]
     pub fn note_port(&mut self, port: u32, kind: Kind, value: u32, extra: u64) {
         self.note(port, kind, (NONE, NONE), value, extra);
     }
 
-    /// Ports of a fabric keep what they promise, or this panics: it is our fault.
+    /// Panic if an invariant of the model is violated, which is a bug.
     fn check(&self) {
         let mut held = vec![0; self.ingress.len()];
         for port in &self.ingress {
@@ -394,7 +395,7 @@ impl<'a> Fabric<'a> {
             );
             for header in &voq.headers {
                 let frame = &self.frames[header.frame];
-                assert!(frame.live & 1 << header.copy != 0, "a VOQ holds a copy that is gone");
+                assert!(frame.live & 1 << header.copy != 0, "a VOQ holds a copy that has no header");
                 held[voq.port as usize] += 1;
             }
         }
@@ -414,7 +415,7 @@ fn ingress(scenario: &Scenario, lanes: u32, thresholds: Vec<Thresholds>) -> Ingr
         held: vec![0; lanes as usize],
         headers: vec![0; lanes as usize],
         ready: Vec::new(),
-        turn: 0,
+        first_ready: 0,
         fifo: VecDeque::new(),
         stopped: vec![false; scenario.classes.len()],
         thresholds,
@@ -441,7 +442,7 @@ fn egress(scenario: &Scenario, lanes: u32, port: u32) -> Egress {
         held: vec![0; lanes as usize],
         points,
         sending: None,
-        turn: 0,
+        current_lane: 0,
         allowance: 0,
         down: VecDeque::new(),
         held_back: false,
@@ -454,7 +455,7 @@ fn leaf(scenario: &Scenario) -> Leaf {
         cache: Cache::new(scenario.cache.packets, scenario.cache.reserve),
         uplinks: (0..topology.spines).map(|_| Uplink::new(scenario.buffers.spine_packets)).collect(),
         next_uplink: 0,
-        turn: 0,
+        first_port: 0,
         awake: false,
         down: 0,
         message_bytes: 0,

@@ -2,7 +2,7 @@
 
 use crate::wheel::Ps;
 
-/// Packets of a frame at the most: a jumbo frame has 36.
+/// Maximum number of packets of a frame: a jumbo frame has 36.
 pub const MAX_PACKETS: usize = 64;
 
 /// No line of the cache.
@@ -49,7 +49,7 @@ impl Frame {
         }
     }
 
-    /// Whether every copy of this packet has left.
+    /// Return whether every copy of this packet has left.
     #[inline]
     pub fn all_sent(&self, packet: usize) -> bool {
         u32::from(self.sent[packet]) >= self.live.count_ones()
@@ -65,7 +65,7 @@ pub struct Flight {
     /// Packets that have come to the egress buffer.
     pub arrived: u32,
     pub born: Ps,
-    /// Destination port, lane there, and the node that replicates it (or `NOBODY`).
+    /// Destination port, lane there, and the node that replicates it (or `NO_NODE`).
     pub to: u32,
     pub lane: u32,
     pub node: u32,
@@ -82,9 +82,9 @@ pub struct Flight {
 }
 
 /// No node: the copy is at its destination.
-pub const NOBODY: u32 = u32::MAX;
+pub const NO_NODE: u32 = u32::MAX;
 
-/// Things that come and go, by number; a number is used again.
+/// Items by number; numbers of removed items are reused.
 #[derive(Clone, Debug)]
 pub struct Pool<T> {
     items: Vec<T>,
@@ -98,7 +98,7 @@ impl<T> Default for Pool<T> {
 }
 
 impl<T> Pool<T> {
-    /// Store it and return its number, which is valid until it is removed.
+    /// Store an item and return its number, which is valid until the item is removed.
     #[inline]
     pub fn add(&mut self, item: T) -> u32 {
         if let Some(number) = self.free.pop() {
@@ -110,19 +110,19 @@ impl<T> Pool<T> {
         }
     }
 
-    /// Let the number be used again.
+    /// Remove an item, so that its number can be reused.
     #[inline]
     pub fn remove(&mut self, number: u32) {
         debug_assert!(!self.free.contains(&number) || self.free.len() > 64, "removed twice");
         self.free.push(number);
     }
 
-    /// The number of stored frames.
+    /// Return the number of stored items.
     pub fn len(&self) -> usize {
         self.items.len() - self.free.len()
     }
 
-    /// Whether no frame is stored.
+    /// Return whether no item is stored.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,7 +1,7 @@
-//! The side of a port towards the crossbar: acceptance, queueing, drops, requests and release (sections 2.2, 4.1).
+//! The side of a port toward the crossbar: acceptance, queueing, drops, requests and release (sections 2.2, 4.1).
 
 use crate::fabric::{Event, Fabric};
-use crate::frames::{Frame, NOBODY, NOWHERE};
+use crate::frames::{Frame, NO_NODE, NOWHERE};
 use crate::scenario::{CongestionPoint, Drop, Queueing, Spread};
 use crate::trace::{Kind, NONE};
 use crate::trees::LANES;
@@ -17,7 +17,7 @@ pub struct Arrival {
 }
 
 impl Fabric<'_> {
-    /// Take a frame in, if there is space for it: then its copies one by one.
+    /// Accept a frame if there is space for it, then its copies one by one.
     pub(crate) fn take_in(&mut self, port: u32, arrival: Arrival) {
         let node = &self.trees.nodes[arrival.node as usize];
         let (flow, lane) = (node.flow, node.lane as usize);
@@ -97,17 +97,17 @@ impl Fabric<'_> {
         before >= headers.high || (before >= headers.low && self.random.chance(headers.probability))
     }
 
-    /// Whether a VOQ rejects a copy: it drops its tail, or its head.
+    /// Return whether a full VOQ rejects a copy: it drops its tail, or its head.
     fn too_long(&mut self, voq: u32) -> bool {
         let port = self.voqs[voq as usize].port;
         let voqs = &self.scenario.voq;
         let bytes = if self.surrogate(port) { voqs.surrogate_bytes } else { voqs.terminal_bytes };
-        let most = self.scenario.units(bytes);
+        let max_packets = self.scenario.units(bytes);
         match voqs.drop {
             Drop::None => false,
-            Drop::Tail => self.voqs[voq as usize].backlog >= most,
+            Drop::Tail => self.voqs[voq as usize].backlog >= max_packets,
             Drop::Head => {
-                while self.voqs[voq as usize].backlog >= most {
+                while self.voqs[voq as usize].backlog >= max_packets {
                     let Some(header) = self.voqs[voq as usize].drop_head() else { break };
                     self.dropped(voq, header);
                 }
@@ -116,7 +116,7 @@ impl Fabric<'_> {
         }
     }
 
-    /// A copy was taken out of its queue: for all others it is as if it had been sent.
+    /// Account for a copy that was dropped from its queue: for all other copies it counts as sent.
     fn dropped(&mut self, voq: u32, header: Header) {
         let Header { frame, copy, packets, .. } = header;
         let (port, lane) = (self.voqs[voq as usize].port, self.voqs[voq as usize].lane);
@@ -138,7 +138,7 @@ impl Fabric<'_> {
         self.refresh(voq);
     }
 
-    /// The copy that was dropped was the first one of its VOQ that is not begun.
+    /// Remove the entry of a dropped copy, the first one of its VOQ that is not begun.
     fn leave_fifo(&mut self, voq: u32) {
         let Voq { port, packet, .. } = self.voqs[voq as usize];
         let fifo = &mut self.ingress[port as usize].fifo;
@@ -148,23 +148,23 @@ impl Fabric<'_> {
         }
     }
 
-    /// All copies of a frame are begun: VOQs that were ahead by it, except this copy's, no longer are.
+    /// Record that all copies of a frame are begun: other VOQs are no longer ahead by it.
     pub(crate) fn caught_up(&mut self, port: u32, frame: u32, last: u32) {
         let Frame { node, packets, begun, .. } = self.frames[frame];
         for copy in (0..self.voq_of[node as usize].len() as u32).filter(|copy| begun & 1 << copy != 0 && *copy != last)
         {
             let voq = self.voq_of[node as usize][copy as usize];
-            let told = self.cams[port as usize].catch_up(voq, packets);
-            if told.released {
+            let change = self.cams[port as usize].catch_up(voq, packets);
+            if change.released {
                 self.note(port, Kind::CamReleased, (frame, voq), 0, 0);
             }
-            if told.resumed {
+            if change.resumed {
                 self.resume(voq, 0);
             }
         }
     }
 
-    /// Let a VOQ continue; `reason` as in the trace.
+    /// Resume a VOQ; `reason` as in the trace.
     pub(crate) fn resume(&mut self, voq: u32, reason: u32) {
         self.voqs[voq as usize].suspended = false;
         let port = self.voqs[voq as usize].port;
@@ -181,7 +181,7 @@ impl Fabric<'_> {
         }
     }
 
-    /// Ask for space for what has come, in whole frames.
+    /// Request space for queued copies, in whole frames.
     fn ask(&mut self, voq: u32) {
         let queue = &self.voqs[voq as usize];
         let packets = queue.to_ask();
@@ -218,7 +218,7 @@ impl Fabric<'_> {
     pub(crate) fn return_surplus(&mut self, voq: u32) {
         let queue = &self.voqs[voq as usize];
         if queue.surplus() > 0 && queue.backlog == 0 {
-            self.give_back(voq, queue.surplus());
+            self.return_credits(voq, queue.surplus());
         }
         self.return_part(voq);
     }
@@ -227,14 +227,14 @@ impl Fabric<'_> {
     /// the part is returned, and the frame is requested as a whole.
     fn return_part(&mut self, voq: u32) {
         let Some(packets) = self.voqs[voq as usize].lacks() else { return };
-        self.give_back(voq, self.voqs[voq as usize].granted);
+        self.return_credits(voq, self.voqs[voq as usize].granted);
         if self.voqs[voq as usize].requests.iter().all(|&request| u32::from(request) < packets) {
             self.request(voq, 1, packets);
         }
         self.ask(voq);
     }
 
-    fn give_back(&mut self, voq: u32, packets: u32) {
+    fn return_credits(&mut self, voq: u32, packets: u32) {
         let queue = &mut self.voqs[voq as usize];
         queue.granted -= packets;
         let (port, to, lane, local) = (queue.port, queue.to, queue.lane, queue.local);
@@ -249,7 +249,7 @@ impl Fabric<'_> {
         self.release_copy(port, lane, frame);
     }
 
-    /// A copy needs its header no more, and with the last one the frame its space.
+    /// Release the header of a copy, and with the last copy the payload of the frame.
     fn release_copy(&mut self, port: u32, lane: u32, frame: u32) {
         self.ingress[port as usize].headers[lane as usize] -= 1;
         let stored = &mut self.frames[frame];
@@ -276,7 +276,7 @@ impl Fabric<'_> {
         self.frames.remove(frame);
     }
 
-    /// Take a packet out of the cache whose last copy has left.
+    /// Remove a packet from the cache after its last copy has left.
     pub(crate) fn forget_if_sent(&mut self, port: u32, frame: u32, packet: usize) {
         if self.frames[frame].all_sent(packet) {
             self.forget(port, frame, packet);
@@ -316,8 +316,8 @@ impl Fabric<'_> {
         held.iter().enumerate().filter(|(lane, _)| !self.lossless(*lane)).map(|(_, packets)| packets).sum()
     }
 
-    /// Whether a lossless frame for this node finds space, and its copies headers; always true for a lossy one, which
-    /// is dropped otherwise.
+    /// Return whether a lossless frame for this node finds space, and its copies headers; always true for a lossy
+    /// frame, which is dropped otherwise.
     pub(crate) fn finds_space(&self, port: u32, node: u32, bytes: u32) -> bool {
         let node = &self.trees.nodes[node as usize];
         let (lane, ingress) = (node.lane as usize, &self.ingress[port as usize]);
@@ -380,13 +380,13 @@ impl Fabric<'_> {
         if let Some(feedback) = ingress.points.get_mut(lane).and_then(|point| point.arrive(bytes, held)) {
             let largest = ingress.flows[lane].iter().max_by_key(|(flow, held)| (*held, std::cmp::Reverse(*flow)));
             let occupies = largest.map_or(flow, |(flow, _)| *flow);
-            self.tell_flow(port, flow, occupies, feedback);
+            self.notify_flow(port, flow, occupies, feedback);
         }
     }
 
     // -------------------------------------------------------------------------------------------- ready VOQs
 
-    /// See anew whether a VOQ may be served by its port.
+    /// Update whether the port may serve a VOQ.
     #[inline]
     pub(crate) fn refresh(&mut self, voq: u32) {
         let queue = &mut self.voqs[voq as usize];
@@ -402,8 +402,8 @@ impl Fabric<'_> {
             self.wake(port / self.times.ports);
         } else if let Some(place) = ingress.ready.iter().position(|&other| other == voq) {
             ingress.ready.remove(place);
-            if place < ingress.turn {
-                ingress.turn -= 1;
+            if place < ingress.first_ready {
+                ingress.first_ready -= 1;
             }
         }
     }
@@ -416,8 +416,8 @@ impl Fabric<'_> {
         }
     }
 
-    /// The node that copies on what came for it.
+    /// Return the node that replicates a copy.
     pub(crate) fn destination(node: Option<u32>) -> u32 {
-        node.unwrap_or(NOBODY)
+        node.unwrap_or(NO_NODE)
     }
 }

@@ -5,9 +5,11 @@
 //! depends on its scenario alone and gives the same bytes on every machine.
 #![forbid(unsafe_code)]
 
+mod adapter;
 mod adapters;
 pub mod arbiter;
 pub mod cache;
+mod checks;
 pub mod congestion;
 mod crossbar;
 mod egress;
@@ -16,7 +18,9 @@ pub mod frames;
 mod ingress;
 pub mod pause;
 pub mod random;
+mod reading;
 pub mod scenario;
+mod spine_links;
 mod spines;
 pub mod statistics;
 pub mod sync_cam;

@@ -31,7 +31,7 @@ enum Command {
     Run {
         /// A JSON file, or - for standard input.
         scenario: PathBuf,
-        /// Write what happens at ports there, in binary form.
+        /// Write action happens at ports there, in binary form.
         #[arg(long)]
         trace: Option<PathBuf>,
         /// Print progress on standard error.
@@ -45,7 +45,7 @@ enum Command {
     },
 }
 
-/// Parts of a run between two words on how far it is.
+/// Number of progress reports of a run.
 const PARTS: u64 = 100;
 
 fn main() -> ExitCode {
@@ -64,8 +64,8 @@ fn main() -> ExitCode {
 
 type Failure = (serde_json::Value, u8);
 
-fn failed(what: &str, path: &std::path::Path, error: &io::Error) -> Failure {
-    (json!({"error": format!("{what} {}: {error}", path.display())}), 1)
+fn failed(action: &str, path: &std::path::Path, error: &io::Error) -> Failure {
+    (json!({"error": format!("{action} {}: {error}", path.display())}), 1)
 }
 
 fn read(path: &std::path::Path) -> Result<(Scenario, Trees), Failure> {

@@ -20,17 +20,17 @@ pub struct Thresholds {
 }
 
 impl Thresholds {
-    /// Whether a sending host must stop.
+    /// Return whether a sending host must stop.
     pub fn full(&self, packets: u32, headers: u32) -> bool {
         packets > self.stop_packets || headers > self.stop_headers
     }
 
-    /// Whether a stopped host may continue.
+    /// Return whether a stopped host may continue.
     pub fn empty(&self, packets: u32, headers: u32) -> bool {
         packets < self.go_packets && headers <= self.go_headers
     }
 
-    /// Those of the flows that begin at these nodes.
+    /// Compute the thresholds for the flows that begin at these nodes.
     fn new(scenario: &Scenario, roots: &[&Node]) -> Self {
         let ahead = Ahead::new(scenario, roots);
         let stop_headers = scenario.headers.lossless.saturating_sub(ahead.headers);
@@ -63,17 +63,17 @@ impl Ahead {
             packets = (packets.0.max(of_frame), packets.1.max(f64::from(of_frame) / line.max(1) as f64));
             headers = (headers.0.max(copies), headers.1.max(f64::from(copies) / line.max(1) as f64));
         }
-        let total = |(most, rate): (u32, f64)| 2 * most + (rate * delay).ceil() as u32;
+        let total = |(of_frame, rate): (u32, f64)| 2 * of_frame + (rate * delay).ceil() as u32;
         Self { packets: total(packets), headers: total(headers) }
     }
 }
 
-/// The thresholds of every class at a port.
+/// Return the thresholds of every class at a port.
 pub fn thresholds(scenario: &Scenario, trees: &Trees, port: u32) -> Vec<Thresholds> {
     (0..scenario.classes.len()).map(|class| Thresholds::new(scenario, &roots(scenario, trees, port, class))).collect()
 }
 
-/// Fails where what comes before a host has stopped has no room.
+/// Reject a scenario whose buffers have no room for data that arrives before a host has stopped.
 pub fn check(scenario: &Scenario, trees: &Trees) -> Result<(), Wrong> {
     let ports: BTreeSet<u32> = trees.roots.iter().map(|&root| trees.nodes[root as usize].port).collect();
     for port in ports {
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_leave_room_for_what_the_line_brings_until_the_host_has_heard() {
+    fn stop_threshold_leaves_room_for_headers_in_flight() {
         let jumbo = read(9022, &json!({})).expect("fits");
         assert_eq!((jumbo.stop_packets, jumbo.stop_headers), (640, 291 - 4 - 1));
         // 50 ns of frames that take 5.12 ns each, two copies each, and two frames more.
@@ -139,11 +139,11 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_is_told() {
-        let word = |other: serde_json::Value| read(64, &other).expect_err("wrong").to_string();
+    fn read_rejects_pools_without_room_for_data_in_flight() {
+        let error = |other: serde_json::Value| read(64, &other).expect_err("wrong").to_string();
         assert!(
-            word(json!({"pause": {"stop_bytes": 232_448, "go_bytes": 1}})).starts_with("pause.stop_bytes: 12 packets")
+            error(json!({"pause": {"stop_bytes": 232_448, "go_bytes": 1}})).starts_with("pause.stop_bytes: 12 packets")
         );
-        assert!(word(json!({"headers": {"lossless": 20}})).starts_with("headers.lossless: 24 headers may arrive"));
+        assert!(error(json!({"headers": {"lossless": 20}})).starts_with("headers.lossless: 24 headers may arrive"));
     }
 }

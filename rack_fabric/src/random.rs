@@ -9,7 +9,7 @@ pub struct Random {
 }
 
 impl Random {
-    /// The stream of this number under a seed; streams do not depend on each other.
+    /// Create the stream with this number; the streams of a seed are independent.
     pub fn new(seed: u64, stream: u64) -> Self {
         let mut mixed = seed ^ stream.wrapping_mul(0xA24B_AED4_963E_E407);
         let mut next = || {
@@ -29,13 +29,13 @@ impl Random {
         found
     }
 
-    /// Uniform in (0, 1].
+    /// Return a number that is uniform in (0, 1].
     pub fn unit(&mut self) -> f64 {
         // 53 bits, as many as a double holds.
         ((self.word() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
 
-    /// Uniform in 0 .. `end`; by Lemire's reduction, whose bias is below 2^-32 here.
+    /// Return a number that is uniform in 0 .. `end`, by Lemire's reduction, whose bias is below 2^-32 here.
     pub fn below(&mut self, end: u32) -> u32 {
         (((self.word() >> 32) * u64::from(end)) >> 32) as u32
     }
@@ -45,13 +45,13 @@ impl Random {
         self.unit() <= probability
     }
 
-    /// A gap between two events of a Poisson process, whose mean is 1.
+    /// Return a gap between two events of a Poisson process, with mean 1.
     pub fn exponential(&mut self) -> f64 {
         -logarithm(self.unit())
     }
 }
 
-/// The natural logarithm of a positive, normal number, by operations whose results IEEE 754 prescribes.
+/// Return the natural logarithm of a positive, normal number, by operations whose results IEEE 754 prescribes.
 ///
 /// `ln` of machines differ in the last bit. With m in [sqrt(1/2), sqrt(2)) and s = (m - 1) / (m + 1), ln m is the series
 /// 2 (s + s^3/3 + s^5/5 + ...), of which eleven terms are below the rounding of a double.
@@ -77,13 +77,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_logarithm_is_the_librarys(number in 1e-300f64..1e300) {
+        fn logarithm_matches_the_standard_library(number in 1e-300f64..1e300) {
             let ours = logarithm(number);
             prop_assert!((ours - number.ln()).abs() <= 4e-16 * number.ln().abs().max(1.0), "{} {}", ours, number.ln());
         }
 
         #[test]
-        fn what_is_drawn_lies_in_its_range(seed: u64, stream: u64, end in 1u32..1000) {
+        fn drawn_numbers_lie_in_their_ranges(seed: u64, stream: u64, end in 1u32..1000) {
             let mut random = Random::new(seed, stream);
             for _ in 0..50 {
                 prop_assert!(random.below(end) < end);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn means_are_those_of_the_distributions() {
+    fn sample_means_match_the_distributions() {
         let mut random = Random::new(1, 0);
         let draws = 200_000;
         let mean = (0..draws).map(|_| random.exponential()).sum::<f64>() / f64::from(draws);

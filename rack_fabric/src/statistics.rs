@@ -107,7 +107,7 @@ impl Statistics {
         self.acks.2 = self.acks.2.max(after);
     }
 
-    /// A copy is at its destination, `delay` after its host had it ready.
+    /// Count a copy that reached its destination `delay` after its host had it ready.
     #[inline]
     pub fn delivered(&mut self, flow: u32, place: usize, bytes: u32, delay: Ps, level: u32, now: Ps) {
         let sent = &mut self.flows[flow as usize];
@@ -125,7 +125,7 @@ impl Statistics {
         *sum += u128::from(delay);
     }
 
-    /// A point of the series is over.
+    /// End a point of the series.
     pub fn sample(&mut self, caches: &[usize], held: u32) {
         for (series, &occupied) in self.caches.iter_mut().zip(caches) {
             series.push(occupied as u32);
@@ -136,12 +136,12 @@ impl Statistics {
         }
     }
 
-    /// Copies that came to their destinations after the warm-up.
+    /// Return the number of copies that reached their destinations after the warm-up.
     pub fn delivered_copies(&self) -> u64 {
         self.flows.iter().flat_map(|flow| &flow.received).map(|received| received.copies).sum()
     }
 
-    /// All of it, in units for people.
+    /// Return the results, in nanoseconds and Gb/s.
     pub fn results(&self, scenario: &Scenario, trees: &Trees) -> Results {
         let seconds_ps = scenario.duration_ns * 1000 - self.warmup;
         let flows = self.flows.iter().enumerate().map(|(number, sent)| {
@@ -235,7 +235,7 @@ pub struct Results {
     pub counters: Counters,
 }
 
-/// Of a flow. Drops are counted from the start, all else after the warm-up.
+/// Results of a flow. Drops are counted from the start, all else after the warm-up.
 #[derive(Debug, Serialize)]
 pub struct FlowResult {
     pub name: String,

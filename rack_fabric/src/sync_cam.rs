@@ -21,18 +21,18 @@ struct Entry {
     suspended: bool,
 }
 
-/// The state of a VOQ that got ahead.
+/// Changes when a VOQ gets ahead.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Ahead {
     /// It has an entry now that it did not have before.
     pub allocated: bool,
     /// It is suspended now and was not before.
     pub suspended: bool,
-    /// Another VOQ had to give up its entry for it, and whether that one was suspended.
+    /// The VOQ whose entry was evicted, and whether it was suspended.
     pub evicted: Option<(u32, bool)>,
 }
 
-/// The state of a VOQ with which others have caught up.
+/// Changes when other VOQs catch up.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct CaughtUp {
     pub resumed: bool,
@@ -44,25 +44,25 @@ impl SyncCam {
         Self { entries: Vec::with_capacity(entries as usize), room: entries as usize, block, resume, uses: 0 }
     }
 
-    /// A VOQ begins a frame of `packets` packets, of which others still have to send a copy.
+    /// Record that a VOQ begins a frame of `packets` packets that other VOQs have still to begin.
     pub fn begin(&mut self, voq: u32, packets: u32) -> Ahead {
         self.uses += 1;
-        let mut told = Ahead::default();
+        let mut change = Ahead::default();
         let place = self.find(voq).unwrap_or_else(|| {
-            told.allocated = true;
-            told.evicted = self.make_room();
+            change.allocated = true;
+            change.evicted = self.make_room();
             self.entries.push(Entry { voq, ahead: 0, used: 0, suspended: false });
             self.entries.len() - 1
         });
         let entry = &mut self.entries[place];
         entry.used = self.uses;
         entry.ahead += packets;
-        told.suspended = !entry.suspended && entry.ahead > self.block;
-        entry.suspended |= told.suspended;
-        told
+        change.suspended = !entry.suspended && entry.ahead > self.block;
+        entry.suspended |= change.suspended;
+        change
     }
 
-    /// The last copy of a frame of `packets` packets is begun, or dropped: this VOQ has begun the frame before.
+    /// Record that the last copy of a frame, which this VOQ has begun before, is begun or dropped.
     pub fn catch_up(&mut self, voq: u32, packets: u32) -> CaughtUp {
         let Some(place) = self.find(voq) else { return CaughtUp::default() };
         let entry = &mut self.entries[place];
@@ -77,7 +77,7 @@ impl SyncCam {
         CaughtUp { resumed, released }
     }
 
-    /// A suspension has lasted long enough; true: it ends.
+    /// End a suspension after its timeout; return whether there was one.
     pub fn expire(&mut self, voq: u32) -> bool {
         match self.find(voq) {
             Some(place) => std::mem::replace(&mut self.entries[place].suspended, false),
@@ -85,7 +85,7 @@ impl SyncCam {
         }
     }
 
-    /// Packets that a VOQ is ahead; none: it has no entry.
+    /// Return the number of packets by which a VOQ is ahead; `None` without an entry.
     pub fn ahead(&self, voq: u32) -> Option<u32> {
         self.find(voq).map(|place| self.entries[place].ahead)
     }
@@ -100,8 +100,8 @@ impl SyncCam {
             return None;
         }
         let (place, _) = self.entries.iter().enumerate().min_by_key(|(_, entry)| entry.used)?;
-        let gone = self.entries.swap_remove(place);
-        Some((gone.voq, gone.suspended))
+        let evicted = self.entries.swap_remove(place);
+        Some((evicted.voq, evicted.suspended))
     }
 }
 
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_too_far_ahead_waits_until_the_others_have_come_near() {
+    fn cam_suspends_voq_too_far_ahead_until_others_catch_up() {
         let mut cam = SyncCam::new(24, 18, 12);
         assert_eq!(cam.begin(1, 6), Ahead { allocated: true, ..Ahead::default() });
         for _ in 0..2 {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_cam_gives_up_the_entry_that_was_used_min_recently() {
+    fn full_cam_evicts_the_entry_with_the_oldest_use() {
         let mut cam = SyncCam::new(2, 5, 3);
         assert!(cam.begin(1, 6).suspended);
         cam.begin(2, 1);
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suspension_that_has_lasted_ends_once() {
+    fn expired_suspension_ends_once() {
         let mut cam = SyncCam::new(2, 5, 3);
         cam.begin(1, 6);
         assert!(cam.expire(1));

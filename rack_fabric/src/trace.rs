@@ -40,7 +40,7 @@ pub enum Kind {
     CacheEvicted = 10,
     /// value: packets ahead.
     Suspended = 11,
-    /// value: 0 others have come near, 1 time-out, 2 the entry was given up.
+    /// value: 0 others have caught up, 1 timeout, 2 the entry was evicted.
     Resumed = 12,
     /// value: packets; extra: number of the copy.
     HeadDropped = 13,
@@ -77,7 +77,7 @@ pub struct Record {
     pub extra: u64,
 }
 
-/// Where records go.
+/// The output of records.
 pub struct Trace<'a> {
     out: Box<dyn Write + 'a>,
     failed: Option<io::Error>,
@@ -109,7 +109,7 @@ impl<'a> Trace<'a> {
         self.failed = self.out.write_all(&bytes).err();
     }
 
-    /// All is written, or why not.
+    /// Flush the trace, or return its first error.
     pub fn finish(mut self) -> io::Result<()> {
         match self.failed {
             Some(error) => Err(error),

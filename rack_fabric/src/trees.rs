@@ -11,9 +11,9 @@ use crate::wrong::{Step, Wrong};
 
 /// Virtual lanes of a class: that of sources and destinations, and one for each level of surrogates.
 pub const LANES: u32 = 5;
-/// Surrogates that a frame passes at the most.
+/// Maximum number of surrogates that a frame passes.
 pub const MAX_LEVELS: u32 = LANES - 1;
-/// Copies that one port makes of a frame at the most; eight of them leave at full speed.
+/// Maximum number of copies that one port makes of a frame; eight of them leave at full speed.
 pub const MAX_COPIES: usize = 32;
 
 /// A port of the fabric: leaf * ports of a leaf + number.
@@ -50,11 +50,11 @@ pub struct Trees {
     pub destinations: Vec<Vec<Port>>,
 }
 
-/// Leaves and what they copy to, before ports are looked at.
+/// Leaves and the leaves to which they copy, before ports are considered.
 type Children = BTreeMap<u32, Vec<u32>>;
 
 impl Trees {
-    /// The trees of all flows. Fails where there are none.
+    /// Build the trees of all flows, or return the error of a flow without one.
     pub fn new(scenario: &Scenario) -> Result<Self, Wrong> {
         let mut trees = Self::default();
         for (number, flow) in scenario.flows.iter().enumerate() {
@@ -181,7 +181,7 @@ fn all_of(topology: &Topology, leaves: impl Iterator<Item = u32>) -> Vec<Termina
     leaves.flat_map(|leaf| (0..topology.ethernet_ports).map(move |port| (leaf, port))).collect()
 }
 
-/// The source serves `first` leaves and each surrogate `remote` more, level by level, in this order of leaves.
+/// Let the source serve `first` leaves and each surrogate `remote` more, level by level, in this order of leaves.
 fn spread_out(source: u32, order: &[u32], first: u32, remote: u32) -> Result<Children, Wrong> {
     let mut children = Children::new();
     let mut ahead = order.iter().copied().peekable();
@@ -191,8 +191,8 @@ fn spread_out(source: u32, order: &[u32], first: u32, remote: u32) -> Result<Chi
         let Some(&parent) = reached.get(next) else {
             return Err(Wrong::at("tree", "the source and its surrogates serve too few other leaves to reach all"));
         };
-        let most = if next == 0 { first } else { remote } as usize;
-        let served: Vec<u32> = ahead.by_ref().take(most).collect();
+        let max_served = if next == 0 { first } else { remote } as usize;
+        let served: Vec<u32> = ahead.by_ref().take(max_served).collect();
         reached.extend(&served);
         children.insert(parent, served);
         next += 1;
@@ -258,7 +258,7 @@ mod tests {
         json!({"source": [0, 0], "to": to, "tree": tree, "frame_bytes": 512, "rate_gbps": 1})
     }
 
-    /// Levels and copies of a tree; every destination once.
+    /// Check that a tree reaches every destination once; return its levels and maximum copies.
     fn checked(trees: &Trees) -> (u32, usize) {
         let mut reached: Vec<Port> = trees
             .nodes
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_terminals_are_reached_as_equation_1_says() {
+    fn surrogate_trees_reach_the_terminals_of_equation_1() {
         for (levels, terminals) in [(1, 24), (2, 84), (3, 264), (4, 804)] {
             let leaves = 1 + (terminals - 4) / 5;
             let tree = json!({"surrogates": {"first": 4, "remote": 3}});
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn the_whole_system_is_reached_over_racks_triplets_cies_and_leaves() {
+    fn rack_tree_reaches_all_terminals_over_four_levels() {
         let broadcast = trees(&json!({}), &flow(&json!("all"), &json!("rack"))).expect("fits");
         assert_eq!(broadcast.destinations[0].len(), 639);
         assert_eq!(checked(&broadcast), (4, 8));
@@ -304,20 +304,20 @@ mod tests {
     }
 
     #[test]
-    fn wrong_groups_are_told() {
+    fn read_rejects_invalid_destinations_and_trees() {
         let direct = json!("direct");
-        let word = |to: serde_json::Value, tree: &serde_json::Value| {
+        let error = |to: serde_json::Value, tree: &serde_json::Value| {
             trees(&json!({}), &flow(&to, tree)).expect_err("wrong").to_string()
         };
-        assert!(word(json!([[128, 0]]), &direct).starts_with("flows[0].to: there is no Ethernet port 0 of leaf 128"));
-        assert!(word(json!([[0, 5]]), &direct).contains("no Ethernet port 5"));
-        assert!(word(json!([[0, 0]]), &direct).contains("source is among"));
-        assert!(word(json!([[0, 1], [0, 1]]), &direct).contains("twice"));
-        assert!(word(json!([]), &direct).contains("one destination"));
-        assert!(word(json!("all"), &direct).contains("639 copies"));
-        assert!(word(json!("all"), &json!({"surrogates": {"first": 4, "remote": 0}})).contains("too few"));
+        assert!(error(json!([[128, 0]]), &direct).starts_with("flows[0].to: there is no Ethernet port 0 of leaf 128"));
+        assert!(error(json!([[0, 5]]), &direct).contains("no Ethernet port 5"));
+        assert!(error(json!([[0, 0]]), &direct).contains("source is among"));
+        assert!(error(json!([[0, 1], [0, 1]]), &direct).contains("twice"));
+        assert!(error(json!([]), &direct).contains("one destination"));
+        assert!(error(json!("all"), &direct).contains("639 copies"));
+        assert!(error(json!("all"), &json!({"surrogates": {"first": 4, "remote": 0}})).contains("too few"));
         assert!(
-            word(json!("all"), &json!({"surrogates": {"first": 1, "remote": 2}})).contains("more than 4 surrogates")
+            error(json!("all"), &json!({"surrogates": {"first": 1, "remote": 2}})).contains("more than 4 surrogates")
         );
     }
 }

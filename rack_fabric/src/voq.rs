@@ -12,10 +12,10 @@ pub struct Header {
     pub number: Option<u64>,
 }
 
-/// A queue. Space in the target's buffer is asked for frame by frame and granted in packets.
+/// A queue. It requests space in the target's buffer frame by frame; grants are in packets.
 #[derive(Clone, Debug)]
 pub struct Voq {
-    /// The port of the queue, and the port to which it leads.
+    /// The port of the queue, and its target port.
     pub port: u32,
     pub to: u32,
     pub lane: u32,
@@ -26,7 +26,7 @@ pub struct Voq {
     pub backlog: u32,
     /// Packets that may be sent.
     pub granted: u32,
-    /// Packets that are asked for and not granted.
+    /// Packets that are requested and not granted.
     pub asked: u32,
     /// The same request by request, as they were made.
     pub requests: VecDeque<u8>,
@@ -35,7 +35,7 @@ pub struct Voq {
     /// The copy on its way.
     pub flight: u32,
     pub suspended: bool,
-    /// Number of suspensions, by which a time-out recognizes its own one.
+    /// Number of suspensions, by which a timeout recognizes its own.
     pub suspensions: u32,
     /// It is among the VOQs that its port may serve.
     pub ready: bool,
@@ -78,7 +78,7 @@ impl Voq {
         self.headers.push_back(header);
     }
 
-    /// Queue a copy that got lost before all others, with the space that it was granted then.
+    /// Queue a lost copy before all others, with the space that it was granted then.
     pub fn push_again(&mut self, frame: u32, copy: u32, packets: u32, number: u64) {
         let place = usize::from(self.packet > 0);
         self.headers.insert(place, Header { frame, copy, packets, number: Some(number) });
@@ -86,12 +86,12 @@ impl Voq {
         self.granted += packets;
     }
 
-    /// Packets to be asked for, so that all that waits can be sent.
+    /// Return the number of packets that are still to be requested.
     pub fn to_ask(&self) -> u32 {
         self.backlog.saturating_sub(self.granted + self.asked)
     }
 
-    /// A request has been made.
+    /// Record a request.
     pub fn request(&mut self, packets: u32) {
         self.asked += packets;
         self.requests.push_back(packets as u8);
@@ -107,18 +107,18 @@ impl Voq {
         }
     }
 
-    /// Packets that were granted and that nothing waits for, now or later.
+    /// Return the number of granted packets that no queued copy needs.
     pub fn surplus(&self) -> u32 {
         (self.granted + self.asked).saturating_sub(self.backlog).min(self.granted)
     }
 
-    /// Packets of the next copy that is not begun, if it was granted some of them and not all.
+    /// Return the size of the next copy that is not begun, if some of its packets were granted but not all.
     pub fn lacks(&self) -> Option<u32> {
         let next = self.headers.get(usize::from(self.packet > 0))?;
         (0 < self.granted && self.granted < next.packets).then_some(next.packets)
     }
 
-    /// Whether it has something to send and may send it.
+    /// Return whether the VOQ has a copy that it may send.
     #[inline]
     pub fn may_send(&self) -> bool {
         self.packet > 0
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_of_what_the_next_copy_needs_is_known_for_one() {
+    fn lacks_returns_the_size_of_a_partially_granted_copy() {
         let mut voq = Voq::new(0, 1, 0, true);
         voq.push(header(1));
         assert_eq!(voq.lacks(), None, "nothing is granted");
@@ -155,19 +155,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dropped_is_the_next_one_that_is_not_begun() {
+    fn drop_head_removes_the_first_copy_that_is_not_begun() {
         let mut voq = Voq::new(0, 1, 0, true);
         (1..4).for_each(|frame| voq.push(header(frame)));
         voq.packet = 2;
         voq.backlog -= 6;
-        assert_eq!(voq.drop_head().map(|gone| gone.frame), Some(2));
+        assert_eq!(voq.drop_head().map(|dropped| dropped.frame), Some(2));
         voq.packet = 0;
-        assert_eq!(voq.drop_head().map(|gone| gone.frame), Some(1));
+        assert_eq!(voq.drop_head().map(|dropped| dropped.frame), Some(1));
         assert_eq!(voq.headers.len(), 1);
     }
 
     #[test]
-    fn no_more_is_asked_for_than_waits_and_what_is_left_over_goes_back() {
+    fn voq_requests_its_backlog_and_reports_surplus_grants() {
         let mut voq = Voq::new(0, 1, 0, true);
         voq.push(header(1));
         voq.push(header(2));

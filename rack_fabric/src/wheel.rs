@@ -14,7 +14,7 @@ const SLOTS: usize = 1 << 12;
 /// The range of the wheel: 16.8 microseconds.
 const HORIZON: Ps = (SLOTS as Ps) << SLOT_BITS;
 
-/// When something is to happen, at which port, and what.
+/// An event with its time and port.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<E> {
     pub time: Ps,
@@ -75,7 +75,7 @@ impl<E: Copy> Default for Wheel<E> {
 }
 
 impl<E: Copy> Wheel<E> {
-    /// Let something happen at a port.
+    /// Schedule an event at a port.
     #[inline]
     pub fn add(&mut self, time: Ps, port: u32, event: E) {
         let entry = Entry { time, port, sequence: self.sequence, event };
@@ -93,10 +93,10 @@ impl<E: Copy> Wheel<E> {
         }
     }
 
-    /// The next event, unless it comes later than `until`.
+    /// Return the next event, unless it is later than `until`.
     #[inline]
     pub fn next(&mut self, until: Ps) -> Option<Entry<E>> {
-        if self.due.is_empty() && !self.turn(until) {
+        if self.due.is_empty() && !self.advance(until) {
             return None;
         }
         match self.due.last() {
@@ -105,8 +105,8 @@ impl<E: Copy> Wheel<E> {
         }
     }
 
-    /// Go on to the next slot that has events; false: there is none up to `until`.
-    fn turn(&mut self, until: Ps) -> bool {
+    /// Advance to the next slot with events; return false if there is none up to `until`.
+    fn advance(&mut self, until: Ps) -> bool {
         let last = until >> SLOT_BITS;
         while self.due.is_empty() {
             if self.near == 0 {
@@ -146,7 +146,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn events_leave_by_time_port_and_entry(
+        fn events_added_by_other_events_leave_in_time_order(
             times in prop::collection::vec((0u64..200_000_000, 0u32..4, 0u64..40_000_000), 1..60)
         ) {
             let mut wheel = Wheel::default();
@@ -177,7 +177,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_there_from_the_start_is_sorted(entries in prop::collection::vec((0u64..90_000_000, 0u32..5), 0..99)) {
+        fn initial_events_leave_by_time_port_and_entry(entries in prop::collection::vec((0u64..90_000_000, 0u32..5), 0..99)) {
             let mut wheel = Wheel::default();
             for (number, &(time, port)) in entries.iter().enumerate() {
                 wheel.add(time, port, number);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_comes_that_is_later_than_asked() {
+    fn next_returns_no_event_after_the_limit() {
         let mut wheel = Wheel::default();
         wheel.add(5_000_000_000, 0, 'a');
         assert!(wheel.next(4_999_999_999).is_none());

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_json::{Value, json};
 
-/// A step of the way to a place in a scenario.
+/// A step of the path to a position in a scenario.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Step {
     Key(String),
@@ -17,7 +17,7 @@ impl Step {
     }
 }
 
-/// Input that no run can be made of: the sentence, and the place that it is about.
+/// An invalid scenario: the message, and the position in the scenario.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Wrong {
     pub sentence: String,
@@ -33,7 +33,7 @@ impl Wrong {
         Self { sentence: sentence.into(), path: path.to_vec() }
     }
 
-    /// The same, in a scenario of which this is a part.
+    /// Prefix the position with the path of the enclosing element.
     #[must_use]
     pub fn below(mut self, path: &[Step]) -> Self {
         self.path.splice(0..0, path.iter().cloned());

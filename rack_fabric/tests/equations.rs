@@ -1,4 +1,4 @@
-//! What trees reach (section 5, Equation 1) and how much of the links they take (section 5.1, Equation 2).
+//! The reach of trees (section 5, Equation 1) and their load on the links (section 5.1, Equation 2).
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ impl Case {
         port / self.ports
     }
 
-    /// How many copies come to each leaf out of the spines; to which as many go.
+    /// Count the copies that reach each leaf through the spines; the spines receive as many.
     fn crossings(&self, trees: &Trees) -> BTreeMap<u32, u64> {
         let mut of_leaf = BTreeMap::new();
         for node in &trees.nodes {
@@ -49,7 +49,7 @@ impl Case {
         of_leaf
     }
 
-    /// How many an ideal switch sends to each leaf: one, for all destinations there.
+    /// Count the copies that an ideal switch sends to each leaf: one, for all destinations there.
     fn ideal(&self, trees: &Trees) -> BTreeMap<u32, u64> {
         let leaves = trees.destinations[0].iter().map(|&port| self.leaf(port));
         leaves.filter(|&leaf| leaf != self.source.0).map(|leaf| (leaf, 1)).collect()
@@ -60,7 +60,7 @@ fn levels(trees: &Trees) -> u32 {
     trees.nodes.iter().map(|node| node.level).max().unwrap_or(0)
 }
 
-/// Leaves that so many levels of surrogates reach.
+/// Return the number of leaves that `levels` levels of surrogates reach.
 fn leaves_reached(first: u64, remote: u64, levels: u32) -> u64 {
     first * (0..levels).map(|level| remote.pow(level)).sum::<u64>()
 }
@@ -78,7 +78,7 @@ fn broadcast(leaves: u64, ports: u32, first: u64, remote: u64) -> Option<Trees> 
 }
 
 #[test]
-fn as_many_terminals_are_reached_as_equation_1_says() {
+fn surrogate_trees_reach_the_terminals_of_equation_1() {
     for (levels_used, terminals) in [(1, 24), (2, 84), (3, 264), (4, 804)] {
         assert_eq!(4 + 5 * leaves_reached(4, 3, levels_used), terminals);
         let trees = broadcast(1 + leaves_reached(4, 3, levels_used), 5, 4, 3).expect("is reached");
@@ -88,7 +88,7 @@ fn as_many_terminals_are_reached_as_equation_1_says() {
     }
 }
 
-/// Destinations in any order, of any part of the leaves, from a source anywhere.
+/// Generate flows from any source to any terminals in any order.
 fn cases() -> impl Strategy<Value = Case> {
     let surrogates = (1u32..6, 0u32..5).prop_map(|(first, remote)| json!({"first": first, "remote": remote}));
     let tree = prop_oneof![surrogates.prop_map(|both| json!({"surrogates": both})), Just(json!("rack"))];
@@ -112,7 +112,7 @@ fn cases() -> impl Strategy<Value = Case> {
         })
 }
 
-/// Every node but the first gets its frames from one other node, which names its port and its lane.
+/// Check that every node but the root has one parent, whose copy names its port and lane.
 fn check_nodes(case: &Case, trees: &Trees) -> Result<(), TestCaseError> {
     let base = case.class * LANES;
     let mut parents = vec![0; trees.nodes.len()];
@@ -142,25 +142,25 @@ fn reached(trees: &Trees) -> Vec<Port> {
     ports
 }
 
-fn wanted(case: &Case) -> Vec<Port> {
+fn destinations(case: &Case) -> Vec<Port> {
     let terminals: Vec<(u32, u32)> = serde_json::from_value(case.to.clone()).expect("terminals");
     let mut ports: Vec<Port> = terminals.into_iter().map(|(leaf, port)| leaf * case.ports + port).collect();
     ports.sort_unstable();
     ports
 }
 
-/// Whether the lanes suffice for all leaves of the case.
+/// Return whether the lanes suffice for all leaves of the case.
 fn is_reachable(case: &Case) -> bool {
     let Some(tree) = case.tree.get("surrogates") else { return true };
-    let most = leaves_reached(
+    let max_leaves = leaves_reached(
         tree["first"].as_u64().expect("a number"),
         tree["remote"].as_u64().expect("a number"),
         MAX_LEVELS,
     );
-    let mut leaves: Vec<u32> = wanted(case).into_iter().map(|port| case.leaf(port)).collect();
+    let mut leaves: Vec<u32> = destinations(case).into_iter().map(|port| case.leaf(port)).collect();
     leaves.dedup();
     leaves.retain(|&leaf| leaf != case.source.0);
-    leaves.len() as u64 <= most
+    leaves.len() as u64 <= max_leaves
 }
 
 fn run_traced(case: &Case) -> (u64, BTreeMap<u32, u64>) {
@@ -186,9 +186,9 @@ fn run_traced(case: &Case) -> (u64, BTreeMap<u32, u64>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
-    /// Equation 1 for other fanouts: so many leaves take so many levels; one more takes another level or is refused.
+    /// Equation 1 for other fan-outs: one leaf beyond a full level needs another level, or is rejected.
     #[test]
-    fn levels_are_used_up_before_another_one_is_begun(
+    fn trees_fill_a_level_before_they_begin_another(
         ports in 1u32..6, first in 1u64..6, remote in 1u64..4, levels_used in 1..=MAX_LEVELS,
     ) {
         let others = leaves_reached(first, remote, levels_used);
@@ -204,7 +204,7 @@ proptest! {
         let trees = case.trees();
         prop_assert_eq!(trees.is_some(), is_reachable(&case));
         if let Some(trees) = trees {
-            prop_assert_eq!(reached(&trees), wanted(&case));
+            prop_assert_eq!(reached(&trees), destinations(&case));
             prop_assert!(levels(&trees) <= MAX_LEVELS);
             check_nodes(&case, &trees)?;
         }
@@ -245,9 +245,9 @@ fn copies_without_surrogates_take_more_than_twice_the_ideal() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// What the simulator sends between leaves is what its tables say: a frame has three packets.
+    /// The packets between leaves match the multicast tables: a frame has three packets.
     #[test]
-    fn as_many_packets_cross_the_spines_as_the_trees_say(case in cases()) {
+    fn simulator_sends_the_packets_that_the_trees_predict(case in cases()) {
         if let Some(trees) = case.trees() {
             let (frames, arrived) = run_traced(&case);
             prop_assert!(frames > 10);

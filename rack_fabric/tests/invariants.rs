@@ -1,5 +1,5 @@
-//! What a trace must show of every run: each copy that a port accepts is delivered once and in order, each frame gives
-//! its space back once, and a fabric whose flows have stopped is empty in the end (sections 2.1, 2.2 and 4).
+//! Invariants of every trace: each copy that a port accepts is delivered once and in order, each frame frees its space
+//! once, and a fabric whose flows have stopped is empty in the end (sections 2.1, 2.2 and 4).
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -43,7 +43,7 @@ fn records(trace: &[u8]) -> impl Iterator<Item = Record> + '_ {
     })
 }
 
-/// Where a VOQ leads, and in which lane.
+/// The ports and lane of a VOQ.
 #[derive(Clone, Copy, Debug)]
 struct VoqEnds {
     from: Port,
@@ -51,7 +51,7 @@ struct VoqEnds {
     lane: u32,
 }
 
-/// How far a copy is.
+/// The progress of a copy.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Copied {
     Waits,
@@ -68,11 +68,11 @@ struct Held {
     port: Port,
     packets: u32,
     copies: BTreeMap<u64, (u32, Copied)>,
-    /// When something last happened to a copy.
+    /// Time of the last change to a copy.
     touched: u64,
 }
 
-/// A run as its trace tells it, checked record by record.
+/// A run that is reconstructed from its trace and checked record by record.
 struct Replay<'a> {
     scenario: &'a Scenario,
     trees: &'a Trees,
@@ -81,19 +81,19 @@ struct Replay<'a> {
     /// By port and lane.
     headers: BTreeMap<(Port, u32), u32>,
     max_headers: BTreeMap<(Port, u32), u32>,
-    /// That have given way to the copy that comes.
+    /// Copies that were dropped for the copy that arrives.
     heads_dropped: u32,
     payload: BTreeMap<(Port, u32), u32>,
     /// Copies of a flow that their target has acknowledged, by target.
     acked: BTreeMap<(u32, Port), u64>,
     /// Frames of a flow that came to a surrogate.
     looped: BTreeMap<(u32, Port), u64>,
-    /// When their hosts had the frames of a flow ready that a destination got.
+    /// Times at which hosts had the frames of a flow ready, by destination.
     delivered: BTreeMap<(u32, Port), Vec<u64>>,
 }
 
-/// What a kind of record says.
-type See<'a> = fn(&mut Replay<'a>, &Record);
+/// The handler of a kind of record.
+type Handler<'a> = fn(&mut Replay<'a>, &Record);
 
 impl<'a> Replay<'a> {
     fn new(scenario: &'a Scenario, trees: &'a Trees, voqs: Vec<VoqEnds>) -> Self {
@@ -112,8 +112,8 @@ impl<'a> Replay<'a> {
         }
     }
 
-    fn see(&mut self, record: &Record) {
-        let kinds: [(Kind, See<'a>); 12] = [
+    fn replay_record(&mut self, record: &Record) {
+        let kinds: [(Kind, Handler<'a>); 12] = [
             (Kind::FrameIn, Self::frame_in),
             (Kind::FrameDropped, Self::frame_dropped),
             (Kind::HeaderAccepted, Self::header_accepted),
@@ -127,8 +127,8 @@ impl<'a> Replay<'a> {
             (Kind::PayloadFreed, Self::payload_freed),
             (Kind::FrameOut, Self::frame_out),
         ];
-        if let Some((_, see)) = kinds.iter().find(|(kind, _)| *kind as u8 == record.kind) {
-            see(self, record);
+        if let Some((_, handle)) = kinds.iter().find(|(kind, _)| *kind as u8 == record.kind) {
+            handle(self, record);
         }
     }
 
@@ -160,15 +160,15 @@ impl<'a> Replay<'a> {
     fn frame_dropped(&mut self, record: &Record) {
         let held = self.frames.remove(&record.frame).expect("a frame that is dropped has come");
         assert!(!self.is_lossless(held.flow) && held.copies.is_empty(), "{record:?}");
-        self.give_back_payload(&held);
+        self.release_payload(&held);
     }
 
-    fn give_back_payload(&mut self, held: &Held) {
+    fn release_payload(&mut self, held: &Held) {
         let lane = self.lane(held.flow, held.port);
         *self.payload.get_mut(&(held.port, lane)).expect("was counted") -= held.packets;
     }
 
-    /// The payload was accepted: the pool has space for it.
+    /// Check that the pool has space for accepted payload.
     fn check_payload_pool(&self, flow: u32, port: Port) {
         let buffers = &self.scenario.buffers;
         let lossless = self.is_lossless(flow);
@@ -203,8 +203,8 @@ impl<'a> Replay<'a> {
         let before = *headers + std::mem::take(&mut self.heads_dropped);
         assert_eq!(before, record.value, "headers of a pool are counted otherwise");
         *headers += 1;
-        let most = self.max_headers.entry((record.port, voq.lane)).or_default();
-        *most = (*most).max(*headers);
+        let max_headers = self.max_headers.entry((record.port, voq.lane)).or_default();
+        *max_headers = (*max_headers).max(*headers);
         assert!(!lossy || *headers <= self.scenario.headers.high);
         self.check_payload_pool(flow, record.port);
     }
@@ -213,7 +213,7 @@ impl<'a> Replay<'a> {
         assert!(!self.is_lossless(self.frames[&record.frame].flow), "a lossless lane drops a header");
     }
 
-    /// A copy that is where it was thought to be goes on.
+    /// Advance a copy from its expected state; return its flow.
     fn advance(&mut self, record: &Record, to: impl Fn(Copied, u32) -> Option<Copied>) -> u32 {
         let held = self.frames.get_mut(&record.frame).unwrap_or_else(|| panic!("the frame is gone: {record:?}"));
         held.touched = record.time;
@@ -249,52 +249,52 @@ impl<'a> Replay<'a> {
         let flow = self.advance(record, |copied, _| (copied == Copied::Waits).then_some(Copied::Dropped));
         assert!(!self.is_lossless(flow), "a lossless lane drops a copy");
         self.heads_dropped += 1;
-        self.give_back_header(record);
+        self.release_header(record);
     }
 
     fn acknowledged(&mut self, record: &Record) {
         let flow = self.advance(record, |copied, packets| (copied == Copied::Begun(packets)).then_some(Copied::Acked));
         *self.acked.entry((flow, self.voqs[record.voq as usize].to)).or_default() += 1;
-        self.give_back_header(record);
+        self.release_header(record);
     }
 
-    fn give_back_header(&mut self, record: &Record) {
+    fn release_header(&mut self, record: &Record) {
         let lane = self.voqs[record.voq as usize].lane;
         *self.headers.get_mut(&(record.port, lane)).expect("was counted") -= 1;
     }
 
     fn payload_freed(&mut self, record: &Record) {
         let held = self.frames.remove(&record.frame).unwrap_or_else(|| panic!("freed twice: {record:?}"));
-        let gone = |(_, copied): &(u32, Copied)| matches!(copied, Copied::Acked | Copied::Dropped);
-        assert!(held.copies.values().all(gone), "freed before its last copy is acknowledged: {held:?}");
+        let is_finished = |(_, copied): &(u32, Copied)| matches!(copied, Copied::Acked | Copied::Dropped);
+        assert!(held.copies.values().all(is_finished), "freed before its last copy is acknowledged: {held:?}");
         assert_eq!((held.port, held.packets, held.touched), (record.port, record.value, record.time));
-        self.give_back_payload(&held);
+        self.release_payload(&held);
     }
 
-    /// Sizes tell flows from each other.
+    /// Record a delivery; frame sizes identify flows.
     fn frame_out(&mut self, record: &Record) {
         assert_eq!(record.voq, NONE);
         let flow = self.scenario.flows.iter().position(|flow| flow.frame_bytes == record.value).expect("is known");
         self.delivered.entry((flow as u32, record.port)).or_default().push(record.extra);
     }
 
-    /// Of every accepted copy something has become, and it came to where it was sent.
+    /// Check that every accepted copy was finished and delivered to its target.
     fn end(&self) {
         assert!(self.frames.is_empty(), "{} frames were never freed: {:?}", self.frames.len(), self.frames);
         assert!(self.headers.values().chain(self.payload.values()).all(|&count| count == 0));
-        let mut came = self.looped.clone();
-        came.extend(self.delivered.iter().map(|(&target, born)| (target, born.len() as u64)));
-        assert_eq!(came, self.acked, "copies that came are those that were acknowledged");
+        let mut received = self.looped.clone();
+        received.extend(self.delivered.iter().map(|(&target, born)| (target, born.len() as u64)));
+        assert_eq!(received, self.acked, "received copies are the acknowledged ones");
     }
 
-    /// Of a Poisson process two frames may be there in the same picosecond.
+    /// Count overtaken frames; two frames of a Poisson process may have the same picosecond.
     fn overtaken(&self) -> usize {
         let later = |born: &Vec<u64>| born.windows(2).filter(|pair| pair[0] > pair[1]).count();
         self.delivered.values().map(later).sum()
     }
 }
 
-/// What is left to check of a run all of whose records are as they should be.
+/// Measurements of a run whose records passed all checks.
 struct Replayed {
     delivered: usize,
     /// Deliveries of a frame after a later one of the same flow at the same destination.
@@ -312,7 +312,7 @@ fn replayed(scenario: &Value) -> Replayed {
     assert!(!fabric.run(u64::MAX));
     fabric.finish().1.expect("is written");
     let mut replay = Replay::new(&scenario, &trees, voqs);
-    records(&bytes).for_each(|record| replay.see(&record));
+    records(&bytes).for_each(|record| replay.replay_record(&record));
     replay.end();
     let lossless = |(_, lane): &(Port, u32)| scenario.classes[(lane / LANES) as usize].lossless;
     let headers = replay.max_headers.iter().filter(|(pool, _)| lossless(pool)).map(|(_, &headers)| headers);
@@ -325,7 +325,7 @@ fn replayed(scenario: &Value) -> Replayed {
 
 // --------------------------------------------------------------------------------------------------- scenarios
 
-/// Flows that stop early; each has a size of its own.
+/// Generate flows that stop early, each with a unique frame size.
 fn flows() -> impl Strategy<Value = Vec<Value>> {
     let tree = select(vec!["direct", "chain", "star", "uniform"]);
     let flow = (0u32..3, 0u32..3, 0u32..1790, 1u32..100, tree, any::<bool>(), 0u32..2);
@@ -346,7 +346,7 @@ fn flows() -> impl Strategy<Value = Vec<Value>> {
     })
 }
 
-/// Pools that are often full, and others that never are.
+/// Generate pools that are often full and pools that are never full.
 fn pools() -> impl Strategy<Value = Value> {
     let drop = select(vec![
         ("none", 10_240),
@@ -376,7 +376,7 @@ fn pools() -> impl Strategy<Value = Value> {
         })
 }
 
-/// Every mechanism, on or off.
+/// Generate every combination of mechanisms.
 fn mechanisms() -> impl Strategy<Value = Value> {
     let small = json!({"entries": 2, "block_packets": 4, "resume_packets": 1});
     let sync = select(vec![json!({"on": false}), json!({}), small]);
@@ -389,7 +389,7 @@ fn mechanisms() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Small fabrics with time to become empty; so many spines and such errors, or others of these.
+/// Generate small fabrics with time to drain; `networks` lists (spines, error probability).
 fn scenarios(networks: Vec<(u32, f64)>) -> impl Strategy<Value = Value> {
     (flows(), pools(), mechanisms(), select(networks), 1u64..1000).prop_map(
         |(flows, pools, mechanisms, (spines, errors), seed)| {
@@ -419,7 +419,7 @@ proptest! {
         replayed(&scenario);
     }
 
-    /// Copies that are sent again included: those behind them wait.
+    /// Retransmitted copies included: later copies wait for them.
     #[test]
     fn frames_of_a_flow_are_delivered_in_order(scenario in scenarios(vec![(0, 0.0), (0, 0.03), (2, 0.03), (8, 0.03)])) {
         prop_assert_eq!(replayed(&scenario).overtaken, 0);
@@ -446,29 +446,28 @@ fn small_frames_do_not_overtake_each_other_on_an_idle_fabric() {
 
 /// Table 1: 291 headers per lossless lane.
 #[test]
-fn a_lossless_lane_has_no_more_headers_than_its_pool() {
+fn lossless_lane_stays_within_its_header_pool() {
     let to: Vec<(u32, u32)> = (1..5).map(|leaf| (leaf, 0)).chain((1..5).map(|port| (0, port))).collect();
     for frame_bytes in [64, 256, 1522] {
         let flow = json!({
             "source": [0, 0], "to": to, "frame_bytes": frame_bytes, "rate_gbps": 100, "stop_ns": 50_000,
         });
-        let most = replayed(&one_flow(&flow, &json!({"classes": [{"lossless": true}]}))).max_lossless_headers;
-        assert!(most <= 291, "{most} headers of frames of {frame_bytes} bytes");
+        let max_headers = replayed(&one_flow(&flow, &json!({"classes": [{"lossless": true}]}))).max_lossless_headers;
+        assert!(max_headers <= 291, "{max_headers} headers of frames of {frame_bytes} bytes");
     }
 }
 
-/// With one queue a port, its head alone can leave; it does leave.
 #[test]
-fn one_queue_a_port_becomes_empty() {
+fn fifo_port_delivers_uniform_traffic_and_drains() {
     let flow = json!({
         "source": [0, 0], "to": "all", "spread": "uniform", "frame_bytes": 1522, "rate_gbps": 99, "stop_ns": 20_000,
     });
-    let found = replayed(&one_flow(&flow, &json!({"voq": {"queueing": "fifo", "drop": "tail"}})));
-    assert!(found.delivered > 100);
+    let run = replayed(&one_flow(&flow, &json!({"voq": {"queueing": "fifo", "drop": "tail"}})));
+    assert!(run.delivered > 100);
 }
 
 #[test]
-fn one_queue_a_port_becomes_empty_after_errors() {
+fn fifo_port_drains_after_link_errors() {
     let flow =
         json!({"source": [0, 0], "to": [[0, 1], [1, 0]], "frame_bytes": 1522, "rate_gbps": 50, "stop_ns": 50_000});
     let others = json!({
@@ -478,7 +477,7 @@ fn one_queue_a_port_becomes_empty_after_errors() {
 }
 
 #[test]
-fn one_queue_a_port_becomes_empty_after_copies_gave_way() {
+fn fifo_port_drains_after_head_drops() {
     let flow = |port: u32, to: u32, frame_bytes: u32, rate: u32, stop: u32| json!({"source": [0, port], "to": [[0, to]], "frame_bytes": frame_bytes, "rate_gbps": rate, "stop_ns": stop});
     replayed(&json!({
         "duration_ns": 3_000_000, "topology": {"leaves": 1, "spines": 0}, "sync": {"on": false},
@@ -490,9 +489,9 @@ fn one_queue_a_port_becomes_empty_after_copies_gave_way() {
     }));
 }
 
-/// Two VOQs that have parts of grants wait for the rest of them, which is the other one's.
+/// Two VOQs with partial grants would each wait for the credits that the other holds.
 #[test]
-fn copies_that_give_way_leave_no_parts_of_grants() {
+fn head_drops_leave_no_partial_grants() {
     let flow = |frame_bytes: u32, process: &str, rate: u32, tree: Value| {
         json!({
             "source": [1, 0], "to": "all", "tree": tree, "frame_bytes": frame_bytes, "process": process,

@@ -1,6 +1,6 @@
-//! Nobody waits for ever: neither for VOQs that synchronization suspends (section 3.1), nor for space (section 5).
+//! No frame waits forever: neither for VOQs that synchronization suspends (section 3.1), nor for space (section 5).
 //!
-//! Both claims are about every order of events, and every order is searched here on cases that are small enough.
+//! Both claims hold for every order of events; these tests search every order of small cases.
 
 use std::collections::{BTreeSet, HashSet};
 use std::hash::Hash;
@@ -16,32 +16,33 @@ use serde_json::{Value, json};
 trait Model: Clone {
     type Key: Eq + Hash;
 
-    /// All that its further steps depend on.
+    /// Return the state that determines the further steps.
     fn key(&self) -> Self::Key;
-    /// Where steps lead that must be enough to go on.
-    fn ways_on(&self) -> Vec<Self>;
-    /// Where steps lead that may happen besides.
-    fn other_ways(&self) -> Vec<Self>;
-    /// Nothing is left that waits.
+    /// Return the states after steps that suffice for progress.
+    fn progress_steps(&self) -> Vec<Self>;
+    /// Return the states after other steps that may happen.
+    fn other_steps(&self) -> Vec<Self>;
+    /// Return whether nothing waits.
     fn is_done(&self) -> bool;
 }
 
-/// All states that can be reached, as far as the first one from which there is no way on.
+/// The reachable states, up to the first state without progress.
 struct Searched<M> {
     states: usize,
     dead: Option<M>,
 }
 
-/// With every way on something is used up, so that without a dead state all ends well whenever the other steps cease.
+/// Search for a state without progress. Every progress step consumes something, so that a model without a dead state
+/// completes when the other steps cease.
 fn search<M: Model>(start: M) -> Searched<M> {
     let mut known = HashSet::from([start.key()]);
     let mut ahead = vec![start];
     while let Some(state) = ahead.pop() {
-        let ways = state.ways_on();
-        if ways.is_empty() && !state.is_done() {
+        let next_states = state.progress_steps();
+        if next_states.is_empty() && !state.is_done() {
             return Searched { states: known.len(), dead: Some(state) };
         }
-        for next in ways.into_iter().chain(state.other_ways()) {
+        for next in next_states.into_iter().chain(state.other_steps()) {
             if known.insert(next.key()) {
                 ahead.push(next);
             }
@@ -60,7 +61,7 @@ struct Sync {
     resume: u32,
 }
 
-/// A port whose frames have all come: synchronization alone holds its VOQs back, and no time-out helps.
+/// A port that has all its frames: only synchronization suspends its VOQs, and no timeout resumes them.
 #[derive(Clone)]
 struct Port<'a> {
     /// The frames of each VOQ, in its order.
@@ -126,26 +127,26 @@ impl<'a> Port<'a> {
     }
 
     fn get_ahead(&mut self, voq: usize, packets: u32) {
-        let told = self.cam.begin(voq as u32, packets);
+        let change = self.cam.begin(voq as u32, packets);
         self.recent.retain(|&other| other != voq as u32);
-        if let Some((evicted, suspended)) = told.evicted {
-            assert_eq!(self.recent.remove(0), evicted, "the least recently used entry is given up");
+        if let Some((evicted, suspended)) = change.evicted {
+            assert_eq!(self.recent.remove(0), evicted, "the least recently used entry is evicted");
             assert_eq!(suspended, self.suspended & 1 << evicted != 0);
             self.suspended &= !(1 << evicted);
         }
         self.recent.push(voq as u32);
-        if told.suspended {
+        if change.suspended {
             self.suspended |= 1 << voq;
         }
     }
 
     fn catch_up(&mut self, voqs: u32, packets: u32) {
         for voq in (0..self.voqs.len() as u32).filter(|voq| voqs & 1 << voq != 0) {
-            let told = self.cam.catch_up(voq, packets);
-            if told.resumed {
+            let change = self.cam.catch_up(voq, packets);
+            if change.resumed {
                 self.suspended &= !(1 << voq);
             }
-            if told.released {
+            if change.released {
                 self.recent.retain(|&other| other != voq);
             }
         }
@@ -166,12 +167,12 @@ impl Model for Port<'_> {
         (self.next.clone(), self.live.clone(), self.suspended, ahead, self.recent.clone())
     }
 
-    fn ways_on(&self) -> Vec<Self> {
+    fn progress_steps(&self) -> Vec<Self> {
         let free = self.waiting().filter(|voq| self.suspended & 1 << voq == 0);
         free.map(|voq| self.stepped(voq, Self::begin)).collect()
     }
 
-    fn other_ways(&self) -> Vec<Self> {
+    fn other_steps(&self) -> Vec<Self> {
         if self.drops { self.waiting().map(|voq| self.stepped(voq, Self::drop_head)).collect() } else { Vec::new() }
     }
 
@@ -180,13 +181,13 @@ impl Model for Port<'_> {
     }
 }
 
-/// Frames that come one after the other, each with copies for the VOQs of a mask: every VOQ has them in this order.
+/// Return the frames of each VOQ, in order of arrival; a mask has the VOQs that get a copy of a frame.
 fn in_order(masks: &[u32], voqs: usize) -> Vec<Vec<usize>> {
     let of = |voq: usize| (0..masks.len()).filter(|&frame| masks[frame] & 1 << voq != 0).collect();
     (0..voqs).map(of).collect()
 }
 
-/// Whether a VOQ gets suspended when each in its turn sends all that it may.
+/// Return whether a VOQ gets suspended when each VOQ in sequence sends all permitted frames.
 fn suspends(voqs: &[Vec<usize>], packets: &[u32], sync: Sync) -> bool {
     let mut port = Port::new(voqs, packets, sync, false);
     (0..voqs.len()).any(|voq| {
@@ -200,7 +201,7 @@ fn suspends(voqs: &[Vec<usize>], packets: &[u32], sync: Sync) -> bool {
 const TIGHT: Sync = Sync { entries: 24, block: 1, resume: 1 };
 
 #[test]
-fn no_three_voqs_deadlock_whatever_copies_five_frames_have() {
+fn three_voqs_do_not_deadlock_with_any_copies_of_five_frames() {
     let (mut cases, mut suspending) = (0, 0);
     let looser = Sync { block: 3, resume: 2, ..TIGHT };
     for (frames, sync) in [(1, TIGHT), (2, TIGHT), (3, TIGHT), (4, TIGHT), (5, TIGHT), (3, looser), (4, looser)] {
@@ -216,7 +217,7 @@ fn no_three_voqs_deadlock_whatever_copies_five_frames_have() {
     assert!(suspending > cases / 2, "{suspending} of {cases} cases suspend a VOQ");
 }
 
-/// As at a terminal: frames of two flows, one with copies for all VOQs and one for some, and a CAM with room for all.
+/// A terminal with two flows, one with copies for all VOQs and one for some, and a CAM with room for all.
 #[test]
 fn two_flows_in_five_voqs_do_not_deadlock() {
     let masks = [0b11111, 0b00110, 0b11111, 0b11000, 0b11111];
@@ -247,75 +248,75 @@ proptest! {
     }
 }
 
-/// Figure 3b: three VOQs, each with two of three frames. Were they no FIFOs, two of the eight orders form a circle.
+/// Figure 3b: three VOQs, each with two of three frames. Without FIFO order, two of the eight orders form a circle.
 #[test]
-fn voqs_that_keep_no_common_order_deadlock() {
+fn voqs_without_a_common_order_deadlock() {
     let pairs = [[2, 0], [0, 1], [1, 2]];
     let mut dead = Vec::new();
     for swapped in 0..8u32 {
-        let turned = |(voq, pair): (usize, &[usize; 2])| {
+        let ordered = |(voq, pair): (usize, &[usize; 2])| {
             if swapped & 1 << voq == 0 { pair.to_vec() } else { vec![pair[1], pair[0]] }
         };
-        let voqs: Vec<Vec<usize>> = pairs.iter().enumerate().map(turned).collect();
+        let voqs: Vec<Vec<usize>> = pairs.iter().enumerate().map(ordered).collect();
         if let Some(state) = search(Port::new(&voqs, &[2, 2, 2], TIGHT, false)).dead {
             assert_eq!(state.suspended, 0b111, "all three are suspended");
             assert_eq!(state.next, [1, 1, 1]);
             dead.push(swapped);
         }
     }
-    assert_eq!(dead, [0, 7], "the circle, one way round and the other");
+    assert_eq!(dead, [0, 7], "the circle, in both directions");
 }
 
 /// Section 3.1: a VOQ is restored when its entry is released, whatever the lower threshold.
 #[test]
-fn a_voq_whose_entry_is_released_goes_on() {
+fn voq_resumes_when_its_cam_entry_is_released() {
     let mut cam = SyncCam::new(24, 5, 0);
     assert!(cam.begin(1, 6).suspended);
-    let told = cam.catch_up(1, 6);
-    assert!(told.released && told.resumed);
+    let change = cam.catch_up(1, 6);
+    assert!(change.released && change.resumed);
     let voqs = in_order(&[0b11, 0b11], 2);
     assert!(search(Port::new(&voqs, &[2, 2], Sync { resume: 0, ..TIGHT }, false)).dead.is_none());
 }
 
 // ------------------------------------------------------------------------------------------- lanes (section 5)
 
-/// Which lane a frame holds space in.
+/// The lane in which a frame holds space.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Lanes {
-    /// That of the tables: higher with every surrogate.
+    /// The lane of the tables: higher with every surrogate.
     Rising,
-    /// That of its source, everywhere.
+    /// The lane of its source, everywhere.
     One,
 }
 
-/// Which header pools must have space for a frame that comes.
+/// The header pools that must have space for an arriving frame.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum HeaderPools {
-    /// Those that its copies take.
+    /// The pools of its copies.
     Own,
-    /// Those of all lanes.
+    /// The pools of all lanes.
     All,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Pools {
     lanes: Lanes,
-    asked: HeaderPools,
-    /// That a pool holds.
+    required: HeaderPools,
+    /// Capacity of a pool.
     frames: usize,
     headers: usize,
 }
 
 impl Default for Pools {
     fn default() -> Self {
-        Self { lanes: Lanes::Rising, asked: HeaderPools::Own, frames: 1, headers: 32 }
+        Self { lanes: Lanes::Rising, required: HeaderPools::Own, frames: 1, headers: 32 }
     }
 }
 
 /// A frame at a node, and the copies that it has still to send.
 type Held = (u32, u32);
 
-/// What ports hold while their sources send on and on.
+/// The content of ports while their sources send without end.
 #[derive(Clone)]
 struct Credits<'a> {
     trees: &'a Trees,
@@ -336,7 +337,7 @@ impl<'a> Credits<'a> {
         if self.pools.lanes == Lanes::One { 0 } else { lane }
     }
 
-    /// Copies for other surrogates; a destination takes its own whenever it comes.
+    /// Return the mask of copies for other surrogates; a destination always accepts its copy.
     fn onward(&self, number: u32) -> u32 {
         let copies = self.node(number).copies.iter().enumerate();
         copies.filter(|(_, copy)| copy.node.is_some()).fold(0, |mask, (place, _)| mask | 1 << place)
@@ -360,10 +361,10 @@ impl<'a> Credits<'a> {
         let lanes: BTreeSet<u32> =
             self.trees.nodes.iter().flat_map(|node| &node.copies).map(|copy| self.lane(copy.lane)).collect();
         lanes.into_iter().all(|lane| {
-            let wanted = self.headers((number, self.onward(number)), lane);
+            let needed = self.headers((number, self.onward(number)), lane);
             let taken: usize = here.iter().map(|&held| self.headers(held, lane)).sum();
-            let matters = wanted > 0 || self.pools.asked == HeaderPools::All;
-            !matters || taken + wanted.max(1) <= self.pools.headers
+            let matters = needed > 0 || self.pools.required == HeaderPools::All;
+            !matters || taken + needed.max(1) <= self.pools.headers
         })
     }
 
@@ -397,12 +398,12 @@ impl Model for Credits<'_> {
         self.held.clone()
     }
 
-    fn ways_on(&self) -> Vec<Self> {
+    fn progress_steps(&self) -> Vec<Self> {
         let copies = |place: usize| (0..self.node(self.held[place].0).copies.len()).map(move |copy| (place, copy));
         (0..self.held.len()).flat_map(copies).filter_map(|(place, copy)| self.moved(place, copy)).collect()
     }
 
-    fn other_ways(&self) -> Vec<Self> {
+    fn other_steps(&self) -> Vec<Self> {
         let roots = self.trees.roots.iter().copied();
         roots.filter(|&root| self.fits(root)).map(|root| self.entered(root)).collect()
     }
@@ -412,7 +413,7 @@ impl Model for Credits<'_> {
     }
 }
 
-/// A flow from a leaf to a port of each of these leaves, whose surrogates come in this order.
+/// Return a flow from a leaf to a port of each of these leaves, in the order of their surrogates.
 fn flow(source: u32, leaves: &[u32], first: u32, remote: u32) -> Value {
     let to: Vec<(u32, u32)> = leaves.iter().map(|&leaf| (leaf, 0)).collect();
     json!({
@@ -427,7 +428,7 @@ fn trees(leaves: u32, flows: &[Value]) -> Trees {
     Scenario::read(&text).unwrap_or_else(|wrong| panic!("{wrong}")).1
 }
 
-/// Leaves 0 .. `size`, around which a flow for each of them goes that begins at a leaf of its own.
+/// Build trees around leaves 0 .. `size`: each flow begins at a separate leaf and a different surrogate.
 fn circle(size: u32, flows: u32) -> Trees {
     let around = |first: u32| {
         let leaves: Vec<u32> = (0..size).map(|step| (first + step) % size).collect();
@@ -436,7 +437,7 @@ fn circle(size: u32, flows: u32) -> Trees {
     trees(size + flows, &(0..flows).map(around).collect::<Vec<_>>())
 }
 
-/// Flows, each to the surrogate of one leaf, which copies to those of all others.
+/// Build flows, each to the surrogate of one leaf, which copies to the surrogates of all others.
 fn stars(size: u32) -> Trees {
     let from = |head: u32| {
         let mut leaves: Vec<u32> = (0..size).collect();
@@ -460,7 +461,7 @@ fn trees_around_a_circle_of_surrogates_do_not_deadlock() {
 }
 
 #[test]
-fn in_one_lane_the_same_trees_deadlock() {
+fn trees_around_a_circle_of_surrogates_deadlock_in_one_lane() {
     for (trees, frames) in [(circle(2, 2), 1), (circle(2, 2), 3), (circle(3, 3), 1), (circle(4, 2), 1), (stars(3), 1)] {
         let one = Pools { lanes: Lanes::One, frames, ..Pools::default() };
         let dead = search(Credits::new(&trees, one)).dead.expect("a circle of frames that wait");
@@ -469,9 +470,9 @@ fn in_one_lane_the_same_trees_deadlock() {
     }
 }
 
-/// The order of lanes breaks no circle that is none: a chain needs one lane only.
+/// A chain contains no circle and needs one lane only.
 #[test]
-fn a_chain_of_surrogates_does_not_deadlock_in_one_lane_either() {
+fn chain_of_surrogates_does_not_deadlock_in_one_lane() {
     let chain = trees(5, &[flow(4, &[0, 1, 2, 3], 1, 1), flow(3, &[0, 1, 2], 1, 1)]);
     for lanes in [Lanes::Rising, Lanes::One] {
         assert!(!deadlocks(&chain, Pools { lanes, frames: 2, ..Pools::default() }));
@@ -494,12 +495,12 @@ fn rack_trees_from_two_sources_do_not_deadlock() {
     assert!(!deadlocks(&trees, Pools::default()));
 }
 
-/// Header pools are ordered by lanes, too: who waits for those of other lanes gives that up.
+/// Header pools are ordered by lanes, too: waiting for the pools of other lanes breaks this order.
 #[test]
 fn frames_that_wait_for_the_headers_of_all_lanes_deadlock() {
     let tight = Pools { frames: 2, headers: 2, ..Pools::default() };
     assert!(!deadlocks(&stars(3), tight));
-    assert!(deadlocks(&stars(3), Pools { asked: HeaderPools::All, ..tight }));
+    assert!(deadlocks(&stars(3), Pools { required: HeaderPools::All, ..tight }));
 }
 
 proptest! {
@@ -522,7 +523,7 @@ proptest! {
     }
 }
 
-/// Destinations that did not get all, after far more time than that takes.
+/// Return the number of destinations that miss frames after ample time.
 fn short_destinations(leaves: u32, frame_bytes: u32) -> usize {
     let from = |head: u32| {
         let mut to = vec![(head, 0)];

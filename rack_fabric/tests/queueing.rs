@@ -36,9 +36,9 @@ fn delay_ns(load: f64, process: &str, frames: f64, seed: u64) -> f64 {
 
 /// Pollaczek and Khinchine: with Poisson arrivals and a service time D, the mean wait is rho / (2 (1 - rho)) D.
 ///
-/// Over seeds, means of so many frames spread by 0.4, 0.7 and 0.9 percent.
+/// Across seeds, means of these frame counts vary by 0.4, 0.7 and 0.9 percent.
 #[test]
-fn a_hosts_line_is_an_m_d_1_queue() {
+fn host_line_matches_the_m_d_1_queue() {
     let empty = delay_ns(0.01, "constant", 100.0, 1);
     for (load, frames, share) in [(0.3, 500_000.0, 0.015), (0.6, 500_000.0, 0.02), (0.8, 1_000_000.0, 0.025)] {
         let expected = load / (2.0 * (1.0 - load)) * FRAME_NS;
@@ -47,7 +47,7 @@ fn a_hosts_line_is_an_m_d_1_queue() {
     }
 }
 
-/// A line at less than its capacity does not hold up what comes at a constant pace.
+/// A line below its capacity does not delay frames at a constant pace.
 #[test]
 fn frames_at_a_constant_pace_do_not_wait() {
     let empty = delay_ns(0.01, "constant", 100.0, 1);
@@ -80,8 +80,8 @@ fn share(ports: u32, queueing: &str, duration_ns: u64) -> f64 {
     sum / f64::from(ports) / LINE_GBPS
 }
 
-/// The model of Karol, Hluchyj and Morgan: heads of queues with destinations drawn anew, one of those that want the
-/// same output served in each slot. `own`: packets for their own port are among them.
+/// The model of Karol, Hluchyj and Morgan: each served head gets a new random destination, and one of the heads for the
+/// same output is served in each slot. `own`: packets for their own port are included.
 fn heads_of_line(ports: u32, own: bool, slots: u32) -> f64 {
     let mut random = Random::new(5, u64::from(ports));
     let draw = |random: &mut Random, port: u32| {
@@ -106,7 +106,7 @@ fn heads_of_line(ports: u32, own: bool, slots: u32) -> f64 {
 
 /// Karol, Hluchyj, Morgan: Input versus output queueing on a space-division packet switch. 1987, Table I.
 #[test]
-fn the_model_of_heads_of_line_gives_the_published_shares() {
+fn head_of_line_model_matches_published_throughput() {
     for (ports, published) in [(1, 1.0), (2, 0.75), (3, 0.6825), (4, 0.6553), (8, 0.6184)] {
         let found = heads_of_line(ports, true, 40_000);
         assert!((found - published).abs() < 0.004, "{ports} ports: {found}");
@@ -115,13 +115,13 @@ fn the_model_of_heads_of_line_gives_the_published_shares() {
 
 const PORTS: [u32; 5] = [8, 16, 32, 64, 127];
 
-/// As many packets for each number of ports.
+/// Return a duration with the same number of packets for each number of ports.
 fn duration_ns(ports: u32) -> u64 {
     3_200_000 / u64::from(ports)
 }
 
 #[test]
-fn a_saturated_crossbar_with_one_queue_a_port_falls_to_586_thousandths() {
+fn saturated_fifo_crossbar_falls_to_58_6_percent() {
     let shares = PORTS.map(|ports| share(ports, "fifo", 2 * duration_ns(ports)));
     for (ports, fifo) in PORTS.into_iter().zip(shares) {
         let expected = heads_of_line(ports, false, 800_000 / ports);
@@ -133,7 +133,7 @@ fn a_saturated_crossbar_with_one_queue_a_port_falls_to_586_thousandths() {
 }
 
 #[test]
-fn a_saturated_crossbar_with_voqs_passes_almost_all() {
+fn saturated_voq_crossbar_passes_over_95_percent() {
     for ports in PORTS {
         let voq = share(ports, "voq", duration_ns(ports));
         assert!(voq > 0.95, "{ports} ports: {voq}");

@@ -1,4 +1,4 @@
-//! Runs as a whole: what goes in comes out, in order, once, and the same every time.
+//! Complete runs: every frame is delivered once and in order, and results are reproducible.
 
 use proptest::prelude::*;
 use rack_fabric::fabric::Fabric;
@@ -19,7 +19,7 @@ fn text(results: &Results) -> String {
     serde_json::to_string(results).expect("results are JSON")
 }
 
-/// Small fabrics in which flows of all kinds meet, and which are empty again at the end.
+/// Generate small fabrics with flows of all kinds, which are empty at the end.
 fn scenarios() -> impl Strategy<Value = Value> {
     let flow = (0u32..3, 0u32..3, 64u32..9023, 1u32..100, any::<bool>(), any::<bool>(), 0u32..2);
     let drop = prop::sample::select(vec!["none", "tail", "head"]);
@@ -62,25 +62,25 @@ proptest! {
         for (number, flow) in results.flows.iter().enumerate() {
             let lossless = scenario["classes"][scenario["flows"][number]["class"].as_u64().unwrap_or(0) as usize]["lossless"] == json!(true);
             let received: u64 = flow.destinations.iter().map(|destination| destination.copies).sum();
-            let most = flow.offered_frames * flow.destinations.len() as u64;
+            let expected = flow.offered_frames * flow.destinations.len() as u64;
             let dropped = flow.dropped_frames + flow.dropped_headers + flow.dropped_heads;
-            prop_assert!(received <= most, "copies came twice");
+            prop_assert!(received <= expected, "copies were delivered twice");
             if dropped == 0 {
-                prop_assert_eq!(received, most, "copies were lost");
+                prop_assert_eq!(received, expected, "copies were lost");
             }
             if lossless {
                 prop_assert_eq!(dropped, 0);
             }
             if scenario["flows"][number]["tree"] == json!("direct") {
                 let frames = flow.dropped_frames * flow.destinations.len() as u64;
-                prop_assert_eq!(received + frames + flow.dropped_headers + flow.dropped_heads, most);
+                prop_assert_eq!(received + frames + flow.dropped_headers + flow.dropped_heads, expected);
             }
         }
         prop_assert_eq!(results.counters.corrupted, results.counters.retransmitted);
     }
 
     #[test]
-    fn a_run_repeats_to_the_byte(scenario in scenarios()) {
+    fn repeated_run_gives_identical_results(scenario in scenarios()) {
         prop_assert_eq!(text(&run(&scenario)), text(&run(&scenario)));
     }
 }
@@ -93,7 +93,7 @@ fn to_one(probability: f64) -> Value {
 }
 
 #[test]
-fn damaged_copies_are_sent_again_and_come_in_order() {
+fn damaged_copies_are_retransmitted_and_all_delivered() {
     let results = run(&to_one(0.05));
     let flow = &results.flows[0];
     assert!(results.counters.retransmitted > 20, "{}", results.counters.retransmitted);
@@ -103,7 +103,7 @@ fn damaged_copies_are_sent_again_and_come_in_order() {
     assert!(whole.flows[0].destinations[1].longest_delay_ns < flow.destinations[1].longest_delay_ns);
 }
 
-/// One flow over a surrogate whose first local copy is congested, and sync as given; suspensions in all.
+/// Run one flow over a surrogate whose first local copy is congested; return the number of suspensions.
 fn suspensions(sync: &Value) -> u64 {
     let unicast = json!({"source": [1, 1], "to": [[1, 0]], "frame_bytes": 1522, "rate_gbps": 60});
     let tree = json!({"surrogates": {"first": 1, "remote": 0}});
@@ -126,15 +126,15 @@ fn digest(text: &str) -> u64 {
 }
 
 #[test]
-fn every_machine_and_every_build_gives_these_bytes() {
+fn results_match_the_recorded_digest() {
     let scenario: Value = serde_json::from_str(include_str!("repeated.json")).expect("is JSON");
     let found = format!("{:016x}", digest(&text(&run(&scenario))));
     assert_eq!(found, include_str!("repeated.digest").trim(), "if the model was meant to change, so is this digest");
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
-    let word = |scenario: Value| match Scenario::read(&scenario.to_string()) {
+fn scenario_errors_name_their_position() {
+    let error = |scenario: Value| match Scenario::read(&scenario.to_string()) {
         Ok(_) => panic!("nothing is wrong"),
         Err(wrong) => wrong.to_string(),
     };
@@ -142,7 +142,7 @@ fn what_is_wrong_is_told_with_its_place() {
     let with = |key: &str, value: Value| {
         let mut flow = flow.clone();
         flow[key] = value;
-        word(json!({"duration_ns": 10, "flows": [flow]}))
+        error(json!({"duration_ns": 10, "flows": [flow]}))
     };
     assert!(with("rate_gbps", json!(101)).starts_with("flows[0].rate_gbps: "));
     assert!(with("frame_bytes", json!(100_000)).starts_with("flows[0].frame_bytes: "));
@@ -151,10 +151,10 @@ fn what_is_wrong_is_told_with_its_place() {
     let tree = json!({"surrogates": {"first": 1, "remote": 0}});
     let drawn =
         json!({"source": [0, 0], "to": "all", "frame_bytes": 64, "rate_gbps": 1, "spread": "uniform", "tree": tree});
-    assert!(word(json!({"duration_ns": 10, "flows": [drawn]})).starts_with("flows[0].tree: a frame that goes to one"));
+    assert!(error(json!({"duration_ns": 10, "flows": [drawn]})).starts_with("flows[0].tree: a frame that goes to one"));
     assert!(with("sourc", json!(1)).contains("sourc"));
-    assert!(word(json!({"duration_ns": 0, "flows": []})).starts_with("duration_ns: "));
-    assert!(word(json!({"duration_ns": 10, "flows": [flow], "cache": {"packet": 1}})).starts_with("cache"));
+    assert!(error(json!({"duration_ns": 0, "flows": []})).starts_with("duration_ns: "));
+    assert!(error(json!({"duration_ns": 10, "flows": [flow], "cache": {"packet": 1}})).starts_with("cache"));
     let small = json!({"duration_ns": 10, "flows": [flow], "buffers": {"egress_terminal_bytes": 1024}});
-    assert!(word(small).contains("do not fit into a buffer of 4"));
+    assert!(error(small).contains("do not fit into a buffer of 4"));
 }

@@ -1,4 +1,4 @@
-"""Postponed and advised decisions: looking and waiting change nothing, and advice never makes a decision worse."""
+"""Postponed and advised decisions: queries and delays change nothing, and advice never makes a decision worse."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def jobs(draw: st.DrawFn, name: int, parts: int = MAX_PARTS) -> Job:
         name,
         racks,
         draw(st.sampled_from([0.1, 0.3, 0.7, 1.5, 4.0])),
-        # What is too much for a tenant may be little enough once fewer receivers are free, which nobody is told of.
+        # A part too large for a tenant may fit once fewer receivers are free; no event reports that.
         **draw(st.sampled_from([{"tenant": "poor", "parts": 1}, {"parts": 1}, {"parts": parts}])),
         priority=draw(st.sampled_from([0, 0, 0, 1])),
         may_pause=draw(st.booleans()),
@@ -75,12 +75,12 @@ class Pair:
         elif kind == "withdraw" and (new := [j for j in waiting if j.name not in self.over]):
             self.both("withdraw", data.draw(st.sampled_from(new)).name, NOW)
         elif kind in ("lose", "regain") and not self.over:
-            # Who loses hardware at the end of its lease is paused at once, and has a set-up more to do then.
+            # A job that loses hardware at the end of its lease is paused at once and needs another set-up.
             hardware = ("one", bits({data.draw(st.integers(0, RACKS - 1))}), data.draw(st.sampled_from([(), (4,)])))
             self.both(kind, *hardware, *([NOW] if kind == "regain" else []))
 
     def postpone(self) -> None:
-        """Of the advised only: a decision that is put off, and taken up again."""
+        """Postpone a decision of the advised scheduler, and resume it."""
         self.advised.contention(NOW)
         starts, paused, again = self.advised.postpone(NOW)
         lit = {start.job.name for start in self.advised.running}
@@ -116,10 +116,10 @@ def describe(start: Start) -> tuple[object, ...]:
 @pytest.mark.parametrize("policy", STATIC)
 @settings(max_examples=50, deadline=None)
 @given(data=st.data())
-def test_whoever_only_looks_or_postpones_decides_the_same_in_the_end(policy: str, data: st.DataObject) -> None:
+def test_contention_queries_and_postponements_do_not_change_decisions(policy: str, data: st.DataObject) -> None:
     pair = Pair(policy, data.draw(st.sampled_from([["one"], ["one", "two"]])))
-    for turn in range(data.draw(st.integers(1, 6))):
-        pair.decide(data, range(10 * turn, 10 * turn + data.draw(st.integers(1, 8))))
+    for step in range(data.draw(st.integers(1, 6))):
+        pair.decide(data, range(10 * step, 10 * step + data.draw(st.integers(1, 8))))
 
 
 def gathered(policy: str, names: Sequence[str], waiting: Sequence[Job]) -> AdvisedScheduler:
@@ -152,18 +152,18 @@ def test_advice_never_makes_a_decision_worse(policy: str, data: st.DataObject) -
     alone, advised = gathered(policy, names, waiting), gathered(policy, names, waiting)
     contention = advised.contention(NOW)
     greedy, _ = alone.decide(NOW)
-    highest = max(each.priority for each in waiting)
+    top_priority = max(each.priority for each in waiting)
     if contention is None:
         assert [describe(s) for s in advised.decide(NOW)[0]] == [describe(s) for s in greedy]
         return
     starts, _ = advised.decide(NOW, choose(contention, StepBudget(300), random.Random(0)))
     check_nothing_is_used_twice(starts)
-    assert worth(advised, starts, highest) >= worth(alone, greedy, highest) * (1 - 1e-9)
+    assert worth(advised, starts, top_priority) >= worth(alone, greedy, top_priority) * (1 - 1e-9)
 
 
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
-def test_nonsense_is_harmless(data: st.DataObject) -> None:
+def test_invalid_advice_never_violates_resources(data: st.DataObject) -> None:
     waiting = [data.draw(jobs(number)) for number in range(data.draw(st.integers(2, 14)))]
     scheduler = gathered("srpt-lease", list(SWITCHES), waiting)
     scheduler.contention(NOW)
@@ -175,5 +175,5 @@ def test_nonsense_is_harmless(data: st.DataObject) -> None:
     assert {s.job.name[0] for s in starts} | {j.name[0] for j in scheduler.waiting} == {j.request for j in waiting}
     before = len(starts)
     scheduler.gather()
-    assert scheduler.contention(NOW) is None, "whoever could start has started"
+    assert scheduler.contention(NOW) is None, "every job that could start has started"
     assert scheduler.decide(NOW) == ((), ()), before

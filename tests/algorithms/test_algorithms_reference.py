@@ -1,4 +1,4 @@
-"""The reference of `algorithms/`, as it stands in its docstrings: examples run, and what others use says all of it."""
+"""The docstrings of `algorithms/`: their examples run, and functions that other packages use are documented fully."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def modules() -> list[str]:
 def used_by_others() -> frozenset[tuple[str, str]]:
     """Return (module, name) of each import from `algorithms` in the packages around it."""
     texts = (file.read_text() for package in CALLERS for file in (ROOT / package).rglob("*.py"))
-    # Only what has the word is worth parsing: every worker of a run asks for it as it collects.
+    # Parse only files with the word: every worker of a run does this while it collects.
     trees = (ast.parse(text) for text in texts if "algorithms" in text)
     nodes = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
     ours = (node for node in nodes if (node.module or "").partition(".")[0] == "algorithms")
@@ -44,28 +44,31 @@ def imports_of(file: Path) -> set[str]:
 @cache
 def functions() -> list[tuple[str, str]]:
     found = set()
-    for name, what in used_by_others():
+    for name, member_name in used_by_others():
         # A module that is imported whole stands for all that it offers.
-        whole = f"{name}.{what}" in modules()
-        module = importlib.import_module(f"{name}.{what}" if whole else name)
+        whole = f"{name}.{member_name}" in modules()
+        module = importlib.import_module(f"{name}.{member_name}" if whole else name)
         public = [one for one, member in vars(module).items() if inspect.isfunction(member) and not one.startswith("_")]
-        found |= {(module.__name__, one) for one in (public if whole else [what])}
-    return sorted((name, what) for name, what in found if is_own_function(name, what))
+        found |= {(module.__name__, one) for one in (public if whole else [member_name])}
+    return sorted((name, member_name) for name, member_name in found if is_own_function(name, member_name))
 
 
-def is_own_function(name: str, what: str) -> bool:
-    member = getattr(importlib.import_module(name), what)
+def is_own_function(name: str, member_name: str) -> bool:
+    member = getattr(importlib.import_module(name), member_name)
     return inspect.isfunction(member) and member.__module__ == name
 
 
-def of(name: str, what: str) -> Callable[..., object]:
-    found: Callable[..., object] = getattr(importlib.import_module(name), what)
+def of(name: str, member_name: str) -> Callable[..., object]:
+    found: Callable[..., object] = getattr(importlib.import_module(name), member_name)
     return found
 
 
 def reached() -> set[str]:
     """Return the modules of `algorithms` that the packages around it import, directly or indirectly."""
-    found, waiting = set[str](), {one for name, what in used_by_others() for one in (name, f"{name}.{what}")}
+    found, waiting = (
+        set[str](),
+        {one for name, member_name in used_by_others() for one in (name, f"{name}.{member_name}")},
+    )
     known = set(modules())
     while waiting:
         module = waiting.pop()
@@ -75,8 +78,8 @@ def reached() -> set[str]:
     return found
 
 
-def test_what_only_tests_use_is_in_the_tests() -> None:
-    """But for what researchers are told of: `docs/explanation/balanced-multicast.md` names the graphs of NetworkX."""
+def test_every_module_is_imported_by_another_package() -> None:
+    """Except the NetworkX graphs, which `docs/explanation/balanced-multicast.md` offers to researchers."""
     packages = {name for name in modules() if hasattr(importlib.import_module(name), "__path__")}
     assert set(modules()) - packages - reached() == {"algorithms.balanced.graphs"}
 
@@ -86,15 +89,15 @@ def test_examples_in_docstrings_run(name: str) -> None:
     assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
-def test_docstrings_of_what_other_packages_call_name_parameters_and_returns() -> None:
+def test_docstrings_of_used_functions_list_parameters_and_returns() -> None:
     assert len(functions()) > 30
-    for name, what in functions():
-        function = of(name, what)
+    for name, member_name in functions():
+        function = of(name, member_name)
         text, signature = inspect.getdoc(function) or "", inspect.signature(function)
-        assert "\nExamples\n--------\n>>> " in text, what
+        assert "\nExamples\n--------\n>>> " in text, member_name
         _, found, rest = text.partition("\nParameters\n----------\n")
         lines = [line for line in rest.partition("\n\n")[0].splitlines() if not line.startswith(" ")]
         documented = {one for line in lines for one in line.partition(" : ")[0].split(", ")} if found else set()
-        assert documented == set(signature.parameters), what
+        assert documented == set(signature.parameters), member_name
         if signature.return_annotation != "None":
-            assert "\nReturns\n-------\n" in text or "\nYields\n------\n" in text, what
+            assert "\nReturns\n-------\n" in text or "\nYields\n------\n" in text, member_name

@@ -37,12 +37,12 @@ def fabrics(draw):
 
 
 @given(fabrics(), st.integers(0, 20), st.sampled_from([2, 3, 4, 8, 16]), st.none() | st.integers(0, 8))
-def test_same_selection_as_the_papers_text(fabric, splitters, fan_out, most):
+def test_selection_equals_transcription_of_paper(fabric, splitters, fan_out, max_splitters):
     groups, budgets = fabric
-    feasibility = Feasibility(budgets, {fan_out: splitters}, by_count(most))
+    feasibility = Feasibility(budgets, {fan_out: splitters}, by_count(max_splitters))
     found = select(groups, feasibility)
     as_text = [(g.name, vertices(g), g.racks, g.weight) for g in groups]
-    assert [g.name for g, _ in found] == papers_text(as_text, budgets, splitters, fan_out, most)
+    assert [g.name for g, _ in found] == papers_text(as_text, budgets, splitters, fan_out, max_splitters)
     for group, pieces in found:
         assert pieces == (fan_out,) * -((2 - group.racks) // (fan_out - 1))
 
@@ -50,10 +50,10 @@ def test_same_selection_as_the_papers_text(fabric, splitters, fan_out, most):
 @given(
     fabrics(), st.dictionaries(st.sampled_from([2, 4, 8, 16]), st.integers(0, 5), max_size=4), st.none() | st.just(3)
 )
-def test_mixed_splitters_as_one_by_one_and_nothing_that_fits_is_left(fabric, pool, most):
+def test_mixed_splitters_match_naive_greedy_and_leave_no_fitting_group(fabric, pool, max_splitters):
     groups, budgets = fabric
-    feasibility = Feasibility(budgets, pool, by_count(most))
-    naive = NaiveGreedy(budgets, pool, most, {})
+    feasibility = Feasibility(budgets, pool, by_count(max_splitters))
+    naive = NaiveGreedy(budgets, pool, max_splitters, {})
     naive.pending = list(groups)
     found = select(groups, feasibility)
     assert found == naive.serve()
@@ -69,8 +69,8 @@ def group(name, racks, weight=1.0):
     return CompetingGroup(name, shared_ports(numbers[0], numbers[1:]), len(racks), len(racks) - 1, weight)
 
 
-def fabric(ports=1, pool=None, most=None):
-    return Feasibility([ports] * 10, {4: 2} if pool is None else pool, by_count(most))
+def fabric(ports=1, pool=None, max_splitters=None):
+    return Feasibility([ports] * 10, {4: 2} if pool is None else pool, by_count(max_splitters))
 
 
 def names(selection):
@@ -86,12 +86,12 @@ def test_splitters_run_out_before_ports_and_two_racks_need_none():
     assert select(groups, fabric(pool={4: 1})) == [(groups[0], (4,)), (groups[2], ())]
 
 
-def test_a_rack_with_two_ports_is_met_by_two_groups():
+def test_two_groups_share_a_rack_with_two_ports():
     groups = [group("x", "ab", 3.0), group("y", "ac", 2.0), group("z", "ad", 1.0)]
     assert names(select(groups, fabric(ports=2))) == ["x", "y"]
 
 
-def test_the_star_that_ruins_the_greedy_ruins_ours_too():
+def test_adversarial_star_defeats_greedy_as_in_paper():
     """ADV-star: a bait of barely better score keeps ten groups out; the greedy takes the bait."""
     good = [CompetingGroup(n, bits(range(10 * n, 10 * n + 10)), 10, 9, 10.0) for n in range(10)]
     bait = CompetingGroup("bait", bits(range(0, 100, 10)), 10, 9, 10 * (1 + 1e-6))
@@ -105,6 +105,6 @@ def test_section_vi_has_no_contention(count):
     assert len(select(groups, Feasibility([1] * 120, {4: 40}))) == count
 
 
-def test_constraint_1_leaves_a_wide_group_out():
+def test_constraint_1_excludes_wide_group():
     groups = [group("wide", "abcdef", 99.0), group("small", "abc", 1.0)]
-    assert names(select(groups, fabric(pool={4: 9}, most=1))) == ["small"]
+    assert names(select(groups, fabric(pool={4: 9}, max_splitters=1))) == ["small"]

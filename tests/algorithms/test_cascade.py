@@ -21,8 +21,8 @@ tenths = st.integers(0, 20).map(lambda n: n / 10)
 
 
 @st.composite
-def losses(draw, least=0.0):
-    best = least + draw(tenths)
+def losses(draw, minimum=0.0):
+    best = minimum + draw(tenths)
     return ElementLoss(best, best, best + draw(tenths) / 4)
 
 
@@ -48,7 +48,7 @@ roots = st.integers(-5, 5).map(lambda dbm: PowerLevel(dbm - 1.0, dbm, dbm + 1.0)
 
 
 @given(supplies(), switches, windows, roots)
-def test_the_catalog_has_the_cheapest_tree_for_every_number_of_leaves(supply, switch, window, root):
+def test_catalog_has_cheapest_tree_for_every_number_of_leaves(supply, switch, window, root):
     best: dict[int, float] = {}
     for counts, slots in tiny_trees(root, switch, supply):
         price = sum(kind.price * n for kind, n in zip(supply, counts, strict=True))
@@ -63,11 +63,11 @@ def test_the_catalog_has_the_cheapest_tree_for_every_number_of_leaves(supply, sw
 
 
 @given(supplies(), switches, windows, roots, st.data())
-def test_it_takes_only_what_the_pool_has_and_every_tree_stands(supply, switch, window, root, data):
+def test_catalog_uses_only_pool_splitters_and_every_tree_is_valid(supply, switch, window, root, data):
     catalog = Catalog(supply, Budget(root, switch, window), 14)
     pool = {kind.fan_out: data.draw(st.integers(0, count)) for kind, count in supply.items()}
-    by_ways = {kind.fan_out: kind for kind in supply}
-    smaller = Catalog({by_ways[fan_out]: n for fan_out, n in pool.items()}, Budget(root, switch, window), 14)
+    by_fan_out = {kind.fan_out: kind for kind in supply}
+    smaller = Catalog({by_fan_out[fan_out]: n for fan_out, n in pool.items()}, Budget(root, switch, window), 14)
     for leaves in range(1, 15):
         found, alone = catalog.cheapest(leaves, pool), smaller.cheapest(leaves, pool)
         assert (found.price if found else None) == (alone.price if alone else None)
@@ -79,14 +79,14 @@ def test_it_takes_only_what_the_pool_has_and_every_tree_stands(supply, switch, w
         assert len(set(shape.leaves) | set(shape.feeds)) == len(shape.leaves) + len(shape.feeds)
         light = {None: root}
         for index, feed in enumerate(shape.feeds):
-            below = by_ways[shape.fan_out[index]].hung(light[feed], switch)
+            below = by_fan_out[shape.fan_out[index]].hung(light[feed], switch)
             assert below is not None
             light |= {(index, output): below for output in range(shape.fan_out[index])}
         assert all(window.fits(switch.after(light[output])) for output in shape.leaves)
 
 
 @pytest.mark.parametrize("budget", [11.1, 15, 24, 29.5, 34.5, 40, 49.5])
-def test_the_price_is_that_of_an_integer_program(budget):
+def test_catalog_price_equals_integer_program(budget):
     rng = random.Random(f"cascade/{budget}")
     pieces = {fan_out: Piece("", fan_out, exactly(loss), price=price) for fan_out, (loss, price) in PAPER.items()}
     light = Budget(PowerLevel(0, 0, 0), Passive("switch", exactly(PASS)), Window(-budget, 20))
@@ -102,9 +102,9 @@ def test_the_price_is_that_of_an_integer_program(budget):
 
 @st.composite
 def receivers(draw, number):
-    least = -draw(st.integers(14, 26))
+    min_power = -draw(st.integers(14, 26))
     return Transceiver(
-        f"r{number}", PowerLevel(0, 0, 0), least, least + draw(st.integers(8, 30)), from_switch=draw(losses())
+        f"r{number}", PowerLevel(0, 0, 0), min_power, min_power + draw(st.integers(8, 30)), from_switch=draw(losses())
     )
 
 
@@ -123,9 +123,9 @@ def fittings(draw):
 
 @settings(max_examples=60)
 @given(fittings(), st.booleans())
-def test_a_group_gets_the_cheapest_tree_that_there_is_or_hears_what_binds(fitting, tried_first):
+def test_fit_tree_returns_cheapest_tree_or_names_binding_element(fitting, tried_first):
     supply, pieces, ends, switch = fitting
-    wanted = [receiver.needed for receiver in ends.leaves]
+    needed = [receiver.needed for receiver in ends.leaves]
     trees = [
         (
             sum(kind.price * n for kind, n in zip(supply, counts, strict=True)),
@@ -133,7 +133,7 @@ def test_a_group_gets_the_cheapest_tree_that_there_is_or_hears_what_binds(fittin
         )
         for counts, slots in tiny_trees(ends.sender.entering, switch, supply)
     ]
-    prices = [price for price, lights in trees if matched(lights, wanted)]
+    prices = [price for price, lights in trees if matched(lights, needed)]
     first = shallowest(1, [piece.fan_out for piece in pieces]) if tried_first else None
     answer = fit_tree(ends, pieces, switch, first)
     if prices:
@@ -151,7 +151,7 @@ def test_a_group_gets_the_cheapest_tree_that_there_is_or_hears_what_binds(fittin
             assert answer.binding.receiver in answer.sentence and answer.binding.binding in answer.sentence
             lacking = -answer.binding.margin
             for relief, enough in ((lacking + 1e-4, True), (lacking - 1e-4, False)):
-                easier = [Window(window.min_power - relief, window.max_power + relief) for window in wanted]
+                easier = [Window(window.min_power - relief, window.max_power + relief) for window in needed]
                 assert any(matched(lights, easier) for _, lights in trees) == enough
         else:
-            assert max(len(lights) for _, lights in trees) < len(wanted)
+            assert max(len(lights) for _, lights in trees) < len(needed)

@@ -1,4 +1,4 @@
-"""The benchmark's model of completion times: workloads that come back bit for bit, and requests that all complete."""
+"""The benchmark's model of completion times: reproducible workloads, and requests that all complete."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def model() -> ModuleType:
     ("kind", "load", "paper", "directional"),
     [("S3-LN", 0.55, 4.98, 1.09), ("ML", 0.3, 24.2, 1.55), ("FB", 0.3, 5.4, 0.7)],
 )
-def test_the_paper_and_the_default_take_what_the_prototypes_took(
+def test_mean_completion_times_match_prototypes(
     model: ModuleType, kind: str, load: float, paper: float, directional: float
 ) -> None:
     arrivals = model.workload(kind, 1500, load, 0)
@@ -34,12 +34,12 @@ def test_the_paper_and_the_default_take_what_the_prototypes_took(
     assert max(outcome.parts.values()) <= 4
 
 
-def test_workloads_come_back_from_their_seed(model: ModuleType) -> None:
+def test_workload_is_reproducible_from_seed(model: ModuleType) -> None:
     assert model.workload("FB", 50, 0.3, 7) == model.workload("FB", 50, 0.3, 7)
     assert model.workload("FB", 50, 0.3, 7) != model.workload("FB", 50, 0.3, 8)
 
 
-def test_the_closed_loop_iterates_more_under_the_default(model: ModuleType) -> None:
+def test_default_policy_completes_more_closed_loop_iterations(model: ModuleType) -> None:
     paper = model.play_closed(POLICIES["paper"], 0, directional=False)
     default = model.play_closed(POLICIES[DEFAULT], 0, directional=True)
     assert len(default.completion) > len(paper.completion) > 9000

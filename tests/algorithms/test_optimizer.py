@@ -45,7 +45,7 @@ def never():
     return False
 
 
-def test_the_bait_that_ruins_the_paper_s_score_is_left_alone():
+def test_optimizer_avoids_bait_that_defeats_paper_score():
     groups, feasibility = star()
     assert names(by_score(FLOOR[0], groups, feasibility)) == {"bait"}
     found = optimize(groups, feasibility, StepBudget(200), random.Random(1))
@@ -53,13 +53,13 @@ def test_the_bait_that_ruins_the_paper_s_score_is_left_alone():
     assert found.certified
 
 
-def test_a_wide_group_is_not_given_up_for_a_pair():
+def test_optimizer_prefers_wide_group_to_pair():
     groups = [group("wide", range(50), 50.0), group("pair", (0, 1), 2.0002)]
     found = optimize(groups, Feasibility([1] * 50, {4: 50}), StepBudget(50), random.Random(1))
     assert names(found.selection) == {"wide"}
 
 
-def test_root_of_racks_is_the_score_that_keeps_the_wide_group():
+def test_score_by_root_of_racks_selects_wide_group():
     groups = [group("wide", range(50), 50.0), group("pair", (0, 1), 2.0002)]
     feasibility = Feasibility([1] * 50, {4: 50})
     assert names(by_score((1.0, 0.0), groups, feasibility)) == {"pair"}
@@ -73,7 +73,7 @@ def test_the_same_steps_and_generator_give_the_same_selection():
     assert first == second
 
 
-def test_a_used_up_budget_still_gives_the_floor_and_a_bound_that_says_little():
+def test_exhausted_budget_still_returns_floor_and_weak_bound():
     groups, feasibility = star()
     found = optimize(groups, feasibility, lambda: 1.0, random.Random(1))
     assert found.value >= by_score(FLOOR[1], groups, feasibility)[0][0].weight
@@ -82,7 +82,7 @@ def test_a_used_up_budget_still_gives_the_floor_and_a_bound_that_says_little():
     assert faults(found.selection, feasibility) == []
 
 
-def test_a_mixed_pool_is_shared_out_so_that_both_are_served():
+def test_mixed_pool_is_divided_so_that_both_groups_are_served():
     """Largest-fit gives the 1:16 to the five-leaf group and leaves nothing for the wide one."""
     small, wide = group("small", range(6), 6.0), group("wide", range(6, 22), 5.0)
     feasibility = Feasibility([1] * 22, {4: 2, 16: 1})
@@ -120,7 +120,7 @@ PENTAGON = [group(n, (n, (n + 1) % 5), 1.0) for n in range(5)], Feasibility([1] 
 """Five pairs in a ring: the relaxation takes half of each, 2.5; the optimum is 2."""
 
 
-def test_branch_and_bound_proves_what_the_relaxation_leaves_open():
+def test_branch_and_bound_proves_optimum_above_relaxation():
     choices = options(*PENTAGON)
     relaxation = Relaxation(choices, never)
     relaxed = relaxation.solve()
@@ -133,7 +133,7 @@ def test_branch_and_bound_proves_what_the_relaxation_leaves_open():
     assert (found.value, found.bound, found.certified) == (2.0, 2.0, True)
 
 
-def test_branch_and_bound_that_is_stopped_keeps_the_bound():
+def test_stopped_branch_and_bound_keeps_bound():
     choices = options(*PENTAGON)
     relaxation = Relaxation(choices, never)
     relaxed = relaxation.solve()
@@ -149,7 +149,7 @@ def chains(racks=60):
     return choices, optimum, len(pivots)
 
 
-def test_a_relaxation_stopped_while_it_repairs_what_was_fixed_has_no_answer():
+def test_relaxation_stopped_during_repair_has_no_answer():
     choices, _, _ = chains()
     stops = []
     relaxation = Relaxation(choices, lambda: bool(stops))
@@ -161,7 +161,7 @@ def test_a_relaxation_stopped_while_it_repairs_what_was_fixed_has_no_answer():
     assert relaxation.solve() is None
 
 
-def test_what_is_fixed_and_freed_again_changes_nothing():
+def test_fixing_and_freeing_options_restores_bound():
     relaxation = Relaxation(options(*PENTAGON), never)
     before = relaxation.solve().bound
     relaxation.fix(0, 0)
@@ -173,7 +173,7 @@ def test_what_is_fixed_and_freed_again_changes_nothing():
     assert relaxation.solve().bound == before
 
 
-def test_annealing_leaves_a_poor_start_behind():
+def test_annealing_reaches_optimum_from_poor_start():
     groups, feasibility = star()
     choices = options(groups, feasibility)
     weights = choices.weights
@@ -182,13 +182,13 @@ def test_annealing_leaves_a_poor_start_behind():
 
 
 def tight(seed):
-    """Wide groups with four ports at each rack: no exchange of a few of them fits, and the relaxation says little."""
+    """Wide groups with four ports at each rack: no exchange of a few of them fits, and the relaxation bounds weakly."""
     rng = seeded(seed)
     groups = [group(n, rng.sample(range(12), rng.randint(3, 8)), rng.randint(500, 1000)) for n in range(30)]
     return groups, Feasibility([4] * 12, {4: 16})
 
 
-def test_crossing_the_border_finds_what_is_tightly_packed():
+def test_oscillation_finds_tightly_packed_selection():
     groups, feasibility = tight("tight")
     choices = options(groups, feasibility)
     best = exact(groups, feasibility, seconds=20)
@@ -198,7 +198,7 @@ def test_crossing_the_border_finds_what_is_tightly_packed():
     assert choices.total(found) == pytest.approx(best.value, rel=0.005)
 
 
-def test_where_the_walk_s_arrays_would_be_too_large_annealing_takes_over(monkeypatch):
+def test_annealing_replaces_oscillation_when_arrays_would_be_too_large(monkeypatch):
     calls = []
     for limit in ("MAX_CELLS", "MAX_QUESTIONS", "MAX_MISSING"):
         monkeypatch.setattr(optimizer, limit, 0)
@@ -211,7 +211,7 @@ def test_where_the_walk_s_arrays_would_be_too_large_annealing_takes_over(monkeyp
     assert found.value >= 0.97 * exact(groups, feasibility, seconds=20).value
 
 
-def test_prices_survive_a_long_walk(monkeypatch):
+def test_prices_stay_finite_in_long_oscillation(monkeypatch):
     """The unit of the weights is set back again and again, and nothing runs out of floating point."""
     monkeypatch.setattr(oscillation, "LARGEST", 1.5)
     groups, feasibility = star()
@@ -229,7 +229,7 @@ def test_a_search_s_core_keeps_the_optimum_of_the_adversary():
     assert set(core(choices, relaxed, [10])) >= set(range(10))
 
 
-def test_evictions_that_cost_too_much_are_refused():
+def test_packing_rejects_evictions_above_limit():
     choices = options([group("a", (0, 1), 3.0), group("b", (1, 2), 4.0)], Feasibility([1] * 3, {}))
     packing = OptionPacking(choices, [3.0, 4.0])
     packing.add(0)
@@ -238,7 +238,7 @@ def test_evictions_that_cost_too_much_are_refused():
 
 
 @pytest.mark.filterwarnings("ignore:.*PULP_CBC_CMD:DeprecationWarning")
-def test_cbc_takes_over_where_highs_is_missing(monkeypatch):
+def test_exact_uses_cbc_without_highs(monkeypatch):
     groups, feasibility = matching(seeded("cbc"), racks=12, groups=20, sizes=(4, 8), budget=1)
     by_highs = exact(groups, feasibility, seconds=5)
     monkeypatch.setattr(pulp.HiGHS, "available", lambda self: False)
@@ -248,11 +248,11 @@ def test_cbc_takes_over_where_highs_is_missing(monkeypatch):
     assert faults(by_cbc.selection, feasibility) == []
 
 
-def test_warming_up_needs_nothing():
+def test_warm_up_runs_without_arguments():
     warm_up()
 
 
-def test_wide_groups_that_exclude_each_other_are_solved_exactly_and_at_once():
+def test_mutually_exclusive_wide_groups_are_solved_exactly():
     rng = seeded("wide")
     groups = [group(n, rng.sample(range(40), rng.randint(3, 12)), rng.randint(1, 10**7)) for n in range(40)]
     feasibility = Feasibility([1] * 40, {4: 13})
@@ -271,7 +271,7 @@ def test_a_search_among_wide_groups_that_is_stopped_keeps_its_start():
     assert found == ([1], False)
 
 
-def test_too_many_kinds_of_trees_means_no_bound():
+def test_too_many_kinds_of_trees_yield_no_bound():
     """With seven sizes to mix a wide group has more trees than are looked at, so a bound over them proves nothing."""
     pool = dict.fromkeys((2, 3, 4, 5, 6, 7, 8), 9)
     groups = [group("wide", range(40), 1.0)]

@@ -1,4 +1,4 @@
-"""The optimizer, its bound and the exact program against trying everything, on small random matchings."""
+"""The optimizer, its bound and the exact program against exhaustive search, on small random matchings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SHAPES = st.fixed_dictionaries(
     {
         "groups": st.integers(0, 7),
         "sizes": st.sampled_from([(), (4,), (2,), (2, 4), (2, 3, 8)]),
-        "most": st.none() | st.integers(1, 3),
+        "max_pieces": st.none() | st.integers(1, 3),
         "directional": st.booleans(),
         "budget": st.integers(1, 3),
     }
@@ -37,11 +37,11 @@ SEEDS = st.integers(0, 10**9)
 
 @settings(max_examples=150)
 @given(SHAPES, SEEDS, st.integers(1, 400))
-def test_what_the_optimizer_says_holds(shape, seed, steps):
+def test_selection_value_and_bound_of_optimizer_are_valid(shape, seed, steps):
     groups, feasibility = matching(seeded(seed), **shape)
     found = optimize(groups, feasibility, StepBudget(steps), seeded(seed))
-    best = heaviest(groups, feasibility, shape["most"])
-    assert faults(found.selection, feasibility, shape["most"]) == []
+    best = heaviest(groups, feasibility, shape["max_pieces"])
+    assert faults(found.selection, feasibility, shape["max_pieces"]) == []
     assert found.value == total(found.selection) <= best
     assert found.bound is None or found.bound >= best
     assert all(found.value >= total(by_score(score, groups, feasibility)) for score in FLOOR)
@@ -53,12 +53,12 @@ def test_what_the_optimizer_says_holds(shape, seed, steps):
 
 @settings(max_examples=60)
 @given(SHAPES, SEEDS)
-def test_the_exact_program_finds_what_trying_everything_finds(shape, seed):
+def test_exact_program_equals_exhaustive_search(shape, seed):
     groups, feasibility = matching(seeded(seed), **shape)
     found = exact(groups, feasibility, seconds=10)
-    assert faults(found.selection, feasibility, shape["most"]) == []
+    assert faults(found.selection, feasibility, shape["max_pieces"]) == []
     assert found.certified
-    assert found.value == heaviest(groups, feasibility, shape["most"])
+    assert found.value == heaviest(groups, feasibility, shape["max_pieces"])
 
 
 @settings(max_examples=60)
@@ -80,7 +80,7 @@ def test_no_selection_with_an_unprofitable_option_beats_the_bound_less_its_loss(
 
 @settings(max_examples=100)
 @given(SHAPES, SEEDS, st.lists(st.floats(0, 1, exclude_max=True), max_size=40))
-def test_a_packing_never_overdraws_and_counts_right(shape, seed, draws):
+def test_packing_never_exceeds_resources_and_counts_correctly(shape, seed, draws):
     rng = seeded(seed)
     groups, feasibility = matching(rng, **shape)
     choices = options(groups, feasibility)
@@ -101,26 +101,26 @@ def test_a_packing_never_overdraws_and_counts_right(shape, seed, draws):
         assert packing.fits(option)
         packing.add(option)
         selection = [(groups[choices.owners[j]], choices.pieces[j]) for j in packing.selected]
-        assert faults(selection, feasibility, shape["most"]) == []
+        assert faults(selection, feasibility, shape["max_pieces"]) == []
         assert packing.value == pytest.approx(total(selection))
 
 
 @settings(max_examples=100)
 @given(SHAPES, SEEDS, st.integers(1, 10))
-def test_crossing_the_border_returns_only_what_fits_and_never_less_than_its_start(shape, seed, steps):
+def test_oscillation_result_is_feasible_and_not_below_its_start(shape, seed, steps):
     groups, feasibility = matching(seeded(seed), **shape)
     choices = options(groups, feasibility)
     assume(len(choices) > 0)
     start = [seed % len(choices)]
     found = oscillated(choices, [], start, StepBudget(steps), seeded(seed))
     selection = [(groups[choices.owners[j]], choices.pieces[j]) for j in found]
-    assert faults(selection, feasibility, shape["most"]) == []
+    assert faults(selection, feasibility, shape["max_pieces"]) == []
     assert choices.total(found) >= choices.total(start)
 
 
 @settings(max_examples=100)
 @given(SHAPES, SEEDS, st.integers(0, 12))
-def test_a_relaxation_stopped_anywhere_bounds_every_selection(shape, seed, pivots):
+def test_relaxation_stopped_at_any_pivot_bounds_every_selection(shape, seed, pivots):
     groups, feasibility = matching(seeded(seed), **shape)
     choices = options(groups, feasibility)
     assume(len(choices) > 0)
@@ -128,14 +128,14 @@ def test_a_relaxation_stopped_anywhere_bounds_every_selection(shape, seed, pivot
     left = iter(range(pivots))
     known = Relaxation(choices, lambda: next(left, None) is None).solve()
     assert known is not None
-    assert grid.weight(known.bound) >= heaviest(groups, feasibility, shape["most"])
+    assert grid.weight(known.bound) >= heaviest(groups, feasibility, shape["max_pieces"])
 
 
 @settings(max_examples=200)
 @given(
     st.lists(st.fractions(min_value="0.001", max_value=10**9, max_denominator=1000), min_size=1, max_size=8), st.data()
 )
-def test_units_of_a_grid_bound_each_sum_and_are_exact_where_it_says_so(weights, data):
+def test_grid_units_bound_each_sum_and_are_exact_if_declared(weights, data):
     grid = grid_of([float(weight) for weight in weights], 2 * len(weights))
     units = grid.round_up([float(weight) for weight in weights]).tolist()
     chosen = data.draw(st.sets(st.sampled_from(range(len(weights)))))

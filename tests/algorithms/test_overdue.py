@@ -1,4 +1,4 @@
-"""Who has been overdue longest, against looking at every job; and nobody who has left is kept for ever."""
+"""The longest overdue job, against a search of all jobs; ended jobs are not kept."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ steps = st.lists(
 
 
 @given(steps, st.integers(0, 5))
-def test_it_is_the_first_of_those_that_wait_and_can_start(taken: list[Step], short: int) -> None:
+def test_first_is_longest_overdue_job_that_can_start(taken: list[Step], short: int) -> None:
     waiting, dues, blocked, now = set[int](), dict[int, float](), set[int](), 0.0
     overdue = Overdue(waiting.__contains__)
     overdue._compact_at = short
@@ -30,7 +30,7 @@ def test_it_is_the_first_of_those_that_wait_and_can_start(taken: list[Step], sho
         places = sorted(dues)
         match step:
             case "wait":
-                # A new job, or one that had light and waits again.
+                # A new job, or one that was lit and is pending again.
                 place = places[which] if which < len(places) and places[which] not in waiting else number
                 waiting.add(place)
                 dues.setdefault(place, amount)
@@ -49,7 +49,7 @@ def test_it_is_the_first_of_those_that_wait_and_can_start(taken: list[Step], sho
                 assert overdue.first(now, lambda place: place % 6 not in blocked) == expected
 
 
-def test_jobs_that_have_left_are_forgotten_long_before_they_would_be_overdue() -> None:
+def test_ended_jobs_are_removed_long_before_they_are_overdue() -> None:
     waiting = set[int](range(10))
     overdue = Overdue(waiting.__contains__)
     for place in range(100_000):

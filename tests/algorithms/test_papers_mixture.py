@@ -1,4 +1,4 @@
-"""The mixture in which the Blast paper measures its greedy: of which reading "over 99 %" is true, and of which not."""
+"""The mixture in which the Blast paper measures its greedy: the readings for which "over 99 %" is true."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def share_of_optimum(instance: WorkloadInstance) -> float:
 
 
 @pytest.mark.parametrize(("place", "counted", "servers"), [*product(PLACES, COUNTED, (100, 250, 500, 1000))])
-def test_groups_apart_share_no_rack_and_weigh_what_their_receivers_get(place: str, counted: str, servers: int) -> None:
+def test_separate_groups_share_no_rack_and_weigh_volume_of_receivers(place: str, counted: str, servers: int) -> None:
     made = apart(place, servers, 3, counted)
     groups = made.edges[: made.multicasts]
     racks = [rack for group in groups for rack in group.racks]
@@ -33,23 +33,21 @@ def test_groups_apart_share_no_rack_and_weigh_what_their_receivers_get(place: st
     assert all(len(pair.racks) == 2 for pair in made.edges[made.multicasts :]) and len(made.edges) == len(groups) + 800
 
 
-def test_neighbors_are_neighbors_and_others_are_not() -> None:
+def test_contiguous_placement_uses_neighboring_racks() -> None:
     contig, scattered = (apart(place, 1000, 0, "racks").edges[0].racks for place in PLACES)
     assert contig == tuple(range(25)) and scattered != contig
 
 
 @pytest.mark.parametrize(("place", "counted", "servers"), [*product(PLACES, COUNTED, (100, 500, 1000))])
-def test_the_greedy_is_over_99_percent_optimal_where_groups_share_no_rack(
-    place: str, counted: str, servers: int
-) -> None:
+def test_greedy_is_over_99_percent_optimal_without_shared_racks(place: str, counted: str, servers: int) -> None:
     assert 0.99 < share_of_optimum(apart(place, servers, 1, counted)) <= 1.0 + 1e-9
 
 
 @pytest.mark.parametrize("servers", [100, 1000])
-def test_it_still_is_where_they_take_half_of_the_racks(servers: int) -> None:
+def test_greedy_is_over_99_percent_optimal_with_half_of_the_racks(servers: int) -> None:
     assert share_of_optimum(apart("contig", servers, 1, "racks", occupied=0.5)) > 0.99
 
 
 @pytest.mark.parametrize(("counted", "groups", "seed"), [("racks", 60, 1), ("servers", 20, 1)])
-def test_it_is_not_where_they_share_racks(counted: str, groups: int, seed: int) -> None:
+def test_greedy_is_below_95_percent_where_groups_share_racks(counted: str, groups: int, seed: int) -> None:
     assert share_of_optimum(sharing("contig", groups, seed, counted)) < 0.95

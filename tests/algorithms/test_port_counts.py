@@ -15,7 +15,7 @@ from algorithms.b_matching.port_counts import PortCounts
     st.lists(st.tuples(st.booleans(), st.integers(0, 2**12 - 1)), max_size=60),
     st.integers(0, 60),
 )
-def test_same_as_a_list_of_numbers(start, changes, when):
+def test_port_counts_equal_list_of_numbers(start, changes, when):
     counts, plain = PortCounts(start), list(start)
     copied, copied_plain = counts.copy(), list(plain)
     for step, (is_taken, chosen) in enumerate(changes):
@@ -36,6 +36,6 @@ def test_same_as_a_list_of_numbers(start, changes, when):
 
 
 @pytest.mark.parametrize("call", [PortCounts.take, PortCounts.give_back])
-def test_a_vertex_that_does_not_exist(call):
+def test_unknown_vertex_raises_index_error(call):
     with pytest.raises(IndexError, match="no vertex 3"):
         call(PortCounts([1, 1, 1]), bits([0, 3]))

@@ -1,4 +1,4 @@
-"""Received power, both margins and what binds: against the data sheets' tables and by hand."""
+"""Received power, both margins and the binding element: against data sheets and by hand."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def port(name, kind="ER", **fibers):
         ([4, 4, 4], {"LR": -22.6, "ER": -17.7, "ZR": -4.8, "DWDM": -0.8}),
     ],
 )
-def test_the_margins_are_those_of_the_data_sheets(levels, margins):
+def test_margins_equal_data_sheet_values(levels, margins):
     path = [OCS]
     for fan_out in levels:
         path += [*splitter(fan_out).elements, OCS]
@@ -69,20 +69,20 @@ def test_the_margins_are_those_of_the_data_sheets(levels, margins):
 
 
 @pytest.mark.parametrize(("kind", "fan_out", "too_bright"), [("ZR", 4, True), ("ZR", 16, False), ("ER", 4, False)])
-def test_too_much_light_is_a_fault_too(kind, fan_out, too_bright):
+def test_overload_is_a_fault(kind, fan_out, too_bright):
     certificate = certify(port("a", kind), [OCS, *splitter(fan_out).elements, OCS], port("b", kind))
     assert (certificate.overload_margin < 0) == too_bright
     if too_bright:
         assert certificate.binding == "a" and "too much power" in certificate.sentence
 
 
-def test_an_attenuator_takes_away_what_is_too_much():
+def test_attenuator_reduces_overload():
     attenuator = Passive("attenuator", exactly(10.0))
     bare, dimmed = (certify(port("a", "ZR"), row, port("b", "ZR")) for row in ([OCS], [OCS, attenuator]))
     assert bare.overload_margin == pytest.approx(-10.5) and dimmed.overload_margin == pytest.approx(-0.5)
 
 
-def test_the_element_that_takes_most_binds():
+def test_element_with_largest_loss_binds():
     weak = port("weak", from_switch=exactly(9.0))
     path = [OCS, *splitter(4, "splitter:s1").elements, OCS]
     assert certify(port("a"), path, port("b")).binding == "splitter:s1"
@@ -91,21 +91,21 @@ def test_the_element_that_takes_most_binds():
     assert certificate.sentence.startswith("weak lacks 8.3 dB of power; weak has the largest loss")
 
 
-def test_an_amplifier_gives_no_more_than_it_can():
+def test_amplifier_output_is_limited_to_its_maximum():
     amplifier = Amplifier("amp", (17.0, 20.0, 25.0), 17.0)
     assert amplifier.after(PowerLevel(-4, 0, 4)) == PowerLevel(13, 17, 17)
     certificate = certify(port("a"), [OCS, amplifier, OCS], port("b"))
     assert certificate.binding == "amp" and certificate.overload_margin == pytest.approx(-17.5)
 
 
-def test_an_element_that_is_overdriven_binds():
+def test_overdriven_element_binds():
     amplifier = Amplifier("amp", (30.0, 30.0, 30.0), 25.0)
     path = [OCS, amplifier, OCS, *splitter(64).elements, Passive("attenuator", exactly(15.0)), OCS]
     certificate = certify(port("a", "DWDM"), path, port("b", "DWDM"))
     assert certificate.binding == "switch:ocs1" and certificate.overload_margin == pytest.approx(-5.0)
 
 
-def test_what_is_measured_replaces_the_data_sheet_within_the_monitors_error():
+def test_measured_loss_replaces_data_sheet_within_monitor_error():
     assert measured(-1.5, -8.5) == ElementLoss(6.0, 7.0, 8.0)
     assert measured(-1.5, -1.0) == ElementLoss(0.0, 0.0, 0.5)
 
@@ -127,7 +127,7 @@ def test_impossible_values_are_refused(wrong):
         wrong()
 
 
-def test_trees_of_up_to_1000_ways_are_realizable_with_amplifiers():
+def test_tree_with_1000_leaves_is_realizable_with_amplifiers():
     """Section II-B of the paper: cascades of several sizes, amplified, reach a thousand receivers."""
     booster = Amplifier("amp:booster", (17.0, 20.0, 25.0), 17.0, 10.0)
     root = Piece("splitter:top", 16, ElementLoss(12.1, 13.0, 13.9), booster, 1080.0)
@@ -164,8 +164,8 @@ def weak(name):
     return port(name, "DWDM", from_switch=exactly(12))
 
 
-def test_a_weak_rack_gets_the_shallow_leaf():
-    """An output of the first splitter suits everybody, an output of the second only those nearby."""
+def test_weak_rack_gets_shallow_leaf():
+    """An output of the first splitter suits every rack, an output of the second only near racks."""
     pieces = [splitter(4, f"splitter:s{n}") for n in range(3)]
     near = tuple(port(f"r{n}", "DWDM") for n in range(4))
     tree = fit_tree(Ends(port("a", "ZR"), (*near, weak("far"))), pieces[:2], OCS, shallowest(5, [4, 4]))
@@ -178,14 +178,14 @@ def test_a_weak_rack_gets_the_shallow_leaf():
     assert refusal.binding.receiver.startswith("far") and refusal.binding.binding == refusal.binding.receiver
 
 
-def test_many_sorts_are_taken_at_their_worst():
+def test_many_kinds_of_pieces_are_planned_at_their_worst_values():
     pieces = [Piece(f"s{n}", 4, exactly(6 + n / 10), price=float(n)) for n in range(10)]
     assert worst_of(pieces) == Piece("", 4, ElementLoss(6.0, 6.9, 6.9), price=9.0)
     tree = fit_tree(Ends(port("a", "ZR"), tuple(port(f"r{n}", "DWDM") for n in range(20))), pieces, OCS)
     assert isinstance(tree, FittedTree) and len({p.name for p in tree.pieces}) == len(tree.pieces) == 7
 
 
-def test_the_catalog_refuses_what_it_cannot_know():
+def test_catalog_rejects_ambiguous_kinds_and_leaves_beyond_table():
     budget = Budget(PowerLevel(0, 0, 0), OCS, port("b", "ZR").needed)
     with pytest.raises(InvalidOpticsError, match="same number of outputs"):
         Catalog({Piece("", 4, exactly(7)): 1, Piece("", 4, exactly(8)): 1}, budget)
@@ -193,7 +193,7 @@ def test_the_catalog_refuses_what_it_cannot_know():
         Catalog({splitter(4): 1}, budget, 10).cheapest(11, {4: 1})
 
 
-def test_beyond_its_table_the_catalog_still_finds_the_cheapest():
+def test_catalog_finds_cheapest_tree_beyond_its_table():
     supply = {splitter(4, price=40.0).kind: 40, splitter(16, price=80.0).kind: 10, splitter(64, price=250.0).kind: 3}
     budget = Budget(PowerLevel(0, 0, 0), Passive("switch", exactly(1.5)), Window(-40.0, 0.0))
     table, beyond = Catalog(supply, budget, 60), Catalog(supply, budget, 20)
@@ -204,7 +204,7 @@ def test_beyond_its_table_the_catalog_still_finds_the_cheapest():
     assert beyond.choose(5000, {4: 9, 16: 3, 64: 1}) is None
 
 
-def test_a_pool_too_large_for_a_table_has_a_smaller_one():
+def test_large_pool_limits_size_of_catalog_table():
     supply = {splitter(4, price=1).kind: 333, splitter(16, price=2).kind: 67, splitter(64, price=3).kind: 16}
     catalog = Catalog(supply, Budget(PowerLevel(0, 0, 0), OCS, Window(-40.0, 0.0)), 1000)
     assert 50 < catalog.max_leaves < 1000

@@ -1,4 +1,4 @@
-"""The scheduler event by event, and what each policy prefers."""
+"""The scheduler event by event, and the preferences of each policy."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def lit(virtual: Clock) -> set[object]:
     return {name[0] for name in virtual.lit}
 
 
-def test_the_paper_serves_most_volume_per_rack_first() -> None:
+def test_paper_policy_serves_largest_volume_per_rack_first() -> None:
     assert order("paper", job("small", [0, 1, 2], 1), job("large", [0, 1, 2], 5)) == ["large", "small"]
     assert POLICIES["paper"].quantum(job("a", [0, 1], 9)) is None
     assert POLICIES["paper"].max_wait(job("a", [0, 1], 9)) == math.inf
 
 
-def test_shortest_first_counts_the_racks_and_the_weight() -> None:
+def test_shortest_first_considers_racks_and_weight() -> None:
     for name in ("smith", "srpt-lease"):
         narrow, wide = job("narrow", [0, 1], 1.5), job("wide", range(6), 1.0)
         assert order(name, wide, narrow) == ["narrow", "wide"]
@@ -50,7 +50,7 @@ def test_the_response_ratio_grows_with_waiting() -> None:
     assert order("hrrn", long, replace(short, submitted_at=0.0), now=10.0) == ["short", "long"]
 
 
-def test_least_attained_does_not_look_at_sizes() -> None:
+def test_las_lease_ignores_sizes() -> None:
     fresh, old = job("fresh", [0, 1], 50.0, known=False), job("old", [0, 1], 0.1, attained=1.0, known=False)
     assert order("las-lease", old, fresh) == ["fresh", "old"]
 
@@ -61,7 +61,7 @@ def test_deadlines_that_can_be_kept_come_first() -> None:
     assert order("edf", none, lost, later, soon) == ["soon", "later", "none", "lost"]
 
 
-def test_a_tenant_that_stayed_away_saves_nothing_up() -> None:
+def test_absent_tenant_accumulates_no_credit() -> None:
     tenants = Tenants({"b": 2.0})
     tenants.enter("a")
     tenants.charge("a", 10.0)
@@ -77,7 +77,7 @@ def test_a_tenant_that_stayed_away_saves_nothing_up() -> None:
     assert order("fair-share", theirs, mine, state=State(SET_UP, tenants)) == ["mine", "theirs"]
 
 
-def test_objectives_are_worth_more_for_what_the_key_prefers() -> None:
+def test_objective_is_larger_for_job_that_key_prefers() -> None:
     small, large, state = job("small", [0, 1, 2], 1.0), job("large", [0, 1, 2], 5.0), State(SET_UP)
     assert POLICIES["paper"].objective(small, state) < POLICIES["paper"].objective(large, state)
     assert POLICIES[DEFAULT].objective(small, state) > POLICIES[DEFAULT].objective(large, state)
@@ -89,7 +89,7 @@ def test_the_last_lease_absorbs_a_small_remainder() -> None:
     assert chunk(job("a", [0, 1], 0.6, known=False), 0.5) == 0.5
 
 
-def test_a_report_of_what_remains_replaces_the_reckoning() -> None:
+def test_reported_remaining_time_replaces_estimate() -> None:
     virtual = clock(racks=2)
     start = virtual.arrive(job("a", [0, 1], 2.0)).starts[0]
     selection = virtual.scheduler.lease_end(start.job.name, 0.6, remaining=0.9)
@@ -97,7 +97,7 @@ def test_a_report_of_what_remains_replaces_the_reckoning() -> None:
     assert selection.starts[0].job.continues and selection.paused is None
 
 
-def test_a_dedicated_grant_that_takes_longer_than_estimated_goes_on() -> None:
+def test_dedicated_grant_continues_beyond_estimate() -> None:
     virtual = clock("paper", racks=2)
     start = virtual.arrive(job("a", [0, 1], 2.0)).starts[0]
     virtual.arrive(job("b", [0, 1], 20.0))
@@ -105,7 +105,7 @@ def test_a_dedicated_grant_that_takes_longer_than_estimated_goes_on() -> None:
     assert kept.job.name == ("a", 0) and kept.seconds == 0.4
 
 
-def test_a_waiting_job_may_be_extended_and_tried_anew() -> None:
+def test_extended_pending_job_is_tried_again() -> None:
     virtual = clock(racks=4)
     virtual.arrive(job("a", [0, 1], 1.0))
     virtual.arrive(job("b", [1, 2], 1.0))
@@ -113,7 +113,7 @@ def test_a_waiting_job_may_be_extended_and_tried_anew() -> None:
     assert [start.job.name for start in selection.starts] == [("b", 0)]
 
 
-def test_a_running_job_that_lets_a_rack_go_frees_it() -> None:
+def test_extension_that_removes_rack_frees_it() -> None:
     scheduler = Scheduler(POLICIES[DEFAULT], {"ocs": Feasibility([1] * 5, {4: 2})})
     scheduler.arrive(job("a", [0, 1, 2, 3], 1.0), 0.0)
     scheduler.arrive(job("b", [4, 3], 1.0), 0.0)
@@ -123,7 +123,7 @@ def test_a_running_job_that_lets_a_rack_go_frees_it() -> None:
     assert running["a", 0].job.remaining == 4.0 and racks_of(running["a", 0].job.group.ports, 5) == [0, 1, 2]
 
 
-def test_a_tenant_that_holds_more_than_it_may_by_now_still_gets_circuits_without_splitters() -> None:
+def test_tenant_over_its_splitter_limit_still_gets_lightpaths() -> None:
     virtual = clock(racks=9, limits={"small": 1})
     assert virtual.scheduler.arrive(job("a", [0, 1, 2], 1.0, tenant="small"), 0.0).starts
     virtual.scheduler.limit("small", 0, 0.0)
@@ -131,7 +131,7 @@ def test_a_tenant_that_holds_more_than_it_may_by_now_still_gets_circuits_without
     assert not virtual.scheduler.arrive(job("c", [6, 7, 8], 1.0, tenant="small"), 0.0).starts
 
 
-def test_tenants_keep_to_their_splitters() -> None:
+def test_scheduler_enforces_splitter_limits_of_tenants() -> None:
     virtual = clock(racks=9, limits={"small": 1, "none": -1})
     assert virtual.scheduler.arrive(job("a", [0, 1, 2], 1.0, tenant="small"), 0.0).starts
     assert not virtual.scheduler.arrive(job("b", [3, 4, 5], 1.0, tenant="small"), 0.0).starts
@@ -154,7 +154,7 @@ def test_lost_hardware_is_not_used_until_it_is_back() -> None:
     assert [s.job.name for s in scheduler.complete(("b", 0), 2.0).starts] == [("a", 0)]
 
 
-def test_a_port_lost_in_use_comes_back_when_both_have_let_it_go() -> None:
+def test_lost_port_in_use_is_free_after_completion_and_recovery() -> None:
     scheduler = Scheduler(POLICIES[DEFAULT], {"ocs": Feasibility([1] * 2, {})})
     scheduler.arrive(job("a", [0, 1], 1.0), 0.0)
     scheduler.lose("ocs", 0b10, ())
@@ -163,7 +163,7 @@ def test_a_port_lost_in_use_comes_back_when_both_have_let_it_go() -> None:
     assert scheduler.regain("ocs", 0b10, (), 1.0).starts
 
 
-def test_events_of_parts_that_are_not_there_are_the_callers_mistake() -> None:
+def test_events_of_unknown_parts_raise_part_state_error() -> None:
     scheduler = Scheduler(POLICIES[DEFAULT], {"ocs": Feasibility([1] * 2, {})})
     scheduler.arrive(job("a", [0, 1], 1.0), 0.0)
     scheduler.arrive(job("b", [0, 1], 1.0), 0.0)
@@ -178,7 +178,7 @@ def test_events_of_parts_that_are_not_there_are_the_callers_mistake() -> None:
             mistake()
 
 
-def test_ports_are_kept_free_for_the_job_that_is_overdue() -> None:
+def test_ports_are_reserved_for_overdue_job() -> None:
     scheduler = clock(racks=4).scheduler
     due = AGING * 0.5
     wide = job("wide", [0, 1, 2], 0.5, parts=1)
@@ -193,7 +193,7 @@ def test_ports_are_kept_free_for_the_job_that_is_overdue() -> None:
     assert scheduler.holder is None
 
 
-def test_what_could_not_start_is_held_for_once_it_can() -> None:
+def test_resources_are_reserved_for_overdue_job_once_it_can_start() -> None:
     scheduler = clock(racks=6, pool={4: 0}, limits={"none": -1}).scheduler
     scheduler.arrive(job("a", [0, 1], 0.5), 0.0)
     scheduler.arrive(job("b", [4, 5], 0.5), 0.0)
@@ -207,7 +207,7 @@ def test_what_could_not_start_is_held_for_once_it_can() -> None:
     assert scheduler.holder.request == "impossible"
 
 
-def test_a_job_that_becomes_overdue_while_it_runs_is_not_paused_any_more() -> None:
+def test_running_job_that_becomes_overdue_is_not_paused() -> None:
     scheduler = clock(racks=2).scheduler
     long = job("long", [0, 1], 1.2)
     due = AGING * long.size
@@ -221,7 +221,7 @@ def test_a_job_that_becomes_overdue_while_it_runs_is_not_paused_any_more() -> No
     assert early.lease_end(("long", 0), 0.6).paused == ("long", 0)
 
 
-def test_splitters_are_kept_for_the_job_that_is_overdue() -> None:
+def test_splitters_are_reserved_for_overdue_job() -> None:
     virtual = clock(racks=12, pool={4: 2})
     virtual.arrive(job("a", [0, 1, 2], 2.0))
     virtual.arrive(job("b", [3, 4, 5], 2.0))

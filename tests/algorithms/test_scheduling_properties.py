@@ -1,4 +1,4 @@
-"""Policies over time: decisions against an oracle that tries everything, conservation, and the bound on waiting."""
+"""Policies over time: decisions against an oracle that tries every job, conservation, and the bound on waiting."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class NothingAges(Policy):
 
 @dataclass(frozen=True)
 class Ask:
-    """What arrives next, `after` so many seconds."""
+    """The next arrival, `after` seconds later."""
 
     after: float
     seconds: float
@@ -77,7 +77,7 @@ def job_of(name: int, ask: Ask, now: float, vertices: Vertices) -> Job:
 @pytest.mark.parametrize("policy", EXACT)
 @settings(max_examples=100, deadline=None)
 @given(asks=asks, pool=pools, directional=st.booleans(), ports=st.integers(1, 2))
-def test_each_event_is_decided_as_if_all_who_wait_were_tried(
+def test_decision_equals_trial_of_every_pending_job(
     policy: str, asks: list[Ask], pool: dict[int, int], directional: bool, ports: int
 ) -> None:
     vertices, count = numbering(directional)
@@ -114,7 +114,7 @@ def test_each_event_is_decided_as_if_all_who_wait_were_tried(
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 @settings(max_examples=50, deadline=None)
 @given(asks=asks, pool=pools, directional=st.booleans(), withdrawn=st.sets(st.integers(0, 24)))
-def test_every_receiver_gets_the_whole_volume_once(
+def test_every_receiver_gets_whole_volume_once(
     policy: str, asks: list[Ask], pool: dict[int, int], directional: bool, withdrawn: set[int]
 ) -> None:
     vertices, count = numbering(directional)
@@ -148,14 +148,14 @@ def test_every_receiver_gets_the_whole_volume_once(
         assert served == whole.receivers
 
 
-class Impatient(ShortestRemaining):
+class FastAging(ShortestRemaining):
     """The default, overdue sooner, so that a test sees many overdue jobs."""
 
     def max_wait(self, job: Job) -> float:
         return 2.0 * max(0.5, job.size)
 
 
-class Patient(ShortestRemaining):
+class NoAging(ShortestRemaining):
     """The default without aging."""
 
     def max_wait(self, job: Job) -> float:
@@ -182,7 +182,7 @@ def longest_start(clock: Clock, target: Job) -> float:
 def starve(
     policy: Policy, before: list[Ask], hits: list[int], wide: list[int], seconds: float, each_end: int
 ) -> tuple[float, float]:
-    """When a wide job starts, and its bound, if so many small jobs arrive on its racks whenever any light ends."""
+    """Return the start of a wide job and its bound, with `each_end` small jobs on its racks after each lease."""
     clock = Clock(policy, {"ocs": [1] * RACKS}, {"ocs": {4: 3}})
     for number, ask in enumerate(before):
         clock.run(clock.now + ask.after)
@@ -198,7 +198,7 @@ def starve(
 
     hit()
     target = job("target", wide, seconds, clock.now, parts=1)
-    due = target.submitted_at + Impatient().max_wait(target)
+    due = target.submitted_at + FastAging().max_wait(target)
     hit()
     clock.arrive(target)
     bound = math.inf
@@ -229,19 +229,19 @@ adversaries = {
 def test_no_adversary_delays_a_job_beyond_the_bound(
     before: list[Ask], hits: list[int], wide: list[int], seconds: float, each_end: int
 ) -> None:
-    start, bound = starve(Impatient(), before, hits, wide, seconds, each_end)
+    start, bound = starve(FastAging(), before, hits, wide, seconds, each_end)
     assert start <= bound + 1e-9
 
 
-def test_without_aging_the_same_adversary_starves_it() -> None:
+def test_adversary_starves_job_without_aging() -> None:
     wide, hits = list(range(RACKS - 1)), [1, 5, 2, 6, 3, 7, 4, 0]
-    start, bound = starve(Impatient(), [], hits, wide, 3.0, 1)
+    start, bound = starve(FastAging(), [], hits, wide, 3.0, 1)
     assert start <= bound < 50
-    start, _ = starve(Patient(), [], hits, wide, 3.0, 1)
+    start, _ = starve(NoAging(), [], hits, wide, 3.0, 1)
     assert start == math.inf
 
 
-def test_tenants_that_always_wait_share_by_weight() -> None:
+def test_tenants_with_constant_backlog_share_by_weight() -> None:
     weights = {"one": 1.0, "three": 3.0}
     clock = Clock(POLICIES["fair-share"], {"ocs": [1] * 3}, {"ocs": {4: 1}})
     clock.scheduler.state.tenants._weights.update(weights)

@@ -1,4 +1,4 @@
-"""Splitter trees of any size: what was chosen is enough, no more than needed, and hangs together."""
+"""Splitter trees of any size: the choice is sufficient, minimal and connected."""
 
 from __future__ import annotations
 
@@ -17,18 +17,20 @@ LIMITS = st.none() | st.integers(0, 8)
 
 
 @given(st.integers(0, 70), POOLS, LIMITS, st.integers(0, 5))
-def test_the_rule_is_kept(leaves, pool, most, free_outputs):
+def test_choice_equals_plain_rule(leaves, pool, max_splitters, free_outputs):
     sizes = [fan_out for fan_out, count in pool.items() for _ in range(count)]
-    assert choose_splitters(leaves, pool, most, free_outputs) == plain_pieces(leaves, sizes, most, free_outputs)
+    assert choose_splitters(leaves, pool, max_splitters, free_outputs) == plain_pieces(
+        leaves, sizes, max_splitters, free_outputs
+    )
 
 
 @given(st.integers(1, 70), POOLS, LIMITS)
-def test_a_choice_exists_exactly_where_the_most_leaves_suffice(leaves, pool, most):
-    assert (choose_splitters(leaves, pool, most) is not None) == (leaves <= max_leaves(pool, most))
+def test_choice_exists_exactly_up_to_max_leaves(leaves, pool, max_splitters):
+    assert (choose_splitters(leaves, pool, max_splitters) is not None) == (leaves <= max_leaves(pool, max_splitters))
 
 
 @given(st.integers(2, 300), st.integers(2, 20), st.integers(0, 5))
-def test_one_size_takes_the_papers_number(racks, fan_out, spare):
+def test_one_size_needs_number_of_splitters_of_paper(racks, fan_out, spare):
     needed = splitters_needed(racks, fan_out)
     assert choose_splitters(racks - 1, {fan_out: needed + spare}) == (fan_out,) * needed
     if needed:
@@ -36,7 +38,7 @@ def test_one_size_takes_the_papers_number(racks, fan_out, spare):
 
 
 @given(st.lists(st.integers(2, 9), max_size=8), st.data())
-def test_every_leaf_hangs_on_the_root(fan_out, data):
+def test_every_leaf_is_connected_to_root(fan_out, data):
     leaves = data.draw(st.integers(1, 1 + sum(w - 1 for w in fan_out)))
     tree = shallowest(leaves, fan_out)
     assert sorted(tree.fan_out) == sorted(fan_out)
@@ -86,7 +88,7 @@ SMALL = [(fan_out, racks) for fan_out in range(2, 7) for racks in range(2, 2 + L
 
 
 @pytest.mark.parametrize(("fan_out", "racks"), [case for case in SMALL if splitters_needed(case[1], case[0]) <= 6])
-def test_count_and_depth_are_the_least_of_all_shapes(fan_out, racks):
+def test_count_and_depth_are_minimal_over_all_shapes(fan_out, racks):
     needed = splitters_needed(racks, fan_out)
     assert needed == min_count(racks - 1, fan_out)
     tree = shallowest(racks - 1, [fan_out] * needed)
@@ -96,7 +98,7 @@ def test_count_and_depth_are_the_least_of_all_shapes(fan_out, racks):
 @pytest.mark.parametrize(
     "sizes", [s for n in range(1, 5) for s in itertools.combinations_with_replacement((2, 3, 4, 5), n)], ids=str
 )
-def test_mixed_sizes_hang_as_shallow_as_can_be(sizes):
+def test_mixed_sizes_have_minimal_depth(sizes):
     outputs = 1 + sum(sizes) - len(sizes)
     for leaves in range(outputs - min(sizes) + 2, outputs + 1):  # none of them is superfluous
         tree = shallowest(leaves, sizes)
@@ -129,10 +131,10 @@ def test_depth_is_exact_where_floating_logarithms_are_not():
 
 @pytest.mark.parametrize("fan_out", [2, 4, 8, 16, 64])
 def test_constraint_1_is_a_limit_on_the_count(fan_out):
-    """The paper's r <= k(N + 1) - 2(k - 1) says the same as m <= k, for every group of two racks and more."""
-    for most in range(60):
+    """The paper's r <= k(N + 1) - 2(k - 1) is equivalent to m <= k, for every group of two racks and more."""
+    for limit in range(60):
         for racks in range(2, 400):
-            assert (racks <= largest_group(fan_out, most)) == (splitters_needed(racks, fan_out) <= most)
+            assert (racks <= largest_group(fan_out, limit)) == (splitters_needed(racks, fan_out) <= limit)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What the bed of balanced multicasts works out: plans as they are told, rates from what was seen, rows for figures."""
+"""The calculations of the test bed for balanced multicasts: plans, rates from measurements, rows for figures."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from mininet_topos.sites import presets
 
 
-def test_fpfr_is_told_at_the_rates_that_it_assumes_and_expected_at_those_that_it_gets():
+def test_fpfr_plan_states_assumed_rates_and_expects_achieved_rate():
     from benchmarks.transfers.balanced_bed.planning import planned
 
     made = planned(presets.figure2().network("root"), "fpfr")
@@ -27,7 +27,7 @@ def test_clusters_are_planned_as_trees_over_all_their_hosts(clusters, nodes, mbp
         assert {child for _, child in tree["edges"]} == hosts - {"amsterdam0"}
 
 
-def test_the_dearest_path_of_figure_2_and_who_passes_on_most():
+def test_dearest_path_and_busiest_interior_host_of_figure_2():
     from benchmarks.transfers.balanced_bed.planning import dearest_path, interior, planned
 
     path, left, optimum = dearest_path(presets.figure2(), "root")
@@ -45,7 +45,7 @@ def test_methods_are_in_order_where_plans_differ_by_more_than_a_tenth():
     assert not in_order([slow, {**fast, "measured": 8.5}])
 
 
-def test_the_rate_after_a_moment_is_the_slowest_receiver_s():
+def test_rate_after_time_is_that_of_slowest_receiver():
     from benchmarks.transfers.balanced_bed.bed import Seen
     from benchmarks.transfers.balanced_sites import rate_after
 

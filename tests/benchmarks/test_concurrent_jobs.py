@@ -15,7 +15,7 @@ def options(jobs=10, racks=50, **more):
 
 
 @given(st.integers(1, 30), st.integers(5, 60), st.integers(0, 10))
-def test_every_job_has_hosts_of_the_fabric_and_its_own_where_there_are_enough(jobs, racks, seed):
+def test_jobs_have_hosts_of_the_fabric_and_do_not_share_them_if_possible(jobs, racks, seed):
     from benchmarks.control_plane.concurrent_jobs_load import draw_jobs
 
     drawn = [job.hosts for job in draw_jobs(options(jobs, racks, seed=seed))]
@@ -28,7 +28,7 @@ def test_every_job_has_hosts_of_the_fabric_and_its_own_where_there_are_enough(jo
     assert drawn == [job.hosts for job in draw_jobs(options(jobs, racks, seed=seed))]
 
 
-def test_waits_count_from_the_moment_at_which_a_job_was_to_ask():
+def test_wait_counts_from_scheduled_time_of_request():
     from benchmarks.control_plane.concurrent_jobs_load import Iteration, Load
 
     load = Load(options(jobs=2))

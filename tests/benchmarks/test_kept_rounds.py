@@ -1,4 +1,4 @@
-"""What a measurement of hours keeps: it goes on where it was ended, at whatever byte that was, and mixes nothing."""
+"""Kept results of long measurements: an interrupted measurement resumes, and files of other settings are rejected."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class EndedError(Exception):
     """Ctrl-C."""
 
 
-def measure(path: Path, rounds: int, most: int) -> list[str]:
-    """Measure on, at most so many results; what was measured."""
+def measure(path: Path, rounds: int, max_results: int) -> list[str]:
+    """Continue the measurement up to `max_results` results; return the measured cases."""
     from benchmarks.transfers.bed.kept_rounds import KeptRounds
     from benchmarks.transfers.bed.script import runs
 
     done: list[str] = []
 
     def one(case: str) -> dict[str, object]:
-        if len(done) == most:
+        if len(done) == max_results:
             raise EndedError
         done.append(case)
         return {"seconds": len(done), "wrong": []}
@@ -38,18 +38,18 @@ def measure(path: Path, rounds: int, most: int) -> list[str]:
     return done
 
 
-@given(rounds=st.integers(1, 4), most=st.integers(0, 12), torn=st.integers(0, 400))
-def test_it_goes_on_where_it_was_ended(tmp_path_factory, rounds, most, torn):
+@given(rounds=st.integers(1, 4), max_results=st.integers(0, 12), torn=st.integers(0, 400))
+def test_measurement_resumes_after_interruption_at_any_byte(tmp_path_factory, rounds, max_results, torn):
     from benchmarks.transfers.bed.kept_rounds import KeptRounds
 
     path = tmp_path_factory.mktemp("kept") / "keep"
     whole = [(number, case) for number in range(rounds) for case in CASES[:: -1 if number % 2 else 1]]
-    ended = most < len(whole)
+    ended = max_results < len(whole)
     if ended:
         with pytest.raises(EndedError):
-            measure(path, rounds, most)
+            measure(path, rounds, max_results)
     else:
-        assert measure(path, rounds, most) == [case for _, case in whole]
+        assert measure(path, rounds, max_results) == [case for _, case in whole]
     content = path.read_bytes()
     path.write_bytes(content[: max(0, len(content) - torn)])
     kept_lines = max(0, path.read_bytes().count(b"\n") - 1)
@@ -72,7 +72,7 @@ def test_it_goes_on_where_it_was_ended(tmp_path_factory, rounds, most, torn):
         (b'{"settings": {"nodes": 200, "rate_mbps": 8.0}}\n', "of other settings"),
     ],
 )
-def test_a_file_of_something_else_is_refused_and_stays_as_it_is(tmp_path, content, sentence):
+def test_foreign_file_is_rejected_and_left_unchanged(tmp_path, content, sentence):
     from benchmarks.transfers.bed.failures import PrerequisiteError
     from benchmarks.transfers.bed.kept_rounds import KeptRounds
 

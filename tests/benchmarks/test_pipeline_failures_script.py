@@ -1,4 +1,4 @@
-"""The benchmark of nodes that fail: what it makes of its transfers. They are carried for real in the lab's tests."""
+"""The benchmark of failing nodes: its results from given transfers. The lab's tests run real transfers."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-WAYS = ("killed", "frozen", "vanished")
+FAILURES = ("killed", "frozen", "vanished")
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_told_how_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_signal_handlers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     from benchmarks.transfers import pipeline_failures
 
@@ -54,7 +54,7 @@ def run(monkeypatch: pytest.MonkeyPatch, carried: Carried, *words: str) -> bool:
     return pipeline_failures.main()
 
 
-def test_a_row_for_each_case_with_what_it_cost(monkeypatch, capsys):
+def test_json_has_row_with_lost_seconds_for_each_case(monkeypatch, capsys):
     carried = Carried()
     assert run(monkeypatch, carried, "--repeats", "2", "--json")
     rows = json.loads(capsys.readouterr().out)["failures"]
@@ -64,19 +64,19 @@ def test_a_row_for_each_case_with_what_it_cost(monkeypatch, capsys):
     assert len(found) == 19 and all(len(row["seconds"]) == 2 for row in rows)
     assert found["none", "no failure"]["lost_seconds"] == 0
     assert {row["right"] for row in rows} == {2}
-    assert [found[way, "10 % at once"]["lost_seconds"] for way in WAYS] == [0, 1, 1]
-    assert [found[way, "10 % one after the other"]["lost_seconds"] for way in WAYS] == [0, 10, 10]
+    assert [found[way, "10 % at once"]["lost_seconds"] for way in FAILURES] == [0, 1, 1]
+    assert [found[way, "10 % one after the other"]["lost_seconds"] for way in FAILURES] == [0, 10, 10]
     assert {row["sender_seconds"][0] - row["seconds"][0] for row in rows} == {5}
 
 
-def test_what_is_kept_is_not_measured_again_and_what_was_wrong_stays_wrong(monkeypatch, capsys, tmp_path):
+def test_kept_results_are_not_measured_again_and_failures_stay(monkeypatch, capsys, tmp_path):
     options = ("--keep", str(tmp_path / "keep"), "--ways", "killed")
     assert not run(monkeypatch, Carried("killed"), "--repeats", "1", *options)
     first = capsys.readouterr().out
     assert "h1 failed" in first and "all others complete" in first
-    nobody = Carried()
-    assert not run(monkeypatch, nobody, "--repeats", "1", *options)
-    assert nobody.transfers == []
+    again = Carried()
+    assert not run(monkeypatch, again, "--repeats", "1", *options)
+    assert again.transfers == []
     assert capsys.readouterr().out == first
     more = Carried()
     assert not run(monkeypatch, more, "--repeats", "2", *options)
@@ -93,7 +93,7 @@ def test_what_is_kept_is_not_measured_again_and_what_was_wrong_stays_wrong(monke
         (["--ways", "killed,drowned"], "unknown: drowned: choose from"),
     ],
 )
-def test_wrong_options_are_a_sentence(monkeypatch, capsys, words, sentence):
+def test_invalid_options_are_rejected_with_a_sentence(monkeypatch, capsys, words, sentence):
     with pytest.raises(SystemExit):
         run(monkeypatch, Carried(), *words)
     assert sentence in capsys.readouterr().err

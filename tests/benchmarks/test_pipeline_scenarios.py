@@ -60,7 +60,7 @@ def test_a_run_is_complete_late_or_failed():
     assert row([late])["late"] == 1 and "not done in 120 s" in line(row([late]))
 
 
-def test_a_late_tool_is_not_tried_with_more_receivers():
+def test_late_tool_is_not_measured_with_more_receivers():
     from benchmarks.transfers.bed.measured import Measured
     from benchmarks.transfers.bed.scenarios import too_slow
 
@@ -101,7 +101,7 @@ def scenarios(monkeypatch, tmp_path: Path, carry, *words: str) -> tuple[bool, li
     return script.main(), carried
 
 
-def test_an_ended_run_goes_on_and_nothing_is_left_out_without_a_sentence(monkeypatch, tmp_path, capsys):
+def test_interrupted_run_resumes_and_omitted_rows_have_a_reason(monkeypatch, tmp_path, capsys):
     from benchmarks.transfers.bed.measured import Measured
 
     def carry(tool, plan):
@@ -146,7 +146,7 @@ def test_only_a_failure_of_ours_is_a_failure(monkeypatch, tmp_path, capsys):
         assert scenarios(monkeypatch, tmp_path, carry, "--receivers", "5")[0] != ours
 
 
-def test_a_copy_is_begun_when_something_is_in_it(tmp_path):
+def test_first_piece_is_detected_when_copy_has_data(tmp_path):
     from benchmarks.transfers.bed.measured import FirstPiece
 
     begun = threading.Event()
@@ -165,7 +165,7 @@ def test_a_copy_is_begun_when_something_is_in_it(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
-def test_processor_time_is_that_of_whatever_was_started():
+def test_processor_time_includes_child_processes():
     from benchmarks.transfers.bed.measured import Processor
 
     burn = "import os, time\nif not os.fork():\n while time.process_time() < 0.3: pass\n os._exit(0)\nos.wait()"

@@ -111,7 +111,7 @@ def test_table_has_ratio_interval_and_every_row_without_reading() -> None:
     assert lines[2] == "trees-1: not measured: needs root"
 
 
-def test_exit_status_says_whether_a_row_is_worse_or_missing() -> None:
+def test_exit_status_depends_on_worse_and_missing_rows() -> None:
     worse, same = (result("cycles", [100.0] * 5, [head] * 5) for head in (60.0, 100.0))
     failed, absent = Result(ROWS["flow"], FAILED, "exit status 1"), Result(ROWS["trees-1"], reason="needs root")
     assert exit_status([same, absent], named=False) == DONE

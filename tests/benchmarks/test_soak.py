@@ -110,7 +110,9 @@ def test_copy_is_judged_by_its_bytes(tmp_path: Path) -> None:
     copy.write_bytes(bytes(999) + b"\1")
     assert verdict("f at h", digest, copy, reported=False) == "f at h: the SHA-256 differs from the original's"
 
-    receivers = [{"complete": done, "reason": why} for done, why in ((True, None), (False, "gone"), (False, "gone"))]
+    receivers = [
+        {"complete": done, "reason": reason} for done, reason in ((True, None), (False, "gone"), (False, "gone"))
+    ]
     result = {"event": "result", "transfers": [{"transports": ["optical"], "receivers": receivers}]}
     result |= {"unreachable": {"h9": "no route"}, "no_optical_path": "away"}
     lines = '{"event": "progress"}\n' + json.dumps(result)

@@ -1,4 +1,4 @@
-"""The clock on the controller's steps: every step exists, and the time of a step is without the steps within it."""
+"""The clock on the controller's steps: every step exists, and the time of a step excludes the steps within it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_every_step_is_a_function_of_the_controller(step: str) -> None:
     assert callable(reduce(getattr, name.split("."), importlib.import_module(f"blast_controller.{module}")))
 
 
-def test_a_step_does_not_count_the_time_of_those_within_it() -> None:
+def test_time_of_step_excludes_inner_steps() -> None:
     clock = StepClock()
 
     def work() -> None:

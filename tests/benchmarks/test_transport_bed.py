@@ -56,7 +56,7 @@ class BedThatStays:
 
 @pytest.mark.cc
 @pytest.mark.parametrize("form", [[], ["--json"]])
-def test_results_are_printed_although_the_bed_is_not_removed(monkeypatch, capsys, form):
+def test_results_are_printed_although_bed_removal_fails(monkeypatch, capsys, form):
     from benchmarks.transfers import rates as transport
     from benchmarks.transfers.bed import comparison, script
     from benchmarks.transfers.bed.run import Outcome
@@ -90,7 +90,7 @@ def test_limits_are_those_of_full_frames():
 
 
 @given(st.integers(1, 60), st.integers(1, 4))
-def test_taktuk_hears_of_every_host_once(count, arity):
+def test_taktuk_arguments_name_every_host_once(count, arity):
     from benchmarks.transfers.bed.tools.peers import below
 
     hosts = [f"h{number}" for number in range(count)]
@@ -120,7 +120,7 @@ def test_files_are_compared_to_their_end(tmp_path):
     assert not same(one, tmp_path / "nowhere")
 
 
-def test_memory_is_given_up_while_copies_take_it(tmp_path, monkeypatch):
+def test_warm_memory_shrinks_while_copies_take_memory(tmp_path, monkeypatch):
     from benchmarks.transfers.bed import contents
 
     machine = 40 << 20
@@ -139,11 +139,11 @@ def test_memory_is_given_up_while_copies_take_it(tmp_path, monkeypatch):
             assert (10 << 20) <= free("") <= (12 << 20)
             for _ in range(30):
                 copies += 1 << 20
-                eventually(lambda: not free("") < (8 << 20) <= machine - copies, "memory to be given back")  # noqa: B023
+                eventually(lambda: not free("") < (8 << 20) <= machine - copies, "memory to be freed")  # noqa: B023
     assert list(tmp_path.iterdir()) == []
 
 
-def test_no_room_is_a_sentence():
+def test_lack_of_memory_is_reported_with_advice():
     from benchmarks.transfers.bed.contents import require_room
     from benchmarks.transfers.bed.failures import PrerequisiteError
 
@@ -264,7 +264,7 @@ for write in (one, several, here, spliced):
 
 
 @pytest.mark.cc
-def test_a_slow_store_is_slow_whatever_writes(tmp_path):
+def test_slow_store_limits_every_write_call(tmp_path):
     from benchmarks.transfers.bed.programs import compile_into
 
     library = compile_into(tmp_path, "slow_store")
@@ -278,7 +278,7 @@ def test_a_slow_store_is_slow_whatever_writes(tmp_path):
 
 
 @pytest.mark.rust
-def test_what_verifies_digests_what_it_writes(tmp_path):
+def test_verifying_receiver_digests_written_data(tmp_path):
     import blake3
 
     from benchmarks.transfers.bed.programs import compile_into
@@ -289,9 +289,9 @@ def test_what_verifies_digests_what_it_writes(tmp_path):
     with subprocess.Popen([program, "receive", port, copy], stdout=subprocess.PIPE, text=True) as receiver:
         assert receiver.stdout is not None and receiver.stdout.readline() == "ready\n"
         subprocess.run([compared, "send", source, port, "127.0.0.1"], check=True)
-        said = json.loads(receiver.stdout.readline())
+        report = json.loads(receiver.stdout.readline())
     assert copy.read_bytes() == source.read_bytes()
-    assert said["digest"] == blake3.blake3(source.read_bytes()).hexdigest() and said["seconds"] > 0
+    assert report["digest"] == blake3.blake3(source.read_bytes()).hexdigest() and report["seconds"] > 0
 
     for command in ([program, "floor", "200000", copy], [program, "digest", "200000"]):
         done = subprocess.run(command, input="go\n", capture_output=True, text=True, check=True)

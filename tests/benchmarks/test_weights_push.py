@@ -22,7 +22,7 @@ def weights(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return importlib.import_module("weights")
 
 
-def test_ratios_are_of_the_rounds_in_which_neither_failed():
+def test_ratios_use_rounds_in_which_neither_tool_failed():
     from benchmarks.transfers.weights_bed.ways import Pushed
     from benchmarks.transfers.weights_push import _ratios, _text, _verdict
 
@@ -55,7 +55,7 @@ def test_an_interval_is_of_ranks(values: list[float], interval: tuple[float, flo
     assert median_interval(values) == interval
 
 
-def test_layers_are_the_whole_file_and_their_checksum_is_that_of_its_bytes(weights: ModuleType, tmp_path: Path):
+def test_layers_cover_whole_file_and_have_its_checksum(weights: ModuleType, tmp_path: Path):
     source = tmp_path / "source"
     source.write_bytes(bytes(range(250)) * ((weights.LAYER_BYTES + 1_000_000) // 250))
     assert [length for _, _, length in weights.spans(source.stat().st_size)] == [weights.LAYER_BYTES, 1_000_000]
@@ -64,10 +64,10 @@ def test_layers_are_the_whole_file_and_their_checksum_is_that_of_its_bytes(weigh
     assert weights.digest_of_layers(weights.layers(str(source), "small")) == zlib.crc32(small)
 
 
-def test_what_is_missing_is_told_with_how_it_is_had(tmp_path: Path):
+def test_missing_tools_are_reported_with_install_commands(tmp_path: Path):
     words = [sys.executable, str(BENCHMARKS / "weights_push.py"), "--ways", "gloo,gloo-layers,ray"]
     words += ["--torch", str(tmp_path / "python"), "--ray", str(tmp_path / "ray")]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2
-    said = done.stderr.splitlines()[-1]
-    assert "apt-get install" in said and "pip install ray numpy" in said and said.count("has no PyTorch") == 1
+    message = done.stderr.splitlines()[-1]
+    assert "apt-get install" in message and "pip install ray numpy" in message and message.count("has no PyTorch") == 1

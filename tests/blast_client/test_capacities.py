@@ -1,4 +1,4 @@
-"""Where capacities come from: files, a monitor, the controller, agents; and how they are shown."""
+"""Sources of capacities (files, a monitor, the controller, agents), and their table."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def written(value: object) -> bytes:
 # -------------------------------------------------------------------------------------------------------- the file
 
 
-def test_what_is_written_is_read_back_and_planned_for():
+def test_network_file_round_trips_and_feeds_tree_planner():
     found = read_capacities(written(TWO))
     assert found == Capacities(("a", "b", "c"), "a", ("b", "c"), {("a", "b"): 1e9, ("b", "c"): 2.0}, {}, {"c": 5.0})
     assert read_capacities(written(found.to_json())) == found
@@ -71,12 +71,12 @@ def test_what_is_written_is_read_back_and_planned_for():
         ({"out": 3}, "out must be a table"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_sentence(changes, sentence):
+def test_reader_rejects_invalid_network_file_with_reason(changes, sentence):
     with pytest.raises(InvalidNetworkFileError, match=sentence):
         read_capacities(written({**TWO, **changes}))
 
 
-def test_a_file_is_for_these_hosts(tmp_path):
+def test_file_source_rejects_other_root_unknown_host_or_missing_file(tmp_path):
     path = tmp_path / "network.json"
     path.write_bytes(written(TWO))
     source = FileCapacities(path)
@@ -88,7 +88,7 @@ def test_a_file_is_for_these_hosts(tmp_path):
         FileCapacities(tmp_path / "absent").capacities("a", ["b"])
 
 
-def test_a_file_without_end_is_not_read_to_its_end(monkeypatch):
+def test_file_source_stops_reading_at_size_limit(monkeypatch):
     monkeypatch.setattr(by_file, "MAX_BYTES", 100_000)
     with pytest.raises(InvalidNetworkFileError, match="/dev/zero: the file is larger than 100000 bytes"):
         FileCapacities(Path("/dev/zero")).capacities("a", ["b"])
@@ -101,7 +101,7 @@ def monitor(program: str, *arguments: object, **limits: float) -> MonitorCapacit
     return MonitorCapacities(shlex.join([sys.executable, "-c", program, *map(str, arguments)]), **limits)  # type: ignore[arg-type]
 
 
-def test_a_monitor_is_told_the_hosts_and_says_the_network():
+def test_monitor_receives_hosts_and_returns_network():
     program = (
         "import json, sys; asked = json.load(sys.stdin); asked['hosts'] = [asked['root'], *asked['receivers']]; "
         "asked['links'] = [[asked['root'], one, 7] for one in asked['receivers']]; print(json.dumps(asked))"
@@ -118,18 +118,18 @@ def test_a_monitor_is_told_the_hosts_and_says_the_network():
         (f"print({json.dumps({**TWO, 'root': 'b', 'receivers': ['c']})!r})", "root of the network is 'b'"),
     ],
 )
-def test_a_monitor_that_says_something_else(program, sentence):
+def test_invalid_answer_of_monitor_raises_monitor_error(program, sentence):
     with pytest.raises(MonitorError, match=sentence):
         monitor(program).capacities("a", ["b"])
 
 
-def test_a_monitor_that_writes_without_end_is_ended():
+def test_monitor_with_unbounded_output_is_stopped():
     with pytest.raises(MonitorError, match="writes more than 100000 bytes"):
         monitor("while True: print('x' * 10_000)", max_bytes=100_000).capacities("a", ["b"])
 
 
 @pytest.mark.parametrize("more", ["", "sys.stdout.close(); os.close(1); "])
-def test_a_monitor_that_takes_too_long_is_ended_with_all_that_it_started(tmp_path, more):
+def test_slow_monitor_is_stopped_with_its_children(tmp_path, more):
     mark = tmp_path / "group"
     program = (
         "import os, subprocess, sys, time; subprocess.Popen(['sleep', '600']); "
@@ -143,7 +143,7 @@ def test_a_monitor_that_takes_too_long_is_ended_with_all_that_it_started(tmp_pat
 
 
 @pytest.mark.parametrize("program", ["import sys; asked = len(sys.stdin.read())", "asked = 0"])
-def test_a_monitor_is_asked_about_more_than_a_pipe_holds_and_may_leave_it_unread(program):
+def test_monitor_may_ignore_input_larger_than_a_pipe(program):
     answer = json.dumps({**TWO, "hosts": ["a", "b", "c"]})
     receivers = [f"{number:0100}" for number in range(5000)]
     with pytest.raises(MonitorError, match=f"is not valid: the network has no host '{receivers[0]}'"):
@@ -151,7 +151,7 @@ def test_a_monitor_is_asked_about_more_than_a_pipe_holds_and_may_leave_it_unread
 
 
 @pytest.mark.parametrize("command", ["", "'", "/no/such/program", "/etc/passwd"])
-def test_a_monitor_that_cannot_be_run(command):
+def test_monitor_with_invalid_command_raises_error(command):
     with pytest.raises((InvalidArgumentError, MonitorError)):
         MonitorCapacities(command).capacities("a", ["b"])
 
@@ -174,7 +174,7 @@ def rack(name: str, hosts: dict[str, int], uplink: int | None = None) -> RackSta
     return RackStatus(name, "1", True, [], list(hosts), rates or None, uplink)
 
 
-def test_the_controller_knows_access_links_and_uplinks():
+def test_controller_source_derives_links_from_access_and_uplink_rates():
     asked = Asked(rack("r1", {"a": 10, "b": 4}, 8), rack("r2", {"c": 10}, 6), rack("r3", {"d": 7}))
     found = ControllerCapacities(asked).capacities("a", ["b", "c", "d"])
     assert (found.out, found.into) == ({"a": 10, "b": 4, "c": 10, "d": 7}, {"b": 4, "c": 10, "d": 7})
@@ -183,7 +183,7 @@ def test_the_controller_knows_access_links_and_uplinks():
     assert read_capacities(written(found.to_json())) == found
 
 
-def test_the_rates_are_those_of_its_configuration():
+def test_fabric_status_reports_configured_rates():
     text = GOOD.replace('ip = "10.0.0.1" }]', 'ip = "10.0.0.1", access_rate_gbps = 2.5 }]\nuplink_rate_gbps = 40')
     config = parse(text)
     racks = FabricReading().read(Core(config.build_fabric(), config.core_settings()).snapshot, None).racks
@@ -193,7 +193,7 @@ def test_the_rates_are_those_of_its_configuration():
     ]
 
 
-def test_what_the_controller_does_not_know_is_said():
+def test_controller_source_rejects_unknown_host_or_rate():
     asked = Asked(rack("r1", {"a": 10, "b": 0}))
     with pytest.raises(UnknownRateError, match="knows no host 'x'"):
         ControllerCapacities(asked).capacities("a", ["x"])
@@ -210,7 +210,7 @@ def hosts() -> Iterator[list[Host]]:
         yield [stack.enter_context(host(f"h{number}")) for number in range(3)]
 
 
-def test_agents_measure_every_link_but_those_into_the_root(hosts):
+def test_agents_measure_all_links_except_those_into_root(hosts):
     steps: list[MeasurementStep] = []
     agents = [one.address for one in hosts]
     source = AgentCapacities(agents, dial, SMALL, steps.append)
@@ -227,12 +227,12 @@ def test_agents_measure_every_link_but_those_into_the_root(hosts):
     assert read_capacities(written(found.to_json())) == found
 
 
-def test_of_a_host_that_need_not_send_nobody_says_how_little_it_can(hosts):
+def test_single_receiver_has_no_outgoing_capacity(hosts):
     found = AgentCapacities([hosts[0].address], dial, SMALL).capacities("here", ["h0"])
     assert found.out.keys() == {"here"} and found.into.keys() == {"h0"}
 
 
-def test_a_host_that_is_not_there_is_asked_once_and_left_out(hosts):
+def test_unreachable_host_is_dialed_once_and_excluded(hosts):
     agents = [*(one.address for one in hosts), ("gone", "127.0.0.1", 1)]
     found = AgentCapacities(agents, dial, FlowSize(1 << 18, 1.0, 2)).measure("here", ["h0", "gone", "h1"])
     assert found.away.keys() == {"gone"} and "Connection refused" in found.away["gone"]
@@ -242,7 +242,7 @@ def test_a_host_that_is_not_there_is_asked_once_and_left_out(hosts):
     assert parse_network(written(found.capacities.to_json())).hosts == ("here", "h0", "gone", "h1")
 
 
-def test_wrong_use_is_said():
+def test_agent_source_rejects_unreachable_missing_or_too_many_hosts():
     with pytest.raises(MeasurementError, match="no data reaches any host from here: cannot connect to"):
         AgentCapacities([("gone", "127.0.0.1", 1)], dial, SMALL).measure("here", ["gone"])
     with pytest.raises(InvalidArgumentError, match="the address of the agent of 'b' is missing"):
@@ -254,7 +254,7 @@ def test_wrong_use_is_said():
 # ----------------------------------------------------------------------------------------------------------- shown
 
 
-def test_a_table_for_people():
+def test_capacities_table_shows_rates_dead_links_and_limits():
     found = Capacities(
         ("a", "b", "c"), "a", ("b",), {("a", "b"): 9.5e6, ("a", "c"): 0.0, ("b", "c"): 1e9}, {"a": 2e7}, {"b": 1.5e9}
     )

@@ -10,7 +10,7 @@ from blast_client.capacities.rounds import link_rounds
 
 
 @given(st.integers(2, 40), st.integers(0, 39))
-def test_rounds_are_matchings_and_make_the_complete_digraph_without_the_way_back(count: int, place: int) -> None:
+def test_rounds_are_matchings_that_cover_all_links_except_into_root(count: int, place: int) -> None:
     hosts = [f"h{number}" for number in range(count)]
     root = hosts[place % count]
     complete = nx.complete_graph(hosts, nx.DiGraph)
@@ -23,7 +23,7 @@ def test_rounds_are_matchings_and_make_the_complete_digraph_without_the_way_back
 
 
 @given(st.integers(2, 40))
-def test_there_are_no_more_rounds_than_there_must_be(count: int) -> None:
-    """Who does not rest takes part in each: as source and as target of every other host."""
+def test_number_of_rounds_is_minimal(count: int) -> None:
+    # Each busy host takes part in every round: once as source and once as target of each other host.
     hosts = [f"h{number}" for number in range(count)]
     assert len(link_rounds(hosts, "h0")) <= 2 * (count - 1 if count % 2 == 0 else count)

@@ -39,7 +39,7 @@ def request(key: str = "k", **options) -> MulticastRequest:
 # ---------------------------------------------------------------------- synchronous
 
 
-def test_the_whole_dialogue(client):
+def test_client_submits_extends_finishes_and_withdraws_requests(client):
     client.ping()
     assert client.version().software == "memory"
     assert client.submit(request()).state == PartState.ACTIVE
@@ -52,7 +52,7 @@ def test_the_whole_dialogue(client):
     assert client.withdraw("k2").state == PartState.WITHDRAWN
 
 
-def test_waiting_longer_than_the_socket_s_own_patience(controller):
+def test_request_timeout_may_exceed_socket_timeout(controller):
     with Client(controller.address, timeout=1) as client, Client(controller.address) as other:
         other.submit(request("first"))
         timer = threading.Timer(1.5, other.finish, ["first"])
@@ -61,14 +61,14 @@ def test_waiting_longer_than_the_socket_s_own_patience(controller):
         timer.join()
 
 
-def test_not_yet_when_the_time_is_over(client):
+def test_request_times_out_with_reason_and_stays_pending(client):
     client.submit(request("first"))
     with pytest.raises(TimedOut, match="no splitter is free"):
         client.request(request("second"), timeout=0.05)
     assert client.status("second").state == PartState.PENDING
 
 
-def test_listing_goes_over_all_pages(client):
+def test_list_requests_reads_all_pages(client):
     for number in range(7):
         client.submit(request(f"k{number}"))
     assert [r.key for r in client.list_requests(page=3)] == [f"k{n}" for n in range(7)]
@@ -85,7 +85,7 @@ def by_asyncio(address, **options):
     return lambda: asyncio.run(ping())
 
 
-def test_nobody_there():
+def test_clients_report_refused_connection():
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
     for ping in (Client(f"127.0.0.1:{port}").ping, by_asyncio(f"127.0.0.1:{port}")):
@@ -122,7 +122,7 @@ def impostor(answer: bytes | None):
                 connection.close()
 
 
-def test_a_server_that_never_answers():
+def test_clients_time_out_if_server_sends_no_answer():
     with impostor(None) as address:
         for ping in (Client(address, timeout=1.0).ping, by_asyncio(address, timeout=1.0)):
             with pytest.raises(ControllerUnreachableError, match=r"no answer within 1 s"):
@@ -130,14 +130,14 @@ def test_a_server_that_never_answers():
 
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\x00\x00\x00\x04oops", b""])
-def test_a_server_of_another_kind(answer):
+def test_clients_reject_answers_of_other_servers(answer):
     with impostor(answer) as address:
         for ping in (Client(address).ping, by_asyncio(address)):
             with pytest.raises(ControllerUnreachableError):
                 ping()
 
 
-def test_a_restarted_controller_is_found_again():
+def test_client_reconnects_to_restarted_controller():
     handler = MemoryController()
     server = FramedServer(BlastOperator, handler)
     host, port = server.start(port=0)
@@ -192,7 +192,7 @@ def cutting(method: str):
         yield handler, f"{host}:{port}"
 
 
-def test_safe_calls_are_repeated_on_a_new_connection():
+def test_client_repeats_idempotent_calls_on_new_connection():
     with cutting("submit") as (handler, address), Client(address) as client:
         client.ping()
         assert client.submit(request()).key == "k"
@@ -203,7 +203,7 @@ def test_safe_calls_are_repeated_on_a_new_connection():
         assert handler.times == 2
 
 
-def test_other_calls_are_not_repeated():
+def test_client_does_not_repeat_withdraw_after_broken_connection():
     with cutting("withdraw") as (handler, address), Client(address) as client:
         client.submit(request())
         with pytest.raises(ControllerUnreachableError, match="broke"):
@@ -215,7 +215,7 @@ def test_other_calls_are_not_repeated():
 # ---------------------------------------------------------------------- asyncio
 
 
-async def test_many_calls_outstanding_on_one_connection(controller):
+async def test_async_client_multiplexes_calls_on_one_connection(controller):
     async with AsyncClient(controller.address) as client:
         await client.submit(request("first"))
         keys = [f"k{n}" for n in range(50)]
@@ -232,7 +232,7 @@ async def test_many_calls_outstanding_on_one_connection(controller):
             assert waits.pop(running).result() is event
 
 
-async def test_typed_exceptions_and_pages_with_asyncio(controller):
+async def test_async_client_raises_typed_errors_and_reads_pages(controller):
     async with AsyncClient(controller.address) as client:
         with pytest.raises(Rejected):
             await client.submit(request(receivers=["nowhere"]))
@@ -246,7 +246,7 @@ async def test_typed_exceptions_and_pages_with_asyncio(controller):
         assert (await client.elements())[0].name == "splitter:s1"
 
 
-async def test_a_call_given_up_does_not_confuse_the_next(controller):
+async def test_async_client_drops_answer_of_abandoned_call(controller):
     async with AsyncClient(controller.address) as client:
         await client.submit(request("first"))
         await client.submit(request("k"))
@@ -256,7 +256,7 @@ async def test_a_call_given_up_does_not_confuse_the_next(controller):
         assert (await client.status("k")).state == PartState.ACTIVE
 
 
-async def test_cancelled_in_the_moment_of_the_answer_it_is_cancelled(controller, monkeypatch):
+async def test_cancellation_during_delivery_of_answer_wins(controller, monkeypatch):
     deliver = ClientConnection._deliver
 
     def cancelling(connection: ClientConnection, body: bytes) -> None:
@@ -273,7 +273,7 @@ async def test_cancelled_in_the_moment_of_the_answer_it_is_cancelled(controller,
         assert (await client.status("k")).state == PartState.ACTIVE, "the answer was there"
 
 
-async def test_outstanding_calls_end_when_the_connection_does(controller):
+async def test_closing_connection_fails_outstanding_calls(controller):
     client = AsyncClient(controller.address)
     await client.submit(request("first"))
     await client.submit(request("k"))
@@ -284,7 +284,7 @@ async def test_outstanding_calls_end_when_the_connection_does(controller):
         await asyncio.wait_for(wait, 5)
 
 
-async def test_safe_calls_are_repeated_with_asyncio_and_others_not():
+async def test_async_client_repeats_only_idempotent_calls():
     with cutting("submit") as (handler, address):
         async with AsyncClient(address) as client:
             await client.ping()
@@ -298,7 +298,7 @@ async def test_safe_calls_are_repeated_with_asyncio_and_others_not():
             assert handler.times == 1
 
 
-def test_both_clients_offer_the_same_calls():
+def test_sync_and_async_clients_have_same_methods():
     def calls(kind):
         return {
             name: list(inspect.signature(member).parameters)
@@ -312,7 +312,7 @@ def test_both_clients_offer_the_same_calls():
 # ---------------------------------------------------------------------- small things
 
 
-def test_without_thrift_the_import_says_what_to_install():
+def test_import_without_thrift_names_package_to_install():
     code = "import sys; sys.modules['thrift'] = None; from blast_client import Client"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert run.returncode == 1

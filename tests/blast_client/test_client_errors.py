@@ -1,4 +1,4 @@
-"""What a program does wrong, and what it is told: a `BlastError` whose text is a sentence."""
+"""Errors of the client library: each is a `BlastError` whose text is a sentence."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("call", "sentence"), WRONG, ids=[sentence for _, sentence in WRONG])
-def test_a_wrong_argument_is_told_in_a_sentence_and_nothing_is_asked(client, controller, call, sentence):
+def test_client_rejects_invalid_argument_without_calling_controller(client, controller, call, sentence):
     with pytest.raises(InvalidArgumentError) as refusal:
         call(client)
     assert sentence in str(refusal.value) and isinstance(refusal.value, BlastError | ValueError)
@@ -74,7 +74,7 @@ def test_a_wrong_argument_is_told_in_a_sentence_and_nothing_is_asked(client, con
     client.ping()
 
 
-async def test_wrong_arguments_with_asyncio(controller):
+async def test_async_client_rejects_invalid_arguments(controller):
     async with AsyncClient(controller.address) as client:
         with pytest.raises(InvalidArgumentError, match="not the text"):
             await client.submit(request(receivers="r2h1"))
@@ -88,7 +88,7 @@ async def test_wrong_arguments_with_asyncio(controller):
 # ---------------------------------------------------------------------- answers
 
 
-def test_what_the_controller_refuses_is_told_in_its_sentence(client):
+def test_client_raises_refusals_with_text_of_controller(client):
     with pytest.raises(Rejected) as refusal:
         client.submit(request(bytes=-5))
     assert str(refusal.value) == "bytes must be positive"
@@ -109,7 +109,7 @@ def test_what_the_controller_refuses_is_told_in_its_sentence(client):
     assert ended.value.state is PartState.WITHDRAWN
 
 
-def test_a_controller_that_fails_at_a_call_is_told(client, controller, monkeypatch):
+def test_client_reports_internal_error_of_controller(client, controller, monkeypatch):
     def broken(*_):
         raise RuntimeError("a fault")
 
@@ -131,16 +131,16 @@ GENERATED = [
 
 
 @pytest.mark.parametrize("error", GENERATED, ids=lambda error: type(error).__name__)
-def test_each_answer_is_a_blast_error_and_still_what_the_interface_calls_so(error):
-    told = as_answer(error)
-    assert isinstance(told, BlastError) and isinstance(told, type(error)) and type(told) is not type(error)
-    assert all(getattr(told, spec[2]) == getattr(error, spec[2]) for spec in error.thrift_spec if spec)
-    assert "(" not in str(told).split(" ")[0], "a sentence, not a repr"
-    assert as_answer(told) is told
+def test_each_answer_is_both_blast_error_and_thrift_exception(error):
+    answer = as_answer(error)
+    assert isinstance(answer, BlastError) and isinstance(answer, type(error)) and type(answer) is not type(error)
+    assert all(getattr(answer, spec[2]) == getattr(error, spec[2]) for spec in error.thrift_spec if spec)
+    assert "(" not in str(answer).split(" ")[0], "a sentence, not a repr"
+    assert as_answer(answer) is answer
 
 
-def test_an_answer_can_pass_through_a_context_manager():
-    """The generated exceptions refuse the attributes that Python sets on them, and so hide themselves."""
+def test_answer_passes_through_context_manager():
+    # The generated exceptions refuse the attributes that Python sets on them.
 
     @contextlib.contextmanager
     def anything():
@@ -156,7 +156,7 @@ def test_an_answer_can_pass_through_a_context_manager():
 # ---------------------------------------------------------------------- connections
 
 
-def test_a_client_is_closed_by_the_end_of_its_with(controller):
+def test_client_is_closed_after_with_block(controller):
     with Client(controller.address) as client:
         client.ping()
     with pytest.raises(ClientClosedError, match="was closed at the end of its `with`: create another client"):
@@ -178,7 +178,7 @@ def test_a_client_is_closed_by_the_end_of_its_with(controller):
 # ---------------------------------------------------------------------- states
 
 
-def test_states_and_kinds_are_enumerations_and_look_in_json_as_before(client):
+def test_states_and_kinds_are_enums_with_stable_json(client):
     status = client.submit(request())
     assert status.state is PartState.ACTIVE and status.parts[0].state is PartState.ACTIVE
     event = client.await_event("k")
@@ -194,7 +194,7 @@ def test_states_and_kinds_are_enumerations_and_look_in_json_as_before(client):
     assert {member.name: member.value for member in EventKind} == ttypes.EventKind._NAMES_TO_VALUES
 
 
-def test_a_state_of_a_newer_controller_is_no_fault():
+def test_client_accepts_unknown_state_of_newer_controller():
     event = with_states(ttypes.Event(1, 99, 0, state=98))
     assert (event.kind, event.state, str(event.kind), event.state.final) == (99, 98, "99", False)
     assert '"kind": 99' in to_json(event)
@@ -204,23 +204,25 @@ def test_a_state_of_a_newer_controller_is_no_fault():
 
 
 class EndingController(MemoryController):
-    """One that says `Ended` where an older one says `TimedOut` for ever; `says_ended` chooses."""
+    """A controller that raises `Ended` after the end; without `raises_ended`, `TimedOut` like an older version."""
 
-    says_ended = True
+    raises_ended = True
 
     def awaitEvent(self, connection, key, after, timeout):  # noqa: N802 - the interface's name
         request = self._find(key)
         if request.state in (PartState.DONE, PartState.WITHDRAWN) and len(request.events) <= after:
             raise (
-                ttypes.Ended(request.state, request.reason) if self.says_ended else ttypes.TimedOut("nothing happened")
+                ttypes.Ended(request.state, request.reason)
+                if self.raises_ended
+                else ttypes.TimedOut("nothing happened")
             )
         return super().awaitEvent(connection, key, after, timeout)
 
 
-@pytest.mark.parametrize("says_ended", [True, False])
-async def test_to_wait_for_events_after_the_end_says_that_it_is_over(monkeypatch, says_ended):
+@pytest.mark.parametrize("raises_ended", [True, False])
+async def test_await_event_after_end_of_request_raises_ended(monkeypatch, raises_ended):
     handler = EndingController()
-    handler.says_ended = says_ended
+    handler.raises_ended = raises_ended
     with serving(handler) as (_, host, port), Client(f"{host}:{port}") as client:
         client.submit(request())
         client.finish("k")
@@ -234,7 +236,7 @@ async def test_to_wait_for_events_after_the_end_says_that_it_is_over(monkeypatch
                 await other.await_event("k", last.sequence, timeout=5)
 
 
-async def test_error_of_a_thread_is_raised_where_it_is_waited_for():
+async def test_in_thread_raises_error_of_thread():
     with pytest.raises(ZeroDivisionError):
         await in_thread("divides", divmod, 1, 0)
 
@@ -253,7 +255,7 @@ def test_command_reports_every_typed_error_in_a_sentence(capsys):
     def run(error):
         raise error
 
-    # Those that are imported by now: no list, which would miss the next one.
+    # All imported classes: a fixed list would miss new ones.
     for kind in [*kinds_of(TransportError), *kinds_of(BlastError)]:
         error = kind.__new__(kind)
         error.args = ("it went wrong",)

@@ -1,4 +1,4 @@
-"""Several controllers: the one that leads is found, and found again, and nothing is asked for twice."""
+"""Several controllers: the client finds the leader, follows it, and never submits a request twice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.support.memory_controller import MemoryController, serving
 from tests.support.waiting import eventually, eventually_async
 
 LEADERS = ("submit", "request", "awaitEvent", "extend", "finish", "withdraw")
-"""What only a leader answers."""
+"""Methods that only a leader answers."""
 
 
 def request(key: str = "k") -> MulticastRequest:
@@ -27,7 +27,7 @@ def request(key: str = "k") -> MulticastRequest:
 
 @dataclass
 class Replicas:
-    """Controllers with one memory, of which `leader` decides; `asked` is who was called, and what."""
+    """Controllers with one memory, of which `leader` decides; `asked` lists (controller, method)."""
 
     shared: MemoryController
     addresses: list[str] = field(default_factory=list)
@@ -37,7 +37,7 @@ class Replicas:
     asked: list[tuple[int, str]] = field(default_factory=list)
     newest: int = 0
     behind: dict[int, int] = field(default_factory=dict)
-    """How many entries of the journal a controller has not heard of; where `newest` is 0 they do not say."""
+    """Missing journal entries of each controller; with `newest` 0, answers have no sequence number."""
 
     @property
     def text(self) -> str:
@@ -98,18 +98,18 @@ def unused() -> str:
         return f"127.0.0.1:{listener.getsockname()[1]}"
 
 
-def test_only_who_was_named_is_asked():
+def test_failover_stays_within_configured_controllers():
     a, b, c = parse_addresses("a,b,c")
     controllers = Controllers((a, b, c))
     controllers.move(a, "c")
     assert controllers.address == c
     controllers.move(a, None)
-    assert controllers.address == c, "somebody has moved on already"
+    assert controllers.address == c, "another call has moved it already"
     controllers.move(c, "elsewhere:1")
     assert controllers.address == a
 
 
-def test_who_is_behind_what_was_told_is_passed_by(replicas):
+def test_client_skips_replica_older_than_last_answer(replicas):
     replicas.newest, replicas.behind = 50, {1: 3, 2: 0}
     with Client(replicas.text) as client:
         client.submit(request())
@@ -121,7 +121,7 @@ def test_who_is_behind_what_was_told_is_passed_by(replicas):
 
 
 @pytest.mark.parametrize("names_leader", [True, False])
-def test_the_leader_is_found(replicas, names_leader):
+def test_client_finds_leader(replicas, names_leader):
     replicas.leader, replicas.names_leader = 2, names_leader
     with Client(replicas.text) as client:
         assert client.request(request(), timeout=5).key == "k"
@@ -131,7 +131,7 @@ def test_the_leader_is_found(replicas, names_leader):
     assert before == [0, 2, 2] if names_leader else [0, 1, 2, 2]
 
 
-def test_another_takes_over(replicas):
+def test_client_follows_takeover_without_duplicate_request(replicas):
     with Client(replicas.text) as client:
         grant = client.request(request(), timeout=5)
         replicas.leader = 1
@@ -141,7 +141,7 @@ def test_another_takes_over(replicas):
     assert len(replicas.shared.requests) == 1
 
 
-def test_a_change_that_may_have_been_made_is_not_made_twice(replicas):
+def test_client_does_not_repeat_withdraw_at_new_leader(replicas):
     with Client(replicas.text) as client:
         client.submit(request())
         withdraw, shared = replicas.shared.withdraw, replicas.servers[0]._shared
@@ -149,34 +149,34 @@ def test_a_change_that_may_have_been_made_is_not_made_twice(replicas):
         def cut(*arguments):
             for connection in (old := set(shared.connections)):
                 shared.loop.call_soon_threadsafe(connection.abort)
-            eventually(lambda: not old & shared.connections, what="the end of the connection")
+            eventually(lambda: not old & shared.connections, event="the end of the connection")
             replicas.leader = 1
             return withdraw(*arguments)
 
         replicas.shared.withdraw = cut
         with pytest.raises(ControllerUnreachableError, match="broke"):
             client.withdraw("k")
-        eventually(lambda: client.status("k").state == ttypes.PartState.WITHDRAWN, what="the end of the call")
+        eventually(lambda: client.status("k").state == ttypes.PartState.WITHDRAWN, event="the end of the call")
     assert sum(name == "withdraw" for _, name in replicas.asked) == 1
 
 
-def test_who_is_gone_or_stopped_is_passed_by(replicas, stopped, hurried):
+def test_client_skips_unreachable_and_silent_controllers(replicas, stopped, hurried):
     text = ",".join([unused(), stopped, replicas.text])
     with Client(text) as client:
         client.ping()
         assert client.request(request(), timeout=5).key == "k"
 
 
-def test_a_leader_that_stops_while_somebody_waits_is_left(replicas, stopped, hurried):
+def test_client_repeats_request_to_detect_stopped_leader(replicas, stopped, hurried):
     with Client(replicas.text) as client:
         client.submit(request("first"))
         with pytest.raises(TimedOut):
             client.request(request(), timeout=0.5)
-        assert sum(name == "request" for _, name in replicas.asked) > 2, "asked again, to see that it is there"
+        assert sum(name == "request" for _, name in replicas.asked) > 2, "repeated to check that the leader is alive"
     assert len(replicas.shared.requests) == 2
 
 
-def test_where_nobody_leads_the_last_word_is_told(replicas):
+def test_client_raises_last_error_if_no_controller_is_leader(replicas):
     replicas.leader = 7
     replicas.names_leader = False
     with Client(replicas.text, timeout=0.3) as client, pytest.raises(NotLeader):
@@ -186,7 +186,7 @@ def test_where_nobody_leads_the_last_word_is_told(replicas):
         client.ping()
 
 
-async def test_an_asynchronous_client_does_not_go_back_in_time_either(replicas):
+async def test_async_client_skips_replica_older_than_last_answer(replicas):
     replicas.newest, replicas.behind = 50, {1: 3}
     async with AsyncClient(replicas.text) as client:
         await client.submit(request())
@@ -197,14 +197,14 @@ async def test_an_asynchronous_client_does_not_go_back_in_time_either(replicas):
         assert str(client.address) == replicas.addresses[2]
 
 
-async def test_many_calls_move_together(replicas, hurried):
+async def test_parallel_calls_follow_leader_together(replicas, hurried):
     replicas.leader = 1
     async with AsyncClient(replicas.text) as client:
         await asyncio.gather(*(client.submit(request()) for _ in range(20)))
         assert str(client.address) == replicas.addresses[1]
         grant = await client.request(request(), timeout=5)
         waiting = asyncio.create_task(client.request(request("second"), timeout=20))
-        await eventually_async(lambda: sum(name == "request" for _, name in replicas.asked) == 2, what="both calls")
+        await eventually_async(lambda: sum(name == "request" for _, name in replicas.asked) == 2, event="both calls")
         replicas.leader = 2
         assert await client.request(request(), timeout=5) == grant
         await client.withdraw("k")
@@ -212,7 +212,7 @@ async def test_many_calls_move_together(replicas, hurried):
     assert len(replicas.shared.requests) == 2
 
 
-async def test_who_is_gone_or_stopped_is_passed_by_with_asyncio(replicas, stopped, hurried):
+async def test_async_client_skips_unreachable_and_silent_controllers(replicas, stopped, hurried):
     async with AsyncClient(",".join([stopped, unused(), replicas.text])) as client:
         await client.ping()
         assert (await client.request(request(), timeout=5)).key == "k"

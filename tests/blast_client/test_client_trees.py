@@ -1,4 +1,4 @@
-"""Trees at the client: which file says what, when they are taken, and how they are seen to as the network changes."""
+"""Trees at the client: plan and network files, the choice of the transport, and replanning as the network changes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def plan_file(folder, *trees):
     return file
 
 
-def test_a_plan_for_these_receivers_is_taken(tmp_path):
+def test_plan_file_for_all_receivers_is_accepted(tmp_path):
     given = given_trees(plan_file(tmp_path, [["r", "a"], ["a", "b"]]), ["a", "b"])
     assert [dict(tree.parents) for tree in given.trees] == [{"a": "", "b": "a"}]
 
@@ -39,12 +39,12 @@ def test_a_plan_for_these_receivers_is_taken(tmp_path):
     ("edges", "reason"),
     [([["r", "a"]], "does not reach b"), ([["r", "a"], ["r", "b"], ["b", "c"]], "reaches c")],
 )
-def test_a_plan_for_other_receivers_is_refused_in_a_sentence(tmp_path, edges, reason):
+def test_plan_file_for_other_receivers_is_rejected(tmp_path, edges, reason):
     with pytest.raises(WrongInputError, match=rf"plan\.json: .*{reason}"):
         given_trees(plan_file(tmp_path, edges), ["a", "b"])
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path):
+def test_missing_plan_or_network_file_is_named(tmp_path):
     for read in (lambda path: given_trees(path, ["a"]), planner_of):
         with pytest.raises(WrongInputError, match=r"cannot read .*nowhere"):
             read(tmp_path / "nowhere")
@@ -68,7 +68,7 @@ def declared(monkeypatch):
     return found
 
 
-def test_without_a_planner_it_is_said_how_to_get_one(declared, tmp_path):
+def test_missing_planner_error_names_package_extra(declared, tmp_path):
     declared.clear()
     with pytest.raises(WrongInputError, match=r"\[sim\]"):
         planner_of(tmp_path)
@@ -81,7 +81,7 @@ def test_without_a_planner_it_is_said_how_to_get_one(declared, tmp_path):
         planner_of(tmp_path)
 
 
-def test_a_network_that_is_none_is_named(tmp_path):
+def test_invalid_network_file_is_named(tmp_path):
     with pytest.raises(WrongInputError, match=r"network\.json: .*no 'hosts'"):
         planner_of(network_file(tmp_path, {}))
 
@@ -95,7 +95,7 @@ def test_a_network_that_is_none_is_named(tmp_path):
         {"via": "pipeline", "network": Path("n")},
     ],
 )
-def test_options_that_do_not_go_together_are_refused(options):
+def test_round_settings_reject_conflicting_options(options):
     with pytest.raises(InvalidArgumentError):
         RoundSettings(**options)
 
@@ -112,7 +112,7 @@ def guide_of(folder, probe=None):
     return TreeGuide(planner_of(network_file(folder, FIGURE_2)), ["one", "two"], probe)
 
 
-def wanted(choice, parent, child):
+def rate_of_link(choice, parent, child):
     return sum(tree.rate for tree in choice.trees if tree.parents[child] == parent)
 
 
@@ -120,20 +120,20 @@ def next_order(route):
     return eventually(route.take_order, "a better plan")
 
 
-def test_it_begins_with_the_optimum(guide):
+def test_guide_starts_with_optimal_plan(guide):
     assert guide.rate == pytest.approx(9)
     assert isinstance(guide.choice, Trees)
-    assert wanted(guide.choice, "", "one") + wanted(guide.choice, "", "two") == pytest.approx(10)
+    assert rate_of_link(guide.choice, "", "one") + rate_of_link(guide.choice, "", "two") == pytest.approx(10)
 
 
-def test_trees_are_taken_where_they_are_enough_faster_than_the_pipeline(guide, tmp_path):
+def test_trees_are_used_only_if_clearly_faster_than_pipeline(guide, tmp_path):
     assert guide.are_worth_it(["one", "two"])
     even = {"hosts": ["r", "a", "b"], "root": "r", "receivers": "all", "out": {"r": 9, "a": 9, "b": 9}}
     even["links"] = [[i, j, 10] for i in "rab" for j in "rab" if i != j]
     assert not TreeGuide(planner_of(network_file(tmp_path, even)), ["a", "b"]).are_worth_it(["a", "b"])
 
 
-def test_a_path_that_breaks_leads_to_other_trees_and_once_it_is_found_again_to_the_first(tmp_path, monkeypatch):
+def test_broken_path_changes_plan_until_probe_succeeds(tmp_path, monkeypatch):
     monkeypatch.setattr("algorithms.balanced.estimate.PROBE_SECONDS", 0.0)
     found = [TransportError("not yet")]
 
@@ -148,14 +148,14 @@ def test_a_path_that_breaks_leads_to_other_trees_and_once_it_is_found_again_to_t
         guide.choice.watch(PhaseMeasurement(0.1, (), (), (("", "one"),)))
         order = next_order(route)
         assert isinstance(order, Improve)
-        assert wanted(order.choice, "", "one") == 0
+        assert rate_of_link(order.choice, "", "one") == 0
         found[0] = 10.0
         assert sum(tree.rate for tree in next_order(route).choice.trees) == pytest.approx(9)
 
 
-def test_what_is_measured_of_connections_that_begin_is_not_taken_for_drift(guide, monkeypatch):
+def test_startup_measurements_do_not_count_as_drift(guide, monkeypatch):
     monkeypatch.setattr("algorithms.balanced.estimate.STEADY_SECONDS", 0.0)
-    route, planned = Route(Chain()), wanted(guide.choice, "", "one")
+    route, planned = Route(Chain()), rate_of_link(guide.choice, "", "one")
     flows = (HostFlow("", "one", 0.0, planned, True), HostFlow("", "two", 0.0, 5.0, True))
     with guide.guiding(route):
         guide.choice.watch(PhaseMeasurement(0.9 * SETTLED_SECONDS, flows))
@@ -163,7 +163,7 @@ def test_what_is_measured_of_connections_that_begin_is_not_taken_for_drift(guide
         for_a_while(lambda: route.take_order() is None, "the first plan")
 
 
-def test_who_is_lost_is_left_out(guide):
+def test_guide_excludes_lost_receivers(guide):
     route = Route(Chain())
     with guide.guiding(route):
         guide.choice.watch(PhaseMeasurement(0.1, (), ("one",)))
@@ -175,7 +175,7 @@ def test_who_is_lost_is_left_out(guide):
 # ---------------------------------------------------------------------------------------------------- route
 
 
-def test_a_better_way_is_for_those_of_its_kind_alone():
+def test_route_accepts_improvement_of_same_transport_only():
     tree = Tree(1.0, {"a": ""})
     trees, better = Trees((tree,)), Trees((tree,), watch=print)
     route = Route(Unicast(), trees)

@@ -40,24 +40,24 @@ from blast_client.fabric.table import fabric_table
         ("9007199254740993", 9007199254740993),
     ],
 )
-def test_sizes(text, count):
+def test_parse_bytes_reads_units(text, count):
     assert parse_bytes(text) == count
 
 
 @pytest.mark.parametrize("text", ["", "1 XB", "0", "0.2", "9223372036854775808", "٣MBx"])
-def test_no_sizes(text):
+def test_parse_bytes_rejects_invalid_sizes(text):
     with pytest.raises(ValueError, match=r"is not a size|out of range: a size"):
         parse_bytes(text)
     assert [parse_seconds(time) for time in ("2", "200ms", "5min", "1h")] == [2, 0.2, 300, 3600]
 
 
-def test_quantities_that_are_too_large():
+def test_parsers_reject_out_of_range_quantities():
     for parse, unit in ((parse_seconds, "time"), (parse_rate, "rate")):
         with pytest.raises(ValueError, match=f"out of range: a {unit} is at most"):
             parse("9" * 400)
 
 
-def test_quantities_on_screen():
+def test_formatters_print_quantities_with_units():
     assert [format_bytes(n) for n in (1, 999, 1000, 999_999, 300_000_000, 5 * 10**15)] == [
         "1 B", "999 B", "1 kB", "1 MB", "300 MB", "5000 TB",
     ]  # fmt: skip
@@ -110,7 +110,7 @@ FABRICS = {
 
 
 @pytest.mark.parametrize("name", FABRICS)
-def test_the_picture_is_xml_and_nothing_in_it_overlaps(name):
+def test_fabric_svg_is_valid_xml_without_overlapping_boxes(name):
     status, picture = FABRICS[name], fabric_svg(FABRICS[name])
     assert ElementTree.fromstring(picture).tag.endswith("svg")
     assert all(f">{rack.name}</text>" in picture for rack in status.racks)
@@ -125,19 +125,19 @@ def test_the_picture_is_xml_and_nothing_in_it_overlaps(name):
 
 
 @pytest.mark.parametrize(("racks", "widest", "rows"), [(16, 1200, 1), (64, 1500, 4), (256, 2000, 16)])
-def test_many_racks_stand_in_rows(racks, widest, rows):
+def test_layout_places_many_racks_in_rows(racks, widest, rows):
     layout = lay_out(fabric(racks, [8] * (racks // 8)))
     assert layout.width <= widest and layout.height <= 2 * layout.width
     assert len({box.y for _, box in layout.racks}) == rows
 
 
 @pytest.mark.parametrize("name", FABRICS)
-def test_no_fiber_runs_behind_a_box(name):
+def test_no_fiber_crosses_a_box(name):
     layout = lay_out(FABRICS[name])
     boxes = [box for _, box in (*layout.racks, *layout.splitters)]
     for fiber in (*layout.into_switch.values(), *layout.out_of_switch.values()):
-        way = (fiber.near, *fiber.bends, Point(fiber.last.x, fiber.far.y))
-        for one, other in itertools.pairwise(way):
+        points = (fiber.near, *fiber.bends, Point(fiber.last.x, fiber.far.y))
+        for one, other in itertools.pairwise(points):
             (left, right), (top, bottom) = sorted((one.x, other.x)), sorted((one.y, other.y))
             assert left == right or top == bottom
             for box in boxes:
@@ -146,7 +146,7 @@ def test_no_fiber_runs_behind_a_box(name):
 
 
 @pytest.mark.parametrize("name", FABRICS)
-def test_fibers_of_racks_do_not_cross_and_reach_an_edge_of_their_switch(name):
+def test_fibers_do_not_cross_and_end_at_edge_of_switch(name):
     layout = lay_out(FABRICS[name])
     uprights, levels = [], []
     for (switch, _), fiber in (*layout.into_switch.items(), *layout.out_of_switch.items()):
@@ -161,7 +161,7 @@ def test_fibers_of_racks_do_not_cross_and_reach_an_edge_of_their_switch(name):
         assert not [x for x, top, bottom in uprights if left < x < right and top < y < bottom]
 
 
-def test_a_tree_is_drawn_from_root_to_leaves_in_its_own_color():
+def test_each_tree_is_drawn_from_root_to_leaves_in_own_color():
     status = fabric(8, [4, 4], trees=2)
     picture = fabric_svg(status)
     groups = [g.split("</g>")[0] for g in picture.split("<g>") if g.startswith("<title>tree ")]
@@ -174,7 +174,7 @@ def test_a_tree_is_drawn_from_root_to_leaves_in_its_own_color():
         assert group.count("Z") == 2 * len(tree.crossConnects)
 
 
-def test_states_faults_and_absences_are_visible():
+def test_picture_and_table_show_states_and_faults():
     status = fabric(4, [4])
     plain_picture = fabric_svg(status)
     assert 'class="bad"' not in plain_picture and "stroke-dasharray" not in plain_picture.split("</style>")[1]
@@ -185,14 +185,14 @@ def test_states_faults_and_absences_are_visible():
     status.opticalSwitches[0].connected, status.opticalSwitches[0].reason = False, "refused"
     picture = fabric_svg(status)
     assert "stroke-dasharray" in picture.split("</style>")[1]
-    gone = "rack4: its ToR is disconnected", "ocs is disconnected: refused"
-    for told in ("splitter s0: dirty connector", "port rack3/10: no light", *gone):
-        assert told in picture
+    disconnected = "rack4: its ToR is disconnected", "ocs is disconnected: refused"
+    for text in ("splitter s0: dirty connector", "port rack3/10: no light", *disconnected):
+        assert text in picture
     table = fabric_table(status)
     assert "unusable: dirty connector" in table and "disconnected" in table and "refused" in table
 
 
-def test_static_trees_are_listed_with_who_has_them():
+def test_fabric_table_lists_static_trees_with_their_reservation():
     status = fabric(4, [4])
     assert "STATIC TREE" not in fabric_table(status)
     status.staticTrees = [
@@ -205,12 +205,12 @@ def test_static_trees_are_listed_with_who_has_them():
     assert table[first + 2].endswith("unusable: dark at rack4")
 
 
-def test_what_is_kept_lit_is_told_with_the_share_that_found_it():
+def test_fabric_table_reports_warm_trees_and_hit_rate():
     status = fabric(4, [4])
     assert "kept lit" not in fabric_table(status)
     status.warm = WarmStatus(1, [IdleResources("ocs", None, 3, 2, 1), IdleResources("ocs", 4, 1, 0, 5)], 40, 10, 7, 2)
-    *_, told, header, ports, splitters = fabric_table(status).splitlines()
-    assert told == "warm trees: 1; grants on a warm tree: 10 of 40 (25%); evicted: 7; reclaimed: 2"
+    *_, summary, header, ports, splitters = fabric_table(status).splitlines()
+    assert summary == "warm trees: 1; grants on a warm tree: 10 of 40 (25%); evicted: 7; reclaimed: 2"
     assert header.split("  ")[0] == "IDLE" and header.split()[-1] == "RESERVE"
     assert ports.split() == ["optical", "ports", "ocs", "3", "2", "1"]
     assert splitters.split() == ["splitters", "1:4", "ocs", "1", "0", "5"]
@@ -218,7 +218,7 @@ def test_what_is_kept_lit_is_told_with_the_share_that_found_it():
     assert fabric_table(status).splitlines()[-1].startswith("warm trees: 0; grants on a warm tree: 0 of 0;")
 
 
-def test_names_cannot_break_the_picture():
+def test_fabric_svg_escapes_names():
     status = fabric(2, [4], trees=1)
     status.racks[0].name = status.lightTrees[0].rootRack = '<script>&"$Y'
     status.lightTrees[0].key = "</svg>$Y"
@@ -227,7 +227,7 @@ def test_names_cannot_break_the_picture():
     assert "</svg>$Y" in texts and not root.findall(".//{*}script")
 
 
-def test_many_trees_and_faults_keep_the_legend_short():
+def test_legend_abbreviates_many_trees_and_faults():
     status = fabric(40, [4] * 20, trees=20)
     for splitter in status.splitters:
         splitter.unusable = "dirty"

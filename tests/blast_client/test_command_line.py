@@ -1,4 +1,4 @@
-"""The `blast` command: finding sub-commands, and what each prints, where, and with which exit status."""
+"""The `blast` command: discovery of subcommands, their output and their exit status."""
 
 from __future__ import annotations
 
@@ -48,23 +48,23 @@ def one_sentence(text: str) -> bool:
 # ---------------------------------------------------------------------- the command itself
 
 
-def test_help_names_every_command_and_gives_examples(blast):
+def test_help_lists_commands_and_examples(blast):
     status, out, _ = blast("--help")
     assert status == 0
     assert "examples:\n  blast controller run --config fabric.toml\n" in out
     for name in ("request", "extend", "withdraw", "finish", "status", "explain", "top", "fabric"):
         assert name in out
-        status, told, _ = blast(name, "--help")
-        assert status == 0 and f"\n  blast {name}" in told
+        status, text, _ = blast(name, "--help")
+        assert status == 0 and f"\n  blast {name}" in text
 
 
 @pytest.mark.parametrize("arguments", [(), ("frobnicate",), ("request",), ("status", "--frob")])
-def test_wrong_use_is_status_2(blast, arguments):
+def test_invalid_usage_exits_with_status_2(blast, arguments):
     status, out, err = blast(*arguments)
     assert (status, out) == (2, "") and err.startswith("blast") and err.count("\n") == 1
 
 
-def test_a_command_that_is_not_installed_says_how_to_get_it(blast):
+def test_missing_command_names_package_to_install(blast):
     for arguments in (("lab",), ("lab", "up", "--preset", "small"), ("lab", "--help")):
         status, out, err = blast(*arguments)
         assert (status, out) == (1, "") and one_sentence(err)
@@ -72,7 +72,7 @@ def test_a_command_that_is_not_installed_says_how_to_get_it(blast):
 
 
 @pytest.mark.parametrize(("words", "loaded"), [(("status", "--help"), {"status"}), (("--help",), set())])
-def test_only_what_is_asked_for_is_loaded(monkeypatch, words, loaded):
+def test_main_loads_only_requested_command(monkeypatch, words, loaded):
     """Loading everything takes longer than most commands do."""
     seen, load = set(), EntryPoint.load
     status = EntryPoint("status", "blast_client.cli.request_commands:register", command.GROUP)
@@ -83,7 +83,7 @@ def test_only_what_is_asked_for_is_loaded(monkeypatch, words, loaded):
     assert seen == loaded
 
 
-def test_the_installed_command_finds_ours_by_their_entry_points(controller):
+def test_installed_command_finds_subcommands_by_entry_point(controller):
     run = subprocess.run(
         [sys.executable, "-m", "blast_client.cli.command", "status", "--json"],
         capture_output=True, text=True, check=False, env=os.environ,
@@ -91,7 +91,7 @@ def test_the_installed_command_finds_ours_by_their_entry_points(controller):
     assert (run.returncode, run.stdout, run.stderr) == (0, "[]\n", "")
 
 
-def test_a_reader_that_has_left_is_no_traceback(controller):
+def test_closed_output_pipe_causes_no_traceback(controller):
     read_end, write_end = os.pipe()
     os.close(read_end)
     try:
@@ -104,7 +104,7 @@ def test_a_reader_that_has_left_is_no_traceback(controller):
     assert (run.returncode, run.stderr) == (1, "")
 
 
-def test_an_interrupt_is_status_130(monkeypatch):
+def test_interrupt_exits_with_status_130(monkeypatch):
     parser = argparse.ArgumentParser()
 
     def interrupted(_):
@@ -128,7 +128,7 @@ def test_request_prints_the_grant(controller, blast):
     assert "blast finish k" in out
 
 
-def test_request_again_with_the_same_key_is_the_same_request(controller, blast):
+def test_request_with_same_key_returns_same_request(controller, blast):
     first, second = blast(*REQUEST, "--key", "k"), blast(*REQUEST, "--key", "k")
     assert first == second and first[0] == 0
     assert len(controller.requests) == 1
@@ -136,7 +136,7 @@ def test_request_again_with_the_same_key_is_the_same_request(controller, blast):
     assert status == 2 and one_sentence(err) and "--key" in err
 
 
-def test_request_that_must_wait(controller, blast):
+def test_request_times_out_then_succeeds_after_release(controller, blast):
     blast(*REQUEST, "--key", "first")
     status, out, err = blast(*REQUEST, "--key", "second", "--timeout", "50ms")
     assert (status, out) == (1, "") and one_sentence(err)
@@ -147,7 +147,7 @@ def test_request_that_must_wait(controller, blast):
     assert "done" in blast(*REQUEST, "--key", "first")[2]
 
 
-def test_request_without_waiting(controller, blast):
+def test_request_no_wait_returns_pending_request(controller, blast):
     blast(*REQUEST, "--key", "first")
     status, out, _ = blast(*REQUEST, "--key", "second", "--no-wait", "--pending-timeout", "90s")
     assert status == 0 and "second: pending" in out and "no splitter is free" in out
@@ -155,7 +155,7 @@ def test_request_without_waiting(controller, blast):
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "told"),
+    ("option", "value", "sentence"),
     [
         ("--bytes", "lots", "is not a size: write for example 300MB"),
         ("--bytes", "0", "at least one byte"),
@@ -164,12 +164,12 @@ def test_request_without_waiting(controller, blast):
         ("--to", "h1,,h2", "is not a list of names"),
     ],
 )
-def test_bad_arguments_are_told_before_anybody_is_asked(blast, option, value, told):
+def test_request_rejects_invalid_options_before_any_call(blast, option, value, sentence):
     status, out, err = blast(*REQUEST, option, value)
-    assert (status, out) == (2, "") and told in err and err.count("\n") == 1
+    assert (status, out) == (2, "") and sentence in err and err.count("\n") == 1
 
 
-def test_extend_finish_withdraw(controller, blast):
+def test_extend_finish_and_withdraw_print_new_state(controller, blast):
     blast(*REQUEST, "--key", "k")
     status, out, _ = blast("extend", "k", "--add", "h41", "--remove", "h21", "--time", "5s", "--bytes", "1GB")
     assert status == 0 and "to h31, h41" in out
@@ -181,7 +181,7 @@ def test_extend_finish_withdraw(controller, blast):
     assert "k2: withdrawn" in blast("withdraw", "k2")[1]
 
 
-def test_explain(controller, blast):
+def test_explain_prints_blockers_and_advice(controller, blast):
     for key in ("a", "late"):
         blast(*REQUEST, "--key", key, "--no-wait")
     status, out, err = blast("explain", "late")
@@ -191,14 +191,14 @@ def test_explain(controller, blast):
         "  blocked by  splitter:s1 is held by a",
         "  to start    Wait a minute.",
     ]
-    told = json.loads(blast("explain", "late", "--json")[1])
-    assert told["estimatedStartMs"] == 60_000 and len(told["blockers"]) == 1
+    answer = json.loads(blast("explain", "late", "--json")[1])
+    assert answer["estimatedStartMs"] == 60_000 and len(answer["blockers"]) == 1
     assert blast("explain", "a")[1] == "The request a does not wait.\n"
     status, _, err = blast("explain", "other")
     assert status == 2 and one_sentence(err) and "'other'" in err
 
 
-def test_status_of_one_and_of_those_that_are_live(controller, blast):
+def test_status_shows_one_request_or_all_live_ones(controller, blast):
     assert blast("status") == (0, "no live requests (`blast status --all` also shows ended requests)\n", "")
     assert blast("status", "--all") == (0, "no requests\n", "")
     blast(*REQUEST, "--key", "k")
@@ -220,7 +220,7 @@ def test_status_of_one_and_of_those_that_are_live(controller, blast):
         (("extend", "k"), "no change requested: give --add, --remove, --time or --bytes"),
     ],
 )
-def test_arguments_that_change_or_name_nothing_are_refused(controller, blast, words, sentence):
+def test_commands_reject_empty_key_and_empty_extension(controller, blast, words, sentence):
     status, _, err = blast(*words)
     assert status == 2 and sentence in err
 
@@ -229,7 +229,7 @@ def keys_of(answer: tuple[int, str, str]) -> list[str]:
     return [line.split()[0] for line in answer[1].splitlines()[1:]]
 
 
-def test_status_shows_what_has_ended_where_it_is_asked_to(controller, blast):
+def test_status_filters_by_state_and_includes_ended_on_demand(controller, blast):
     for key in ("a", "b", "c"):
         blast(*REQUEST, "--key", key, "--no-wait")
     blast("withdraw", "a")
@@ -239,7 +239,7 @@ def test_status_shows_what_has_ended_where_it_is_asked_to(controller, blast):
     assert blast("status", "--state", "failed")[1] == "no requests in state failed\n"
 
 
-def test_status_with_a_limit_shows_the_last_and_says_that_there_are_more(controller, blast):
+def test_status_limit_shows_newest_and_counts_hidden_requests(controller, blast):
     for key in ("a", "b", "c"):
         blast(*REQUEST, "--key", key, "--no-wait")
     answer = blast("status", "--limit", "2")
@@ -258,12 +258,12 @@ def test_status_with_a_limit_shows_the_last_and_says_that_there_are_more(control
         (("k", "--limit", "3"), "cannot be combined with the key k"),
     ],
 )
-def test_status_refuses_what_makes_no_sense(controller, blast, options, words):
+def test_status_rejects_conflicting_options(controller, blast, options, words):
     status, out, err = blast("status", *options)
     assert (status, out) == (2, "") and err.count("\n") == 1 and words in err
 
 
-def test_a_table_of_requests_fits_into_a_hundred_columns(controller, blast, monkeypatch):
+def test_request_table_fits_in_100_columns(controller, blast, monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
     hosts = ",".join(host for host in controller.hosts if host != "h11")
     blast("request", "--from", "h11", "--to", hosts, "--bytes", "300MB", "--no-wait", "--key", "k" * 59 + "-last")
@@ -273,12 +273,12 @@ def test_a_table_of_requests_fits_into_a_hundred_columns(controller, blast, monk
     assert "-last  active" in lines[1] and "…" in lines[1]
 
 
-def test_names_from_others_do_not_control_the_terminal(controller, blast):
+def test_status_escapes_terminal_control_sequences(controller, blast):
     blast(*REQUEST, "--key", "\x1b[2Jk", "--no-wait")
     assert "\x1b" not in blast("status")[1] + blast("status", "\x1b[2Jk")[1]
 
 
-def test_top(controller, blast):
+def test_top_prints_requests_and_free_resources(controller, blast):
     blast(*REQUEST, "--key", "k")
     blast(*REQUEST, "--key", "waits", "--no-wait")
     status, out, _ = blast("top", "--once")
@@ -307,7 +307,7 @@ def test_top_redraws_until_interrupted(controller, blast, monkeypatch):
 # ---------------------------------------------------------------------- the fabric
 
 
-def test_fabric_show(controller, blast):
+def test_fabric_show_prints_switches_splitters_and_trees(controller, blast):
     controller.unusable["port:rack4/1"] = "no light"
     blast(*REQUEST, "--key", "k")
     status, out, _ = blast("fabric", "show")
@@ -318,14 +318,14 @@ def test_fabric_show(controller, blast):
     assert json.loads(blast("fabric", "show", "--json")[1])["lightTrees"][0]["splitters"] == ["s1"]
 
 
-def test_an_empty_controller_says_that_there_is_none(blast, monkeypatch):
+def test_empty_controller_address_is_rejected(blast, monkeypatch):
     monkeypatch.setenv("BLAST_CONTROLLER", "")
     for arguments in (("status",), REQUEST, ("fabric", "show"), ("status", "--controller", "")):
         status, out, err = blast(*arguments)
         assert (status, out) == (2, "") and one_sentence(err) and "is empty" in err
 
 
-def test_fabric_svg_to_a_file_and_to_standard_output(controller, blast, tmp_path):
+def test_fabric_svg_writes_file_or_standard_output(controller, blast, tmp_path):
     file, picture = tmp_path / "fabric.svg", blast("fabric", "svg")[1]
     assert json.loads(blast("fabric", "svg", "--json")[1]) == {"svg": picture}
     assert blast("fabric", "svg", "--output", str(file)) == (0, "", "")
@@ -337,7 +337,7 @@ def test_fabric_svg_to_a_file_and_to_standard_output(controller, blast, tmp_path
         assert status == 2 and one_sentence(err) and "--output" in err
 
 
-def test_what_is_no_mistake_of_the_caller_s_is_status_1(controller, blast, monkeypatch):
+def test_refusal_by_device_state_exits_with_status_1(controller, blast, monkeypatch):
     def refuse(*_):
         raise Rejected("device_disconnected", "ocs1 is away.")
 

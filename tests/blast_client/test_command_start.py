@@ -17,9 +17,9 @@ from tests.support.declared_commands import declared_commands
 
 ROOT = Path(__file__).resolve().parents[2]
 MAX_MODULES = 43
-"""What argparse brings is half of it."""
+"""Half of these come from argparse."""
 ENGINES_MODULES = 8
-"""More that the version needs, to say which engines there are."""
+"""Additional modules of `--version`, which lists the engines."""
 HEAVY = {
     "asyncio", "blast_api", "blast_transport.blocks", "blast_transport.session", "dataclasses", "email",
     "importlib.metadata", "json", "logging", "shutil", "socket", "ssl", "subprocess", "thrift", "threading", "tqdm",
@@ -37,7 +37,7 @@ sys.exit(status)
 
 
 @pytest.mark.parametrize("words", [("--version",), ("--help",), ("-h",), ()], ids=" ".join)
-def test_own_words_load_next_to_nothing(words: tuple[str, ...]) -> None:
+def test_version_and_help_load_few_modules(words: tuple[str, ...]) -> None:
     # Without site-packages, whose .pth files load what they like, and without an editable installation's finder.
     done = subprocess.run(
         [sys.executable, "-S", "-c", LOADED, *words], cwd=ROOT, capture_output=True, text=True, check=False
@@ -48,20 +48,20 @@ def test_own_words_load_next_to_nothing(words: tuple[str, ...]) -> None:
     assert done.returncode == (0 if words else 2)
 
 
-def test_provenance_loads_no_numpy() -> None:
+def test_software_record_loads_no_numpy() -> None:
     # It was a third of the CPU time of a small run of the rack-fabric simulator, which does not calculate with it.
     code = "import sys; from blast_sim.base.software import software; software(); sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 
-def test_the_help_names_every_command_with_what_it_is_for(capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
+def test_help_lists_every_command_with_summary(capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     assert main(["--help"]) == 0
     lines = [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines() if line.startswith("    ")]
     assert lines == [[name, summary] for name, summary in SUMMARIES.items()]
 
 
-def test_the_summaries_are_those_of_the_commands_themselves() -> None:
+def test_summaries_match_help_of_commands() -> None:
     (subparsers,) = (
         action
         for action in build_parser(declared_commands())._actions
@@ -71,14 +71,14 @@ def test_the_summaries_are_those_of_the_commands_themselves() -> None:
     assert list(SUMMARIES) == sorted(entry_point.name for entry_point in declared_commands())
 
 
-def test_the_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_matches_distribution(capsys: pytest.CaptureFixture[str]) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "blast_client.cli.version.VERSION"}
     assert main(["--version"]) == 0
     assert capsys.readouterr().out.splitlines()[0] == f"blast {VERSION}"
 
 
-def test_names_of_the_package_are_found_when_asked_for() -> None:
+def test_package_loads_public_names_on_access() -> None:
     import blast_client
     from blast_client import public
 

@@ -22,7 +22,7 @@ PORTS = st.integers(1, MAX_PORT)
 
 
 @given(HOSTS, PORTS)
-def test_address_is_read_as_it_is_printed(host: str, port: int) -> None:
+def test_printed_address_parses_to_same_endpoint(host: str, port: int) -> None:
     shown = str(Endpoint(host, port))
     assert parse_endpoint(shown) == parse_endpoint(shown, 9) == parse_address(shown) == (host, port)
     assert shown.startswith("[") == (":" in host)
@@ -41,7 +41,7 @@ def test_address_is_read_as_it_is_printed(host: str, port: int) -> None:
         ("münchen.example:9", ("münchen.example", 9)),
     ],
 )
-def test_port_may_be_left_out_where_there_is_a_default(text: str, endpoint: tuple[str, int]) -> None:
+def test_parser_uses_default_port(text: str, endpoint: tuple[str, int]) -> None:
     assert parse_endpoint(text, default_port=7) == endpoint
 
 
@@ -51,7 +51,7 @@ WRONG_PORTS = ["h:", "h:0", "h:65536", "h:٣", "h:1_0", "h:-1", "h:9999999", "[:
 
 
 @pytest.mark.parametrize("text", [*WRONG_HOSTS, *WRONG_PORTS])
-def test_wrong_address_is_refused_with_the_right_form(text: str) -> None:
+def test_invalid_address_error_shows_valid_form(text: str) -> None:
     for parse, kind in ((parse_endpoint, ValueError), (parse_address, AddressError)):
         with pytest.raises(kind, match=r"write HOST:PORT or \[IPv6\]:PORT, for example 10\.0\.0\.1:9090"):
             parse(text)
@@ -62,12 +62,12 @@ def test_wrong_address_is_refused_with_the_right_form(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["a[1-2]=10.0.0.1:7", "a[1-2]=10.0.0.[1-2]:7", "@a=10.0.0.1:7", "a b=10.0.0.1:7", "=h:7"]
 )
-def test_address_belongs_to_one_host(text: str) -> None:
+def test_receiver_with_host_set_and_address_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="is not HOST"):
         parse_receiver(text)
 
 
-def test_listening_takes_addresses_of_this_machine_and_any_port() -> None:
+def test_listening_endpoint_requires_ip_address_and_port() -> None:
     assert parse_listening("[::]:0") == ("::", 0) and parse_listening("0.0.0.0:9") == ("0.0.0.0", 9)
     for text in ("localhost:9", "::1:9", "127.0.0.1", "[127.0.0.1]:9"):
         with pytest.raises(ValueError, match="IP-ADDRESS:PORT"):
@@ -75,6 +75,6 @@ def test_listening_takes_addresses_of_this_machine_and_any_port() -> None:
 
 
 @given(st.one_of(st.ip_addresses(v=4), st.ip_addresses(v=6)))
-def test_loopback_is_what_only_this_machine_reaches(address: IPv4Address | IPv6Address) -> None:
+def test_is_loopback_accepts_only_loopback_addresses(address: IPv4Address | IPv6Address) -> None:
     assert is_loopback(str(Endpoint(str(address), 0))) == address.is_loopback
     assert is_loopback("localhost:1") and not is_loopback("example.org:1")

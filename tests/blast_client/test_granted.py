@@ -1,4 +1,4 @@
-"""Light that goes back whatever happens to whoever asked for it: finished, withdrawn, or said to be left."""
+"""`granted` releases every request at the end of its block: finished, withdrawn, or reported as left."""
 
 from __future__ import annotations
 
@@ -60,13 +60,13 @@ def controller():
 
 
 class MishapError(Exception):
-    """What happens in a block."""
+    """An error in a block."""
 
 
 # ---------------------------------------------------------------------- synchronous
 
 
-def test_a_transfer_that_is_done_is_finished(client, controller):
+def test_block_without_error_finishes_request(client, controller):
     with client.granted(request()) as grant:
         assert (grant.key, grant.groupAddress) == ("k", "239.1.0.1")
         assert controller.state() is PartState.ACTIVE
@@ -74,14 +74,14 @@ def test_a_transfer_that_is_done_is_finished(client, controller):
 
 
 @pytest.mark.parametrize("mishap", [MishapError, KeyboardInterrupt])
-def test_after_any_exception_it_is_withdrawn(client, controller, mishap):
+def test_exception_in_block_withdraws_request(client, controller, mishap):
     with pytest.raises(mishap), client.granted(request()):
         raise mishap
     assert controller.state() is PartState.WITHDRAWN
 
 
 @pytest.mark.parametrize("mishap", [None, MishapError])
-def test_a_connection_that_was_lost_meanwhile_is_made_anew(client, controller, mishap):
+def test_granted_reconnects_after_lost_connection(client, controller, mishap):
     with contextlib.suppress(MishapError), client.granted(request()):
         controller.drop()
         if mishap:
@@ -89,48 +89,48 @@ def test_a_connection_that_was_lost_meanwhile_is_made_anew(client, controller, m
     assert controller.state() is (PartState.WITHDRAWN if mishap else PartState.DONE)
 
 
-def test_light_that_had_gone_before_the_end_is_told(client, controller):
+def test_expired_grant_raises_ended_at_end_of_block(client, controller):
     with pytest.raises(Ended) as ended, client.granted(request()):
         controller._end("k", ttypes.PartState.EXPIRED, "the lease is over")
     assert ended.value.state is PartState.EXPIRED
 
 
-def test_light_that_had_gone_does_not_hide_what_went_wrong(client, controller):
+def test_expired_grant_does_not_hide_exception_of_block(client, controller):
     with pytest.raises(MishapError) as mishap, client.granted(request()):
         controller._end("k", ttypes.PartState.EXPIRED, "the lease is over")
         raise MishapError
-    assert not hasattr(mishap.value, "__notes__"), "there is nothing left to be told of"
+    assert not hasattr(mishap.value, "__notes__"), "an ended request needs no note"
 
 
-def test_parts_that_nobody_would_use_are_withdrawn(client, controller):
+def test_pending_parts_are_withdrawn_at_end_of_block(client, controller):
     controller.parts_left = True
     with client.granted(request()):
         pass
     assert controller.state() is PartState.WITHDRAWN
 
 
-def test_who_does_not_get_light_in_time_leaves_nothing_waiting(client, controller):
+def test_timeout_before_grant_withdraws_request(client, controller):
     client.submit(request("first"))
     with pytest.raises(TimedOut), client.granted(request(), timeout=0.01):
         raise AssertionError("there was no grant")
     assert controller.state() is PartState.WITHDRAWN
 
 
-def test_a_request_of_somebody_else_under_the_same_key_is_left_alone(client, controller):
+def test_reused_key_does_not_withdraw_existing_request(client, controller):
     client.submit(request())
     with pytest.raises(KeyReused), client.granted(request(bytes=1)):
         raise AssertionError("there was no grant")
     assert controller.state() is PartState.ACTIVE
 
 
-def test_refusals_come_through(client, controller):
+def test_granted_raises_refusals(client, controller):
     for wrong, error in ((request(receivers=["nowhere"]), Rejected), (request(receivers="h21"), InvalidArgumentError)):
         with pytest.raises(error), client.granted(wrong):
             raise AssertionError("there was no grant")
     assert controller.requests == {}
 
 
-def test_what_could_not_be_withdrawn_is_told(caplog):
+def test_failed_withdrawal_is_noted_and_logged(caplog):
     handler = DroppingController()
     with (
         serving(handler) as (server, host, port),
@@ -147,7 +147,7 @@ def test_what_could_not_be_withdrawn_is_told(caplog):
     ]
 
 
-def test_giving_back_does_not_wait_for_a_controller_that_is_silent(monkeypatch):
+def test_withdrawal_times_out_at_silent_controller(monkeypatch):
     monkeypatch.setattr(withdrawal, "TIMEOUT_S", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent, serving(DroppingController()) as (_, host, port):
         client = Client(f"{host}:{port}", timeout=600)
@@ -159,8 +159,8 @@ def test_giving_back_does_not_wait_for_a_controller_that_is_silent(monkeypatch):
     assert "could not be withdrawn" in mishap.value.__notes__[0]
 
 
-def test_an_interrupted_request_is_withdrawn(client, controller, monkeypatch):
-    """What Ctrl-C does in the middle of the wait: the exception comes out of reading the reply."""
+def test_interrupted_request_is_withdrawn(client, controller, monkeypatch):
+    # Ctrl-C during the wait raises the exception in the read of the reply.
     client.submit(request("first"))
 
     def interrupted(self, *_):
@@ -174,7 +174,7 @@ def test_an_interrupted_request_is_withdrawn(client, controller, monkeypatch):
     assert controller.state("first") is PartState.ACTIVE
 
 
-def test_an_interrupt_before_anything_was_asked_asks_nothing(client, controller, monkeypatch):
+def test_interrupt_before_connection_sends_no_call(client, controller, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
@@ -188,7 +188,7 @@ def test_an_interrupt_before_anything_was_asked_asks_nothing(client, controller,
 
 
 @pytest.mark.parametrize("mishap", [MishapError, asyncio.CancelledError])
-async def test_with_asyncio_after_any_exception_it_is_withdrawn(controller, mishap):
+async def test_async_exception_in_block_withdraws_request(controller, mishap):
     async with AsyncClient(controller.address) as client:
         with pytest.raises(mishap):
             async with client.granted(request()):
@@ -196,7 +196,7 @@ async def test_with_asyncio_after_any_exception_it_is_withdrawn(controller, mish
         assert controller.state() is PartState.WITHDRAWN
 
 
-async def test_with_asyncio_refusals_come_through(controller):
+async def test_async_granted_raises_refusals(controller):
     async with AsyncClient(controller.address) as client:
         with pytest.raises(Rejected):
             async with client.granted(request(receivers=["nowhere"])):
@@ -207,7 +207,7 @@ async def test_with_asyncio_refusals_come_through(controller):
 
 
 @pytest.mark.parametrize("mishap", [None, MishapError])
-async def test_with_asyncio_a_connection_that_was_lost_meanwhile_is_made_anew(controller, mishap):
+async def test_async_granted_reconnects_after_lost_connection(controller, mishap):
     async with AsyncClient(controller.address) as client:
         with contextlib.suppress(MishapError):
             async with client.granted(request()):
@@ -217,7 +217,7 @@ async def test_with_asyncio_a_connection_that_was_lost_meanwhile_is_made_anew(co
     assert controller.state() is (PartState.WITHDRAWN if mishap else PartState.DONE)
 
 
-async def test_a_task_that_is_cancelled_in_its_block_gives_light_back(controller):
+async def test_task_cancelled_in_block_withdraws_request(controller):
     async with AsyncClient(controller.address) as client:
         inside = asyncio.Event()
 
@@ -235,7 +235,7 @@ async def test_a_task_that_is_cancelled_in_its_block_gives_light_back(controller
 
 
 @pytest.mark.parametrize("times", [1, 2])
-async def test_a_cancelled_request_is_withdrawn_and_other_calls_go_on(controller, times):
+async def test_cancelled_request_is_withdrawn_without_affecting_other_calls(controller, times):
     async with AsyncClient(controller.address) as client:
         await client.submit(request("first"))
         other = asyncio.create_task(client.request(request("other")))
@@ -243,15 +243,15 @@ async def test_a_cancelled_request_is_withdrawn_and_other_calls_go_on(controller
         await eventually_async(lambda: {"k", "other"} <= controller.requests.keys(), "the requests to be there")
         for _ in range(times):
             task.cancel()
-            await asyncio.sleep(0)  # the task hears of it
+            await asyncio.sleep(0)  # lets the cancellation reach the task
         with pytest.raises(asyncio.CancelledError):
             await task
         await eventually_async(lambda: controller.state() is PartState.WITHDRAWN, "the withdrawal")
         await client.finish("first")
-        assert (await other).key == "other", "the light is for who still waits"
+        assert (await other).key == "other", "the waiting request gets the grant"
 
 
-async def test_a_cancelled_request_that_could_not_be_withdrawn_is_told(caplog, monkeypatch):
+async def test_failed_withdrawal_of_cancelled_request_is_logged(caplog, monkeypatch):
     monkeypatch.setattr(withdrawal, "TIMEOUT_S", 0.05)
     handler = DroppingController(splitters=1)
     silent = threading.Event()
@@ -272,7 +272,7 @@ async def test_a_cancelled_request_that_could_not_be_withdrawn_is_told(caplog, m
     assert "request k could not be withdrawn" in caplog.text and "no answer within 0.05 s" in caplog.text
 
 
-async def test_a_request_cancelled_while_nobody_is_there_yet_waits_for_nothing(monkeypatch):
+async def test_request_cancelled_during_connect_ends_at_once(monkeypatch):
     reached = asyncio.Event()
 
     async def unreachable(*_, **__):

@@ -1,4 +1,4 @@
-"""Files of hosts: who is to receive, who has it, and who has not, as whom the next transfer begins with."""
+"""Files of hosts: the receivers, those with the data, and those without, which a next transfer can read."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def write(paths: tuple[Path, Path], reasons: dict[str, str], hosts: list[Receive
         pass
 
 
-def test_hosts_are_read_line_by_line_without_comments(tmp_path: Path) -> None:
+def test_read_hosts_ignores_comments_and_expands_sets(tmp_path: Path) -> None:
     file = tmp_path / "hosts"
     file.write_text("# all of them\n\nh2  # the first\n node[1-2,9],b=10.0.0.2:7000\n\th3:1\n")
     assert [name for name, _, _ in read_hosts(file)] == ["h2", "node1", "node2", "node9", "b", "h3"]
@@ -40,7 +40,7 @@ def test_hosts_are_read_line_by_line_without_comments(tmp_path: Path) -> None:
     ("content", "sentence"),
     [
         (b"", "contains no host"),
-        (b"# nobody\n", "contains no host"),
+        (b"# empty\n", "contains no host"),
         (b"h2\nh2\n", "h2 is named twice"),
         (b"h2 h3\n", "'h2 h3' is not HOST"),
         (b"node[1-99999999]\n", "more than 10000 hosts"),
@@ -48,7 +48,7 @@ def test_hosts_are_read_line_by_line_without_comments(tmp_path: Path) -> None:
         (b"h\n" * (MAX_BYTES // 2 + 1), "maximum of a list of hosts"),
     ],
 )
-def test_what_is_no_list_is_refused(tmp_path: Path, content: bytes, sentence: str) -> None:
+def test_read_hosts_rejects_invalid_list(tmp_path: Path, content: bytes, sentence: str) -> None:
     (tmp_path / "hosts").write_bytes(content)
     with pytest.raises(ValueError, match=sentence):
         read_hosts(tmp_path / "hosts")
@@ -58,7 +58,7 @@ def test_what_is_no_list_is_refused(tmp_path: Path, content: bytes, sentence: st
 
 @settings(max_examples=30)
 @given(st.sets(st.sampled_from(HOSTS)), st.text(max_size=400))
-def test_whoever_failed_is_who_the_next_one_begins_with(
+def test_failed_file_lists_receivers_of_next_transfer(
     tmp_path_factory: pytest.TempPathFactory, failed: set[Receiver], reason: str
 ) -> None:
     folder = tmp_path_factory.mktemp("lists")
@@ -73,7 +73,7 @@ def test_whoever_failed_is_who_the_next_one_begins_with(
     assert files(folder) == ["failed", "ok"]
 
 
-def test_an_interrupt_leaves_only_what_is_true(paths: tuple[Path, Path]) -> None:
+def test_interrupt_writes_confirmed_and_unconfirmed_hosts(paths: tuple[Path, Path]) -> None:
     reasons = {name: "not confirmed" for name, _, _ in HOSTS}
     with pytest.raises(KeyboardInterrupt), HostLists(*paths, "-").written_for(HOSTS, reasons):
         del reasons["h2"]
@@ -82,14 +82,14 @@ def test_an_interrupt_leaves_only_what_is_true(paths: tuple[Path, Path]) -> None
     assert paths[1].read_text().splitlines()[0] == "h3:7000\t# not confirmed"
 
 
-def test_what_was_not_begun_changes_nothing(paths: tuple[Path, Path]) -> None:
+def test_invalid_usage_leaves_lists_unchanged(paths: tuple[Path, Path]) -> None:
     paths[0].write_text("before\n")
     with pytest.raises(WrongInputError), HostLists(*paths, "-").written_for(HOSTS, {}):
         raise WrongInputError("wrong use")
     assert paths[0].read_text() == "before\n" and files(paths[0].parent) == ["ok"]
 
 
-def test_a_list_is_there_whole_or_as_it_was(paths: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_write_keeps_previous_list(paths: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     paths[0].write_text("before\n")
     lists = HostLists(*paths, "-")
 
@@ -102,7 +102,7 @@ def test_a_list_is_there_whole_or_as_it_was(paths: tuple[Path, Path], monkeypatc
     assert paths[0].read_text() == "before\n" and files(paths[0].parent) == ["ok"]
 
 
-def test_what_cannot_be_written_is_refused_before_the_start(tmp_path: Path) -> None:
+def test_unwritable_list_is_rejected_before_transfer(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     same = tmp_path / "same"
     (tmp_path / "link").symlink_to(same)

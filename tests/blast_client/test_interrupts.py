@@ -1,4 +1,4 @@
-"""Ctrl-C of commands that talk to a controller: real processes, and what the controller has left of their requests."""
+"""Ctrl-C in commands of a controller: real processes, and the state of their requests afterwards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from blast_api import ttypes
 from blast_client import Client, MulticastRequest, PartState
-from tests.support.interrupted import PATIENCE, ended, started
+from tests.support.interrupted import TIMEOUT, ended, started
 from tests.support.memory_controller import MemoryController, serving
 from tests.support.waiting import eventually
 
@@ -35,7 +35,7 @@ class WaitingController(MemoryController):
 
     def _hang(self, name):
         self.calls.append(name)
-        self.released.wait(PATIENCE)
+        self.released.wait(TIMEOUT)
         raise ttypes.Denied("too late")
 
     def extend(self, connection, key, extension):
@@ -72,7 +72,7 @@ def waits(controller, key="k"):
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_request_that_is_interrupted_is_withdrawn(controller, number, status):
+def test_interrupted_request_is_withdrawn(controller, number, status):
     with started(*REQUEST) as process:
         waits(controller)
         assert ended(process, number) == (status, "", "blast: interrupted: request k is withdrawn\n")
@@ -80,7 +80,7 @@ def test_a_request_that_is_interrupted_is_withdrawn(controller, number, status):
     assert controller.requests["first"].state == PartState.ACTIVE
 
 
-def test_a_request_that_was_there_before_goes_on(controller):
+def test_interrupt_keeps_request_that_existed_before(controller):
     with Client(controller.address) as client:
         client.submit(MulticastRequest("k", "h11", ["h21", "h31"], 300_000_000))
         # Long ago: older than any call of the command takes.
@@ -95,27 +95,27 @@ def test_a_request_that_was_there_before_goes_on(controller):
     assert controller.requests["k"].state == PartState.PENDING
 
 
-def test_a_request_that_could_not_be_withdrawn_is_told(controller):
+def test_failed_withdrawal_is_reported(controller):
     with started(*REQUEST) as process:
         waits(controller)
-        # Frozen, it does not notice that its controller goes before it is interrupted.
+        # Frozen, it does not notice that its controller stops before the interrupt.
         os.kill(process.pid, signal.SIGSTOP)
         stat = Path(f"/proc/{process.pid}/stat")
-        eventually(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", "it to stand still")
+        eventually(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T", "the process to stop")
         controller.server.stop()
         os.kill(process.pid, signal.SIGINT)
         os.kill(process.pid, signal.SIGCONT)
-        out, err = process.communicate(timeout=PATIENCE)
+        out, err = process.communicate(timeout=TIMEOUT)
     assert (process.returncode, out) == (130, "")
     assert err.startswith("blast: interrupted: request k could not be withdrawn, run `blast withdraw k`: ")
     assert err.count("\n") == 1
 
 
-def test_who_loses_the_controller_is_told_that_the_request_goes_on(controller):
+def test_lost_controller_error_names_continuing_request(controller):
     with started(*REQUEST) as process:
         waits(controller)
         controller.server.stop()
-        _, err = process.communicate(timeout=PATIENCE)
+        _, err = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 1
     assert err.endswith("; request k continues if the controller does (`blast withdraw k` withdraws it)\n")
 
@@ -130,7 +130,7 @@ GOING_ON = {
 
 
 @pytest.mark.parametrize("words", GOING_ON, ids=" ".join)
-def test_a_command_that_is_interrupted_says_what_goes_on(controller, words):
+def test_interrupted_command_reports_continuing_work(controller, words):
     call, sentence = GOING_ON[words]
     with started(*words) as process:
         eventually(lambda: call in controller.calls, f"{call} to be asked")
@@ -139,7 +139,7 @@ def test_a_command_that_is_interrupted_says_what_goes_on(controller, words):
     assert err.startswith(f"blast: interrupted: {sentence}") and err.count("\n") == 1
 
 
-def test_top_ends_without_a_word(controller):
+def test_interrupted_top_prints_nothing(controller):
     with started("top", "--interval", "1h") as process:
         assert process.stdout is not None
         eventually(lambda: "first" in process.stdout.readline(), "the first view")
@@ -147,7 +147,7 @@ def test_top_ends_without_a_word(controller):
     assert (status, err) == (130, "")
 
 
-def test_a_second_interrupt_ends_the_withdrawal(controller):
+def test_second_interrupt_stops_withdrawal(controller):
     def silent(*_):
         controller._hang("status")
 

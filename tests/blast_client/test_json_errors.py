@@ -1,4 +1,4 @@
-"""What a command says on standard error with --json: notes, and the error that it ends with."""
+"""Standard error of a command with --json: notes, and the final error."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def the_commands_of_this_tree(monkeypatch):
 
 
 @pytest.fixture
-def said(capsys):
-    """Run `blast`; its exit status, and the lines of standard error as JSON."""
+def errors_of(capsys):
+    """Return a function that runs `blast` and returns its exit status and standard error as JSON."""
 
     def run(*words: str) -> tuple[int, list[dict[str, object]]]:
         status = main(words)
@@ -32,8 +32,8 @@ def said(capsys):
     return run
 
 
-def test_a_refusal_has_its_code_its_sentence_and_the_exit_status(controller, said):
-    status, (error,) = said("request", "--from", "h11", "--to", "nowhere", "--bytes", "1", "--json")
+def test_json_error_has_code_sentence_and_exit_status(controller, errors_of):
+    status, (error,) = errors_of("request", "--from", "h11", "--to", "nowhere", "--bytes", "1", "--json")
     assert status == 2
     assert error == {"error": "no host is named nowhere", "status": 2, "code": "unknown_host"}
 
@@ -47,25 +47,25 @@ def test_a_refusal_has_its_code_its_sentence_and_the_exit_status(controller, sai
         (["send", "/no/such/file", "--to", "127.0.0.1", "--via", "pipeline", "--json"], 2),
     ],
 )
-def test_every_command_s_error_is_json(said, words, status):
-    ended, (error,) = said(*words)
+def test_error_of_every_command_is_json(errors_of, words, status):
+    ended, (error,) = errors_of(*words)
     assert (ended, error["status"]) == (status, status)
     assert not str(error["error"]).startswith("blast")
 
 
-def test_what_is_no_error_is_a_note(controller, said):
+def test_message_without_failure_is_json_note(controller, errors_of):
     for key in "ab":
         main(["request", "--from", "h11", "--to", "h21", "--bytes", "1", "--key", key, "--no-wait", "--json"])
-    status, notes = said("status", "--limit", "1", "--json")
+    status, notes = errors_of("status", "--limit", "1", "--json")
     assert (status, notes) == (0, [{"note": "1 earlier requests are not shown: raise --limit"}])
 
 
-def test_json_that_is_the_name_of_a_file_changes_nothing(capsys, tmp_path):
+def test_json_option_with_file_name_keeps_text_errors(capsys, tmp_path):
     assert main(["lab", "demo", "--json", str(tmp_path / "no" / "file")]) == 2
     assert capsys.readouterr().err.startswith("blast lab demo: ")
 
 
-def test_a_command_that_breaks_gives_standard_error_back_and_loses_nothing(capsys):
+def test_crashing_command_restores_and_flushes_standard_error(capsys):
     def broken() -> int:
         sys.stderr.write("blast: as far as here\n")
         raise RuntimeError
@@ -78,12 +78,12 @@ def test_a_command_that_breaks_gives_standard_error_back_and_loses_nothing(capsy
 
 
 @given(st.lists(st.text(max_size=30), max_size=8), st.integers(0, 3))
-def test_whatever_is_written_is_lines_of_json_of_which_the_last_may_be_an_error(pieces, status):
+def test_error_lines_are_json_and_only_last_may_be_error(pieces, status):
     into = io.StringIO()
     lines = ErrorLines(into)
     for piece in pieces:
         lines.write(piece)
     lines.end(status)
-    told = [json.loads(line) for line in into.getvalue().split("\n")[:-1]]
-    assert len(told) == len([line for line in "".join(pieces).split("\n") if line])
-    assert ["error" in line for line in told] == [False] * (len(told) - 1) + [bool(status)] * bool(told)
+    written = [json.loads(line) for line in into.getvalue().split("\n")[:-1]]
+    assert len(written) == len([line for line in "".join(pieces).split("\n") if line])
+    assert ["error" in line for line in written] == [False] * (len(written) - 1) + [bool(status)] * bool(written)

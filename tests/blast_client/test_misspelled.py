@@ -1,4 +1,4 @@
-"""What somebody hears who mistypes a command, an option, one of its words, or a host."""
+"""Suggestions for a misspelled command, option, choice or host."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def the_commands_of_this_tree(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("words", "who", "sentence"),
+    ("words", "program", "sentence"),
     [
         (["statsu"], "blast", "there is no command 'statsu': did you mean status?"),
         (["fabric", "shwo"], "blast fabric", "there is no command 'shwo': did you mean show?"),
@@ -33,14 +33,14 @@ def the_commands_of_this_tree(monkeypatch):
         (["lab", "up", "--preset", "smal"], "blast lab up", "did you mean small?"),
     ],
 )
-def test_the_nearest_is_named(capsys, words, who, sentence):
+def test_error_suggests_nearest_command_or_option(capsys, words, program, sentence):
     assert main(words) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(f"{who}: ") and sentence in said and said.count("\n") == 1
-    assert f"`{who} --help`" in said
+    errors = capsys.readouterr().err
+    assert errors.startswith(f"{program}: ") and sentence in errors and errors.count("\n") == 1
+    assert f"`{program} --help`" in errors
 
 
-def test_a_command_that_an_older_installation_does_not_have_is_told_so(monkeypatch, capsys):
+def test_command_missing_in_older_installation_is_reported(monkeypatch, capsys):
     monkeypatch.setattr(command, "entry_points", lambda group: [])
     assert main(["status"]) == 2
     assert "there is no command 'status'" in capsys.readouterr().err
@@ -54,31 +54,31 @@ def test_a_command_that_an_older_installation_does_not_have_is_told_so(monkeypat
         ("h11", "h21,zebra", "no host is named zebra\n"),
     ],
 )
-def test_a_request_for_a_host_that_there_is_not_is_told_the_nearest(controller, capsys, sender, receivers, question):
+def test_request_error_suggests_nearest_host(controller, capsys, sender, receivers, question):
     assert main(["request", "--from", sender, "--to", receivers, "--bytes", "1MB"]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith("blast: no host is named ") and question in said and said.count("\n") == 1
+    errors = capsys.readouterr().err
+    assert errors.startswith("blast: no host is named ") and question in errors and errors.count("\n") == 1
 
 
-def test_an_extension_by_a_host_that_there_is_not_is_told_the_nearest(controller, capsys):
+def test_extend_error_suggests_nearest_host(controller, capsys):
     main(["request", "--from", "h11", "--to", "h21", "--bytes", "1MB", "--key", "k", "--no-wait"])
     assert main(["extend", "k", "--add", "h331"]) == 2
     assert "; did you mean h31 instead of h331?\n" in capsys.readouterr().err
 
 
-def test_what_is_sent_to_a_host_that_the_fabric_does_not_have_is_told_the_nearest(controller, capsys, tmp_path):
+def test_send_error_suggests_nearest_host(controller, capsys, tmp_path):
     file = tmp_path / "file"
     file.write_bytes(b"x")
-    # Nobody listens at port 1.
+    # Port 1 is closed.
     assert main(["send", str(file), "--to", "h331=127.0.0.1:1", "--from", "h11"]) in (1, 2)
     assert "no host is named h331; did you mean h31 instead of h331?" in capsys.readouterr().err
 
 
-def test_only_the_first_of_many_unknown_hosts_are_told():
+def test_suggestions_are_limited_to_three_hosts():
     known = [f"h{number}" for number in range(50)]
     assert meant([f"{name}x" for name in known], known).count("instead of") == 3
 
 
 @given(st.text(max_size=200), st.lists(st.text(max_size=100), max_size=20))
-def test_the_nearest_is_one_of_those_that_there_are(written, known):
+def test_nearest_returns_known_name_or_none(written, known):
     assert nearest(written, known) in {None, *known}

@@ -18,7 +18,7 @@ PARTS = st.text("ab1=.:-", min_size=1, max_size=5) | RANGES.map(lambda ranges: f
 
 
 def written_as(ranges: list[tuple[int, int]]) -> str:
-    """Ranges as (first, how many more)."""
+    """Return the text of ranges, each as (first, number of further ones)."""
     return f"[{','.join(f'{first}-{first + more}' if more else str(first) for first, more in ranges)}]"
 
 
@@ -27,25 +27,25 @@ def names(*texts: str) -> list[str]:
 
 
 @given(st.lists(PARTS, min_size=1))
-def test_a_list_is_split_where_its_parts_were_joined(parts: list[str]) -> None:
+def test_split_reverses_join(parts: list[str]) -> None:
     assert split(" , ".join(parts)) == parts
 
 
 @given(RANGES)
-def test_a_set_is_its_numbers_in_order(ranges: list[tuple[int, int]]) -> None:
+def test_expanded_set_is_sorted(ranges: list[tuple[int, int]]) -> None:
     numbers = {number for first, more in ranges for number in range(first, first + more + 1)}
     assert expanded(f"node{written_as(ranges)}") == [f"node{number}" for number in sorted(numbers)]
 
 
 @given(st.sets(st.integers(1, 400), min_size=2, max_size=100))
-def test_what_is_folded_expands_to_what_it_was(numbers: set[int]) -> None:
+def test_folded_set_expands_to_same_hosts(numbers: set[int]) -> None:
     hosts = [f"node{number}" for number in sorted(numbers)]
     text = folded(hosts)
     if " more" not in text:
         assert [name for part in split(text) for name in names(part)] == hosts
 
 
-def test_sets_stand_beside_other_forms() -> None:
+def test_parser_combines_sets_with_other_forms() -> None:
     assert parse_receivers(["h2, node[1-2,9], b=10.0.0.2:7000", "c[1-2]:7001"]) == [
         ("h2", "h2", 9095),
         *((f"node{number}", f"node{number}", 9095) for number in (1, 2, 9)),
@@ -61,7 +61,7 @@ def test_sets_stand_beside_other_forms() -> None:
 @pytest.mark.parametrize(
     "text", ["node[1-99999999]", "a[1-200]b[1-200]", "n[1-9999,20000-99999]", ",".join(f"h{n}" for n in range(10_001))]
 )
-def test_what_is_too_large_is_refused_before_it_is_expanded(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_large_set_is_rejected_before_expansion(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ClusterShell.NodeSet", None)
     with pytest.raises(ValueError, match=f"names more than {MAX_HOSTS} hosts"):
         parse_receivers([text])
@@ -76,7 +76,7 @@ def test_what_is_too_large_is_refused_before_it_is_expanded(text: str, monkeypat
         ("node[3-1]", "is no set of hosts"),
         ("node[1-2", "is no set of hosts"),
         ("node1-2]", "is no set of hosts"),
-        ("@nobody-has-this-group", "names no host|is no set of hosts"),
+        ("@no-such-group", "names no host|is no set of hosts"),
         ("@a:b", r"cannot resolve the group \(a\): add it to groups.conf"),
         ("h\udcff", "is not HOST"),
         ("node[1-2]:99999", "is not HOST, HOST:PORT"),
@@ -86,20 +86,20 @@ def test_what_is_too_large_is_refused_before_it_is_expanded(text: str, monkeypat
         ("", "is not HOST"),
     ],
 )
-def test_what_names_nobody_is_refused_in_a_sentence(text: str, sentence: str) -> None:
+def test_parser_rejects_invalid_sets_with_reason(text: str, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         parse_receivers([text])
 
 
-def test_without_clustershell_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_clustershell_error_names_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ClusterShell.NodeSet", None)
     with pytest.raises(ValueError, match=re.escape(how_to_install("ssh"))):
         parse_receivers(["node[1-2]"])
-    assert names("h2,h3=10.0.0.3") == ["h2", "h3"], "who names hosts one by one needs nothing"
+    assert names("h2,h3=10.0.0.3") == ["h2", "h3"], "single hosts need no library"
     assert folded(f"node{number}" for number in range(64)).endswith("node7 and 56 more")
 
 
-def test_many_are_told_in_few_words() -> None:
+def test_folded_abbreviates_many_hosts() -> None:
     assert folded(["node1"]) == "node1"
     assert folded([*(f"node{number}" for number in range(1, 65)), "head"]) in ("node[1-64],head", "head,node[1-64]")
     apart = [f"10.{number % 7}.{number * 37 % 200}.{number}" for number in range(300)]
@@ -107,6 +107,6 @@ def test_many_are_told_in_few_words() -> None:
 
 
 @given(st.sampled_from(["h2", "h2:7000", "h2=10.0.0.2", "h2=10.0.0.2:7000", "h2=h2:1"]))
-def test_a_receiver_is_read_as_it_was_written(text: str) -> None:
+def test_written_receiver_parses_to_same_receiver(text: str) -> None:
     (receiver,) = parse_receivers([text])
     assert parse_receivers([written(receiver)]) == [receiver]

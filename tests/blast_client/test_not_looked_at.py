@@ -1,4 +1,4 @@
-"""What commands say of devices that nobody could look at: the real controller, `blast` itself, no device there."""
+"""Reports about devices that cannot be read: the real controller and the `blast` command, without devices."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from blast_client.cli import command
 from blast_client.cli.command import main
 from blast_controller.core.model.events import (
     CircuitsObserved,
-    DeviceDown,
+    DeviceDisconnected,
     RequestSubmitted,
     TableObserved,
-    WithdrawAsked,
+    WithdrawRequested,
 )
 from tests.support.core import key_of, make_fabric, multicast
 from tests.support.memory_controller import serving
@@ -26,7 +26,7 @@ Blast = Callable[..., tuple[int, str]]
 
 @pytest.fixture
 def lab() -> Iterator[Running]:
-    """Two racks, a switch and a splitter; whoever is asked what it holds says: nothing."""
+    """Yield two racks, a switch and a splitter, whose devices report that they hold nothing."""
     with running(make_fabric(2, [3])) as lab:
 
         def read(device: str | int) -> None:
@@ -39,7 +39,7 @@ def lab() -> Iterator[Running]:
 
 @pytest.fixture
 def blast(lab, monkeypatch, capsys) -> Iterator[Blast]:
-    """Run `blast`: status and standard output."""
+    """Yield a function that runs `blast` and returns its status and standard output."""
     ours = [
         EntryPoint(name, f"blast_client.{module}:register", command.GROUP)
         for name, module in (("drain", "cli.operator_commands"), ("fabric", "fabric.commands"))
@@ -56,11 +56,11 @@ def blast(lab, monkeypatch, capsys) -> Iterator[Blast]:
 
 def lose(lab: Running, *devices: str | int) -> None:
     for device in devices:
-        lab.runtime.post(DeviceDown(device, "connection refused"))
+        lab.runtime.post(DeviceDisconnected(device, "connection refused"))
     lab.settle()
 
 
-def test_reconcile_with_one_device_away(lab, blast):
+def test_reconcile_lists_disconnected_device(lab, blast):
     lose(lab, 2)
     status, out = blast("reconcile")
     assert (status, out.splitlines()) == (
@@ -75,7 +75,7 @@ def test_reconcile_with_one_device_away(lab, blast):
     assert status == 3 and json.loads(out)["compared"] == ["switch:ocs1", "tor:0000000000000001"]
 
 
-def test_verify_with_the_switch_away(lab, blast):
+def test_verify_lists_elements_of_disconnected_switch(lab, blast):
     lose(lab, "ocs1")
     status, out = blast("fabric", "verify")
     assert (status, out.splitlines()) == (
@@ -90,12 +90,12 @@ def test_verify_with_the_switch_away(lab, blast):
     )
 
 
-def test_a_drain_with_somebody_waiting_is_not_over(lab, blast):
-    """What waited when it began is served: light would come on in a fabric that was said to be drained."""
+def test_drain_is_not_complete_with_pending_request(lab, blast):
+    # A drain still serves pending requests, which provision circuits.
     lose(lab, "ocs1")
     lab.runtime.post(RequestSubmitted(multicast("a", "r1h1", ["r2h1"])))
     lab.settle()
     assert blast("drain", "on") == (0, "draining: new requests are rejected, 0 active, 1 pending\n")
-    lab.runtime.post(WithdrawAsked(key_of("a")))
+    lab.runtime.post(WithdrawRequested(key_of("a")))
     lab.settle()
     assert blast("drain", "status") == (0, "drained: new requests are rejected, none is active or pending\n")

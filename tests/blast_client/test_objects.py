@@ -1,4 +1,4 @@
-"""Objects are at a receiver what they were: in formats that other tools write and read as well."""
+"""Objects round trip to a receiver, in formats that other tools read and write."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 @pytest.mark.parametrize("data", [b"", b"abc", bytearray(b"abc"), memoryview(b"abcdef")[::2], np.uint8([1, 2]).data])
-def test_bytes(tmp_path: Path, data: Any) -> None:
+def test_receive_returns_bytes_as_read_only_view(tmp_path: Path, data: Any) -> None:
     got = there(tmp_path, data)
     assert got == bytes(data)
     assert got.readonly
@@ -51,14 +51,14 @@ def test_bytes(tmp_path: Path, data: Any) -> None:
     st.one_of(arrays.scalar_dtypes(), arrays.array_dtypes()).flatmap(lambda dtype: arrays.arrays(dtype, SHAPES)),
     st.sampled_from("CFAS"),
 )
-def test_arrays_of_all_types_shapes_and_orders(array: Any, order: str) -> None:
+def test_arrays_of_all_types_shapes_and_orders_round_trip(array: Any, order: str) -> None:
     given_array = np.moveaxis(np.repeat(array[None], 2, 0), 0, -1)[..., 0] if order == "S" else array.copy(order)
     with scratch() as folder:
         assert same(there(folder, given_array), given_array)
         assert same(np.load(folder / "it.npy"), given_array), "NumPy reads the file as well"
 
 
-def test_an_array_is_mapped_and_what_is_changed_is_our_own(tmp_path: Path) -> None:
+def test_received_array_is_mapped_copy_on_write(tmp_path: Path) -> None:
     first, second = there(tmp_path, np.arange(1000.0)), receive("it", tmp_path, timeout=0)
     assert isinstance(first, np.memmap)
     first[0] = 7.0
@@ -67,7 +67,7 @@ def test_an_array_is_mapped_and_what_is_changed_is_our_own(tmp_path: Path) -> No
 
 @settings(deadline=None)
 @given(named(TENSOR_TYPES))
-def test_named_arrays_as_their_own_library_reads_and_writes_them(tensors: dict[str, Any]) -> None:
+def test_named_arrays_are_compatible_with_safetensors(tensors: dict[str, Any]) -> None:
     with scratch() as folder:
         got, theirs = there(folder, tensors), safetensors.numpy.load_file(folder / "it.safetensors")
         in_order = {key: np.asarray(one, order="C") for key, one in tensors.items()}
@@ -78,7 +78,7 @@ def test_named_arrays_as_their_own_library_reads_and_writes_them(tensors: dict[s
             assert all(same(found[key], tensors[key]) for key in tensors)
 
 
-def test_a_folder_with_all_that_is_in_it(tmp_path: Path) -> None:
+def test_directory_round_trips_with_modes_links_and_empty_directories(tmp_path: Path) -> None:
     folder, received = tmp_path / "model", tmp_path / "received"
     (folder / "deep" / "er").mkdir(parents=True)
     (folder / "empty").mkdir()
@@ -98,7 +98,7 @@ def test_a_folder_with_all_that_is_in_it(tmp_path: Path) -> None:
         assert {*files, "link", "deep", "deep/er", "empty"} == set(archive.getnames()), "tar reads it as well"
 
 
-def test_another_folder_of_the_same_name_takes_its_place_whole(tmp_path: Path) -> None:
+def test_new_directory_replaces_previous_one_completely(tmp_path: Path) -> None:
     folder, received = tmp_path / "model", tmp_path / "received"
     folder.mkdir()
     received.mkdir()
@@ -113,7 +113,7 @@ def test_another_folder_of_the_same_name_takes_its_place_whole(tmp_path: Path) -
     assert sorted(path.name for path in received.iterdir()) == ["m", "m.tar"], "nothing is left of the old one"
 
 
-def test_a_file_of_a_folder_that_changes_meanwhile_is_told(tmp_path: Path) -> None:
+def test_change_of_file_during_send_raises_error(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"first")
     with pytest.raises(SourceChangedError, match="changed"), opened(tmp_path):
         (tmp_path / "a").write_bytes(b"second one")
@@ -136,12 +136,12 @@ def array_with(**fields: Any) -> np.ndarray[Any, Any]:
         ({"a": np.array([None])}, "does not support the array"),
     ],
 )
-def test_what_cannot_be_sent_is_refused_in_one_sentence(data: Any, sentence: str) -> None:
+def test_unsupported_object_is_rejected_with_reason(data: Any, sentence: str) -> None:
     with pytest.raises(InvalidArgumentError, match=sentence), opened(data):
         pass
 
 
-def test_paths_that_cannot_be_sent(tmp_path: Path) -> None:
+def test_missing_path_or_symlink_loop_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(WrongInputError, match="cannot read"), opened(tmp_path / "none"):
         pass
     (tmp_path / "loop").symlink_to(tmp_path)
@@ -163,7 +163,7 @@ def test_paths_that_cannot_be_sent(tmp_path: Path) -> None:
         ([], "not an object of tensors"),
     ],
 )
-def test_a_file_of_tensors_that_lies_is_not_read(tmp_path: Path, header: Any, sentence: str) -> None:
+def test_invalid_tensor_header_is_rejected(tmp_path: Path, header: Any, sentence: str) -> None:
     text = json.dumps(header).encode()
     put(tmp_path, "it.safetensors", struct.pack("<Q", len(text)) + text + bytes(8))
     with pytest.raises(UnreadableObjectError, match=sentence):
@@ -173,7 +173,7 @@ def test_a_file_of_tensors_that_lies_is_not_read(tmp_path: Path, header: Any, se
 @pytest.mark.parametrize("suffix", [".npy", ".safetensors", ".tar"])
 @settings(deadline=None, max_examples=200)
 @given(st.data())
-def test_whatever_came_under_the_name_of_an_object_is_read_or_refused(suffix: str, data: st.DataObject) -> None:
+def test_corrupt_object_is_read_or_rejected(suffix: str, data: st.DataObject) -> None:
     content = bytearray(_wellformed(suffix))
     for _ in range(data.draw(st.integers(0, 6))):
         content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
@@ -217,7 +217,7 @@ def archive(*members: tuple[str, bytes, str]) -> bytes:
         [(".blast-archive", tarfile.REGTYPE, "")],
     ],
 )
-def test_an_archive_reaches_nothing_outside_its_folder(tmp_path: Path, members: list[Any]) -> None:
+def test_archive_cannot_write_outside_its_directory(tmp_path: Path, members: list[Any]) -> None:
     received = tmp_path / "received"
     received.mkdir()
     put(received, "it.tar", archive(*members))
@@ -227,7 +227,7 @@ def test_an_archive_reaches_nothing_outside_its_folder(tmp_path: Path, members: 
 
 
 @pytest.mark.parametrize("cut", [512, 1536, 2000])
-def test_a_part_of_an_archive_is_no_folder(tmp_path: Path, cut: int) -> None:
+def test_truncated_or_corrupt_archive_is_rejected(tmp_path: Path, cut: int) -> None:
     whole = archive(("a", tarfile.REGTYPE, ""), ("b", tarfile.REGTYPE, ""))
     for number, content in enumerate((whole[:cut], whole[:1024] + b"x" * 512 + whole[1536:])):
         put(tmp_path, f"it{number}.tar", content)
@@ -237,7 +237,7 @@ def test_a_part_of_an_archive_is_no_folder(tmp_path: Path, cut: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["folder", "file", "link"])
-def test_what_did_not_come_as_a_folder_is_not_replaced_by_one(tmp_path: Path, kind: str) -> None:
+def test_received_directory_does_not_replace_other_paths(tmp_path: Path, kind: str) -> None:
     received, own = tmp_path / "received", tmp_path / "received" / "it"
     received.mkdir()
     if kind == "folder":
@@ -256,7 +256,7 @@ def test_what_did_not_come_as_a_folder_is_not_replaced_by_one(tmp_path: Path, ki
     assert len(list(received.iterdir())) == 2
 
 
-def test_a_folder_that_was_received_can_be_sent_on(tmp_path: Path) -> None:
+def test_received_directory_can_be_sent_again(tmp_path: Path) -> None:
     folder, first, second = tmp_path / "m", tmp_path / "first", tmp_path / "second"
     for path in (folder, first, second):
         path.mkdir()
@@ -264,17 +264,17 @@ def test_a_folder_that_was_received_can_be_sent_on(tmp_path: Path) -> None:
     (folder / "a").chmod(0o000)
     got = there(second, there(first, folder, "m"), "m")
     assert (got / "a").read_bytes() == b"a"
-    assert (got / "a").stat().st_mode & 0o777 == 0o600, "readable to who received it"
+    assert (got / "a").stat().st_mode & 0o777 == 0o600, "readable by its receiver"
 
 
-def test_what_numpy_reads_besides_arrays_is_no_array(tmp_path: Path) -> None:
+def test_npz_content_is_rejected_as_array(tmp_path: Path) -> None:
     np.savez(tmp_path / "several.npz", a=np.zeros(1))
     put(tmp_path, "it.npy", (tmp_path / "several.npz").read_bytes())
     with pytest.raises(UnreadableObjectError, match=r"has no \.npy header"):
         receive("it", tmp_path, timeout=0)
 
 
-def test_what_is_raised_passes_from_one_process_to_another(tmp_path: Path) -> None:
+def test_unreadable_object_error_can_be_pickled(tmp_path: Path) -> None:
     put(tmp_path, "it.npy", b"nothing")
     with pytest.raises(UnreadableObjectError) as raised:
         receive("it", tmp_path, timeout=0)

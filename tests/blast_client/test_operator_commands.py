@@ -1,4 +1,4 @@
-"""An operator's commands: what each asks of the controller, prints and returns."""
+"""Operator commands: their calls, output and exit status."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def blast(monkeypatch, capsys):
 # ---------------------------------------------------------------------- drain
 
 
-def test_drain_on_off_and_asking(controller, blast):
+def test_drain_reports_state_and_remaining_requests(controller, blast):
     assert blast("drain", "status") == (0, "not draining: new requests are accepted, 2 active\n", "")
     assert blast("drain", "on") == (0, "draining: new requests are rejected, 2 active\n", "")
     controller.active = 0
@@ -89,7 +89,7 @@ def test_drain_on_off_and_asking(controller, blast):
 
 
 @pytest.mark.parametrize("arguments", [("drain", "perhaps"), ("quarantine", "splitter:s1")])
-def test_wrong_use(controller, blast, arguments):
+def test_invalid_usage_exits_with_status_2(controller, blast, arguments):
     status, out, err = blast(*arguments)
     assert (status, out) == (2, "") and err.count("\n") == 1
 
@@ -97,12 +97,12 @@ def test_wrong_use(controller, blast, arguments):
 # ---------------------------------------------------------------------- reconcile
 
 
-def test_reconcile_with_nothing_to_do(controller, blast):
+def test_reconcile_reports_no_differences(controller, blast):
     assert blast("reconcile", "--dry-run") == (0, "2 devices compared, all devices: no differences\n", "")
     assert controller.calls == ["reconcile True"]
 
 
-def test_reconcile_tells_what_it_did_and_what_it_left_alone(controller, blast):
+def test_reconcile_prints_commands_and_foreign_circuits(controller, blast):
     controller.report = ReconcileReport(False, ["ocs1: connect 1 to 2"], ["ocs1: 9 to 9"], ["switch:ocs1"], [])
     status, out, _ = blast("reconcile")
     assert status == 0 and controller.calls == ["reconcile False"]
@@ -116,7 +116,7 @@ def test_reconcile_tells_what_it_did_and_what_it_left_alone(controller, blast):
     assert json.loads(blast("reconcile", "--json")[1])["foreign"] == ["ocs1: 9 to 9"]
 
 
-def test_reconcile_says_nothing_of_devices_that_it_could_not_reach(controller, blast):
+def test_reconcile_fails_if_no_device_was_compared(controller, blast):
     away = [NotCompared("switch:ocs1", "away: refused"), NotCompared("tor:0000000000000001", "away: silent")]
     controller.report = ReconcileReport(True, [], [], [], away)
     status, out, _ = blast("reconcile", "--dry-run")
@@ -129,7 +129,7 @@ def test_reconcile_says_nothing_of_devices_that_it_could_not_reach(controller, b
     ]
 
 
-def test_reconcile_of_some_devices_names_the_others(controller, blast):
+def test_reconcile_lists_devices_that_were_not_compared(controller, blast):
     controller.report = ReconcileReport(True, [], [], ["switch:ocs1"], [NotCompared("tor:0000000000000001", "away")])
     status, out, _ = blast("reconcile", "--dry-run")
     assert status == 3
@@ -142,7 +142,7 @@ def test_reconcile_of_some_devices_names_the_others(controller, blast):
     assert status == 3 and json.loads(out)["notCompared"] == [{"element": "tor:0000000000000001", "reason": "away"}]
 
 
-def test_reconcile_by_a_controller_that_does_not_say_what_it_compared(controller, blast):
+def test_reconcile_with_older_controller_warns_of_missing_list(controller, blast):
     controller.report = ReconcileReport(True, [], [])
     status, out, _ = blast("reconcile", "--dry-run")
     assert status == 3 and "this controller does not report which devices it compared" in out
@@ -151,11 +151,11 @@ def test_reconcile_by_a_controller_that_does_not_say_what_it_compared(controller
 # ---------------------------------------------------------------------- fibers
 
 
-def test_verify_of_a_fabric_that_is_right(controller, blast):
+def test_verify_reports_matching_fabric(controller, blast):
     assert blast("fabric", "verify") == (0, "every fiber matches the configuration\n", "")
 
 
-def test_verify_of_a_fabric_in_use(controller, blast):
+def test_verify_lists_fibers_in_use(controller, blast):
     controller.fibers = FiberReport([], ["port:r1/49: held by reservation 7"], 3)
     status, out, _ = blast("fabric", "verify")
     assert status == 3
@@ -166,19 +166,19 @@ def test_verify_of_a_fabric_in_use(controller, blast):
     ]
 
 
-def test_verify_that_could_probe_nothing_says_so_and_fails(controller, blast):
+def test_verify_fails_if_no_fiber_was_probed(controller, blast):
     controller.fibers = FiberReport([], [f"port:r{rack}/49: ocs1 is away" for rack in range(1, 10)], 0)
     status, out, _ = blast("fabric", "verify")
     assert status == 1 and "differences from the configuration are unknown" in out.splitlines()[0]
     assert all(f"  port:r{rack}/49: ocs1 is away" in out.splitlines() for rack in range(1, 10)), "each is named"
 
 
-def test_verify_names_each_difference_and_fails(controller, blast):
-    controller.fibers = FiberReport([FiberFault("port:r1/49", "its light arrives at port:r2/49")], [], 12)
+def test_verify_lists_differences_and_fails(controller, blast):
+    controller.fibers = FiberReport([FiberFault("port:r1/49", "it is connected to port:r2/49")], [], 12)
     status, out, err = blast("fabric", "verify")
     assert (status, err) == (1, "")
     assert out.splitlines()[0] == "1 difference from the configuration:"
-    assert out.splitlines()[2].split("  ") == ["port:r1/49", "its light arrives at port:r2/49"]
+    assert out.splitlines()[2].split("  ") == ["port:r1/49", "it is connected to port:r2/49"]
     status, out, _ = blast("fabric", "verify", "--json")
     assert status == 1 and json.loads(out)["faults"][0]["element"] == "port:r1/49"
 
@@ -186,7 +186,7 @@ def test_verify_names_each_difference_and_fails(controller, blast):
 # ---------------------------------------------------------------------- elements
 
 
-def test_elements(controller, blast):
+def test_element_list_filters_by_state(controller, blast):
     status, out, _ = blast("element", "list")
     lines = out.splitlines()
     assert status == 0 and lines[0].split() == ["ELEMENT", "STATE", "RESERVATION", "REASON"]
@@ -201,7 +201,7 @@ def test_elements(controller, blast):
 
 
 @pytest.mark.parametrize("prefix", [("element",), ()])
-def test_quarantine_and_release_in_both_forms(controller, blast, prefix):
+def test_quarantine_and_release_work_in_both_forms(controller, blast, prefix):
     status, out, _ = blast(*prefix, "quarantine", "splitter:s1", "--reason", "dirty connector")
     assert status == 0 and out.splitlines()[1].split(maxsplit=2) == ["splitter:s1", "unusable", "dirty connector"]
     assert controller.unusable == {"splitter:s1": "dirty connector"}
@@ -213,7 +213,7 @@ def test_quarantine_and_release_in_both_forms(controller, blast, prefix):
 # ---------------------------------------------------------------------- refusals
 
 
-def test_denied(controller, blast, monkeypatch):
+def test_denied_call_exits_with_status_2(controller, blast, monkeypatch):
     def denied(connection, on):
         raise Denied("This needs the role operator.")
 

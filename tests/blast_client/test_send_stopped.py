@@ -1,4 +1,4 @@
-"""What is said of data whose transfer was stopped, and whether the end of a stream is its end."""
+"""The message about a stopped transfer, and the end of a stream that a signal may cause."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ import signal
 
 import pytest
 
-from blast_client.send.stopped import SoFar, cancelled_by_sigterm, unless_stopped
+from blast_client.send.stopped import TransferProgress, cancelled_by_sigterm, unless_stopped
 from blast_transport.store.sources.source import AtEnd
 
 
 def ended(number: int | None) -> tuple[bool, bool]:
-    """Whether an end is one that comes with this signal, and whether it was noted."""
-    so_far, ends = SoFar("log", resumable=False), list[bool]()
+    """Return whether the end of a stream counts under this signal, and whether it was recorded."""
+    so_far, ends = TransferProgress("log", resumable=False), list[bool]()
 
     async def transfer() -> None:
         at_end = unless_stopped(so_far)
         if number is not None:
-            signal.raise_signal(number)  # by this thread itself: another one may take what is sent to the process
+            signal.raise_signal(number)  # by this thread itself: another thread may receive a signal to the process
         at_end(lambda: ends.append(True))
-        await asyncio.sleep(0)  # a turn of the loop, in which it is judged
+        await asyncio.sleep(0)  # lets the loop evaluate the end
 
     try:
         asyncio.run(cancelled_by_sigterm(transfer()))
@@ -30,16 +30,16 @@ def ended(number: int | None) -> tuple[bool, bool]:
 
 
 @pytest.mark.usefixtures("own_signals")
-def test_an_end_is_one_where_nobody_has_stopped_the_transfer() -> None:
-    # Who runs the tests in the background may have told them to ignore it.
+def test_end_of_stream_counts_unless_signal_stops_transfer() -> None:
+    # Background jobs may inherit an ignored SIGINT.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     assert ended(None) == (True, True)
     assert ended(signal.SIGTERM) == (False, False)
     assert ended(signal.SIGINT) == (False, False)
 
 
-def test_the_end_of_a_stream_whose_transfer_is_over_is_nobodys() -> None:
-    so_far, ends = SoFar("log", resumable=False), list[bool]()
+def test_end_of_stream_after_transfer_is_ignored() -> None:
+    so_far, ends = TransferProgress("log", resumable=False), list[bool]()
 
     async def transfer() -> AtEnd:
         return unless_stopped(so_far)
@@ -50,17 +50,17 @@ def test_the_end_of_a_stream_whose_transfer_is_over_is_nobodys() -> None:
 
 
 @pytest.mark.parametrize(
-    ("so_far", "said"),
+    ("so_far", "message"),
     [
-        (SoFar("log", resumable=False), "stopped before the transfer began"),
-        (SoFar("log", resumable=False, whole={("a",): 0}), "the other receivers keep nothing of it"),
-        (SoFar("log", resumable=False, whole={("a", "b"): 1}), "1 receiver has all data; log cannot"),
+        (TransferProgress("log", resumable=False), "stopped before the transfer began"),
+        (TransferProgress("log", resumable=False, whole={("a",): 0}), "the other receivers keep nothing of it"),
+        (TransferProgress("log", resumable=False, whole={("a", "b"): 1}), "1 receiver has all data; log cannot"),
         (
-            SoFar("log", resumable=False, whole={("a",): 0}, ended=True),
+            TransferProgress("log", resumable=False, whole={("a",): 0}, ended=True),
             "after the end of log: the others have all of it or nothing",
         ),
-        (SoFar("log", resumable=True, whole={("a",): 0}), "run the same command to resume"),
+        (TransferProgress("log", resumable=True, whole={("a",): 0}), "run the same command to resume"),
     ],
 )
-def test_what_is_said_is_so(so_far: SoFar, said: str) -> None:
-    assert said in so_far.sentence()
+def test_stop_message_describes_progress(so_far: TransferProgress, message: str) -> None:
+    assert message in so_far.sentence()

@@ -1,4 +1,4 @@
-"""What `blast send` says in the end, and shows meanwhile: only what is so."""
+"""The summary and the progress bar of `blast send`."""
 
 from __future__ import annotations
 
@@ -27,56 +27,56 @@ def result(*outcomes: ReceiverOutcome, seconds: float = 2.0, transports: tuple[s
 
 
 @pytest.fixture
-def told(capsys):
-    def tell(results: list[TransferResult], receivers: int) -> tuple[str, str]:
+def summarize(capsys):
+    def run(results: list[TransferResult], receivers: int) -> tuple[str, str]:
         with bar(100 * MB, "f", receivers) as view:
             view.done(results, {}, "")
         read = capsys.readouterr()
         return read.out, read.err
 
-    return tell
+    return run
 
 
-def test_what_arrived_is_told_with_its_time_and_its_speed(told):
-    said, _ = told([result(outcome("a"), outcome("b"))], 2)
-    assert said == "2 of 2 receivers have it, verified: 100000000 bytes in 2.00 s, 400 Mbit/s, via pipeline\n"
+def test_summary_reports_time_and_rate(summarize):
+    output, _ = summarize([result(outcome("a"), outcome("b"))], 2)
+    assert output == "2 of 2 receivers have it, verified: 100000000 bytes in 2.00 s, 400 Mbit/s, via pipeline\n"
 
 
-def test_of_what_nobody_has_no_speed_is_told_and_nothing_was_verified(told):
-    said, errors = told([result(outcome("a", complete=False))], 1)
-    assert said == "0 of 1 receivers have it\n"
+def test_summary_without_success_has_no_rate(summarize):
+    output, errors = summarize([result(outcome("a", complete=False))], 1)
+    assert output == "0 of 1 receivers have it\n"
     assert errors == "blast: a does not have it: went away\n"
     assert result(outcome("a", complete=False)).payload_rate == 0
 
 
-def test_what_was_there_before_is_no_speed(told):
-    said, _ = told([result(outcome("a", resumed=75 * MB), outcome("b", resumed=80 * MB))], 2)
-    assert said.endswith("in 2.00 s, 100 Mbit/s, via pipeline; 75000000 of them present before\n")
-    # Who has nothing in the end says nothing of what was brought.
+def test_rate_excludes_resumed_bytes(summarize):
+    output, _ = summarize([result(outcome("a", resumed=75 * MB), outcome("b", resumed=80 * MB))], 2)
+    assert output.endswith("in 2.00 s, 100 Mbit/s, via pipeline; 75000000 of them present before\n")
+    # The rate ignores receivers without the data.
     assert result(outcome("a", resumed=75 * MB), outcome("b", False)).payload_rate == 25 * MB * 8 / 2
 
 
-def test_holes_are_no_speed_and_are_told(told):
+def test_rate_excludes_holes_and_summary_reports_them(summarize):
     sent = replace(result(outcome("a", resumed=25 * MB)), hole_bytes=50 * MB)
-    said, _ = told([sent], 1)
-    assert "in 2.00 s, 100 Mbit/s, via pipeline; 25000000 of them present before; " in said
-    assert said.endswith("; 50000000 of them holes, not sent\n")
+    output, _ = summarize([sent], 1)
+    assert "in 2.00 s, 100 Mbit/s, via pipeline; 25000000 of them present before; " in output
+    assert output.endswith("; 50000000 of them holes, not sent\n")
     assert sent.payload_rate == 25 * MB * 8 / 2
     assert replace(sent, hole_bytes=100 * MB).payload_rate == 0
 
 
-def test_where_all_was_there_before_there_is_no_speed_at_all(told):
-    said, _ = told([result(outcome("a", resumed=100 * MB))], 1)
-    assert said == "1 of 1 receivers have it, verified: 100000000 bytes in 2.00 s, all present before\n"
+def test_summary_of_fully_resumed_transfer_has_no_rate(summarize):
+    output, _ = summarize([result(outcome("a", resumed=100 * MB))], 1)
+    assert output == "1 of 1 receivers have it, verified: 100000000 bytes in 2.00 s, all present before\n"
 
 
-def test_a_transfer_that_failed_beside_another_does_not_slow_it_down(told):
-    said, _ = told([result(outcome("a")), result(outcome("b", False), seconds=90.0, transports=("optical",))], 2)
-    assert said == "1 of 2 receivers have it, verified: 100000000 bytes in 2.00 s, 400 Mbit/s, via pipeline\n"
+def test_failed_transfer_does_not_affect_rate_of_another(summarize):
+    output, _ = summarize([result(outcome("a")), result(outcome("b", False), seconds=90.0, transports=("optical",))], 2)
+    assert output == "1 of 2 receivers have it, verified: 100000000 bytes in 2.00 s, 400 Mbit/s, via pipeline\n"
 
 
 @pytest.mark.parametrize(("repairs", "shown"), [(0, False), (7, True)])
-def test_repairs_are_shown_where_there_are_some(monkeypatch, repairs, shown):
+def test_progress_bar_shows_repairs_if_any(monkeypatch, repairs, shown):
     view = bar(100, "f", 1)
     seen = {}
     monkeypatch.setattr(view._bar, "set_postfix", seen.update)
@@ -84,15 +84,15 @@ def test_repairs_are_shown_where_there_are_some(monkeypatch, repairs, shown):
     assert ("repairs" in seen) is shown and seen["via"] == "pipeline"
 
 
-def test_receivers_of_which_the_same_is_to_be_known_are_told_together(told):
+def test_messages_group_receivers_with_same_state(summarize):
     apart = [ReceiverOutcome(f"n{n}", True, "", 0, None, demoted="slow", durable=False) for n in range(1, 7)]
-    _, errors = told([result(*apart)], 6)
+    _, errors = summarize([result(*apart)], 6)
     assert errors.count("were demoted: slow\n") == errors.count("have it, but not on disk yet") == 1
-    _, errors = told([result(apart[0])], 1)
+    _, errors = summarize([result(apart[0])], 1)
     assert "n1 was demoted: slow\n" in errors and "n1 has it, but not on disk yet" in errors
 
 
-def test_why_nothing_was_sent_by_light_is_said(
+def test_failed_optical_send_reports_reason_per_receiver(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def send(*_: object) -> list[PartSent]:
@@ -103,7 +103,7 @@ def test_why_nothing_was_sent_by_light_is_said(
     file.write_bytes(b"data")
     to = "h2=127.0.0.1:9,h3=127.0.0.1:9"
     assert main(["send", str(file), "--to", to, "--via", "optical", "--optical-address", "127.0.0.1"]) == 1
-    told = capsys.readouterr()
-    assert "blast: h2 does not have it: the interface is down\n" in told.err
-    assert "blast: h3 does not have it: the interface is down\n" in told.err
-    assert told.out.startswith("0 of 2 receivers")
+    captured = capsys.readouterr()
+    assert "blast: h2 does not have it: the interface is down\n" in captured.err
+    assert "blast: h3 does not have it: the interface is down\n" in captured.err
+    assert captured.out.startswith("0 of 2 receivers")

@@ -1,4 +1,4 @@
-"""What `blast send` wants of the data at each host, from its options; and what it refuses before it starts anything."""
+"""The destination at each host from the options of `blast send`, and the options that it rejects at once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def options(*words: str, file: str = "dir/myfile.tgz", to: tuple[str, ...] = ("-
 
 
 @pytest.mark.parametrize(
-    ("words", "wanted"),
+    ("words", "expected"),
     [
         ((), SendTarget(Destination("myfile.tgz"))),
         (("--as", "a/b", "--folder", "in"), SendTarget(Destination("a/b", "file", "in"))),
@@ -37,8 +37,8 @@ def options(*words: str, file: str = "dir/myfile.tgz", to: tuple[str, ...] = ("-
         (("--ssh", "--as", "/home/{host}/x"), SendTarget(Destination("x", "file", "target"), path="/home/{host}/x")),
     ],
 )
-def test_what_becomes_of_it(words: tuple[str, ...], wanted: SendTarget) -> None:
-    assert target_of(options(*words)) == wanted
+def test_options_select_destination(words: tuple[str, ...], expected: SendTarget) -> None:
+    assert target_of(options(*words)) == expected
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_what_becomes_of_it(words: tuple[str, ...], wanted: SendTarget) -> None:
         (("--ssh", "--as", "/opt/{host}"), "does not end with the name"),
     ],
 )
-def test_what_contradicts_itself_is_refused(words: tuple[str, ...], sentence: str) -> None:
+def test_conflicting_options_are_rejected(words: tuple[str, ...], sentence: str) -> None:
     with pytest.raises(WrongInputError, match=sentence):
         target_of(options(*words))
 
@@ -72,12 +72,14 @@ def test_what_contradicts_itself_is_refused(words: tuple[str, ...], sentence: st
         (("--ssh", "--command", "cat"), False, False),
     ],
 )
-def test_what_is_left_of_one_that_is_stopped(words: tuple[str, ...], kept: bool, overwrites: bool) -> None:
-    wanted = target_of(options(*words))
-    assert (wanted.is_kept, wanted.overwrites) == (kept, overwrites)
+def test_target_knows_if_partial_data_is_kept_or_overwritten(
+    words: tuple[str, ...], kept: bool, overwrites: bool
+) -> None:
+    target = target_of(options(*words))
+    assert (target.is_kept, target.overwrites) == (kept, overwrites)
 
 
-def test_a_stream_without_a_name_gets_one_that_no_file_has() -> None:
+def test_unnamed_stream_gets_generated_name() -> None:
     unnamed, named, fed = options(file="-"), options("--as", "x", file="-"), options("--command", "x", file="-")
     assert [names_stream(one) for one in (unnamed, named, fed, options())] == [True, False, False, False]
     assert unnamed.name.startswith("stdin-") and named.name == "x" and fed.name is None
@@ -95,12 +97,14 @@ def test_a_stream_without_a_name_gets_one_that_no_file_has() -> None:
         (("--start-timeout", "0.5"), "give 1 to 3600 s"),
     ],
 )
-def test_bounds_are_told(words: tuple[str, ...], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_out_of_range_option_error_shows_bounds(
+    words: tuple[str, ...], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["send", "file", "--to", "h2", *words]) == 2
     assert sentence in capsys.readouterr().err
 
 
-def test_somebody_has_to_receive_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_send_requires_valid_receivers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "hosts").write_text("h2\nh3\n")
     (tmp_path / "data").write_text("data")
     for words, sentence in (
@@ -113,9 +117,9 @@ def test_somebody_has_to_receive_it(tmp_path: Path, capsys: pytest.CaptureFixtur
         assert sentence in capsys.readouterr().err
 
 
-def test_many_hosts_with_one_reason_are_told_in_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+def test_messages_fold_hosts_with_same_reason(capsys: pytest.CaptureFixture[str]) -> None:
     many = dict.fromkeys((f"n{number}" for number in range(1, 65)), "no agent")
     assert sentences({"a": "down", **many, "b": "down"}) == [("a", "down"), ("b", "down"), ("n[1-64]", "no agent")]
     bar(1, "data", 65).done([], {"a": "down", **many}, "")
-    told = capsys.readouterr().err.splitlines()
-    assert told == ["blast: a does not have it: down", "blast: n[1-64] do not have it: no agent"]
+    errors = capsys.readouterr().err.splitlines()
+    assert errors == ["blast: a does not have it: down", "blast: n[1-64] do not have it: no agent"]

@@ -1,4 +1,4 @@
-"""What a shell completes, and the manual pages: made from the parsers that the commands have."""
+"""Shell completion and manual pages, generated from the parsers of the commands."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def script(capsys):
         (["status", "--all", "--lim"], {"--limit"}),
     ],
 )
-def test_bash_completes_commands_options_and_their_words(script, words, offered):
+def test_bash_completes_commands_and_options(script, words, offered):
     typed = ["bash", "-c", ASKED, "bash", script("bash"), "blast", *words]
     assert set(subprocess.run(typed, capture_output=True, text=True, check=True).stdout.split()) == offered
 
 
-def test_bash_completes_names_of_files_where_an_option_wants_one(script, tmp_path):
+def test_bash_completes_file_names(script, tmp_path):
     (tmp_path / "model.bin").touch()
     typed = ["bash", "-c", ASKED, "bash", script("bash"), "blast", "send", str(tmp_path / "mo")]
     assert subprocess.run(typed, capture_output=True, text=True, check=True).stdout.split() == [
@@ -62,7 +62,7 @@ def test_bash_completes_names_of_files_where_an_option_wants_one(script, tmp_pat
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_every_shell_s_script_knows_every_command_and_option(script, shell):
+def test_completion_scripts_contain_every_command_and_option(script, shell):
     text = script(shell)
     for parser in every_parser(whole_parser()):
         for name in [*commands_of(parser), *parser._option_string_actions]:
@@ -72,7 +72,7 @@ def test_every_shell_s_script_knows_every_command_and_option(script, shell):
         subprocess.run([shell, "-n"], input=text, text=True, check=True)
 
 
-def test_there_is_a_manual_page_of_each_command_with_all_of_its_options_and_examples():
+def test_each_command_has_man_page_with_options_and_examples():
     pages, commands = man_pages(), commands_of(whole_parser())
     assert set(pages) == {"blast.1", *(f"blast-{name}.1" for name in commands)}
     for name, parser in commands.items():
@@ -86,29 +86,29 @@ def test_there_is_a_manual_page_of_each_command_with_all_of_its_options_and_exam
 
 
 @pytest.mark.test_all
-def test_groff_has_nothing_against_the_pages():
+def test_groff_renders_man_pages_without_warnings():
     for name, page in man_pages().items():
         words = ["groff", "-man", "-Tutf8", "-Kutf8", "-wall", "-z"]
-        said = subprocess.run(words, input=page, capture_output=True, text=True, check=True).stderr
-        assert "warning" not in said or "adjust" in said or "break" in said, (name, said)
+        errors = subprocess.run(words, input=page, capture_output=True, text=True, check=True).stderr
+        assert "warning" not in errors or "adjust" in errors or "break" in errors, (name, errors)
 
 
-def test_pages_are_written_into_a_folder_that_need_not_be_there(tmp_path, capsys):
+def test_man_creates_missing_directory(tmp_path, capsys):
     folder = tmp_path / "man" / "man1"
     assert main(["man", str(folder)]) == 0
     assert (folder / "blast-send.1").read_text().startswith(".TH BLAST")
     assert str(len(list(folder.iterdir()))) in capsys.readouterr().out
 
 
-def test_a_folder_that_cannot_be_written_is_told_in_a_sentence(tmp_path, capsys):
+def test_man_reports_unwritable_directory(tmp_path, capsys):
     (tmp_path / "file").touch()
     assert main(["man", str(tmp_path / "file")]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("blast: ") and said.count("\n") == 1 and "choose another directory" in said
+    errors = capsys.readouterr().err
+    assert errors.startswith("blast: ") and errors.count("\n") == 1 and "choose another directory" in errors
 
 
 @pytest.mark.parametrize("words", [["completion", "bash"], ["man", "nowhere"]])
-def test_without_the_libraries_it_is_said_how_to_get_them(monkeypatch, capsys, words):
+def test_missing_shell_libraries_error_names_extra(monkeypatch, capsys, words):
     def missing(extra: str, *modules: str) -> None:
         raise NotInstalledError(f"{modules} not installed: {extra}")
 
@@ -117,7 +117,7 @@ def test_without_the_libraries_it_is_said_how_to_get_them(monkeypatch, capsys, w
     assert "not installed: shell" in capsys.readouterr().err
 
 
-def test_a_command_whose_extra_is_missing_is_not_offered(monkeypatch, script):
+def test_completion_omits_command_with_missing_extra(monkeypatch, script):
     monkeypatch.setattr(
         parsers, "entry_points", lambda group: [*declared_commands(), command_of("absent", "no_such_package:register")]
     )

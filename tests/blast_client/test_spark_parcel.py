@@ -1,4 +1,4 @@
-"""Values as they travel to Spark's executors: what comes out is what went in, and what can be mapped is not pickled."""
+"""Values for Spark executors: they round trip, and arrays are mapped instead of pickled."""
 
 from __future__ import annotations
 
@@ -45,25 +45,25 @@ def carried(value: Any, folder: Path) -> tuple[ValueKind, Any]:
         (np.float64(3), ValueKind.PICKLED),
     ],
 )
-def test_arrays(value: Any, kind: ValueKind, tmp_path: Path) -> None:
-    found, came = carried(value, tmp_path)
-    assert found is kind and type(came) is type(value)
-    assert came.dtype == value.dtype and came.shape == value.shape and (came == value).all()
+def test_array_round_trips_mapped_or_pickled(value: Any, kind: ValueKind, tmp_path: Path) -> None:
+    found, received = carried(value, tmp_path)
+    assert found is kind and type(received) is type(value)
+    assert received.dtype == value.dtype and received.shape == value.shape and (received == value).all()
 
 
-def test_an_array_is_mapped_and_its_own(tmp_path: Path) -> None:
-    _, came = carried(np.arange(1000.0), tmp_path)
-    assert type(came) is np.ndarray and isinstance(came.base, np.memmap)
-    came[0] = 5
+def test_received_array_is_mapped_copy_on_write(tmp_path: Path) -> None:
+    _, received = carried(np.arange(1000.0), tmp_path)
+    assert type(received) is np.ndarray and isinstance(received.base, np.memmap)
+    received[0] = 5
     assert receive("it", tmp_path)[0] == 0
 
 
 @pytest.mark.parametrize("make", [dict, OrderedDict])
-def test_a_dict_of_arrays_keeps_type_and_order(make: Any, tmp_path: Path) -> None:
+def test_dict_of_arrays_keeps_type_and_order(make: Any, tmp_path: Path) -> None:
     value = make(b=np.arange(3, dtype="u1"), a=np.arange(4.0), c=np.array(2, "i4"))
-    kind, came = carried(value, tmp_path)
-    assert kind in (ValueKind.DICT, ValueKind.ORDERED) and type(came) is make and list(came) == ["b", "a", "c"]
-    assert all((came[key] == value[key]).all() and came[key].dtype == value[key].dtype for key in value)
+    kind, received = carried(value, tmp_path)
+    assert kind in (ValueKind.DICT, ValueKind.ORDERED) and type(received) is make and list(received) == ["b", "a", "c"]
+    assert all((received[key] == value[key]).all() and received[key].dtype == value[key].dtype for key in value)
 
 
 @pytest.mark.parametrize(
@@ -79,20 +79,20 @@ def test_a_dict_of_arrays_keeps_type_and_order(make: Any, tmp_path: Path) -> Non
         array("d", [1.0]),
     ],
 )
-def test_anything_else_is_pickled(value: Any, tmp_path: Path) -> None:
-    kind, came = carried(value, tmp_path)
-    assert kind is ValueKind.PICKLED and type(came) is type(value) and repr(came) == repr(value)
+def test_other_values_are_pickled(value: Any, tmp_path: Path) -> None:
+    kind, received = carried(value, tmp_path)
+    assert kind is ValueKind.PICKLED and type(received) is type(value) and repr(received) == repr(value)
 
 
 @pytest.mark.parametrize("value", [b"bytes" * 999, bytearray(b"x"), memoryview(b"y"), b""])
-def test_bytes_are_a_view_everywhere(value: Any, tmp_path: Path) -> None:
-    kind, came = carried(value, tmp_path)
-    assert kind is ValueKind.BYTES and came == value == shown(value)
-    for view in (came, shown(value)):
+def test_bytes_arrive_as_read_only_view(value: Any, tmp_path: Path) -> None:
+    kind, received = carried(value, tmp_path)
+    assert kind is ValueKind.BYTES and received == value == shown(value)
+    for view in (received, shown(value)):
         assert isinstance(view, memoryview) and view.readonly
 
 
-def test_where_agents_are() -> None:
+def test_settings_map_hosts_to_agents() -> None:
     assert SparkSettings().receivers(["h2"]) == ({"h2": ("h2", "h2", AGENT_PORT)}, [])
     mapped = SparkSettings(agents={"10.0.0.3": "r2h1=10.0.0.3:7000"})
     assert mapped.receivers(["10.0.0.4", "10.0.0.3"]) == ({"10.0.0.3": ("r2h1", "10.0.0.3", 7000)}, ["10.0.0.4"])
@@ -104,7 +104,7 @@ def test_where_agents_are() -> None:
         SparkSettings(threshold=-1)
 
 
-def test_executors_load_nothing_of_the_driver() -> None:
+def test_executor_loads_no_modules_of_driver() -> None:
     program = "import blast_client.spark.received, sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())

@@ -1,4 +1,4 @@
-"""Tables of text: how wide they are, and what is shortened where they would be wider."""
+"""Text tables: their width, and the shortening of wide columns."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ TABLES = st.integers(1, 6).flatmap(lambda n: st.lists(st.lists(CELLS, min_size=n
 @pytest.mark.parametrize(
     ("text", "wide"), [("", 0), ("abc", 3), ("列車", 4), ("e\N{COMBINING ACUTE ACCENT}", 1), ("é", 1), ("😀", 2)]
 )
-def test_a_text_is_as_wide_as_a_terminal_shows_it(text, wide):
+def test_width_matches_terminal_columns(text, wide):
     assert width(text) == wide
 
 
-def test_columns_stand_below_each_other_though_characters_are_wide():
+def test_table_aligns_wide_characters():
     assert text_table(["KEY", "N"], [["列車", "1"], ["ab", "2"]]) == "KEY   N\n列車  1\nab    2"
 
 
-def test_the_widest_column_gives_way_first_and_the_name_last():
+def test_table_shortens_widest_column_first_and_name_last():
     table = text_table(["KEY", "TO", "NOTE"], [["a" * 30, "b" * 12, "c" * 50]], 70)
     assert table.splitlines()[1] == f"{'a' * 30}  {'b' * 12}  {'c' * 23}…"
     table = text_table(["KEY", "TO", "NOTE"], [["a" * 30 + "z", "b" * 12, "c" * 50]], 45)
@@ -35,21 +35,21 @@ def test_the_widest_column_gives_way_first_and_the_name_last():
 
 
 @given(TABLES, st.integers(70, 120))
-def test_no_line_is_wider_than_it_may_be_and_nothing_in_it_moves_a_cursor(rows, most):
+def test_table_lines_fit_and_are_printable(rows, max_width):
     header = [f"H{number}" for number in range(len(rows[0]))]
-    lines = text_table(header, rows, most).split("\n")
+    lines = text_table(header, rows, max_width).split("\n")
     assert len(lines) == len(rows) + 1
-    assert all(width(line) <= most and line.isprintable() for line in lines)
+    assert all(width(line) <= max_width and line.isprintable() for line in lines)
 
 
 @given(st.text(max_size=40), st.integers(1, 30))
-def test_what_is_shortened_fits(text, most):
+def test_shortened_text_fits(text, max_width):
     text = printable(text)
-    assert width(fitted(text, most)) <= most and width(fitted_in_the_middle(text, most)) <= most
+    assert width(fitted(text, max_width)) <= max_width and width(fitted_in_the_middle(text, max_width)) <= max_width
 
 
 @pytest.mark.parametrize("environment", ["", "0", "nonsense", "60"])
-def test_a_width_that_cannot_be_told_is_what_the_caller_says(monkeypatch, environment):
+def test_columns_fall_back_to_default_of_caller(monkeypatch, environment):
     monkeypatch.setenv("COLUMNS", environment)
     monkeypatch.setattr(terminal.os, "get_terminal_size", lambda number: (_ for _ in ()).throw(OSError()))
     assert columns(sys.stdout, 80) == (60 if environment == "60" else 80)

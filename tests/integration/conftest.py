@@ -1,4 +1,4 @@
-"""Labs for integration tests: small, quickly built, each with an id of its own, and gone afterwards."""
+"""Labs for integration tests: small, quickly built, each with its own id, and removed after the test."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class LightBench:
         self.fabric.prepare()
 
     def connect(self, *circuits: tuple[int, int]) -> None:
-        """Set circuits, all the others as they are."""
+        """Add circuits; others stay."""
         self.fabric.apply([], circuits)
 
     def disconnect(self, *circuits: tuple[int, int]) -> None:
@@ -92,7 +92,7 @@ def emit(interface: str, frames: int) -> None:
 
 @pytest.fixture(scope="module")
 def content(request: pytest.FixtureRequest) -> bytes:
-    """Random bytes, as many as the module's SIZE says."""
+    """Return random bytes, as many as `SIZE` of the module."""
     return random.Random(77).randbytes(request.module.SIZE)
 
 

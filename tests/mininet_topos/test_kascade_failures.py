@@ -1,4 +1,4 @@
-"""Who fails when: as section IV-G of the Kascade paper has it, and in the same shares at other lengths."""
+"""The failure scenarios of section IV-G of the Kascade paper, also scaled to other sizes and durations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mininet_topos.kernel.errors import PlanError
 
 
-def test_a_hundred_nodes_fail_as_in_the_paper():
+def test_scenarios_of_100_nodes_match_paper():
     from benchmarks.transfers.bed.kascade_failures import SCENARIOS
 
     # Copied from the text: {seconds, nodes}.
@@ -28,7 +28,7 @@ def test_a_hundred_nodes_fail_as_in_the_paper():
 
 
 @given(nodes=st.integers(10, 254), seconds=st.floats(0.1, 1000))
-def test_shares_and_proportions_stay(nodes: int, seconds: float):
+def test_scenarios_scale_with_nodes_and_seconds(nodes: int, seconds: float):
     from benchmarks.transfers.bed.kascade_failures import SCENARIOS, time_scale
 
     for scenario, percent in zip(SCENARIOS, (2, 5, 10) * 2, strict=True):
@@ -45,7 +45,7 @@ def test_shares_and_proportions_stay(nodes: int, seconds: float):
         assert [at for at, _ in whole] == pytest.approx([at / time_scale(seconds) for at in times])
 
 
-def test_without_light_only_the_addresses_limit_a_bed():
+def test_receiver_limit_depends_on_splitter_only_with_optical_network():
     from benchmarks.transfers.bed.bed import Plan
 
     assert len(Plan(253, light=False).hosts) == 254

@@ -1,4 +1,4 @@
-"""Addresses that a lab keeps for its servers."""
+"""Addresses that a lab reserves for its servers."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def port_of(address: str) -> int:
     return int(port)
 
 
-def test_a_server_listens_there_as_often_as_it_likes_and_nobody_else_gets_it() -> None:
+def test_only_servers_of_lab_can_bind_reserved_addresses() -> None:
     with closing(ReservedAddresses()) as addresses:
         ports = [port_of(addresses.take()) for _ in range(50)]
-        assert len(set(ports)) == 50, "each is another one"
+        assert len(set(ports)) == 50, "each port is different"
         for _ in range(2):
             with (
                 socket.create_server((LOOPBACK, ports[0])) as server,
@@ -30,15 +30,15 @@ def test_a_server_listens_there_as_often_as_it_likes_and_nobody_else_gets_it() -
                 assert client.recv(1) == b""
             with pytest.raises(ConnectionRefusedError):
                 socket.create_connection((LOOPBACK, ports[0]), 10)
-        with socket.socket() as stranger, pytest.raises(OSError) as refusal:
-            stranger.bind((LOOPBACK, ports[0]))
+        with socket.socket() as foreign, pytest.raises(OSError) as refusal:
+            foreign.bind((LOOPBACK, ports[0]))
         assert refusal.value.errno == errno.EADDRINUSE
 
 
-def test_what_is_given_back_is_anybodys() -> None:
+def test_closed_reservations_free_their_ports() -> None:
     addresses = ReservedAddresses()
     port = port_of(addresses.take())
     for _ in range(2):
         addresses.close()
-    with socket.socket() as stranger:
-        stranger.bind((LOOPBACK, port))
+    with socket.socket() as foreign:
+        foreign.bind((LOOPBACK, port))

@@ -1,4 +1,4 @@
-"""Which bridges of labs there are, as told by an `ovs-vsctl` that answers as the real one does."""
+"""The bridges of a lab, as listed by a fake `ovs-vsctl` with the output of the real one."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def answer(vsctl: Path, status: int, out: str = "", error: str = "") -> None:
     vsctl.chmod(0o755)
 
 
-@pytest.mark.parametrize("why", ["No such file or directory", "Connection refused"])
-def test_a_switch_that_does_not_run_has_none(vsctl: Path, why: str) -> None:
-    answer(vsctl, 1, error=f"ovs-vsctl: unix:/var/run/openvswitch/db.sock: database connection failed ({why})")
+@pytest.mark.parametrize("cause", ["No such file or directory", "Connection refused"])
+def test_stopped_open_vswitch_has_no_bridges(vsctl: Path, cause: str) -> None:
+    answer(vsctl, 1, error=f"ovs-vsctl: unix:/var/run/openvswitch/db.sock: database connection failed ({cause})")
     assert cleanup.bridges_of(LAB) == []
-    assert cleanup._remove_bridges(LAB) is None, "nobody has looked"
+    assert cleanup._remove_bridges(LAB) is None, "the number of bridges is unknown"
 
 
 @pytest.mark.parametrize(
@@ -41,13 +41,13 @@ def test_a_switch_that_does_not_run_has_none(vsctl: Path, why: str) -> None:
         'ovs-vsctl: unknown table "Bridge"',
     ],
 )
-def test_every_other_failure_is_told(vsctl: Path, error: str) -> None:
+def test_other_failure_of_ovs_vsctl_raises_host_error(vsctl: Path, error: str) -> None:
     answer(vsctl, 1, error=error)
     with pytest.raises(HostError, match="ovs-vsctl"):
         cleanup.bridges_of(LAB)
 
 
-def test_those_of_one_lab(vsctl: Path) -> None:
+def test_bridges_of_returns_bridges_of_one_lab(vsctl: Path) -> None:
     marked = [[name, ["map", [[BRIDGE_KEY, lab], ["other", "x"]]]] for name, lab in (("b1", LAB), ("b2", "c3d4"))]
     rows = {"headings": ["name", "external_ids"], "data": [*marked, ["b3", ["map", []]]]}
     vsctl.write_text(f"#!/bin/sh\necho '{json.dumps(rows)}'\n")

@@ -23,7 +23,7 @@ def as_root(monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 0)
 
 
-def test_options_change_the_preset(parse):
+def test_options_override_preset(parse):
     options = parse(
         ["lab", "up", "--preset", "paper-testbed", "--hosts", "3", "--splitters", "4x1,8x1", "--light-rate", "50"]
     )
@@ -34,7 +34,7 @@ def test_options_change_the_preset(parse):
 
 
 @pytest.mark.parametrize("arguments", [["--racks", "1"], ["--splitters", "four"]])
-def test_wrong_input_is_one_sentence_and_status_2(parse, capsys, arguments):
+def test_invalid_option_exits_with_status_2_and_one_sentence(parse, capsys, arguments):
     options = parse(["lab", "up", *arguments])
     assert options.run(options) == 2
     message = capsys.readouterr().err
@@ -42,7 +42,7 @@ def test_wrong_input_is_one_sentence_and_status_2(parse, capsys, arguments):
     assert message.count("\n") == 1
 
 
-def test_list_tells_who_holds_each_lab_and_what_is_left_behind(parse, capsys, monkeypatch, as_root, tmp_path):
+def test_list_shows_owner_of_each_lab_and_orphaned_labs(parse, capsys, monkeypatch, as_root, tmp_path):
     monkeypatch.setattr(registry, "ROOT", tmp_path)
     monkeypatch.setattr(listing, "found_labs", lambda: ["b111", "b222"])
     (tmp_path / "b111").mkdir()
@@ -61,7 +61,7 @@ def test_list_tells_who_holds_each_lab_and_what_is_left_behind(parse, capsys, mo
     assert (second["lab"], second["pid"], second["seconds"]) == ("b222", None, None)
 
 
-def test_without_root_nothing_is_tried(parse, capsys, monkeypatch, tmp_path):
+def test_commands_require_root(parse, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.chdir(tmp_path)
     for arguments in (["lab", "up"], ["lab", "down"], ["lab", "list"], ["lab", "demo"]):
@@ -70,14 +70,14 @@ def test_without_root_nothing_is_tried(parse, capsys, monkeypatch, tmp_path):
         assert "root" in capsys.readouterr().err
 
 
-def test_down_of_an_unknown_lab_names_those_there_are(parse, capsys, monkeypatch, as_root):
+def test_down_of_unknown_lab_lists_existing_labs(parse, capsys, monkeypatch, as_root):
     monkeypatch.setattr(command, "found_labs", lambda: ["b111", "b222"])
     options = parse(["lab", "down", "b333"])
     assert options.run(options) == 2
     assert "b111, b222" in capsys.readouterr().err
 
 
-def test_down_says_what_it_removed(parse, capsys, monkeypatch, as_root):
+def test_down_reports_removed_resources(parse, capsys, monkeypatch, as_root):
     monkeypatch.setattr(command, "found_labs", lambda: ["b111", "b222"])
     monkeypatch.setattr(command, "down", lambda lab: cleanup.Removed(lab, 5, 2, 9))
     options = parse(["lab", "down"])
@@ -86,7 +86,7 @@ def test_down_says_what_it_removed(parse, capsys, monkeypatch, as_root):
     assert capsys.readouterr().out == f"lab b111 {removed}lab b222 {removed}"
 
 
-def test_down_does_not_say_that_bridges_are_gone_which_nobody_could_look_for(parse, capsys, monkeypatch, as_root):
+def test_down_without_open_vswitch_reports_bridges_as_unknown(parse, capsys, monkeypatch, as_root):
     monkeypatch.setattr(command, "found_labs", lambda: ["b111"])
     monkeypatch.setattr(command, "down", lambda lab: cleanup.Removed(lab, 5, None, 9))
     options = parse(["lab", "down"])
@@ -100,7 +100,7 @@ def test_down_does_not_say_that_bridges_are_gone_which_nobody_could_look_for(par
     assert json.loads(capsys.readouterr().out)["removed"][0]["bridges"] is None
 
 
-def test_down_by_owner_removes_that_process_s_labs_and_no_others(parse, capsys, monkeypatch, as_root, tmp_path):
+def test_down_by_owner_removes_only_labs_of_that_process(parse, capsys, monkeypatch, as_root, tmp_path):
     monkeypatch.setattr(registry, "ROOT", tmp_path)
     monkeypatch.setattr(command, "down", lambda lab: cleanup.Removed(lab, 5, 2, 9))
     for lab, pid in (("b111", 4711), ("b222", 4712), ("b333", 4711)):
@@ -116,7 +116,7 @@ def test_down_by_owner_removes_that_process_s_labs_and_no_others(parse, capsys, 
 
 
 @pytest.mark.parametrize(("error", "status"), [(PlanError("no"), 2), (HostError("no"), 1)])
-def test_statuses_say_whose_fault_it_is(error, status, capsys):
+def test_exit_status_separates_usage_errors_from_host_errors(error, status, capsys):
     def fail(_options):
         raise error
 
@@ -124,7 +124,7 @@ def test_statuses_say_whose_fault_it_is(error, status, capsys):
     assert capsys.readouterr().err == "blast lab: no\n"
 
 
-def test_down_refuses_what_is_no_id(monkeypatch):
+def test_down_rejects_invalid_lab_id(monkeypatch):
     monkeypatch.setattr(cleanup, "found_labs", list)
     with pytest.raises(PlanError, match="no lab's id"):
         cleanup.down("../etc")

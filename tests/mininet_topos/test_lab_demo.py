@@ -1,4 +1,4 @@
-"""The demo's decisions: which groups it asks for, what it refuses, what its bars accept, and how it fails."""
+"""The decisions of the demo: its groups, its option checks, its acceptance limits, and its errors."""
 
 import argparse
 import io
@@ -17,7 +17,7 @@ from blast_controller.store.interface import Entry
 from blast_controller.store.reader import JournalReader
 from mininet_topos import command as lab_command
 from mininet_topos.demo import command, iperf, iterations, latency
-from mininet_topos.demo.commits import JournalBeside, renamed, until_granted
+from mininet_topos.demo.commits import SeparateJournal, renamed, until_granted
 from mininet_topos.demo.floor import together
 from mininet_topos.demo.groups import cold_groups, max_groups, widest_group
 from mininet_topos.demo.latency_table import latency_table
@@ -46,7 +46,7 @@ def stage():
 
 
 @pytest.mark.parametrize("racks", [6, 9, 32])
-def test_every_group_can_be_joined_by_the_splitters_and_none_comes_twice(racks):
+def test_cold_groups_are_distinct_and_fit_splitters(racks):
     plan = demo_plan(racks)
     groups = cold_groups(plan, 101)
     assert len({(sender, frozenset(receivers)) for sender, receivers in groups}) == 101
@@ -56,7 +56,7 @@ def test_every_group_can_be_joined_by_the_splitters_and_none_comes_twice(racks):
     assert max(len(receivers) for _, receivers in groups) == min(racks - 1, 7)
 
 
-def test_there_are_as_many_groups_as_can_be_counted():
+def test_max_groups_counts_all_distinct_groups():
     plan = LabPlan(racks=4, hosts_per_rack=1, splitters={2: 1})
     assert widest_group(plan) == 3
     groups = {(sender, frozenset(receivers)) for sender, receivers in cold_groups(plan, max_groups(plan))}
@@ -77,7 +77,7 @@ def test_there_are_as_many_groups_as_can_be_counted():
         (["--file", __file__], "less than 8 MB"),
     ],
 )
-def test_wrong_input_is_one_sentence_and_status_2(parse, capsys, arguments, words):
+def test_invalid_option_exits_with_status_2_and_one_sentence(parse, capsys, arguments, words):
     options = parse(*arguments)
     assert options.run(options) == 2
     message = capsys.readouterr().err
@@ -93,7 +93,7 @@ def test_wrong_input_is_one_sentence_and_status_2(parse, capsys, arguments, word
         (OSError(28, "No space left on device"), "No space left"),
     ],
 )
-def test_what_a_scene_raises_is_one_sentence_and_status_1(parse, capsys, monkeypatch, error, words):
+def test_error_of_scene_exits_with_status_1_and_one_sentence(parse, capsys, monkeypatch, error, words):
     def fail(_options):
         raise error
 
@@ -117,7 +117,7 @@ def transfer(mbps=99.0, copies=1.01, core=0.001, equal=True, repeated=0.0):
         ([transfer(), transfer(), transfer(equal=False)], "intact"),
     ],
 )
-def test_what_was_carried_counts_in_every_transfer(stage, transfers, failing):
+def test_optical_checks_apply_to_every_transfer(stage, transfers, failing):
     check_optical(stage, transfers)
     failed = [check.claim for check in stage.results.checks if not check.holds]
     assert len(failed) == (failing is not None)
@@ -125,7 +125,7 @@ def test_what_was_carried_counts_in_every_transfer(stage, transfers, failing):
     assert f"worst {min(t.payload_mbps for t in transfers):.0f}" in stage.out.getvalue()
 
 
-def test_whose_file_is_not_whole_is_told_with_the_reason(stage):
+def test_intact_check_reports_reason_per_receiver(stage):
     faults = ("r3h1: did not confirm", "r4h1: another SHA-256, or no file")
     check_intact(stage, "all arrived", [transfer(), replace(transfer(equal=False), faults=faults)], "2 transfers")
     assert not stage.results.holds
@@ -133,21 +133,21 @@ def test_whose_file_is_not_whole_is_told_with_the_reason(stage):
         assert f"optical-1: {fault}" in stage.out.getvalue()
 
 
-# ------------------------------------------------------------------------ a machine that is slow or busy fails nothing
+# --------------------------------------------------------------------------------- slow machines do not fail
 
 
-def test_slow_light_and_its_repair_over_packets_are_told_and_decide_nothing(stage):
+def test_slow_optical_transfers_are_reported_without_failing(stage):
     check_optical(stage, [transfer(mbps=1.0, copies=1.26, core=0.5, repeated=0.25)] * 3)
     assert stage.results.holds
-    told = {one.what: one.quantity.value for one in stage.results.measured}
-    assert told == {
+    measured = {one.name: one.quantity.value for one in stage.results.measured}
+    assert measured == {
         "optical payload rate, median": 1.0,
         "share of a file through the packet core, maximum": 50.0,
         "share of a file retransmitted over the optical path, maximum": 25.0,
     }
 
 
-def test_slow_requests_are_told_beside_paper_and_floor_and_decide_nothing(stage, monkeypatch):
+def test_slow_requests_are_reported_with_paper_and_floor_without_failing(stage, monkeypatch):
     def slow(stage, requests):
         for _ in range(requests):
             stage.results.latencies.add(dict.fromkeys(STEPS, 4000.0))
@@ -156,12 +156,12 @@ def test_slow_requests_are_told_beside_paper_and_floor_and_decide_nothing(stage,
     monkeypatch.setattr(latency, "measure", slow)
     latency.play(stage, 3)
     assert stage.results.holds
-    (told,) = stage.results.measured
-    assert told.quantity.value == 4000.0
-    assert told.quantity.beside == {"floor": 900.0, "paper": pytest.approx(33.183)}
+    (measurement,) = stage.results.measured
+    assert measurement.quantity.value == 4000.0
+    assert measurement.quantity.beside == {"floor": 900.0, "paper": pytest.approx(33.183)}
 
 
-def test_lost_datagrams_are_told_and_a_deaf_receiver_fails(stage, monkeypatch):
+def test_lost_datagrams_are_reported_and_silent_receiver_fails(stage, monkeypatch):
     monkeypatch.setattr(stage, "wait_dark", lambda: None)
     monkeypatch.setattr(stage, "granted", lambda request: nullcontext())
     for deaf, holds in ((0, True), (1, False)):
@@ -184,22 +184,22 @@ LINE = "20261122101736,10.0.1.1,59412,239.77.0.9,5001,1,{interval},649000,103840
     ],
     ids=["whole", "its end was lost", "deaf"],
 )
-def test_who_misses_the_end_of_a_test_has_heard_it_all_the_same(intervals, found):
+def test_loss_counts_intervals_if_iperf_summary_is_missing(intervals, found):
     lines = [LINE.format(interval=interval, lost=lost, sent=sent) for interval, lost, sent in intervals]
-    assert iperf.heard(lines) == found
+    assert iperf.lost_and_sent(lines) == found
 
 
-def test_slow_unicast_is_told_beside_what_its_link_allows_and_decides_nothing(stage):
+def test_slow_unicast_is_reported_with_link_minimum_without_failing(stage):
     job = SimpleNamespace(size=8_000_000, hosts=["r2h1"] * 7, by_unicast=lambda name: transfer(mbps=0.5))
     iterations._by_unicast(stage, job)
     assert stage.results.holds
-    (told,) = stage.results.measured
-    assert told.quantity.value == 128.0 and told.quantity.beside["minimum by access link"] == pytest.approx(
+    (measurement,) = stage.results.measured
+    assert measurement.quantity.value == 128.0 and measurement.quantity.beside["minimum by access link"] == pytest.approx(
         4.5, rel=0.1
     )
 
 
-def test_the_summary_parts_what_is_told_from_what_decides(stage):
+def test_summary_separates_measurements_from_checks(stage):
     stage.scene = "a"
     stage.check("members", True, "all")
     stage.measured("request to grant, p50", Quantity(20.25, "ms", {"floor": 19.0, "paper": 33.183}))
@@ -207,14 +207,14 @@ def test_the_summary_parts_what_is_told_from_what_decides(stage):
     lines = table(stage.results)
     measured = next(n for n, line in enumerate(lines) if line.startswith("MEASUREMENTS"))
     checked = next(n for n, line in enumerate(lines) if line.startswith("CHECKS"))
-    told = lines.index("info (a) request to grant, p50: 20.250 ms (floor 19, paper 33.183)")
-    assert measured < told < checked < lines.index("ok   (a) members: all")
+    info = lines.index("info (a) request to grant, p50: 20.250 ms (floor 19, paper 33.183)")
+    assert measured < info < checked < lines.index("ok   (a) members: all")
     assert "1 of 1 passed" in lines[checked]
     heading, row = (line for line in lines if line.startswith(("transfer", "optical")))
     assert len(heading) == len(row)
 
 
-def test_the_table_has_one_width_and_a_dash_where_nothing_is_known():
+def test_latency_table_is_aligned_and_marks_unknown_values():
     seen, floor = Latencies(), Latencies()
     seen.add(dict.fromkeys(STEPS, 2.5))
     floor.add(dict.fromkeys(FLOORS, 0.5))
@@ -229,7 +229,7 @@ def test_the_table_has_one_width_and_a_dash_where_nothing_is_known():
 
 
 @pytest.mark.parametrize(("touches", "total"), [(True, 1 + 2 + 17.172 + 4), (False, 1 + 2 + 4)])
-def test_the_floor_s_devices_are_set_at_the_same_time(touches, total):
+def test_floor_counts_slower_device_once(touches, total):
     parts = {"ping": 1.0, "commit_before": 2.0, "barrier": 0.5, "tl1": 3.0, "commit_after": 4.0}
     assert together(parts, touches_devices=touches) == pytest.approx(total)
 
@@ -237,7 +237,7 @@ def test_the_floor_s_devices_are_set_at_the_same_time(touches, total):
 # ---------------------------------------------------------------------------------------------------- the floor is real
 
 
-def test_a_request_s_commits_are_told_apart_and_end_with_its_grant():
+def test_commits_of_request_are_split_and_end_at_grant():
     entries = [
         Entry(5, 10.0, 1, "reservation", "7", "configuring", {"a": 1}),
         Entry(6, 10.0, 1, "request", "t/k", "picked", {"b": 2}),
@@ -251,9 +251,9 @@ def test_a_request_s_commits_are_told_apart_and_end_with_its_grant():
     assert before[0].elements == after[0].elements == {"port:r1/1"} and before[1].elements == frozenset()
 
 
-def test_commits_are_written_again_as_those_of_another_request(tmp_path):
+def test_renamed_commits_can_be_written_again(tmp_path):
     commit = (Record("reservation", "7", {"a": 1}, frozenset({"port:r1/1"}), "lit"),)
-    beside = JournalBeside(tmp_path / "journal.sqlite")
+    beside = SeparateJournal(tmp_path / "journal.sqlite")
     try:
         # The second would be refused if it held the first one's elements.
         assert all(beside.seconds(renamed(commit, number)) > 0 for number in range(2))

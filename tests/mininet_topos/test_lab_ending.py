@@ -1,4 +1,4 @@
-"""How a process that owns a lab ends: whatever comes while it removes the lab, it removes all of it."""
+"""The end of a process that owns a lab: it removes the whole lab, despite further signals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ finally:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_no_second_signal_ends_the_removal_that_the_first_began(number):
+def test_further_signals_do_not_interrupt_removal_of_lab(number):
     command = ["env", "--default-signal=INT", sys.executable, "-c", OWNER]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdin is not None and owner.stdout is not None

@@ -1,4 +1,4 @@
-"""The optical fabric against a model, with a kernel that obeys, and one that fails at any line."""
+"""The optical fabric against a model, with a kernel that works, and one that fails at any line."""
 
 import re
 
@@ -27,7 +27,7 @@ class Kernel:
         for number, line in enumerate(lines):
             if number == self.fail_at:
                 self.fail_at = None
-                raise HostError("tc said: no")
+                raise HostError("tc failed: no")
             self._execute(line)
 
     def _execute(self, line):
@@ -35,7 +35,7 @@ class Kernel:
             self.redirects[match[1]] = match[2]
         elif match := re.fullmatch(r"filter del dev (\S+) parent ffff: prio 1 protocol all u32", line):
             if match[1] not in self.redirects:
-                raise HostError("tc said: no such filter")
+                raise HostError("tc failed: no such filter")
             del self.redirects[match[1]]
         elif match := re.fullmatch(r"filter del dev (\S+) parent ffff:", line):
             self.redirects.pop(match[1], None)
@@ -66,7 +66,7 @@ def model(state, removed, added):
 
 
 def loops(state):
-    """Brute force: follow light from every splitter; it may never come back."""
+    """Return True if light from any splitter can reach the same splitter again."""
     outputs = {s.input: s.outputs for s in SPLITTERS}
 
     def reaches(start, goal, seen):
@@ -78,7 +78,7 @@ def loops(state):
 
 @settings(deadline=None, max_examples=150)
 @given(st.data())
-def test_kernel_and_state_follow_the_model(data):
+def test_kernel_and_state_match_model(data):
     kernel = Kernel()
     fabric = OpticalFabric(NAMES, PORTS, SPLITTERS, kernel)
     fabric.prepare()
@@ -113,7 +113,7 @@ def test_kernel_and_state_follow_the_model(data):
 
 
 @given(st.lists(st.tuples(port, port), max_size=3, unique_by=(lambda c: c[0], lambda c: c[1])))
-def test_everything_removed_is_dark_before_anything_is_lit(new):
+def test_apply_removes_circuits_before_adding_new_ones(new):
     kernel = Kernel()
     fabric = OpticalFabric(NAMES, PORTS, (), kernel)
     fabric.apply([], [(1, 2), (2, 3), (3, 1)])
@@ -127,7 +127,7 @@ def test_everything_removed_is_dark_before_anything_is_lit(new):
 
 
 @given(st.integers(2, 64))
-def test_every_output_of_a_splitter_gets_exactly_one_copy(fan_out):
+def test_each_splitter_output_gets_one_copy(fan_out):
     lines = mirror_set(EmulatedSplitter("s", 1, tuple(range(1, fan_out + 1))), NAMES)[2:]
     copies = [output for line in lines for output in re.findall(r"dev b000s(\d+)(?= |$)", line.partition("match")[2])]
     assert sorted(map(int, copies)) == list(range(1, fan_out + 1))
@@ -137,6 +137,6 @@ def test_every_output_of_a_splitter_gets_exactly_one_copy(fan_out):
 
 
 @given(st.integers(1, 99), st.lists(st.integers(1, 99), min_size=1))
-def test_wiring_survives_the_command_line(feed, outputs):
+def test_wiring_text_round_trips(feed, outputs):
     splitter = EmulatedSplitter(f"at {feed}", feed, tuple(outputs))
     assert EmulatedSplitter.parse(splitter.wiring) == splitter

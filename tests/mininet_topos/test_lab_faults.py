@@ -1,4 +1,4 @@
-"""What may be typed at a lab's prompt to break something, and what hosts of a lab are told."""
+"""Fault commands at the prompt of a lab, and the environment of its hosts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mininet_topos.lab.fault_commands import (
     read_rebooted,
     read_seconds,
 )
-from mininet_topos.topology.faults import FaultDesk, fiber
+from mininet_topos.topology.faults import FaultServer, fiber
 from mininet_topos.topology.plan import LabPlan
 from mininet_topos.topology.power import PowerModel
 from tl1_driver.emulator.agent import EmulatedSwitch
@@ -27,7 +27,7 @@ from tl1_driver.emulator.agent import EmulatedSwitch
 PLAN = LabPlan(racks=4, hosts_per_rack=2, optical_ports_per_rack=2, splitters={4: 2})
 
 
-def test_every_fiber_that_may_be_typed_is_one_of_the_lab():
+def test_read_fiber_maps_names_to_fibers_of_lab():
     outputs = [f"{splitter.name}/{output}" for splitter in PLAN.splitter_plans for output in splitter.outputs]
     typed = [["r3", "rx"], ["r3", "rx1"], ["r3", "rx2"], ["s1"], ["s2"], *([output] for output in outputs)]
     ports = [fiber(PLAN, read_fiber(PLAN, words)) for words in typed]
@@ -45,12 +45,12 @@ def test_every_fiber_that_may_be_typed_is_one_of_the_lab():
         (["s9"], "there is no 's9'"),
     ],
 )
-def test_what_is_no_fiber_is_told_in_a_sentence(words, sentence):
+def test_read_fiber_rejects_invalid_names_with_reason(words, sentence):
     with pytest.raises(PlanError, match=sentence.replace("?", r"\?")):
         read_fiber(PLAN, words)
 
 
-def test_what_the_switch_is_to_deny():
+def test_read_denied_parses_inputs_outputs_all_and_none():
     assert read_denied(PLAN, ["ocs1", "in", "3,4"]) == DeniedFault(inputs=(3, 4))
     assert read_denied(PLAN, ["ocs1", "out", "7"]) == DeniedFault(outputs=(7,))
     assert read_denied(PLAN, ["ocs1", "all"]) == DeniedFault(everything=True)
@@ -60,12 +60,12 @@ def test_what_the_switch_is_to_deny():
 @pytest.mark.parametrize(
     "words", [[], ["ocs2", "all"], ["ocs1"], ["ocs1", "in"], ["ocs1", "in", "0"], ["ocs1", "in", "99"]]
 )
-def test_what_no_switch_can_deny_is_refused(words):
+def test_read_denied_rejects_invalid_arguments(words):
     with pytest.raises(PlanError):
         read_denied(PLAN, words)
 
 
-def test_times_and_decibels():
+def test_read_seconds_and_decibels_parse_units():
     assert read_seconds(["ocs1", "500ms"]) == 0.5
     assert read_decibels(["r3", "rx", "5dB"]) == 5.0
     for words in ([], ["ocs1"], ["ocs1", "soon"], ["r1", "2s"], ["ocs1", "1", "2"]):
@@ -75,7 +75,7 @@ def test_times_and_decibels():
         read_decibels(["r3", "rx"])
 
 
-def test_what_may_be_rebooted():
+def test_read_rebooted_accepts_racks_hosts_switch_and_controller():
     assert [read_rebooted(PLAN, [name]) for name in ("r2", "r2h1", "ocs1", "controller")] == [
         "r2", "r2h1", "ocs1", "controller",
     ]  # fmt: skip
@@ -85,20 +85,20 @@ def test_what_may_be_rebooted():
         read_rebooted(PLAN, [])
 
 
-def test_a_switch_denies_what_it_is_told_to_until_it_is_told_otherwise():
+def test_fault_server_replaces_denied_ports_of_switch():
     async def apply(removed, added) -> None:
         return None
 
     switch = EmulatedSwitch(PLAN.ocs_ports, PLAN.ocs_ports, apply=apply)
-    desk = FaultDesk(switch, PowerModel((), ()), Names("b000"), lambda lines: None)
-    assert desk._answer(b'{"denied": {"inputs": [3], "outputs": [], "everything": false}}') == {"done": True}
+    server = FaultServer(switch, PowerModel((), ()), Names("b000"), lambda lines: None)
+    assert server._answer(b'{"denied": {"inputs": [3], "outputs": [], "everything": false}}') == {"done": True}
     assert switch.faults.refused_inputs == {3} and not switch.faults.refuse_all
-    assert desk._answer(b'{"denied": {"inputs": [], "outputs": [7], "everything": true}}') == {"done": True}
+    assert server._answer(b'{"denied": {"inputs": [], "outputs": [7], "everything": true}}') == {"done": True}
     assert (switch.faults.refused_inputs, switch.faults.refused_outputs) == (set(), {7}) and switch.faults.refuse_all
-    assert "refused" in desk._answer(b'{"denied": {"inputs": "x"}}')
+    assert "refused" in server._answer(b'{"denied": {"inputs": "x"}}')
 
 
-def test_hosts_know_each_other_beside_what_the_machine_knows():
+def test_hosts_file_and_environment_of_lab_host():
     from mininet_topos.lab.host_environment import environment, hosts_file, hosts_of
 
     hosts = hosts_of(PLAN)
@@ -118,12 +118,12 @@ def test_hosts_know_each_other_beside_what_the_machine_knows():
         ("controller3", 3, list(Side)),
     ],
 )
-def test_a_controller_is_cut_off_by_its_number(typed, number, sides):
+def test_read_partition_selects_controller_and_sides(typed, number, sides):
     words = typed.split()
     assert is_partition(words) and read_partition(words) == (number, sides)
 
 
-def test_a_controller_is_cut_off_from_what_there_is():
+def test_read_partition_rejects_unknown_side():
     assert not is_partition(["r3", "rx"]) and not is_partition(["controller"]) and not is_partition([])
     with pytest.raises(PlanError, match="from 'moon': use etcd, devices, clients"):
         read_partition(["controller2", "moon"])

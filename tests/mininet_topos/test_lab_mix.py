@@ -13,11 +13,11 @@ PLAN = preset("small", light_rate_mbps=40.0)
 BYTES_A_SECOND = 5e6
 
 
-def test_a_seed_is_a_mix() -> None:
+def test_seed_determines_mix() -> None:
     assert draw(PLAN, 12, "1") == draw(PLAN, 12, "1") != draw(PLAN, 12, "2")
 
 
-def test_every_request_can_be_served() -> None:
+def test_all_requests_of_mix_fit_lab() -> None:
     hosts = {rack.hosts[0].name for rack in PLAN.rack_plans}
     mix = draw(PLAN, 40, "1")
     assert len({asked.name for asked in mix}) == 40
@@ -36,6 +36,6 @@ def test_sizes_are_heavy_tailed_and_arrivals_dense() -> None:
     assert sum(seconds) / mix[-1].at == pytest.approx(3.0, rel=0.1)
 
 
-def test_a_request_without_its_receivers_served_is_not_complete() -> None:
+def test_request_without_served_receivers_is_incomplete() -> None:
     asked = MixRequest("a", 0.0, "r1h1", ("r2h1",), 1, may_pause=False, may_split=False)
     assert not ServedRequest(asked, 1.0, (), intact=True).complete

@@ -1,4 +1,4 @@
-"""Plans: the numbers that the design fixes, and the sentences for what cannot be built."""
+"""Plans: the numbers that the design fixes, and the errors of impossible plans."""
 
 import re
 import tomllib
@@ -13,7 +13,7 @@ from mininet_topos.topology.plan import PRESETS, LabPlan, parse_splitters, prese
 ENDPOINTS = Endpoints("127.0.0.1:9090", "127.0.0.1:6653", "127.0.0.1:10033")
 
 
-def test_small_preset_is_the_demos_lab():
+def test_small_preset_matches_lab_of_demo():
     plan = preset("small")
     assert (plan.racks, plan.hosts_per_rack, dict(plan.splitters)) == (8, 2, {4: 2})
     assert plan.ocs_ports == 8 + 2 * 4
@@ -37,7 +37,7 @@ def test_hosts_have_fixed_addresses_in_one_subnet():
     assert (host.name, host.ip, host.mac, host.port) == ("r3h2", "10.0.3.2", "02:b1:a5:00:03:02", 2)
 
 
-def test_configuration_is_what_the_controller_reads():
+def test_rendered_configuration_matches_controller_format():
     config = tomllib.loads(render(preset("small"), ENDPOINTS))
     assert config["controller"] == {"thrift": "127.0.0.1:9090", "openflow": "127.0.0.1:6653", "keep_warm_ms": 0}
     assert "policy" not in config, "the controller's default"
@@ -80,52 +80,52 @@ def test_configuration_is_what_the_controller_reads():
         ({"mtu": 9001}, "mtu is 9001"),
     ],
 )
-def test_impossible_plans_are_refused(changes, sentence):
+def test_plan_rejects_impossible_values(changes, sentence):
     with pytest.raises(PlanError, match=re.escape(sentence)):
         LabPlan(**changes)
 
 
-def test_unknown_preset_names_those_there_are():
+def test_unknown_preset_error_lists_presets():
     with pytest.raises(PlanError, match="small"):
         preset("huge")
 
 
-def test_presets_can_be_changed():
+def test_preset_accepts_changes():
     assert preset("paper-testbed", hosts_per_rack=3).hosts_per_rack == 3
     assert PRESETS["paper-testbed"].hosts_per_rack == 1
 
 
-def test_splitters_as_text():
+def test_parse_splitters_reads_counts():
     assert parse_splitters("4x2,8x1") == {4: 2, 8: 1}
     assert parse_splitters("4x2,4x1") == {4: 3}
     assert parse_splitters("") == {}
 
 
 @pytest.mark.parametrize("text", ["4", "x2", "4x", "ax2", "4x-1", "4x2;8x1"])
-def test_wrong_splitters_as_text(text):
+def test_parse_splitters_rejects_invalid_text(text):
     with pytest.raises(PlanError, match="4x2,8x1"):
         parse_splitters(text)
 
 
-def test_names_carry_the_labs_prefix_and_lead_back_to_it():
+def test_interface_names_contain_lab_id():
     names = Names("b3f2")
     assert names.optical_at_tor(1, 1) == "b3f2t1o1"
     assert owner(names.bridge(12)) == owner(names.uplink_at_tor(32)) == "b3f2"
 
 
 @pytest.mark.parametrize("name", ["eth0", "br0", "bond0", "b3f2", "b3f2-eth1", "xb3f2t1", "b3g2t1", "b3f2t1o1x", "s1"])
-def test_other_peoples_interfaces_are_nobodys(name):
+def test_foreign_interfaces_have_no_owner(name):
     assert owner(name) is None
 
 
 @pytest.mark.parametrize("text", ["", "b3f", "b3f22", "c3f2", "B3F2", "b3f2\n", "../b3f2"])
-def test_what_is_no_lab_id(text):
+def test_invalid_lab_ids_are_rejected(text):
     assert not is_lab_id(text)
     with pytest.raises(PlanError):
         Names(text)
 
 
-def test_what_is_asked_of_the_controller_is_in_its_configuration():
+def test_service_options_appear_in_configuration():
     service = Service(min_lease_ms=5, policy="paper", keep_warm_ms=7)
     config = tomllib.loads(render(preset("small"), ENDPOINTS, service))
     assert config["policy"] == {"name": "paper"}

@@ -1,4 +1,4 @@
-"""Any plan: nothing is numbered twice, names fit the kernel, and the packet network's rules keep their promises."""
+"""Properties of any plan: unique numbers, kernel names that fit, and correct rules of the packet network."""
 
 import tomllib
 from collections import Counter
@@ -30,7 +30,7 @@ small_plans = st.builds(
 
 
 @given(plans)
-def test_no_number_or_address_is_given_twice(plan):
+def test_port_numbers_and_addresses_are_unique(plan):
     ports = [
         (rack.datapath, port)
         for rack in plan.rack_plans
@@ -46,7 +46,7 @@ def test_no_number_or_address_is_given_twice(plan):
 
 
 @given(plans)
-def test_kernel_names_fit_differ_and_lead_back_to_their_lab(plan):
+def test_kernel_names_are_short_unique_and_identify_lab(plan):
     names = Names("bfff")
     ports = range(1, plan.ocs_ports + 1)
     root = [names.bridge(d) for d in plan.datapaths]
@@ -62,7 +62,7 @@ def test_kernel_names_fit_differ_and_lead_back_to_their_lab(plan):
 
 
 @given(plans)
-def test_configuration_is_toml_and_says_what_the_plan_says(plan):
+def test_rendered_configuration_is_toml_and_matches_plan(plan):
     config = tomllib.loads(render(plan, Endpoints("a:1", "b:2", "c:3")))
     assert [rack["name"] for rack in config["rack"]] == [rack.name for rack in plan.rack_plans]
     assert {int(rack["datapath"], 16) for rack in config["rack"]} == set(plan.datapaths)
@@ -77,8 +77,8 @@ def forward(rules, in_port, destination):
     for rule in rules:
         match, _, actions = rule.partition("actions=")
         fields = dict(field.split("=", 1) for field in match.rstrip(",").split(","))
-        wanted = fields["dl_dst"]
-        hit = wanted == destination or (wanted.endswith("/01:00:00:00:00:00") and not is_multicast)
+        match_mac = fields["dl_dst"]
+        hit = match_mac == destination or (match_mac.endswith("/01:00:00:00:00:00") and not is_multicast)
         if int(fields["in_port"]) == in_port and hit and int(fields["priority"]) > best[0]:
             best = (
                 int(fields["priority"]),
@@ -88,31 +88,31 @@ def forward(rules, in_port, destination):
 
 
 @given(small_plans)
-def test_packets_stay_in_their_rack_or_go_up_and_never_into_light(plan):
+def test_packet_rules_never_forward_to_optical_ports(plan):
     for racks in plan.datapaths.values():
         rules = forwarding_rules(racks)
         for rack in racks:
             hosts = {h.mac: h.port for h in rack.hosts}
-            strangers = [h.mac for other in plan.rack_plans if other is not rack for h in other.hosts]
+            other_macs = [h.mac for other in plan.rack_plans if other is not rack for h in other.hosts]
             for port in hosts.values():
                 for mac, home in hosts.items():
                     assert forward(rules, port, mac) == ([home] if home != port else [rack.uplink_port])
-                for mac in (*strangers, "02:00:00:00:00:99"):
+                for mac in (*other_macs, "02:00:00:00:00:99"):
                     assert forward(rules, port, mac) == [rack.uplink_port]
                 assert forward(rules, port, "ff:ff:ff:ff:ff:ff") == sorted({*hosts.values(), rack.uplink_port} - {port})
                 assert forward(rules, port, "01:00:5e:4d:00:01") == []
             for mac, home in hosts.items():
                 assert forward(rules, rack.uplink_port, mac) == [home]
-            for mac in strangers:
+            for mac in other_macs:
                 assert forward(rules, rack.uplink_port, mac) == []
             assert forward(rules, rack.uplink_port, "ff:ff:ff:ff:ff:ff") == sorted(hosts.values())
             for optical in rack.optical_ports:
-                for mac in (*hosts, *strangers, "ff:ff:ff:ff:ff:ff", "01:00:5e:4d:00:01"):
+                for mac in (*hosts, *other_macs, "ff:ff:ff:ff:ff:ff", "01:00:5e:4d:00:01"):
                     assert forward(rules, optical.port, mac) == []
 
 
 @given(small_plans)
-def test_rules_carry_the_packet_networks_cookie(plan):
+def test_packet_rules_have_cookie_of_packet_network(plan):
     for rule in forwarding_rules(plan.rack_plans):
         cookie = int(rule.partition(",")[0].removeprefix("cookie="), 16)
         assert cookie & COOKIE_MASK == COOKIE

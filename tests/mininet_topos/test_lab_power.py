@@ -1,4 +1,4 @@
-"""The light in the lab: what a data sheet says of each way, and what a break takes away."""
+"""The power model of the lab: the losses of a data sheet, and the effects of broken and dimmed fibers."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ import pytest
 
 from mininet_topos.kernel.errors import HostError, PlanError, ProcessError
 from mininet_topos.kernel.names import Names
-from mininet_topos.topology.faults import FaultDesk, FaultInjector, fiber
+from mininet_topos.topology.faults import FaultInjector, FaultServer, fiber
 from mininet_topos.topology.plan import LabPlan
 from mininet_topos.topology.power import PASS_LOSS_DB, SENSITIVITY_DBM, PowerModel, splitter_loss, transmitter_inputs
 from tl1_driver.protocol.circuits import Circuit, Port
@@ -22,17 +22,17 @@ def model():
     return PowerModel(transmitter_inputs(PLAN.ocs_ports, PLAN.splitter_plans), PLAN.splitter_plans)
 
 
-def test_each_way_costs_what_the_data_sheet_says(model):
+def test_power_model_applies_losses_of_data_sheet(model):
     powers = model([ROOT, FIRST, SECOND, DEEP])
     assert powers[Port("out", 7)] == pytest.approx(-1.5)
-    assert powers[Port("in", 8)] == pytest.approx(-8.9), "an output that leads nowhere is lit all the same"
+    assert powers[Port("in", 8)] == pytest.approx(-8.9), "an unconnected output is lit as well"
     assert powers[Port("out", 2)] == pytest.approx(-10.4)
     assert powers[Port("out", 3)] == pytest.approx(-(3 * PASS_LOSS_DB + 2 * splitter_loss(4)))
     assert Port("out", 4) not in powers
 
 
 @pytest.mark.parametrize(("broken", "dark"), [(Port("in", 7), {2}), (Port("out", 2), {2}), (Port("out", 7), {2, 3})])
-def test_a_break_darkens_what_lies_behind_it(model, broken, dark):
+def test_broken_fiber_darkens_ports_behind_it(model, broken, dark):
     circuits = [ROOT, FIRST, SECOND, DEEP]
     before = {port.number for port in model(circuits) if port.side == "out"}
     model.broken.add(broken)
@@ -42,13 +42,13 @@ def test_a_break_darkens_what_lies_behind_it(model, broken, dark):
     assert {port.number for port in model(circuits) if port.side == "out"} == before
 
 
-def test_a_splitter_loses_at_least_what_arithmetic_demands():
+def test_splitter_loss_grows_with_fan_out():
     losses = [splitter_loss(fan_out) for fan_out in range(2, 65)]
     assert losses == sorted(losses) and losses[3] == splitter_loss(6), "1:5 is cut from 1:6"
     assert splitter_loss(64) > 18
 
 
-def test_fibers_have_the_controllers_names():
+def test_fibers_have_names_of_controller():
     assert fiber(PLAN, "output:s1/10") == Port("in", 10)
     assert fiber(PLAN, "splitter:s2") == Port("out", 11)
     assert fiber(PLAN, "port:r3/91") == Port("out", 3)
@@ -56,7 +56,7 @@ def test_fibers_have_the_controllers_names():
         fiber(PLAN, "output:s1/11")
 
 
-def test_a_dim_fiber_costs_all_that_lies_behind_it(model):
+def test_dimmed_fiber_reduces_power_of_ports_behind_it(model):
     circuits = [ROOT, FIRST, SECOND, DEEP]
     before = dict(model(circuits))
     model.dimmed[Port("in", 10)] = 6.0
@@ -69,21 +69,21 @@ def test_a_dim_fiber_costs_all_that_lies_behind_it(model):
         *(Port("in", output) for output in range(11, 15)),
     }
     assert all(before[port] - after[port] == pytest.approx(6.0) for port in behind)
-    assert model.unheard(circuits) == set()
+    assert model.too_dark(circuits) == set()
 
 
-def test_a_leaf_below_its_sensitivity_is_unheard_and_still_read(model):
+def test_leaf_below_sensitivity_is_dark_but_still_measured(model):
     circuits = [ROOT, FIRST, SECOND, DEEP]
     spare = model(circuits)[Port("out", 3)] - SENSITIVITY_DBM
     model.dimmed[Port("out", 7)] = spare - 0.01
-    assert model.unheard(circuits) == set()
+    assert model.too_dark(circuits) == set()
     model.dimmed[Port("out", 7)] = spare + 0.01
-    assert model.unheard(circuits) == {Port("out", 3)}, "the shallow leaf has more light"
+    assert model.too_dark(circuits) == {Port("out", 3)}, "the leaf behind one splitter has enough power"
     assert model(circuits)[Port("out", 3)] == pytest.approx(SENSITIVITY_DBM - 0.01)
 
 
 class Packets:
-    """Where no packet passes, as `tc` was told; `refuse` lets the kernel say no."""
+    """The devices that `tc` has blocked; with `refuse`, the kernel rejects every change."""
 
     def __init__(self):
         self.closed, self.refuse = set(), False
@@ -97,52 +97,52 @@ class Packets:
 
 
 class Alarms:
-    """An optical switch that notes what it is asked to report."""
+    """An optical switch that records its reports."""
 
     def __init__(self):
-        self.heard = []
+        self.reports = []
 
     def light_changed(self):
-        self.heard.append("looked")
+        self.reports.append("looked")
 
     def report(self, severity, verb, text):
-        self.heard.append(text)
+        self.reports.append(text)
 
 
 @pytest.fixture
-async def desk(model, tmp_path):
+async def server(model, tmp_path):
     packets, alarms = Packets(), Alarms()
-    desk = FaultDesk(alarms, model, Names("b0f1"), packets)
-    server = await desk.serve(tmp_path / "faults", PLAN.ocs_ports)
-    yield desk, FaultInjector(PLAN, tmp_path / "faults"), packets, alarms
+    server = FaultServer(alarms, model, Names("b0f1"), packets)
+    server = await server.serve(tmp_path / "faults", PLAN.ocs_ports)
+    yield server, FaultInjector(PLAN, tmp_path / "faults"), packets, alarms
     server.close()
     await server.wait_closed()
 
 
-async def test_below_its_sensitivity_a_leaf_loses_its_packets_and_its_light_comes_back(desk):
-    desk, lab, packets, alarms = desk
+async def test_fault_server_blocks_leaf_below_sensitivity_and_restores_it(server):
+    server, lab, packets, alarms = server
     leaf = Names("b0f1").ocs_port(3)
-    desk.follow([ROOT, FIRST, SECOND, DEEP])
+    server.follow([ROOT, FIRST, SECOND, DEEP])
     assert packets.closed == set()
     await asyncio.to_thread(lab.dim_fiber, "splitter:s2", 20.0)
-    assert packets.closed == {leaf} and len(alarms.heard) == 2 and ":CR,LOS" in alarms.heard[1]
+    assert packets.closed == {leaf} and len(alarms.reports) == 2 and ":CR,LOS" in alarms.reports[1]
     await asyncio.to_thread(lab.dim_fiber, "splitter:s2", 0.0)
-    assert packets.closed == set() and ":CL,LOS" in alarms.heard[-1]
+    assert packets.closed == set() and ":CL,LOS" in alarms.reports[-1]
 
 
-async def test_a_new_circuit_to_a_dim_fiber_is_dark_at_once(desk):
-    desk, lab, packets, _ = desk
+async def test_new_circuit_over_dimmed_fiber_is_blocked_at_once(server):
+    server, lab, packets, _ = server
     await asyncio.to_thread(lab.dim_fiber, "output:s1/7", 30.0)
     assert packets.closed == set(), "no receiver is connected to it"
-    desk.follow([ROOT, FIRST])
+    server.follow([ROOT, FIRST])
     assert packets.closed == {Names("b0f1").ocs_port(2)}
-    desk.follow([ROOT, Circuit(8, 2)])
+    server.follow([ROOT, Circuit(8, 2)])
     assert packets.closed == set(), "over another output there is light"
 
 
-async def test_a_break_and_a_dim_fiber_end_one_by_one(desk):
-    desk, lab, packets, _ = desk
-    desk.follow([ROOT, FIRST])
+async def test_break_and_dimming_of_one_fiber_end_independently(server):
+    server, lab, packets, _ = server
+    server.follow([ROOT, FIRST])
     await asyncio.to_thread(lab.dim_fiber, "output:s1/7", 30.0)
     await asyncio.to_thread(lab.break_fiber, "output:s1/7")
     assert packets.closed == {Names("b0f1").splitter_side(7)}, "where there is no light there is no leaf to close"
@@ -152,9 +152,9 @@ async def test_a_break_and_a_dim_fiber_end_one_by_one(desk):
     assert packets.closed == set()
 
 
-async def test_what_the_kernel_refuses_or_makes_no_sense_changes_nothing(desk, model):
-    desk, lab, packets, _ = desk
-    desk.follow([ROOT, FIRST])
+async def test_refused_or_invalid_fault_changes_nothing(server, model):
+    server, lab, packets, _ = server
+    server.follow([ROOT, FIRST])
     packets.refuse = True
     with pytest.raises(ProcessError, match="refused a fault"):
         await asyncio.to_thread(lab.dim_fiber, "output:s1/7", 30.0)

@@ -32,7 +32,7 @@ def launch(tmp_path):
         process.stop()
 
 
-def test_ready_line_is_found_among_other_output(launch, tmp_path):
+def test_wait_ready_finds_ready_line_in_output(launch, tmp_path):
     process = launch(READY)
     assert process.wait_ready(30)["thrift"] == "127.0.0.1:1"
     assert process.running
@@ -42,33 +42,33 @@ def test_ready_line_is_found_among_other_output(launch, tmp_path):
     assert (tmp_path / "log").read_text().startswith("starting\n")
 
 
-def test_death_before_ready_is_told_with_the_last_words(launch):
+def test_exit_before_ready_is_reported_with_last_output(launch):
     with pytest.raises(ProcessError, match="status 3: no mirrors today"):
         launch("import sys; sys.stderr.write('no mirrors today\\n'); sys.exit(3)").wait_ready(30)
 
 
-def test_an_end_that_nobody_asked_for_is_told_and_one_that_was_is_not(launch):
-    told = queue.SimpleQueue()
+def test_watch_reports_only_unrequested_exit(launch):
+    reports = queue.SimpleQueue()
     process = launch("import sys; sys.stderr.write('no mirrors today\\n'); sys.exit(3)")
-    process.watch(told.put)
-    assert told.get(timeout=30) == "the thing ended with status 3: no mirrors today"
-    process.watch(told.put)
-    assert told.get(timeout=30).startswith("the thing ended"), "also when it is over already"
+    process.watch(reports.put)
+    assert reports.get(timeout=30) == "the thing ended with status 3: no mirrors today"
+    process.watch(reports.put)
+    assert reports.get(timeout=30).startswith("the thing ended"), "also when it is over already"
     for end in (LabProcess.stop, LabProcess.kill):
         process = launch(READY)
-        process.watch(told.put)
+        process.watch(reports.put)
         process.wait_ready(30)
         end(process)
         with pytest.raises(queue.Empty):
-            told.get(timeout=0.2)
+            reports.get(timeout=0.2)
 
 
-def test_silence_is_told_after_the_deadline(launch):
+def test_wait_ready_fails_at_timeout(launch):
     with pytest.raises(ProcessError, match=r"not ready after 0\.2 s"):
         launch("import time; time.sleep(60)").wait_ready(0.2)
 
 
-def test_a_process_that_ignores_the_request_is_ended(launch, monkeypatch):
+def test_stop_kills_process_that_ignores_sigterm(launch, monkeypatch):
     monkeypatch.setattr("mininet_topos.kernel.process._STOP_SECONDS", 0.2)
     process = launch(f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n{READY}")
     process.wait_ready(30)
@@ -76,7 +76,7 @@ def test_a_process_that_ignores_the_request_is_ended(launch, monkeypatch):
     assert not process.running
 
 
-def test_claims_are_exclusive_and_know_their_owner(tmp_path, monkeypatch):
+def test_claimed_lab_ids_are_unique_and_record_owner(tmp_path, monkeypatch):
     monkeypatch.setattr(registry, "ROOT", tmp_path / "labs")
     tokens = iter(["abcd", "abce", "1234"])
     monkeypatch.setattr(registry.secrets, "token_hex", lambda _size: next(tokens))
@@ -86,13 +86,13 @@ def test_claims_are_exclusive_and_know_their_owner(tmp_path, monkeypatch):
     assert registry.owner_process("babc") == os.getpid()
 
 
-def test_a_recycled_process_number_is_not_the_owner(tmp_path, monkeypatch):
+def test_reused_process_id_is_not_owner(tmp_path, monkeypatch):
     monkeypatch.setattr(registry, "ROOT", tmp_path / "labs")
     lab = registry.claim().lab
     monkeypatch.setattr(registry, "started", lambda pid: 1)
     assert registry.owner_process(lab) is None
 
 
-def test_a_dead_process_has_no_namespace_to_enter():
+def test_entering_namespace_of_dead_process_fails():
     with pytest.raises(HostError, match="cannot enter"):
         run_in_network_of(2**22 + 1, lambda: None)

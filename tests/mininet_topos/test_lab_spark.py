@@ -1,4 +1,4 @@
-"""`blast lab spark` without a lab: what it reads out of Spark's logs, what it would run, and what it refuses."""
+"""`blast lab spark` without a lab: the Spark logs that it reads, its commands, and the options that it rejects."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from mininet_topos.spark.trials import ALONE, PLUGIN, SparkTrial, Trials
 MB = 1_000_000
 LOOP = re.compile("^collect at als")
 
-# ------------------------------------------------------------------------------------------------ what Spark has logged
+# ------------------------------------------------------------------------------------------------------------ Spark logs
 
 
 class Log:
@@ -73,7 +73,7 @@ class Log:
 
 
 def als_log() -> Log:
-    """Two turns of two jobs each after a job of another kind, with what each broadcasts."""
+    """Return two iterations of two jobs each, after a job of another kind, with the broadcasts of each."""
     log = Log().block("broadcast_0_piece0", 100).job("count at before", 1001, 1002)
     log.block("broadcast_1_piece0", 40).block("broadcast_1_piece1", 4, disk=6)
     log.job("collect at als.py:90", 1003, 1004).block("broadcast_2_piece0", 7)
@@ -82,7 +82,7 @@ def als_log() -> Log:
     return log.block("broadcast_4_piece0", 1).job("count at behind", 1011, 1012)
 
 
-def test_jobs_have_the_name_of_their_result_and_the_application_its_times(tmp_path: Path) -> None:
+def test_event_log_has_named_jobs_and_times_of_application(tmp_path: Path) -> None:
     log = read_event_log(als_log().end(1020).write(tmp_path))
     assert (log.application, log.started, log.ended, log.seconds) == ("app-1", 1000.0, 1020.0, 20.0)
     assert [(job.name, job.started, job.ended) for job in log.jobs][:2] == [
@@ -91,7 +91,7 @@ def test_jobs_have_the_name_of_their_result_and_the_application_its_times(tmp_pa
     ]
 
 
-def test_broadcasts_are_what_the_driver_has_stored_of_them(tmp_path: Path) -> None:
+def test_broadcast_sizes_come_from_blocks_of_driver(tmp_path: Path) -> None:
     log = als_log()
     log.block("broadcast_3_piece0", 300, executor="2").block("broadcast_3_piece0", 0)  # fetched, and removed
     log.block("broadcast_3", 999).block("rdd_3_1", 999).block("taskresult_5", 999)  # the value itself, and others
@@ -101,14 +101,14 @@ def test_broadcasts_are_what_the_driver_has_stored_of_them(tmp_path: Path) -> No
     assert [one.after_jobs for one in broadcasts] == [0, 1, 2, 3, 5]
 
 
-def test_an_iteration_is_from_the_end_of_the_one_before_to_its_own(tmp_path: Path) -> None:
+def test_iteration_starts_at_end_of_previous_one(tmp_path: Path) -> None:
     log = read_event_log(als_log().end(1020).write(tmp_path))
     assert iterations(log, LOOP, 2) == (Iteration(1, 4.0, 57, 50), Iteration(2, 4.0, 300, 300))
     assert iterations(log, re.compile("nothing")) == ()
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 99)), min_size=1, max_size=30), st.integers(1, 3))
-def test_turns_follow_each_other_without_a_gap_and_count_every_broadcast_once(
+def test_iterations_are_contiguous_and_count_each_broadcast_once(
     tmp_path_factory: pytest.TempPathFactory, jobs: list[tuple[bool, int]], every: int
 ) -> None:
     log = Log()
@@ -116,25 +116,25 @@ def test_turns_follow_each_other_without_a_gap_and_count_every_broadcast_once(
         log.block(f"broadcast_{number}_piece0", size + 1)
         log.job("collect at als.py" if in_loop else "other", 1001 + number, 1001.5 + number)
     read = read_event_log(log.end(2000).write(tmp_path_factory.mktemp("log")))
-    turns = iterations(read, LOOP, every)
+    found = iterations(read, LOOP, every)
     inside = [place for place, (in_loop, _) in enumerate(jobs) if in_loop]
-    assert len(turns) == len(inside) // every
-    if turns:
-        first, last = inside[0], inside[len(turns) * every - 1]
+    assert len(found) == len(inside) // every
+    if found:
+        first, last = inside[0], inside[len(found) * every - 1]
         before = read.jobs[first - 1].ended if first else read.started
-        assert sum(turn.seconds for turn in turns) == pytest.approx(read.jobs[last].ended - before)
-        assert sum(turn.broadcast_bytes for turn in turns) == sum(size + 1 for _, size in jobs[first : last + 1])
+        assert sum(one.seconds for one in found) == pytest.approx(read.jobs[last].ended - before)
+        assert sum(one.broadcast_bytes for one in found) == sum(size + 1 for _, size in jobs[first : last + 1])
 
 
 @pytest.mark.parametrize("cut", [lambda text: text, lambda text: text[:-9], lambda _text: ""])
-def test_a_log_that_is_not_whole_is_refused(tmp_path: Path, cut: Any) -> None:
+def test_incomplete_event_log_is_rejected(tmp_path: Path, cut: Any) -> None:
     file = als_log().write(tmp_path)
     file.write_text(cut(file.read_text()))
     with pytest.raises(ProcessError, match="is no event log of an application that has ended"):
         read_event_log(file)
 
 
-def test_a_piece_counts_once_for_each_executor_that_fetched_it(tmp_path: Path) -> None:
+def test_remote_reads_count_each_piece_once_per_executor(tmp_path: Path) -> None:
     (tmp_path / "1").write_text(
         "12:00:00.001 DEBUG BlockManager: Getting remote block broadcast_1_piece0\n"
         "12:00:00.002 DEBUG BlockManager: Getting remote block broadcast_1_piece0 from BlockManagerId(driver, x, 1)\n"
@@ -148,29 +148,29 @@ def test_a_piece_counts_once_for_each_executor_that_fetched_it(tmp_path: Path) -
     assert reads.bytes_of(read_event_log(als_log().end(1020).write(tmp_path))) == 40 + 2 * 10
 
 
-# ------------------------------------------------------------------------------------------------------ what would run
+# -------------------------------------------------------------------------------------------------------------- commands
 
 
 @pytest.mark.parametrize("racks", [2, 3, 5, 32])
-def test_one_splitter_reaches_all_executors_and_everything_has_one_rate(racks: int) -> None:
+def test_spark_plan_has_large_splitter_and_equal_rates(racks: int) -> None:
     plan = spark_plan(racks, 40.0)
     assert (plan.racks, plan.hosts_per_rack) == (racks, 1)
     assert {plan.light_rate_mbps, plan.access_rate_mbps, plan.uplink_rate_mbps} == {40.0}
     assert racks == 2 or max(plan.splitters) >= racks - 1 > max(plan.splitters) // 2
 
 
-def test_the_factors_of_als_have_the_size_asked_for() -> None:
-    rows, users, factors, turns, partitions = map(int, EXAMPLES["als"].arguments(ExampleSize(50 * MB, 4, 3)))
+def test_als_factors_have_requested_size() -> None:
+    rows, users, factors, count, partitions = map(int, EXAMPLES["als"].arguments(ExampleSize(50 * MB, 4, 3)))
     assert 50 * MB <= users * factors * 8 < 50 * MB + 8 * factors
-    assert (rows, turns, partitions) == (3, 4, 3)
+    assert (rows, count, partitions) == (3, 4, 3)
 
 
 def numbers(line: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """As the examples read a line."""
+    """Return the numbers of a line, parsed like in the examples."""
     return np.array([float(word) for word in line.rstrip("\n").split(" ")])
 
 
-def test_points_are_one_file_for_each_executor_and_no_compression_makes_centers_small(tmp_path: Path) -> None:
+def test_kmeans_points_are_one_file_per_executor_and_incompressible(tmp_path: Path) -> None:
     EXAMPLES["kmeans"].prepare(tmp_path, ExampleSize(MB, 1, 3))
     files = sorted((tmp_path / "points").iterdir())
     points = [numbers(line) for file in files for line in file.read_text().splitlines()]
@@ -181,8 +181,8 @@ def test_points_are_one_file_for_each_executor_and_no_compression_makes_centers_
     assert len(zlib.compress(center.tobytes())) > 0.85 * center.nbytes
 
 
-def test_a_regression_has_something_to_do_in_every_iteration(tmp_path: Path) -> None:
-    """The first two rows contradict each other, and do not cancel out all there is."""
+def test_regression_data_prevents_early_convergence(tmp_path: Path) -> None:
+    # The first two rows contradict each other, and the third one prevents that they cancel out.
     EXAMPLES["logistic_regression"].prepare(tmp_path, ExampleSize(80_000, 1, 2))
     rows = [numbers(file.read_text()) for file in sorted((tmp_path / "labeled").iterdir())]
     assert [row[0] for row in rows] == [-1, 1, -1]
@@ -190,7 +190,7 @@ def test_a_regression_has_something_to_do_in_every_iteration(tmp_path: Path) -> 
     assert (rows[0][1:] == rows[1][1:]).all() and (rows[1][1:] != rows[2][1:]).any()
 
 
-def test_documents_lie_where_the_example_looks_and_have_the_vocabulary_asked_for(tmp_path: Path) -> None:
+def test_lda_documents_have_expected_path_and_vocabulary(tmp_path: Path) -> None:
     EXAMPLES["lda"].prepare(tmp_path, ExampleSize(800_000, 1, 3))
     files = sorted((tmp_path / "data" / "mllib" / "sample_lda_libsvm_data.txt").iterdir())
     assert len(files) == 3
@@ -201,16 +201,16 @@ def test_documents_lie_where_the_example_looks_and_have_the_vocabulary_asked_for
         assert all(line == sorted(set(line)) and line[0] >= 1 for line in words)
 
 
-# ---------------------------------------------------------------------------------------------------------- how it runs
+# ---------------------------------------------------------------------------------------------------------------- trials
 
 TURNING = Example("turning", "everything", "x.py", lambda size: [str(size.bytes)], re.compile("^turn"))
 
 
 class ScriptedCluster:
-    """Runs nothing; each job has `turns` turns. Keeps what it was asked for."""
+    """A cluster that runs nothing and records its jobs, each with `iterations` iterations."""
 
-    def __init__(self, folder: Path, turns: int) -> None:
-        self.folder, self._turns = folder, turns
+    def __init__(self, folder: Path, iterations: int) -> None:
+        self.folder, self._iterations = folder, iterations
         self.asked: list[tuple[Path, list[str], dict[str, str]]] = []
 
     def submit(
@@ -221,7 +221,7 @@ class ScriptedCluster:
         place = self.folder / "runs" / str(len(self.asked))
         place.mkdir(parents=True)
         log = Log()
-        for number in range(self._turns):
+        for number in range(self._iterations):
             log.block(f"broadcast_{number}_piece0", 100 + number).job("turn", 1001 + number, 1001.5 + number)
         (place / "output").write_text("result")
         read = read_event_log(log.end(1100).write(place))
@@ -237,16 +237,16 @@ def trials_of(examples: list[Example], pairs: int, plugin: Path | None) -> Trial
 
 
 def played(
-    folder: Path, trials: Trials, turns: int = 3
+    folder: Path, trials: Trials, iterations: int = 3
 ) -> tuple[ScriptedCluster, list[SparkTrial], list[tuple[str, str]]]:
-    cluster = ScriptedCluster(folder, turns)
+    cluster = ScriptedCluster(folder, iterations)
     room: Any = SimpleNamespace(cluster=cluster, plugin_conf=lambda jar: {"spark.plugins": str(jar)})
     begun: list[tuple[str, str]] = []
-    seen = list(trials.run(room, lambda *what: begun.append(what), lambda: None))
+    seen = list(trials.run(room, lambda *trial: begun.append(trial), lambda: None))
     return cluster, seen, begun
 
 
-def test_ways_alternate_and_differ_in_nothing_but_the_plugin(tmp_path: Path) -> None:
+def test_trials_alternate_and_differ_only_in_plugin(tmp_path: Path) -> None:
     trials = trials_of([TURNING, replace(TURNING, name="other")], 2, Path("p.jar"))
     cluster, seen, begun = played(tmp_path, trials)
     one = [("turning", "data"), *(("turning", way) for way in (ALONE, PLUGIN, PLUGIN, ALONE))]
@@ -262,9 +262,9 @@ def test_ways_alternate_and_differ_in_nothing_but_the_plugin(tmp_path: Path) -> 
     }
 
 
-def test_a_trial_is_what_its_run_was_and_nothing_of_it_stays(tmp_path: Path) -> None:
+def test_trial_reports_measurements_and_removes_files(tmp_path: Path) -> None:
     _, (trial,), _ = played(tmp_path, trials_of([TURNING], 1, None))
-    assert [turn.seconds for turn in trial.iterations] == [1.5, 1.0, 1.0]
+    assert [one.seconds for one in trial.iterations] == [1.5, 1.0, 1.0]
     assert (trial.iteration_seconds, trial.iteration_bytes) == (1.0, 101)
     assert (trial.broadcast_bytes, trial.remote_bytes) == (303, 200)
     assert (trial.uplink_bytes, trial.core_bytes, trial.light_bytes) == (606, 500, 100)
@@ -272,10 +272,10 @@ def test_a_trial_is_what_its_run_was_and_nothing_of_it_stays(tmp_path: Path) -> 
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
-def test_an_example_whose_loop_is_not_found_is_no_measurement(tmp_path: Path) -> None:
+def test_trial_fails_if_iterations_are_missing(tmp_path: Path) -> None:
     with pytest.raises(ProcessError, match="turning has 2 iterations in its event log, not 3"):
-        played(tmp_path, trials_of([TURNING], 1, None), turns=2)
-    _, (trial,), _ = played(tmp_path / "fixed", trials_of([replace(TURNING, fixed=True)], 1, None), turns=2)
+        played(tmp_path, trials_of([TURNING], 1, None), iterations=2)
+    _, (trial,), _ = played(tmp_path / "fixed", trials_of([replace(TURNING, fixed=True)], 1, None), iterations=2)
     assert len(trial.iterations) == 2
 
 
@@ -284,22 +284,22 @@ def trials(tmp_path: Path) -> list[SparkTrial]:
     return played(tmp_path, trials_of([TURNING, replace(TURNING, name="other")], 2, Path("p.jar")))[1]
 
 
-def test_the_table_has_a_line_for_each_example_and_way(trials: list[SparkTrial]) -> None:
+def test_table_has_row_per_example_and_mode(trials: list[SparkTrial]) -> None:
     lines = as_text(spark_plan(4, 40.0), trials).splitlines()
     cells = [line.split() for line in lines if line.startswith(("turning", "other"))]
     assert [(row[0], row[1]) for row in cells] == [(e, w) for e in ("turning", "other") for w in (ALONE, PLUGIN)]
     assert all(row[2:] == ["2", "3", "1.0", "0.0", "9.0", "2.00", "33%", "50%", "the", "same"] for row in cells)
 
 
-def test_results_are_compared_with_those_of_spark_alone(trials: list[SparkTrial], tmp_path: Path) -> None:
+def test_results_are_compared_with_spark_alone(trials: list[SparkTrial], tmp_path: Path) -> None:
     def printed(text: str) -> Printed:
         (tmp_path / "output").write_text(text)
         return read_printed(tmp_path / "output")
 
     texts = iter(["x 1.0 -4", "x 1.08 -4", "x 1.32 -4", "x 1.4 -4", "x 1 2", "x 1", "y 1 2", "y 1 2"])
     changed = [replace(trial, printed=printed(next(texts))) for trial in trials]
-    told = as_json(spark_plan(4, 40.0), changed)["runs"]
-    assert [(run["way"], run["results"]) for run in told] == [
+    report = as_json(spark_plan(4, 40.0), changed)["runs"]
+    assert [(run["way"], run["results"]) for run in report] == [
         (ALONE, "1e-01 off"),
         (PLUGIN, "2e-02 off"),
         (PLUGIN, "2e-02 off"),
@@ -314,7 +314,7 @@ def test_results_are_compared_with_those_of_spark_alone(trials: list[SparkTrial]
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=20))
-def test_every_number_that_is_printed_is_read(tmp_path_factory: pytest.TempPathFactory, numbers: list[float]) -> None:
+def test_printed_numbers_round_trip(tmp_path_factory: pytest.TempPathFactory, numbers: list[float]) -> None:
     file = tmp_path_factory.mktemp("printed") / "output"
     file.write_text(f"weights: {numbers}")
     read = read_printed(file)
@@ -322,23 +322,23 @@ def test_every_number_that_is_printed_is_read(tmp_path_factory: pytest.TempPathF
     assert distance(read, read) == 0.0
 
 
-def test_json_has_everything(trials: list[SparkTrial]) -> None:
-    told = json.loads(json.dumps(as_json(spark_plan(4, 40.0), trials)))
-    assert (told["format"], told["lab"]["racks"], len(told["runs"])) == (1, 4, 8)
-    run = told["runs"][1]
+def test_json_report_has_all_fields(trials: list[SparkTrial]) -> None:
+    report = json.loads(json.dumps(as_json(spark_plan(4, 40.0), trials)))
+    assert (report["format"], report["lab"]["racks"], len(report["runs"])) == (1, 4, 8)
+    run = report["runs"][1]
     assert (run["example"], run["way"], run["pair"], run["idle"]) == ("turning", PLUGIN, 0, 0.5)
     assert run["iterations"][1] == {"number": 2, "seconds": 1.0, "broadcast_bytes": 101, "largest_bytes": 101}
     assert (run["iteration_seconds"], run["uplink_copies"]) == (1.0, 2.0)
 
 
-def test_the_picture_shows_every_example_and_way(trials: list[SparkTrial], tmp_path: Path) -> None:
+def test_picture_shows_every_example_and_mode(trials: list[SparkTrial], tmp_path: Path) -> None:
     picture, figures = draw(tmp_path / "p.svg", trials)
     assert len(figures.read_text().splitlines()) == 1 + 8 * 3
     text = picture.read_text()
     assert all(text.count(f">{word}<") == 1 for word in ("turning", "other", "Spark alone", "with the plugin"))
 
 
-# ------------------------------------------------------------------------------------------------------ what it refuses
+# ---------------------------------------------------------------------------------------------------------- rejections
 
 
 @pytest.mark.parametrize(
@@ -349,13 +349,13 @@ def test_the_picture_shows_every_example_and_way(trials: list[SparkTrial], tmp_p
         (["--picture", "nowhere/x.svg"], "in a folder that exists"),
     ],
 )
-def test_wrong_input_is_one_sentence(capsys: pytest.CaptureFixture[str], options: list[str], words: str) -> None:
+def test_invalid_option_is_rejected_in_one_sentence(capsys: pytest.CaptureFixture[str], options: list[str], words: str) -> None:
     assert main(["lab", "spark", *options]) == 2
     error = capsys.readouterr().err
     assert words in error and error.count("\n") == 1
 
 
-def test_what_is_not_installed_is_named_with_how_to_get_it(
+def test_missing_spark_plugin_or_java_error_names_fix(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert main(["lab", "spark", "--spark", str(tmp_path)]) == 1
@@ -377,7 +377,7 @@ def made(environment: Path) -> Path:
     return home
 
 
-def test_a_killed_job_is_no_riddle() -> None:
+def test_error_of_killed_job_suggests_memory() -> None:
     from mininet_topos.spark.cluster import _how_it_ended
 
     assert "perhaps for want of memory" in _how_it_ended(-9) and "fewer --racks" in _how_it_ended(-9)

@@ -1,4 +1,4 @@
-"""Static trees of a lab's plan: numbers, names, the controller's configuration, and what cannot be built."""
+"""Static trees of a lab's plan: numbers, names, the controller's configuration, and impossible trees."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mininet_topos.topology.static_tree import MAX_TREES
 ENDPOINTS = Endpoints("127.0.0.1:9090", "127.0.0.1:6653", "127.0.0.1:10033")
 
 
-def test_the_controller_knows_the_trees_of_the_preset():
+def test_controller_configuration_has_static_trees_of_preset():
     config = parse(render(preset("static"), ENDPOINTS))
     assert config.build_fabric().static_trees == {
         "fixed1": StaticTree("fixed1", "r1", 95, None, {"r2": 95, "r3": 95}, frozenset({"r4h1"})),
@@ -43,7 +43,7 @@ def plans(draw):
 
 
 @given(plans())
-def test_no_port_is_given_twice_and_the_controller_reads_what_the_plan_says(plan):
+def test_controller_configuration_matches_static_trees_of_plan(plan):
     fabric = parse(render(plan, ENDPOINTS)).build_fabric()
     assert len(fabric.static_trees) == len(plan.static_trees)
     for tree, names in zip(fabric.static_trees.values(), plan.static_trees, strict=True):
@@ -52,7 +52,7 @@ def test_no_port_is_given_twice_and_the_controller_reads_what_the_plan_says(plan
 
 
 @given(plans())
-def test_kernel_names_fit_differ_and_lead_back_to_their_lab(plan):
+def test_kernel_names_are_short_unique_and_identify_lab(plan):
     names, found = Names("bfff"), []
     for tree in plan.static_tree_plans:
         found += [names.static_fiber(tree.number, end.fiber) for end in tree.ends]
@@ -78,12 +78,12 @@ def test_kernel_names_fit_differ_and_lead_back_to_their_lab(plan):
         ([("r1", "r2", "r3")] * 5, "there are 5 static trees, but a lab can have 0 to 4"),
     ],
 )
-def test_trees_that_cannot_be_built(trees, sentence):
+def test_plan_rejects_impossible_static_trees(trees, sentence):
     with pytest.raises(PlanError, match=re.escape(sentence)):
         LabPlan(racks=4, hosts_per_rack=2, static_trees=tuple(trees))
 
 
-def test_a_smaller_lab_of_the_preset_says_what_is_missing():
+def test_static_preset_with_fewer_racks_names_missing_end():
     with pytest.raises(PlanError, match="ends at r3, but the lab has racks 1 to 2"):
         preset("static", racks=2)
     assert preset("static", racks=2, static_trees=()).racks == 2

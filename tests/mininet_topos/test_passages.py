@@ -1,4 +1,4 @@
-"""Passages end with all that is under way, also what has only just come."""
+"""Relays close all connections at their end, also those that have just arrived."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from mininet_topos.kernel.passages import Passage, Passages, here, listening_here
+from mininet_topos.kernel.passages import GatedRelay, GatedRelays, here, listening_here
 
 
 @pytest.fixture
@@ -20,10 +20,10 @@ def far():
 
 @pytest.fixture
 def passage(far):
-    return Passage(listening_here("127.0.0.1", 0), here(*far.getsockname()))
+    return GatedRelay(listening_here("127.0.0.1", 0), here(*far.getsockname()))
 
 
-def joined(passage: Passage, far: socket.socket) -> tuple[socket.socket, socket.socket]:
+def joined(passage: GatedRelay, far: socket.socket) -> tuple[socket.socket, socket.socket]:
     """Both ends of a connection through it."""
     near = socket.create_connection(passage.listening.getsockname(), timeout=10)
     there, _ = far.accept()
@@ -31,8 +31,8 @@ def joined(passage: Passage, far: socket.socket) -> tuple[socket.socket, socket.
     return near, there
 
 
-def test_bytes_pass_both_ways_and_the_end_ends_them(passage, far):
-    with Passages([passage]):
+def test_relay_forwards_in_both_directions_until_closed(passage, far):
+    with GatedRelays([passage]):
         near, there = joined(passage, far)
         near.sendall(b"there")
         assert there.recv(5) == b"there"
@@ -41,16 +41,16 @@ def test_bytes_pass_both_ways_and_the_end_ends_them(passage, far):
     assert is_over(near) and is_over(there)
 
 
-def test_a_connection_that_breaks_at_one_end_breaks_at_the_other(passage, far):
-    with Passages([passage]):
+def test_relay_forwards_connection_reset(passage, far):
+    with GatedRelays([passage]):
         near, there = joined(passage, far)
         near.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         near.close()
         assert is_over(there)
 
 
-def test_where_it_is_shut_nobody_is_told_that_the_other_is_gone(passage, far):
-    with Passages([passage]):
+def test_shut_gate_delays_end_of_connection(passage, far):
+    with GatedRelays([passage]):
         near, there = joined(passage, far)
         there.settimeout(0.2)
         passage.gate.shut()
@@ -63,9 +63,9 @@ def test_where_it_is_shut_nobody_is_told_that_the_other_is_gone(passage, far):
 
 
 @pytest.mark.parametrize("shut", [False, True])
-def test_who_has_only_just_come_is_not_left_open(passage, shut):
-    """What is collected while it is open is told, and fails whichever test comes next."""
-    with Passages([passage]):
+def test_closing_relay_closes_new_connections(passage, shut):
+    # The garbage collector would warn of an open socket, and fail a later test.
+    with GatedRelays([passage]):
         if shut:
             passage.gate.shut()
         near = [socket.create_connection(passage.listening.getsockname(), timeout=10) for _ in range(20)]
@@ -73,8 +73,8 @@ def test_who_has_only_just_come_is_not_left_open(passage, shut):
     assert all(map(is_over, near))
 
 
-def test_it_ends_while_it_is_shut_too(passage, far):
-    with Passages([passage]):
+def test_closing_relay_with_shut_gate_closes_connections(passage, far):
+    with GatedRelays([passage]):
         near, there = joined(passage, far)
         near.sendall(b"x")
         assert there.recv(1) == b"x"

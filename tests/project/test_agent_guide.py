@@ -1,4 +1,4 @@
-"""docs/how-to/agents.md: what it lists is what there is; test_operator_guide.py tries its commands."""
+"""docs/how-to/agents.md: its lists are those of the code; test_operator_guide.py tries its commands."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs" / "how-to" / "agents.md").read_text()
 
 
-def test_every_reason_of_a_refusal_is_explained():
+def test_guide_explains_every_refusal_reason():
     explanation = GUIDE[GUIDE.index("`category` is one of") :].split("\n\n")[0]
     assert set(re.findall(r"`(\w+)`", explanation)) - {"category"} == {one.value for one in RefusalReason}
 
 
-def test_every_key_that_waits_is_a_key():
+def test_every_key_that_needs_a_restart_exists():
     settings = Settings()
     assert all(hasattr(getattr(settings, key.partition(".")[0]), key.partition(".")[2]) for key in WAITS)
 
 
-def test_limits_of_names_are_those_of_the_code():
+def test_guide_states_name_limits_of_the_code():
     assert f"more than {LONGEST_NAME} bytes or {DEEPEST} parts" in GUIDE and f"begin with `{PARTIAL_PREFIX}`" in GUIDE
 
 

@@ -1,4 +1,4 @@
-"""`scripts/build-engine` for another kind of processor: what it asks of maturin, and what it says that is missing."""
+"""`scripts/build-engine` for other processors: the arguments of maturin, and messages about missing tools."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def build(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_arm_is_compiled_for_by_its_own_compiler_and_leaves_other_wheels_alone(checkout: Path) -> None:
+def test_arm_build_uses_cross_compiler_and_keeps_other_wheels(checkout: Path) -> None:
     (checkout / "dist").mkdir()
     other, old = (checkout / "dist" / f"blast_engine-0-{processor}.whl" for processor in ("x_x86_64", "x_aarch64"))
     other.touch()
@@ -51,7 +51,7 @@ def test_arm_is_compiled_for_by_its_own_compiler_and_leaves_other_wheels_alone(c
     assert other.exists() and not old.exists()
 
 
-def test_this_machine_is_compiled_for_without_another_compiler(checkout: Path) -> None:
+def test_native_build_needs_no_cross_compiler(checkout: Path) -> None:
     (checkout / "bin" / "aarch64-linux-gnu-gcc").unlink()
     assert build(checkout, "wheels").returncode == 0
     asked = (checkout / "asked").read_text()
@@ -59,16 +59,16 @@ def test_this_machine_is_compiled_for_without_another_compiler(checkout: Path) -
 
 
 @pytest.mark.parametrize(
-    ("lacks", "said"),
+    ("lacks", "advice"),
     [
         ("bin/aarch64-linux-gnu-gcc", "apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross"),
         ("library", "apt-get install libstd-rust-web-dev:arm64"),
     ],
 )
-def test_what_is_missing_is_named_with_its_package(checkout: Path, lacks: str, said: str) -> None:
+def test_missing_tool_is_reported_with_its_package(checkout: Path, lacks: str, advice: str) -> None:
     if lacks == "bin/aarch64-linux-gnu-gcc" and shutil.which("aarch64-linux-gnu-gcc", path="/usr/bin:/bin"):
         pytest.skip("this machine has a C compiler for 64-bit ARM")
     (checkout / lacks).rename(checkout / "away")
     done = build(checkout, "--target", "aarch64")
-    assert done.returncode == 1 and said in done.stderr
+    assert done.returncode == 1 and advice in done.stderr
     assert not (checkout / "asked").exists()

@@ -1,4 +1,4 @@
-"""Ctrl-C while `blast` is still loading: status 130, not a word, wherever it strikes."""
+"""Ctrl-C while `blast` is still loading: status 130 and no output, at any time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.interrupted import PATIENCE, ended, started
+from tests.support.interrupted import TIMEOUT, ended, started
 from tests.support.waiting import eventually
 
 LOADING = """
@@ -28,19 +28,19 @@ time.sleep(600)
 """
 
 
-@pytest.mark.parametrize("what", [LOADING, TIDYING], ids=["importing", "in what Python tidies up"])
+@pytest.mark.parametrize("code", [LOADING, TIDYING], ids=["importing", "in a finalizer"])
 @pytest.mark.parametrize("module", ["argparse", "thrift"])
-def test_an_interrupt_while_it_loads(tmp_path, what, module):
+def test_interrupt_during_import_exits_silently_with_130(tmp_path, code, module):
     """The first module is needed by `blast` itself, the other by the command that was asked for."""
     mark = tmp_path / "reached"
     folder = tmp_path / "path"
     folder.mkdir()
-    (folder / f"{module}.py").write_text(what.format(mark=str(mark)))
+    (folder / f"{module}.py").write_text(code.format(mark=str(mark)))
     with started("status", environment={"PYTHONPATH": str(folder)}) as process:
-        eventually(mark.exists, f"{module} to be loaded", within=PATIENCE)
+        eventually(mark.exists, f"{module} to be loaded", within=TIMEOUT)
         assert ended(process) == (130, "", "")
 
 
-def test_that_is_where_the_command_starts():
+def test_blast_command_starts_in_start_module():
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
     assert project["project"]["scripts"] == {"blast": "blast_client.cli.start:main"}

@@ -1,4 +1,4 @@
-"""What strangers are told of the project: the files that guides for contributors name are there."""
+"""The guides for contributors: every file that they name exists."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def paths(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("guide", GUIDES, ids=lambda guide: guide.name)
-def test_every_file_that_is_named_is_there(guide: Path) -> None:
+def test_every_named_file_exists(guide: Path) -> None:
     named = paths(guide.read_text())
     missing = []
     for path in sorted(named):
@@ -61,7 +61,7 @@ def test_every_file_that_is_named_is_there(guide: Path) -> None:
     assert missing == []
 
 
-def test_the_commit_hook_runs_what_make_lint_runs() -> None:
+def test_commit_hook_runs_make_lint() -> None:
     hook = (ROOT / ".pre-commit-config.yaml").read_text()
     assert "entry: make lint\n" in hook and "repo: local\n" in hook
     assert "://" not in hook, "nothing is downloaded"

@@ -54,27 +54,27 @@ def test_crates_are_sorted_each_with_version_and_checksum() -> None:
 
 def test_manifests_ask_for_exact_versions_that_are_pinned() -> None:
     pinned = {tuple(line.split()[:2]) for line in CRATES.read_text().splitlines()}
-    asked = [(name, told) for manifest in MANIFESTS for name, told in dependencies(manifest)]
-    assert asked
-    for name, told in asked:
-        assert told.startswith("=") and (name, told.removeprefix("=")) in pinned, name
+    requirements = [(name, version) for manifest in MANIFESTS for name, version in dependencies(manifest)]
+    assert requirements
+    for name, version in requirements:
+        assert version.startswith("=") and (name, version.removeprefix("=")) in pinned, name
 
 
 def dependencies(manifest: Path) -> Iterator[tuple[str, str]]:
     tables = tomllib.loads(manifest.read_text())
     for kind in ("dependencies", "dev-dependencies", "build-dependencies"):
-        for name, told in tables.get(kind, {}).items():
-            if isinstance(told, str) or "path" not in told:
-                yield name, told if isinstance(told, str) else told["version"]
+        for name, entry in tables.get(kind, {}).items():
+            if isinstance(entry, str) or "path" not in entry:
+                yield name, entry if isinstance(entry, str) else entry["version"]
 
 
-def test_every_manifest_is_of_the_workspace() -> None:
+def test_every_manifest_belongs_to_the_workspace() -> None:
     found = {file for folder in ("blast_engine", "rack_fabric") for file in (ROOT / folder).rglob("Cargo.toml")}
     assert found == set(MANIFESTS)
 
 
 @pytest.mark.parametrize("manifest", MANIFESTS, ids=lambda file: str(file.parent.relative_to(ROOT)))
-def test_unsafe_code_is_forbidden_but_in_one_crate(manifest: Path) -> None:
+def test_only_one_crate_allows_unsafe_code(manifest: Path) -> None:
     lints = tomllib.loads(manifest.read_text())["lints"]
     if manifest.parent == ROOT / UNCHECKED:
         assert "unsafe_code" not in lints["rust"]
@@ -82,7 +82,7 @@ def test_unsafe_code_is_forbidden_but_in_one_crate(manifest: Path) -> None:
         assert WORKSPACE["lints"]["rust"]["unsafe_code"] == "forbid" and lints == {"workspace": True}
 
 
-def test_every_unsafe_block_says_why_it_is_sound() -> None:
+def test_every_unsafe_block_has_a_safety_comment() -> None:
     for file in (ROOT / UNCHECKED).rglob("*.rs"):
         lines = file.read_text().splitlines()
         for number, line in enumerate(lines):
@@ -122,13 +122,13 @@ def cargo(checkout: Path, folders: list[str], *words: str) -> subprocess.Complet
     )  # fmt: skip
 
 
-def test_the_lock_file_is_made_of_what_is_pinned(checkout: Path) -> None:
-    told = cargo(checkout, [add_cargo(checkout, "1.85.0")], "build", "--release")
-    assert told.stdout == "ran 1.85.0: build --release\n"
+def test_lock_file_contains_pinned_crates(checkout: Path) -> None:
+    done = cargo(checkout, [add_cargo(checkout, "1.85.0")], "build", "--release")
+    assert done.stdout == "ran 1.85.0: build --release\n"
     assert (checkout / "Cargo.lock").read_text() == LOCKED
 
 
-def test_a_lock_file_that_is_older_than_a_manifest_is_made_anew(checkout: Path) -> None:
+def test_lock_file_older_than_manifest_is_rewritten(checkout: Path) -> None:
     (checkout / "Cargo.lock").write_text(LOCKED.replace('registry+here"', 'registry+there"'))
     (checkout / "member").mkdir()
     manifest = checkout / "member" / "Cargo.toml"
@@ -139,28 +139,28 @@ def test_a_lock_file_that_is_older_than_a_manifest_is_made_anew(checkout: Path) 
     assert (checkout / "Cargo.lock").read_text() == LOCKED
 
 
-def test_an_old_cargo_is_passed_over(checkout: Path) -> None:
+def test_old_cargo_is_skipped(checkout: Path) -> None:
     folders = [add_cargo(checkout, version) for version in ("0.66.0", "1.84.1", "1.100.0")]
     assert cargo(checkout, folders, "build").stdout == "ran 1.100.0: build\n"
 
 
 @pytest.mark.parametrize("change", ["sed -i s/2.0.0/2.0.1/ Cargo.lock", "sed -i s/111/112/ Cargo.lock", "exit 101"])
-def test_other_crates_than_those_are_refused_and_leave_no_lock_file(checkout: Path, change: str) -> None:
-    told = cargo(checkout, [add_cargo(checkout, "1.85.0", change)], "build")
-    assert told.returncode != 0 and told.stdout == ""
+def test_unpinned_crates_are_rejected_without_lock_file(checkout: Path, change: str) -> None:
+    done = cargo(checkout, [add_cargo(checkout, "1.85.0", change)], "build")
+    assert done.returncode != 0 and done.stdout == ""
     assert not (checkout / "Cargo.lock").exists()
     if "sed" in change:
-        assert "run scripts/pin-crates" in told.stderr and told.stderr.count("\n") == 1
+        assert "run scripts/pin-crates" in done.stderr and done.stderr.count("\n") == 1
 
 
-def test_without_a_cargo_that_is_new_enough_it_says_so(checkout: Path) -> None:
-    told = subprocess.run(
+def test_missing_recent_cargo_is_reported(checkout: Path) -> None:
+    done = subprocess.run(
         ["/bin/bash", "scripts/cargo", "build"],
         cwd=checkout, env={"PATH": f"{add_cargo(checkout, '1.84.9')}:{tools(checkout)}"},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert told.returncode == 1 and told.stdout == ""
-    assert told.stderr.startswith("cargo: cargo 1.85 or newer was not found: ") and told.stderr.count("\n") == 1
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.startswith("cargo: cargo 1.85 or newer was not found: ") and done.stderr.count("\n") == 1
 
 
 def tools(checkout: Path) -> str:

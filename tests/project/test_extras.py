@@ -1,4 +1,4 @@
-"""Optional parts: which extra brings what, and that whoever lacks one is told how to get it from a checkout."""
+"""Optional parts: the contents of each extra, and messages with the install command for missing ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PRODUCTION = re.compile(
     r"pip install (--require-hashes -r requirements/(agent|controller)\.txt"
     r"|--no-deps --force-reinstall dist/blast_(controller|engine)-\*(_\"\$\(uname -m\)\")?\.whl)"
 )
-"""How the guides for services do it: libraries by hash, then the wheel, and that of what is compiled."""
+"""The commands of the guides for services: libraries by hash, then the wheel, then the compiled engine."""
 IN_THE_BASE = {"blast_base", "blast_client", "blast_transport", "tl1_driver"}
 INSTANCE = {
     "racks": 4,
@@ -63,19 +63,21 @@ def calls_of(file: Path, *names: str) -> Iterator[ast.Call]:
             yield node
 
 
-# ------------------------------------------------------------------------------------------------------ what is said
+# ------------------------------------------------------------------------------------------------------ messages
 
 
-def test_how_to_get_an_extra_is_said_in_one_place() -> None:
+def test_only_one_file_states_how_to_install_an_extra() -> None:
     guilty = [str(file.relative_to(ROOT)) for file in sources() if re.search(r"pip install.*\[", file.read_text())]
     assert guilty == [str(ONE_PLACE.relative_to(ROOT))]
 
 
-def test_nothing_tells_anybody_to_install_a_package_that_is_not_published() -> None:
+def test_no_text_suggests_installing_the_unpublished_package() -> None:
     name = PROJECT["project"]["name"]
-    told = re.compile(rf"pip install[^\n]*{re.escape(name)}")
+    command = re.compile(rf"pip install[^\n]*{re.escape(name)}")
     everything = [*sources(), *guides(), *(ROOT / "clients").rglob("*.md"), *(ROOT / "packaging").rglob("*")]
-    assert [str(file) for file in everything if file.is_file() and told.search(file.read_text(errors="replace"))] == []
+    assert [
+        str(file) for file in everything if file.is_file() and command.search(file.read_text(errors="replace"))
+    ] == []
 
 
 def test_every_extra_that_code_names_is_declared() -> None:
@@ -85,7 +87,7 @@ def test_every_extra_that_code_names_is_declared() -> None:
 
 
 @pytest.mark.parametrize("command", declared_commands(), ids=lambda command: command.name)
-def test_a_command_that_is_not_installed_names_an_extra_that_is_declared(command) -> None:
+def test_uninstalled_command_names_a_declared_extra(command) -> None:
     if command.module.partition(".")[0] not in IN_THE_BASE:
         assert next(iter(command.extras), command.name) in EXTRAS
 
@@ -101,7 +103,7 @@ def test_guides_install_from_the_checkout_with_tested_versions(guide: Path) -> N
         assert {extra for found in extras for extra in found.split(",")} <= set(EXTRAS)
 
 
-def test_what_is_missing_is_named_in_one_sentence() -> None:
+def test_missing_libraries_are_reported_in_one_sentence() -> None:
     require("sim", "json")
     with pytest.raises(NotInstalledError) as refusal:
         require("sim", "json", "no_such_library", "nor_this_one")
@@ -116,23 +118,23 @@ def pins(file: str) -> list[str]:
     return [line.removesuffix("\\").strip() for line in lines if re.match(r"[A-Za-z0-9._-]+==", line)]
 
 
-def test_the_constraints_are_the_versions_that_are_tested_and_nothing_else() -> None:
+def test_constraints_equal_tested_versions() -> None:
     text = (ROOT / CONSTRAINTS).read_text()
     names = {pin.partition("==")[0] for pin in pins("dev.txt")}
     of_spark = [pin for pin in pins("spark.txt") if pin.partition("==")[0] not in names]
-    assert text.splitlines() == pins("dev.txt") + of_spark, "scripts/pin-constraints writes it anew"
+    assert text.splitlines() == pins("dev.txt") + of_spark, "run scripts/pin-constraints"
     assert "--hash" not in text and "://" not in text
 
 
 def test_the_constraints_cover_every_extra() -> None:
-    wanted = {*PROJECT["project"]["dependencies"]}
-    wanted |= {one for extra, ones in EXTRAS.items() if extra not in {"ryu", "dev"} for one in ones}
-    names = {re.split(r"[\[<>=!~ ]", one)[0].lower() for one in wanted} - {PROJECT["project"]["name"]}
+    required = {*PROJECT["project"]["dependencies"]}
+    required |= {one for extra, ones in EXTRAS.items() if extra not in {"ryu", "dev"} for one in ones}
+    names = {re.split(r"[\[<>=!~ ]", one)[0].lower() for one in required} - {PROJECT["project"]["name"]}
     assert names <= {pin.partition("==")[0].lower() for pin in pins("constraints.txt")}
 
 
 @pytest.mark.parametrize("file", ["agent.txt", "controller.txt", "build.txt"])
-def test_what_runs_in_production_is_tested_and_named_by_hash(file: str) -> None:
+def test_production_requirements_are_tested_and_pinned_by_hash(file: str) -> None:
     text = (ROOT / "requirements" / file).read_text()
     tested = {pin.partition(" ")[0] for pin in pins("dev.txt")}
     assert set(pins(file)) <= tested and pins(file)
@@ -149,7 +151,7 @@ def without_matplotlib(*arguments: str, folder: Path) -> subprocess.CompletedPro
 
 
 @pytest.mark.parametrize("how", [(), ("--exact",)])
-def test_a_plan_needs_no_library_that_draws(tmp_path: Path, how: tuple[str, ...]) -> None:
+def test_plan_needs_no_drawing_library(tmp_path: Path, how: tuple[str, ...]) -> None:
     (tmp_path / "instance.json").write_text(json.dumps(INSTANCE))
     done = without_matplotlib("plan", "instance.json", "--json", *how, folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
@@ -167,7 +169,7 @@ def test_a_plan_needs_no_library_that_draws(tmp_path: Path, how: tuple[str, ...]
     ],
     ids=" ".join,
 )
-def test_a_picture_is_refused_before_anything_is_calculated(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_missing_matplotlib_is_reported_before_calculation(tmp_path: Path, words: tuple[str, ...]) -> None:
     done = without_matplotlib(*words, folder=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"blast: matplotlib not installed: {how_to_install('figures')}\n"

@@ -1,4 +1,4 @@
-"""Who of a run's workers imports, and compiles, what."""
+"""The files that each worker of a test run imports and compiles first."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def of(worker: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("files", [0, 1, 2, 3, 10])
-def test_the_workers_have_every_file_once(files: int) -> None:
+def test_each_file_belongs_to_one_worker(files: int) -> None:
     shares = [share_of(worker, WORKERS, range(files)) for worker in range(WORKERS)]
     assert sorted(file for share in shares for file in share) == list(range(files))
 
 
-def test_a_worker_imports_its_share_whatever_is_wrong_with_some(imported: Callable[..., set[str]]) -> None:
+def test_worker_imports_its_share_despite_failing_files(imported: Callable[..., set[str]]) -> None:
     assert [imported(workerinput=of(worker)) for worker in range(WORKERS)] == [
         {"test_0", "test_6"},
         {"test_1", "test_7"},
@@ -61,6 +61,6 @@ def test_a_worker_imports_its_share_whatever_is_wrong_with_some(imported: Callab
     ]
 
 
-def test_who_is_alone_or_asked_for_some_tests_imports_no_others(imported: Callable[..., set[str]]) -> None:
+def test_single_process_or_named_tests_import_no_share(imported: Callable[..., set[str]]) -> None:
     assert imported() == set()
     assert imported(pytest.Config.ArgsSource.ARGS, workerinput=of(0)) == set()

@@ -1,4 +1,4 @@
-"""The layout of architecture.md, held by machine: folders, import directions, and nothing of any one machine inside."""
+"""The layout of architecture.md: folders, import directions, and no paths of a single machine."""
 
 import ast
 import fnmatch
@@ -26,10 +26,13 @@ def _floors(*names: str) -> set[str]:
     return {f"blast_controller.core.{name}" for name in names}
 
 
-EVERYWHERE = {f"blast_base.{name}" for name in ("child_process", "command_line", "descriptors", "endpoint", "extras")}
+EVERYWHERE = {
+    f"blast_base.{name}"
+    for name in ("child_process", "command_line", "descriptors", "endpoint", "extras", "json_types")
+}
 """Every package but `algorithms` and `tl1_driver` may import these, which import nothing of ours."""
 
-# What a package may import of ours beside itself; the longest prefix that fits a module decides.
+# The packages of ours that a package may import beside itself; the longest matching prefix decides.
 MAY_IMPORT: dict[str, set[str]] = {
     "algorithms": set(),
     "tl1_driver": set(),
@@ -37,10 +40,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "blast_base.drawing": {"blast_api"},
     "blast_transport": set(),
     "blast_api": set(),
-    # The command line and the process: they know everybody, and nobody knows them.
+    # The command line and the process may import all others; no other package imports them.
     "blast_controller.cli": {"blast_controller", "blast_client"},
     "blast_controller.process": {"blast_controller", "blast_base.drawing"},
-    # What puts the shells together: it builds what the configuration describes.
+    # The daemon assembles the parts that the configuration describes.
     "blast_controller.process.daemon": {"blast_controller", "blast_api", "tl1_driver"},
     # The names of policies, dialects and roles are checked where they are read.
     "blast_controller.configuration": {
@@ -55,7 +58,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "blast_controller.optimizer": {"blast_controller.core", "algorithms"},
     # A process of its own, which only computes.
     "blast_controller.optimizer.worker": {"algorithms", "blast_controller.optimizer.frames"},
-    # Floors of the core: each knows those above it in this list. What is in its root gives them to each other.
+    # Layers of the core: each may import the ones above it in this list; modules in the root connect them.
     "blast_controller.core.model": {"algorithms"},
     "blast_controller.core.inventory": {"blast_controller.core.model", "algorithms"},
     "blast_controller.core.light": {"blast_controller.core.model", "algorithms"},
@@ -86,7 +89,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "blast_controller.store.sqlite_file",
     },
     "blast_controller.ops": {"blast_controller.core"},
-    # What it serves is what the daemon hands to it; who asks is known as on Thrift.
+    # The daemon passes it the state to serve; clients authenticate as over Thrift.
     "blast_controller.ops.http": {
         "blast_controller.core",
         "blast_controller.rpc.clients",
@@ -107,14 +110,14 @@ MAY_IMPORT: dict[str, set[str]] = {
         "blast_controller.ops.logging",
         "blast_controller.store",
     },
-    # The runtime lends its thread to whoever serves clients; it knows none of them.
+    # The servers of clients run work on the runtime's thread; the runtime imports none of them.
     "blast_controller.rpc": {
         "blast_controller.core",
         "blast_controller.runtime",
         "blast_controller.serving",
         "blast_api",
     },
-    # Bytes, frames and threads: what is asked and who asks is decided elsewhere.
+    # Bytes, frames and threads only: other packages decide on calls and identities.
     "blast_controller.rpc.connections": {
         "blast_controller.runtime.faults",
         "blast_controller.serving",
@@ -233,7 +236,7 @@ def folder_graph(modules: Mapping[str, set[str]]) -> dict[str, set[str]]:
 
 
 def circles(graph: Mapping[str, set[str]]) -> list[set[str]]:
-    """Those that reach each other: each such set, the largest first."""
+    """Return the sets of nodes that reach each other, the largest first."""
     directed = nx.DiGraph([(one, other) for one, targets in graph.items() for other in targets])
     return sorted((found for found in nx.strongly_connected_components(directed) if len(found) > 1), key=_largest_first)
 
@@ -256,7 +259,7 @@ def wrong_direction(module: str, target: str) -> str | None:
 
 
 def own_files() -> Iterator[Path]:
-    """Every file that is or could be committed: what .gitignore names (by name only) is left out."""
+    """Yield every file that is or could be committed, without the names in .gitignore."""
     ignored = [line.rstrip("/") for line in (ROOT / ".gitignore").read_text().split()] + [".git"]
     for folder, subfolders, files in os.walk(ROOT):
         subfolders[:] = [name for name in subfolders if not any(fnmatch.fnmatch(name, one) for one in ignored)]
@@ -275,7 +278,7 @@ def test_imports_follow_the_directions(top: str) -> None:
 
 
 @pytest.mark.parametrize("top", sorted(OURS))
-def test_nothing_imports_itself_in_a_circle(top: str) -> None:
+def test_modules_and_folders_have_no_import_cycles(top: str) -> None:
     """Wherever in the file, for types only too. Files in a package's root are a folder of the package's name."""
     modules = module_graph(top)
     assert not circles(modules) and not circles(folder_graph(modules))
@@ -302,7 +305,7 @@ def test_packages_name_the_file_to_start_with() -> None:
     assert not found
 
 
-def test_circles_of_files_and_folders_are_found() -> None:
+def test_import_cycles_of_files_and_folders_are_found() -> None:
     assert circles({"t.a": {"t.b"}, "t.b": {"t.a"}}) == [{"t.a", "t.b"}]
     apart = {"t.one.a": {"t.two.b"}, "t.two.b": set[str](), "t.two.c": {"t.one.d"}, "t.one.d": set[str]()}
     assert not circles(apart) and circles(folder_graph(apart)) == [{"t.one", "t.two"}]
@@ -327,7 +330,7 @@ def test_wrong_directions_are_found(module: str, target: str, is_wrong: bool) ->
     assert bool(wrong_direction(module, target)) is is_wrong
 
 
-def test_every_form_of_import_is_seen() -> None:
+def test_every_form_of_import_is_found() -> None:
     source = "import a.b\ndef f():\n    from c import d\nif TYPE_CHECKING:\n    from . import e\n"
     source += "from ..f import g\nimportlib.import_module('h')"
     found = set(imported(ast.parse(source), "top.sub"))
@@ -340,13 +343,13 @@ def test_the_wheel_lists_every_package_folder() -> None:
     assert all((folder / "__init__.py").is_file() for folder in folders)
 
 
-def test_the_thrift_folder_is_no_package() -> None:
+def test_thrift_folder_is_not_a_package() -> None:
     assert not list((ROOT / "thrift").rglob("*.py"))
     assert "site-packages" in Path(thrift.__file__).parts
     assert not (ROOT / "__init__.py").exists()
 
 
-def test_without_apache_thrift_the_tests_say_so(request: pytest.FixtureRequest) -> None:
+def test_missing_apache_thrift_ends_test_run_with_advice(request: pytest.FixtureRequest) -> None:
     conftest = request.config.pluginmanager.get_plugin(str(ROOT / "tests" / "conftest.py"))
     with pytest.raises(pytest.exit.Exception, match="Apache Thrift is not installed: pip install thrift"):
         conftest.require_apache_thrift(ModuleType("thrift"))
@@ -356,7 +359,7 @@ def test_without_apache_thrift_the_tests_say_so(request: pytest.FixtureRequest) 
     assert result.stdout.strip() == "None"
 
 
-def test_nothing_names_one_machine() -> None:
+def test_no_file_names_paths_of_one_machine() -> None:
     files = list(own_files())
     assert Path(__file__).resolve() in files
     found = [

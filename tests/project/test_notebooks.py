@@ -1,4 +1,4 @@
-"""Notebooks of `examples/`: their cells run from first to last, without Jupyter, and bring what their text says."""
+"""Notebooks of `examples/`: their cells run in order, without Jupyter, with the results that their text states."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ for cell in json.load(open(sys.argv[1], encoding="utf-8"))["cells"]:
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_is_kept_without_results(notebook: Path) -> None:
+def test_notebook_is_committed_without_results(notebook: Path) -> None:
     cells = [cell for cell in json.loads(notebook.read_text())["cells"] if cell["cell_type"] == "code"]
     assert cells
     for cell in cells:
@@ -33,21 +33,21 @@ def test_a_notebook_is_kept_without_results(notebook: Path) -> None:
 
 
 @pytest.mark.test_all
-def test_the_researchers_notebook_goes_from_requests_to_a_figure(tmp_path: Path) -> None:
+def test_policies_notebook_computes_results_of_its_text_and_figure(tmp_path: Path) -> None:
     words = [sys.executable, "-c", PLAY, str(RESEARCH)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "MPLBACKEND": "Agg", "MPLCONFIGDIR": str(tmp_path / "mpl")}
     done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
-    # What the text beside the cells says: greedy serves the wide one alone, the exact method the two others.
+    # As the text beside the cells states: greedy serves the wide one alone, the exact method the two others.
     assert lines[0] == "paper greedy ['wide'] 1500.0"
     assert lines[2] == "paper exact ['left', 'right'] 1600.0"
-    told = {
+    results = {
         line.split()[0]: [float(word) for word in line.split() if word[0].isdigit() and "." in word]
         for line in lines[3:6]
     }
-    assert set(told) == {"paper", "srpt-lease", "narrowest"}
-    (mean, tail), (narrow_mean, narrow_tail) = told["paper"], told["narrowest"]
+    assert set(results) == {"paper", "srpt-lease", "narrowest"}
+    (mean, tail), (narrow_mean, narrow_tail) = results["paper"], results["narrowest"]
     assert lines[-1].startswith("The default policy, srpt-lease, is not the best here"), "and so does the text"
-    assert 1 < narrow_mean / mean < narrow_tail / tail, "the text says: worse in the mean and more so in the tail"
+    assert 1 < narrow_mean / mean < narrow_tail / tail, "the text states: worse in the mean and more so in the tail"
     assert (tmp_path / "policies.svg").read_text().count("narrowest") >= 1

@@ -1,4 +1,4 @@
-"""Every command in the guides of operators and agents is one that `blast` takes; every key and field is there."""
+"""The guides of operators and agents: `blast` accepts their commands, and their keys and fields exist."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def commands(guide: str, pattern: str) -> list[str]:
     ("guide", "pattern", "fewest"),
     [("how-to/operate.md", r"blast ", 20), ("how-to/agents.md", r"blast [a-z]+ [a-z]", 3)],
 )
-def test_every_command_is_taken(guide, pattern, fewest):
+def test_every_command_of_the_guides_parses(guide, pattern, fewest):
     parser, found = build_parser(declared_commands()), commands(guide, pattern)
     assert len(found) > fewest
     for command in found:
@@ -45,11 +45,11 @@ def test_every_command_is_taken(guide, pattern, fewest):
             assert callable(parser.parse_args(words).run), command
 
 
-def test_the_reload_table_is_that_of_the_code():
+def test_reload_table_equals_code():
     table = GUIDE[GUIDE.index("### Reload") : GUIDE.index("## Commands")]
     rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", table, re.MULTILINE)
-    told = {f"{name}.{key}" for name, keys in rows for key in re.findall(r"`(\w+)`", keys) if name != "tenant"}
-    assert told - {"tenant.access"} == AT_ONCE - {"tenant"}
+    documented = {f"{name}.{key}" for name, keys in rows for key in re.findall(r"`(\w+)`", keys) if name != "tenant"}
+    assert documented - {"tenant.access"} == AT_ONCE - {"tenant"}
     assert "tenant" in dict(rows)
 
 

@@ -20,10 +20,10 @@ PACKAGES: list[str] = PROJECT["tool"]["setuptools"]["packages"]
 TOP_LEVEL = sorted({name.partition(".")[0] for name in PACKAGES})
 THIS_SITE_PACKAGES = Path(sysconfig.get_path("purelib"))
 
-# What a Spark executor gets, and what must stay away from it.
+# The distributions of a Spark executor; it must not have the controller's.
 BASE_DISTRIBUTIONS = ["blake3", "thrift", "tqdm"]
 EXTRAS_ONLY = {"blast_transport.remote.shell"}
-"""Modules that say themselves which extra they need, to whoever calls for them."""
+"""Modules whose import reports the extra that they need."""
 CONTROLLER_ONLY = ["networkx", "os_ken", "pydantic", "mininet"]
 
 
@@ -85,7 +85,7 @@ def full(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
     return environment
 
 
-def test_the_base_dependencies_are_what_the_tests_share() -> None:
+def test_base_dependencies_equal_shared_distributions() -> None:
     declared = {requirement.partition(">")[0].strip() for requirement in PROJECT["project"]["dependencies"]}
     assert declared == set(BASE_DISTRIBUTIONS)
 
@@ -101,7 +101,7 @@ def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(wheel: Path
     assert in_wheel == in_tree
 
 
-def test_every_typed_package_says_so(wheel: Path) -> None:
+def test_every_package_has_a_py_typed_marker(wheel: Path) -> None:
     typed = {name.partition("/")[0] for name in zipfile.ZipFile(wheel).namelist() if name.endswith("/py.typed")}
     assert typed == set(TOP_LEVEL)
 
@@ -119,7 +119,7 @@ def test_every_package_imports_from_the_wheel_and_every_command_loads(full: Envi
     assert found == {name: declared.partition(":")[0] for name, declared in commands.items()}
 
 
-def test_the_base_install_imports_all_that_is_for_applications(base: Environment) -> None:
+def test_base_install_imports_every_application_module(base: Environment) -> None:
     """Every module but `__main__`, which would run, and those of extras: no import needs more than the base has."""
     code = (
         "import importlib, pkgutil\n"
@@ -132,7 +132,7 @@ def test_the_base_install_imports_all_that_is_for_applications(base: Environment
     assert all(Path(one).is_relative_to(base.site_packages) for one in base.evaluate(code).splitlines())
 
 
-def test_the_base_install_has_nothing_of_the_controller(base: Environment) -> None:
+def test_base_install_has_no_controller_dependencies(base: Environment) -> None:
     probe = f"import importlib.util as u; print(*[n for n in {CONTROLLER_ONLY} if u.find_spec(n)])"
     assert base.evaluate(probe) == ""
 

@@ -1,4 +1,4 @@
-"""The values of the pages in docs/: each that has an id is what the last run found; see scripts/page_values.py."""
+"""The values of the pages in docs/: each with an id equals the result of the last run; see scripts/page_values.py."""
 
 from __future__ import annotations
 
@@ -19,27 +19,28 @@ def marked() -> list[tuple[Path, str, str]]:
     return [(page, mark.id, text[mark.start : mark.end]) for page, text in texts for mark in marks(text)]
 
 
-def test_every_value_on_a_page_is_what_was_found():
+def test_every_value_on_a_page_equals_recorded_value():
     expected = texts(DEFINITIONS, FOUND)
     wrong = [(page.name, name, text, expected.get(name)) for page, name, text in marked() if text != expected.get(name)]
     assert wrong == [], "run scripts/refresh-figures for these"
 
 
-def test_every_definition_is_of_a_value_on_a_page():
+def test_every_definition_belongs_to_a_value_on_a_page():
     used = {
-        output: [DEFINITIONS[output].value(name) for name in names] for output, names in page_values.wanted().items()
+        output: [DEFINITIONS[output].value(name) for name in names]
+        for output, names in page_values.values_on_pages().items()
     }
     for output in DEFINITIONS.values():
         assert len(set(used[output.name])) >= len(output.values), output.name
 
 
-def test_what_was_found_is_of_these_commands():
+def test_recorded_values_come_from_current_commands():
     assert {name: found["command"] for name, found in FOUND.items()} == {
         output.name: output.command for output in DEFINITIONS.values()
     }
 
 
-def test_what_was_found_is_of_the_present_measurements():
+def test_recorded_values_come_from_current_measurements():
     """Simulations that count the recorded computation of decisions are run again when it is measured again."""
     stated = {output.name: output.digests() for output in DEFINITIONS.values() if output.reads}
     assert {name: FOUND[name].get("reads") for name in stated} == stated, "run scripts/refresh-figures for these"

@@ -36,7 +36,7 @@ class Claim:
     section: str
     sentence: str
     verdict: str
-    shown_by: tuple[str, ...]
+    evidence: tuple[str, ...]
     outcome: str
 
 
@@ -47,8 +47,8 @@ def claims() -> list[Claim]:
             paper = line.removeprefix("## ")
         elif paper and line.startswith("|") and not set(line) <= set("|-: ") and (cells := _cells(line)) != HEAD:
             assert len(cells) == len(HEAD), line
-            section, sentence, verdict, shown_by, outcome = cells
-            found.append(Claim(paper, section, sentence, verdict, tuple(re.findall(r"`([^`]+)`", shown_by)), outcome))
+            section, sentence, verdict, evidence, outcome = cells
+            found.append(Claim(paper, section, sentence, verdict, tuple(re.findall(r"`([^`]+)`", evidence)), outcome))
     return found
 
 
@@ -57,25 +57,25 @@ def _cells(line: str) -> list[str]:
 
 
 CLAIMS = claims()
-SHOWN_BY = sorted({way for claim in CLAIMS for way in claim.shown_by})
-TESTS = [way for way in SHOWN_BY if way.startswith("tests/")]
-BENCHMARKS = [way for way in SHOWN_BY if way.startswith("benchmarks/")]
-COMMANDS = [way for way in SHOWN_BY if way.startswith("blast ")]
-OTHERS = [way for way in SHOWN_BY if way.split()[0] in {"make", "cargo"} or way.startswith("rack_fabric/tests/")]
+EVIDENCE = sorted({way for claim in CLAIMS for way in claim.evidence})
+TESTS = [way for way in EVIDENCE if way.startswith("tests/")]
+BENCHMARKS = [way for way in EVIDENCE if way.startswith("benchmarks/")]
+COMMANDS = [way for way in EVIDENCE if way.startswith("blast ")]
+OTHERS = [way for way in EVIDENCE if way.split()[0] in {"make", "cargo"} or way.startswith("rack_fabric/tests/")]
 
 
-def test_there_is_a_section_for_each_paper_and_rows_in_it():
+def test_each_paper_has_a_section_with_claims():
     for paper in PAPERS:
         assert len([claim for claim in CLAIMS if claim.paper == paper]) >= FEWEST_CLAIMS[paper], paper
     assert {claim.paper for claim in CLAIMS} <= set(PAPERS)
 
 
-def test_a_claim_has_a_verdict_and_what_shows_it():
+def test_claim_has_verdict_and_evidence():
     for claim in CLAIMS:
         assert claim.verdict in VERDICTS and claim.section and claim.sentence, claim
         assert claim.outcome not in {"", "…"} and "<!-- " not in claim.outcome, claim
-        assert claim.shown_by or claim.verdict == "out of scope", claim
-        assert set(claim.shown_by) <= {*TESTS, *BENCHMARKS, *COMMANDS, *OTHERS}, claim
+        assert claim.evidence or claim.verdict == "out of scope", claim
+        assert set(claim.evidence) <= {*TESTS, *BENCHMARKS, *COMMANDS, *OTHERS}, claim
 
 
 def test_each_verdict_is_defined_on_the_page():
@@ -83,21 +83,21 @@ def test_each_verdict_is_defined_on_the_page():
     assert {line.split("|")[1].strip() for line in legend.splitlines() if line.startswith("|")} >= VERDICTS
 
 
-def test_a_refuted_claim_names_the_test_that_holds_the_counter_example():
-    assert [claim for claim in CLAIMS if claim.verdict == "refuted" and not set(claim.shown_by) & set(TESTS)] == []
+def test_refuted_claim_names_test_of_counter_example():
+    assert [claim for claim in CLAIMS if claim.verdict == "refuted" and not set(claim.evidence) & set(TESTS)] == []
 
 
-def test_a_test_that_is_named_exists():
+def test_named_tests_exist():
     assert missing_tests(TESTS) == []
 
 
 @pytest.mark.test_all
-def test_a_benchmark_that_is_named_starts_and_has_these_options():
-    told = _helps()
+def test_named_benchmarks_start_and_have_named_options():
+    helps = _helps()
     for command in BENCHMARKS:
         script, *words = shlex.split(command)
         options = {word.partition("=")[0] for word in words if word.startswith("-")}
-        assert not [one for one in options if not re.search(rf"{re.escape(one)}\b", told[script])], command
+        assert not [one for one in options if not re.search(rf"{re.escape(one)}\b", helps[script])], command
 
 
 def _helps() -> dict[str, str]:
@@ -110,33 +110,33 @@ def _helps() -> dict[str, str]:
         [sys.executable, "-c", _ASK, *scripts], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert asked.returncode == 0, asked.stderr[-2000:]
-    told: dict[str, str] = json.loads(asked.stdout)
-    return told
+    helps: dict[str, str] = json.loads(asked.stdout)
+    return helps
 
 
 _ASK = """
 import contextlib, io, json, runpy, sys
 
-scripts, told = sys.argv[1:], {}
+scripts, helps = sys.argv[1:], {}
 
 for script in scripts:
     sys.argv = [script, "--help"]
-    with contextlib.redirect_stdout(io.StringIO()) as said:
+    with contextlib.redirect_stdout(io.StringIO()) as output:
         try:
             runpy.run_path(script, run_name="__main__")
         except SystemExit as end:
             assert not end.code, script
-    told[script] = said.getvalue()
-print(json.dumps(told))
+    helps[script] = output.getvalue()
+print(json.dumps(helps))
 """
 
 
-def test_a_command_that_is_named_is_taken():
+def test_named_commands_parse():
     parser = build_parser(declared_commands())
     assert all(callable(parser.parse_args(shlex.split(command)[1:]).run) for command in COMMANDS)
 
 
-def test_whatever_else_is_named_is_there():
+def test_named_targets_and_rust_tests_exist():
     for way in OTHERS:
         word, *rest = way.split()
         if word == "make":

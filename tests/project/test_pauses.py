@@ -1,4 +1,4 @@
-"""A pause in a test stands for nothing: what is waited for has a condition, and a pause that is left says why it is."""
+"""Tests wait for conditions instead of sleeping; each remaining sleep has a comment with its reason."""
 
 from __future__ import annotations
 
@@ -29,6 +29,6 @@ def bare_pauses(path: Path) -> list[int]:
     return [call.lineno for call in calls if "  # " not in lines[call.lineno - 1]]
 
 
-def test_every_pause_says_why_it_is() -> None:
+def test_every_sleep_has_a_comment_with_its_reason() -> None:
     found = {path: lines for path in TESTS.rglob("*.py") if path != WAITS and (lines := bare_pauses(path))}
-    assert not found, "wait for a condition (tests/support/waiting.py), or say beside it what the pause is"
+    assert not found, "wait for a condition (tests/support/waiting.py), or state the reason beside the sleep"

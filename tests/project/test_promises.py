@@ -1,4 +1,4 @@
-"""tests/promises.toml: what the guides promise, each with the tests that fail when it is not kept."""
+"""tests/promises.toml: the promises of the guides, each with the tests that verify it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_PROMISES = 80
 PROMISES: list[dict[str, Any]] = tomllib.loads((ROOT / "tests" / "promises.toml").read_text())["promise"]
 
 
-def test_every_promise_stands_in_its_document_once() -> None:
+def test_every_promise_occurs_once_in_its_document() -> None:
     texts = {name: _one_line((ROOT / "docs" / f"{name}.md").read_text()) for name in DOCUMENTS}
     counts = {promise["text"]: texts[promise["document"]].count(_one_line(promise["text"])) for promise in PROMISES}
     assert {text: count for text, count in counts.items() if count != 1} == {}

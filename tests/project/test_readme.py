@@ -59,7 +59,7 @@ def test_there_is_a_program():
     ],
     ids=["README", "application guide"],
 )
-def test_a_program_runs_and_gives_its_light_back(lab, program, printed):
+def test_program_runs_and_finishes_its_request(lab, program, printed):
     running_lab, address = lab
     done = run(program, address)
     assert (done.returncode, done.stderr) == (0, "")
@@ -70,7 +70,7 @@ def test_a_program_runs_and_gives_its_light_back(lab, program, printed):
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_program_that_fails_in_the_middle_gives_its_light_back_too(lab, program):
+def test_failing_program_withdraws_its_request(lab, program):
     running_lab, address = lab
     done = run(re.sub(r"^( +)print\(.*$", r"\1raise SystemExit(7)", program, flags=re.MULTILINE), address)
     assert (done.returncode, done.stdout, done.stderr) == (7, "", "")

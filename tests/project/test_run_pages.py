@@ -1,4 +1,4 @@
-"""`scripts/run-pages` finds what a page promises and a command does not do."""
+"""`scripts/run-pages` finds differences between a page and the behavior of its commands."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ false
 """
 
 
-def test_a_page_that_holds(tmp_path: Path) -> None:
+def test_page_that_works_passes(tmp_path: Path) -> None:
     status, printed = run(tmp_path, HOLDS)
     assert status == 0, printed
     assert "not run  line 20: only on a Sunday" in printed and "needs a network" in printed
@@ -78,7 +78,7 @@ def test_a_page_that_holds(tmp_path: Path) -> None:
         ("<!-- run: sideways -->\n```\ntrue\n```\n", 2, "there is no directive 'sideways'"),
     ],
 )
-def test_a_page_that_does_not_hold(tmp_path: Path, page: str, status: int, sentence: str) -> None:
+def test_page_that_fails_is_reported(tmp_path: Path, page: str, status: int, sentence: str) -> None:
     found, printed = run(tmp_path, page)
     assert (found, sentence in printed) == (status, True), printed
 

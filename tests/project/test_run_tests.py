@@ -1,4 +1,4 @@
-"""How the tests are run: one failure fails the run, whatever would come of a second try."""
+"""The test runner: one failure fails the run, without a retry."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def test_leaves_a_folder():
 LACKS_A_TOOL = """
 import pytest
 
-def test_needs_what_nobody_has():
+def test_needs_missing_tool():
     pytest.skip("needs a time machine")
 """
 
 LACKS_A_MODULE = """
 import pytest
 
-pytest.importorskip("time_machine_of_nobody")
+pytest.importorskip("missing_time_machine")
 """
 
 
@@ -67,14 +67,14 @@ def run(folder: Path, test: str, **environment: str) -> subprocess.CompletedProc
     )
 
 
-def test_a_test_that_fails_once_has_failed(tmp_path: Path) -> None:
+def test_failed_test_is_not_retried(tmp_path: Path) -> None:
     done = run(tmp_path, FAILS_ONCE)
     assert done.returncode == 1, done.stdout
     assert "1 failed" in done.stdout and "passed" not in done.stdout
 
 
-@pytest.mark.parametrize(("test", "word"), [(LACKS_A_TOOL, "time machine"), (LACKS_A_MODULE, "time_machine_of_nobody")])
-def test_what_is_left_out_where_every_test_must_run_has_failed(tmp_path: Path, test: str, word: str) -> None:
+@pytest.mark.parametrize(("test", "word"), [(LACKS_A_TOOL, "time machine"), (LACKS_A_MODULE, "missing_time_machine")])
+def test_skipped_test_fails_where_every_test_must_run(tmp_path: Path, test: str, word: str) -> None:
     done = run(tmp_path, test, BLAST_RUN_EVERY_TEST="1")
     assert done.returncode not in {0, pytest.ExitCode.NO_TESTS_COLLECTED}, done.stdout
     assert "left out where every test must run" in done.stdout and word in done.stdout
@@ -97,7 +97,7 @@ def test_a_run_over_its_budget_fails_and_names_the_test(tmp_path: Path) -> None:
         ("tests/integration/test_a.py", ["component", "spark"], Level.ALL),
     ],
 )
-def test_a_test_belongs_to_the_lowest_level_whose_set_up_suffices(file: str, markers: list[str], level: Level) -> None:
+def test_test_belongs_to_first_level_whose_set_up_suffices(file: str, markers: list[str], level: Level) -> None:
     assert level_of(file, markers) is level
 
 
@@ -120,7 +120,7 @@ def test_the_level_test_draws_a_share_of_the_examples_once() -> None:
     assert Sums.TestCase.settings.max_examples == 10
 
 
-def test_budgets_name_what_exceeds_them_and_nothing_else() -> None:
+def test_excesses_name_only_exceeded_budgets() -> None:
     usage = Usage()
     usage.add("test_small", {"processes": 1, "labs": 0, "examples": 10, "bytes_left": 0})
     assert excesses(usage, BUDGETS[Level.TEST]) == []
@@ -135,7 +135,7 @@ def test_budgets_name_what_exceeds_them_and_nothing_else() -> None:
 
 @pytest.fixture
 def modules(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files whose name says what they need."""
+    """Derive the needs of a file from its name."""
     monkeypatch.setattr(
         scheduler, "needs_of", lambda file: tuple(need.name for need in NEEDS if need.name in file.partition("_")[0])
     )
@@ -145,7 +145,7 @@ LABS = [f"tests/integration/lab_{number}" for number in range(3)]
 
 
 @pytest.mark.usefixtures("modules")
-def test_scarce_needs_start_first_and_never_more_at_once_than_they_may() -> None:
+def test_files_with_scarce_needs_start_first_within_their_limits() -> None:
     waiting = [*LABS, "tests/integration/spark_1", "tests/integration/plain"]
     assert scheduler.next_file(waiting, [], 4) == "tests/integration/spark_1"
     assert scheduler.next_file([*LABS, "tests/integration/plain"], LABS[:2], 8) == "tests/integration/plain"
@@ -169,7 +169,7 @@ def report(test: str, when: str, outcome: str) -> pytest.TestReport:
     return pytest.TestReport(test, ("", 0, ""), {}, outcome, None, when, duration=1.0)  # type: ignore[arg-type]
 
 
-def test_a_group_that_passed_is_left_out_when_the_run_goes_on(tmp_path: Path) -> None:
+def test_passed_group_is_skipped_when_run_continues(tmp_path: Path) -> None:
     lines: list[str] = []
     terminal = SimpleNamespace(ensure_newline=lambda: None, write_line=lines.append)
     groups = Groups(terminal, tmp_path / "passed")  # type: ignore[arg-type]

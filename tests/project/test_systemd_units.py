@@ -1,4 +1,4 @@
-"""The unit files of controller and agent: what systemd itself says of them, and what the processes rely on."""
+"""The unit files of controller and agent: the checks of systemd, and settings that the processes rely on."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def service_of(unit):
 @pytest.mark.parametrize(
     ("unit", "drop_in", "exposure"), [(CONTROLLER, None, 20), (AGENT, None, 20), (AGENT, DROP_IN, 30)]
 )
-def test_systemd_finds_no_mistake_and_finds_it_hardened(tmp_path, unit, drop_in, exposure):
+def test_systemd_reports_no_error_and_low_exposure(tmp_path, unit, drop_in, exposure):
     """`exposure` is in tenths, of at most 100, of `systemd-analyze security`; 96 without any hardening."""
     text = unit.read_text()
     assert "/opt/blast/bin/blast " in text
@@ -61,7 +61,9 @@ def test_the_system_calls_of_the_data_plane_are_allowed():
 def test_readiness_watchdog_and_reload_are_those_of_the_process(unit):
     service = service_of(unit)
     assert service["Type"] == "notify" and service["NotifyAccess"] == "main"
-    assert service["WatchdogSec"] == "10", "as both guides say; longer than a garbage collection or a turn of the loop"
+    assert service["WatchdogSec"] == "10", (
+        "as in both guides; longer than a garbage collection or an iteration of the loop"
+    )
     assert service["ExecReload"] == '/bin/sh -c "kill -HUP $MAINPID"'
     assert service["Restart"] == "always"
     assert service["RestartPreventExitStatus"] == "2", "wrong configuration"
@@ -81,7 +83,7 @@ def test_the_agent_has_time_to_stop_and_the_folder_of_its_example():
         (AGENT, "blast_transport.agent.command._run", "/etc/blast/agent.toml"),
     ],
 )
-def test_the_command_line_is_one_that_the_program_takes(unit, run, config, monkeypatch):
+def test_command_line_of_unit_parses(unit, run, config, monkeypatch):
     _, *arguments = service_of(unit)["ExecStart"].split()
     ran = []
     monkeypatch.setattr(run, lambda options: ran.append(options) or 0)
@@ -90,7 +92,7 @@ def test_the_command_line_is_one_that_the_program_takes(unit, run, config, monke
 
 
 @pytest.mark.parametrize(("unit", "user"), [(CONTROLLER, "blast"), (AGENT, "blast-agent")])
-def test_no_privilege_is_given(unit, user):
+def test_unit_grants_no_privilege(unit, user):
     service = service_of(unit)
     assert (service["User"], service["CapabilityBoundingSet"], service["NoNewPrivileges"]) == (user, "", "yes")
     assert service["ProtectSystem"] == "strict"
@@ -98,7 +100,7 @@ def test_no_privilege_is_given(unit, user):
 
 
 @pytest.mark.test_all
-def test_memory_that_is_written_is_never_run_and_the_agent_does_without():
+def test_agent_runs_with_memory_deny_write_execute():
     """MemoryDenyWriteExecute, as the kernel itself enforces it (Linux 6.3): ctypes still calls tee."""
     code = (
         "import ctypes, os, sys\n"

@@ -1,4 +1,4 @@
-"""The types of the generated package: as its own description has them, and none that was forgotten."""
+"""The type stubs of the generated package: they match its description and are complete."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def stubs() -> ModuleType:
 
 
 @pytest.mark.parametrize("module", [ttypes, Blast, BlastOperator, constants])
-def test_what_is_committed_is_what_is_written(stubs, module):
+def test_committed_stubs_equal_generated_stubs(stubs, module):
     assert (ROOT / "blast_api" / f"{module.__name__.rpartition('.')[2]}.pyi").read_text() == stubs.stub_of(module)
 
 
@@ -51,7 +51,7 @@ def test_types(stubs, kind, detail, type_):
 
 
 class Mixed:
-    """As the compiler writes a struct: 1: optional string note, 2: required i32 size, 3: string name."""
+    """A struct like those of the compiler: 1: optional string note, 2: required i32 size, 3: string name."""
 
     thrift_spec = (
         None,
@@ -68,13 +68,13 @@ class Mixed:
             raise TProtocolException(message="Required field size is unset!")
 
 
-def test_only_what_is_required_is_always_there_and_must_be_given(stubs):
+def test_only_required_fields_are_not_optional(stubs):
     assert stubs.fields_of(Mixed) == {"note": "str | None", "size": "int", "name": "str | None"}
     written = list(stubs.structure(Mixed))
     assert "    def __init__(self, note: str | None, size: int, name: str | None = ...) -> None: ..." in written
 
 
-def test_a_method_says_what_it_takes_returns_and_raises():
+def test_method_stub_has_parameters_return_type_and_exceptions():
     written = (ROOT / "blast_api" / "Blast.pyi").read_text()
     assert "def submit(self, request: MulticastRequest | None) -> RequestStatus:" in written
     assert '"""Raises UnknownRequest, Denied, NotLeader."""' in written

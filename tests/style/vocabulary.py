@@ -32,7 +32,7 @@ PUBLIC_STRINGS = (
 )  # fmt: skip
 PUBLIC_NAMES = ("algorithms/*", "blast_client/*", "blast_sim/plugins/*", "clients/java/*/main/*", "tl1_driver/*")
 NOT_OURS = (
-    "tests/style/words.toml", "tests/style/vocabulary.py", "tests/data/*", "requirements/*", "LICENSE", "Cargo.lock",
+    "tests/style/*", "tests/data/*", "benchmarks/regress/*", "*/vendor/*", "requirements/*", "LICENSE", "Cargo.lock",
     "CITATION.cff", "*.svg", "*.sqlite", "docs/values.json", "blast_api/*", "*_pb2.py*", "*/etcd_messages/*",
 )  # fmt: skip
 

@@ -34,9 +34,9 @@ def figure_2() -> Network:
 
 
 @st.composite
-def networks(draw, least: int = 2, most: int = 6, to_all: bool = True) -> Network:
+def networks(draw, min_size: int = 2, max_size: int = 6, to_all: bool = True) -> Network:
     """Draw networks with dead links and ties, of numbers large and small, with and without limits at the hosts."""
-    size = draw(st.integers(least, most))
+    size = draw(st.integers(min_size, max_size))
     scale = draw(st.sampled_from([1.0, 1e-6, 1e9]))
     rate = st.one_of(st.just(0.0), st.integers(1, 4), st.floats(0.01, 100)).map(lambda value: value * scale)
     capacity = st.one_of(st.just(math.inf), st.integers(1, 8), st.floats(0.1, 200)).map(lambda value: value * scale)
@@ -72,7 +72,7 @@ def check_tree(network: Network, tree: Tree) -> None:
             assert host == network.root or (host not in network.receivers and host not in used)
             continue
         assert network.rates[parent, host] > 0
-        assert host in network.receivers or host in used, "a relay that nobody needs"
+        assert host in network.receivers or host in used, "a relay without receivers below it"
         assert reaches(tree, host, network.root)
 
 

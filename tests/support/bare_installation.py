@@ -36,7 +36,7 @@ umount --lazy /sys/fs/cgroup
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 exec env -i container=blast PATH="$PATH" /lib/systemd/systemd --log-target=console --unit=multi-user.target
 """
-PATIENCE = 120.0
+TIMEOUT = 120.0
 MINE = "\n# This line is the administrator's.\n"
 NEXT = "\n# This line is the next release's.\n"
 
@@ -49,9 +49,9 @@ def run(*words: str, status: int = 0) -> str:
     return done.stdout
 
 
-def held(what: str) -> None:
+def held(check: str) -> None:
     """Report a passed check."""
-    print(f"held: {what}", flush=True)
+    print(f"held: {check}", flush=True)
 
 
 def packages(folder: Path) -> list[str]:
@@ -96,9 +96,9 @@ def booted() -> Iterator[System]:
         boot = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:
         children = Path(f"/proc/{boot.pid}/task/{boot.pid}/children")
-        (first,) = eventually(lambda: children.read_text().split(), "the first process", PATIENCE)
+        (first,) = eventually(lambda: children.read_text().split(), "the first process", TIMEOUT)
         system = System(first)
-        eventually(system.is_booted, "systemd", PATIENCE)
+        eventually(system.is_booted, "systemd", TIMEOUT)
         yield system
     finally:
         boot.kill()
@@ -132,7 +132,7 @@ def live_and_die(system: System) -> None:
         states = [system.shown(service, "ActiveState") for service in SERVICES]
         return states == ["active"] * 2 and [system.shown(service, "NRestarts") for service in SERVICES] == ["1"] * 2
 
-    eventually(are_back, "the services that were killed", PATIENCE)
+    eventually(are_back, "the services that were killed", TIMEOUT)
     assert not set(before) & {system.shown(service, "MainPID") for service in SERVICES}
     services_work(system)
     held("killed, both are started again")

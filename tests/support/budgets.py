@@ -79,7 +79,7 @@ class Usage:
     """The resources that a run has used."""
 
     totals: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
-    highest: dict[str, list[tuple[float, str]]] = field(default_factory=dict)
+    maxima: dict[str, list[tuple[float, str]]] = field(default_factory=dict)
     peaks: dict[str, Peak] = field(default_factory=dict)
 
     def add(self, test: str, costs: dict[str, float]) -> None:
@@ -92,7 +92,7 @@ class Usage:
         }
         for name, value in counts.items():
             self.totals[name] += value
-            maximum = self.highest.setdefault(name, [])
+            maximum = self.maxima.setdefault(name, [])
             maximum.append((value, test))
             maximum.sort(reverse=True)
             del maximum[_NAMED:]
@@ -106,7 +106,7 @@ class Usage:
 def excesses(usage: Usage, budget: Budget) -> list[str]:
     """Return a sentence for each bound that the run exceeded, with the tests that used most."""
     found = []
-    for name, maximum in usage.highest.items():
+    for name, maximum in usage.maxima.items():
         limit, used = getattr(budget, name), usage.totals[name]
         if used > limit:
             tests = ", ".join(f"{test} ({value:,.0f})" for value, test in maximum)
@@ -120,7 +120,7 @@ def excesses(usage: Usage, budget: Budget) -> list[str]:
 
 def summary(usage: Usage, budget: Budget) -> str:
     """Return one line with everything used, each with its budget."""
-    used = {name: usage.totals[name] for name in usage.highest} | {
+    used = {name: usage.totals[name] for name in usage.maxima} | {
         name: peak.value for name, peak in usage.peaks.items()
     }
     return "; ".join(f"{_label(name)} {value:,.0f} of {getattr(budget, name):,}" for name, value in used.items())

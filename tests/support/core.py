@@ -33,19 +33,19 @@ from blast_controller.core.model.commands import (
 from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.events import (
     CircuitsObserved,
-    DeviceDown,
+    DeviceConnected,
+    DeviceDisconnected,
     DeviceEvent,
-    DeviceUp,
     Event,
-    ExtensionAsked,
-    FinishAsked,
+    ExtendRequested,
+    FinishRequested,
     Optimized,
     RequestSubmitted,
     StepConfirmed,
     StepFailed,
     TableObserved,
-    Tick,
-    WithdrawAsked,
+    TimePassed,
+    WithdrawRequested,
 )
 from blast_controller.core.model.fabric import CrossConnect, Fabric, Host, OpticalPort, Rack, Splitter, reached_ports
 from blast_controller.core.model.identifiers import Device
@@ -133,7 +133,7 @@ class World:
 
     Commands wait at the devices until `work`, events wait for the core until `deliver`.
 
-    The world calls `after_operation` after every single cross-connect and rule that a device changes, and `on_deed`
+    The world calls `after_operation` after every single cross-connect and rule that a device changes, and `on_call`
     with each call of the core and its answer, unless the core refused the call. `crash_after` is the number of further
     deeds (a commit, a command to a device, a message to a client) before the controller dies.
     """
@@ -158,7 +158,7 @@ class World:
         self.on_command: Callable[[SetCircuits | SetForwarding], None] = lambda command: None
         self.on_delivered: Callable[[DeviceEvent | Optimized], None] = lambda event: None
         self.on_crash: Callable[[], None] = lambda: None
-        self.on_deed: Callable[[str, tuple, list[Command]], None] = lambda deed, arguments, said: None
+        self.on_call: Callable[[str, tuple, list[Command]], None] = lambda method, arguments, result: None
         self.store = MemoryStore()
         self.epoch = self.store.open().epoch
         self.core = core or Core(fabric, settings or CoreSettings())
@@ -182,24 +182,24 @@ class World:
         """Give the core an event; its commands go to the devices. Raises what the core raises."""
         if not self.running:
             return []
-        self._tell(event)
+        self._take(event)
         return self.conclude()
 
-    def _tell(self, event: Event) -> None:
+    def _take(self, event: Event) -> None:
         self.core.take(event, self.now)
-        self.on_deed("take", (event, self.now), [])
+        self.on_call("take", (event, self.now), [])
 
     def catch_up(self) -> None:
         """Let the core handle every deadline that is over; of very many, some at a time."""
-        self.handle(Tick())
+        self.handle(TimePassed())
         while self.running and (due := self.core.next_timer()) is not None and due <= self.now:
-            self.handle(Tick())
+            self.handle(TimePassed())
 
     def conclude(self) -> list[Command]:
         """Let the core decide on all delivered events, and send its commands to the devices."""
         self.undecided = False
         commands = self.core.conclude(self.now)
-        self.on_deed("conclude", (self.now,), commands)
+        self.on_call("conclude", (self.now,), commands)
         return self._carry_out(commands)
 
     def _carry_out(self, commands: list[Command]) -> list[Command]:
@@ -278,7 +278,7 @@ class World:
         self.core = Core(self.fabric, self.core.settings)
         records = [Record(kind, key, body) for kind, rows in loaded.state.items() for key, body in rows.items()]
         commands = self.core.restore(records, self.now)
-        self.on_deed("restore", (records, self.now), commands)
+        self.on_call("restore", (records, self.now), commands)
         self._carry_out(commands)
 
     def restart(self) -> None:
@@ -296,16 +296,16 @@ class World:
         if not self.running:
             return
 
-        def tell() -> None:
+        def arrive() -> None:
             if self.together:
-                self._tell(event)
+                self._take(event)
                 self.undecided = True
             else:
                 self.handle(event)
             if self.running:
                 self.on_delivered(event)
 
-        self.inbox.append(tell)
+        self.inbox.append(arrive)
 
     def deliver(self, count: int | None = None) -> None:
         """Deliver the next events to the core (without a count: all, and the events that they cause)."""
@@ -323,7 +323,9 @@ class World:
 
     # ------------------------------------------------------------------------------------------- devices
 
-    def work(self, name: Device, denied: Iterable[int] = (), cut_after: int | None = None, reply: str = "told") -> None:
+    def work(
+        self, name: Device, denied: Iterable[int] = (), cut_after: int | None = None, reply: str = "in time"
+    ) -> None:
         """Let a device do its next command.
 
         Changes whose position is in `denied` fail with their last operation not done; after `cut_after` operations the
@@ -404,7 +406,7 @@ class World:
         device = self.device(name)
         outstanding = [command for command in device.queue if not isinstance(command, ReadDevice)]
         device.hang_up(self.epoch)
-        self.post(DeviceDown(name, "connection lost"))
+        self.post(DeviceDisconnected(name, "connection lost"))
         for command in outstanding:
             self._fail(name, command, "connection lost")
 
@@ -415,10 +417,10 @@ class World:
         if isinstance(device, FakeSwitch):
             ours = {c.input for c in device.held - device.foreign}
             device.circuits = {i: o for i, o in device.circuits.items() if i not in ours or not forgets(i)}
-            self.post(DeviceUp(name, device.held))
+            self.post(DeviceConnected(name, device.held))
         else:
             device.rules = {key: rule for key, rule in device.rules.items() if not forgets(key)}
-            self.post(DeviceUp(name, rules=device.held))
+            self.post(DeviceConnected(name, rules=device.held))
 
     def connect_all(self) -> None:
         """Connect every device."""
@@ -517,26 +519,26 @@ class World:
 
     def extend(self, key: str, **change: Any) -> list[Command]:
         """Ask for an extension; return the core's commands."""
-        return self.handle(ExtensionAsked(key_of(key), Extension(**change)))
+        return self.handle(ExtendRequested(key_of(key), Extension(**change)))
 
     def finish(self, key: str, part: int = 0) -> None:
         """Finish a part and let everyone work."""
-        self.run(FinishAsked(key_of(key), part))
+        self.run(FinishRequested(key_of(key), part))
 
     def withdraw(self, key: str) -> None:
         """Withdraw a request and let everyone work."""
-        self.run(WithdrawAsked(key_of(key)))
+        self.run(WithdrawRequested(key_of(key)))
 
     def advance(self, seconds: float) -> None:
         """Let time pass, and everyone work."""
         self.now += seconds
-        self.run(Tick())
+        self.run(TimePassed())
 
     def advance_to(self, moment: float) -> None:
         """Let the time be `moment`, with every deadline up to then handled when it is due."""
         while (due := self.core.next_timer()) is not None and due <= moment:
             self.now = max(self.now, due)
-            self.run(Tick())
+            self.run(TimePassed())
         self.now = moment
 
     def recover(self) -> None:

@@ -17,7 +17,7 @@ from blast_controller.core.controller import Core
 from blast_controller.core.inventory.holders import PROBER
 from blast_controller.core.light.layout import everything
 from blast_controller.core.model.commands import Command, Optimize
-from blast_controller.core.model.events import AuditAsked
+from blast_controller.core.model.events import AuditRequested
 from blast_controller.core.model.fabric import Host, OpticalPort, Splitter, StaticTree
 from blast_controller.core.model.identifiers import Device
 from blast_controller.core.model.part_states import PartState
@@ -129,7 +129,7 @@ class Free:
         ]
         return max(0, min([len(self._fabric.splitters), *(limit for limit in limits if limit is not None)]))
 
-    def _has_tree(self, switch: str, group: Group, most: int) -> bool:
+    def _has_tree(self, switch: str, group: Group, max_splitters: int) -> bool:
         roots = self.ports(self._fabric.root_end(group.sender.rack), switch)
         leaves = [self.ports(self._fabric.leaf_end(rack), switch) for rack in group.others]
         if not roots or not all(leaves):
@@ -138,18 +138,18 @@ class Free:
         # A single receiver lights the sender's own port from the other end, without a splitter.
         looped = self._settings.loop_leaf and len(leaves) > 1
         if not self._fabric.optics.budgeted(switch):
-            return max_outputs(splitters, most) >= len(leaves) + looped
+            return max_outputs(splitters, max_splitters) >= len(leaves) + looped
         supply, passed = supply_of(self._fabric, splitters), self._fabric.optics.passes[switch]
         ends = product(*(sorts_of(self._fabric, ports) for ports in (roots, *leaves)))
-        return any(self._can_be_lit(sender, receivers, supply, passed, most) for sender, *receivers in ends)
+        return any(self._can_be_lit(sender, receivers, supply, passed, max_splitters) for sender, *receivers in ends)
 
     def _can_be_lit(
-        self, sender: Transceiver, receivers: list[Transceiver], supply: Supply, switch: Passive, most: int
+        self, sender: Transceiver, receivers: list[Transceiver], supply: Supply, switch: Passive, max_splitters: int
     ) -> bool:
         if not self._settings.loop_leaf:
-            return can_be_lit(sender, tuple(receivers), supply, switch, most)
+            return can_be_lit(sender, tuple(receivers), supply, switch, max_splitters)
         two_way = len(receivers) == 1 and can_light_each_other(sender, receivers[0], switch)
-        return two_way or can_be_lit(sender, (*receivers, sender), supply, switch, most)
+        return two_way or can_be_lit(sender, (*receivers, sender), supply, switch, max_splitters)
 
 
 def reaches(tree: StaticTree, group: Group) -> bool:
@@ -159,9 +159,9 @@ def reaches(tree: StaticTree, group: Group) -> bool:
     return at_root and all(host.name in tree.leaf_hosts or host.rack in racks for host in group.receivers)
 
 
-def max_outputs(splitters: Sequence[Splitter], most: int) -> int:
-    """Return the maximum number of outputs of a tree of up to `most` of these splitters."""
-    return 1 + sum(sorted((splitter.fan_out - 1 for splitter in splitters), reverse=True)[:most])
+def max_outputs(splitters: Sequence[Splitter], max_splitters: int) -> int:
+    """Return the maximum number of outputs of a tree of up to `max_splitters` of these splitters."""
+    return 1 + sum(sorted((splitter.fan_out - 1 for splitter in splitters), reverse=True)[:max_splitters])
 
 
 def image(core: Core) -> str:
@@ -216,17 +216,17 @@ def check_desired(world: World) -> None:
     live = list(world.core.reservations)
     at_rest = (ReservationState.LIT, ReservationState.IDLE)
     assert all(r.state in at_rest and not r.at_work for r in live), live
-    expected = everything(r.wanted for r in live)
+    expected = everything(r.intended for r in live)
     for switch in world.switches.values():
         assert switch.held - switch.foreign == {c for c in expected.circuits if c.switch == switch.name}
     for tor in world.tors.values():
-        rules = {(r.id, f) for r in live for f in r.wanted.forwards.get(tor.datapath, ())}
+        rules = {(r.id, f) for r in live for f in r.intended.forwards.get(tor.datapath, ())}
         assert tor.held == rules, (tor.held, rules)
 
 
 def audited(world: World, dry_run: bool) -> AuditReport:
     """Return the report of a whole audit without further faults."""
-    world.handle(AuditAsked(dry_run))
+    world.handle(AuditRequested(dry_run))
     number = world.core.audit_number
     world.settle()
     report = world.announced[number]
@@ -234,7 +234,7 @@ def audited(world: World, dry_run: bool) -> AuditReport:
     return report
 
 
-def check_nobody_waits_needlessly(world: World) -> None:
+def check_no_part_waits_needlessly(world: World) -> None:
     """Check that, in a quiet world, no part waits that could be granted."""
     requests = world.core.requests.values()
     waiting = [(request, part) for request in requests for part in request.parts if part.state is PartState.PENDING]
@@ -270,8 +270,8 @@ def recounted(core: Core) -> tuple[Counter[Kind], Counter[Kind]]:
     for element, kind in pieces(core):
         if core.view.unusable(element) is not None or kind[1] in ("1:0", "1:1"):
             continue
-        state = states.get(core.view.holders.get(element, 0), ReservationState.GONE)
-        if state in (ReservationState.GONE, ReservationState.RELEASING, ReservationState.IDLE):
+        state = states.get(core.view.holders.get(element, 0), ReservationState.RELEASED)
+        if state in (ReservationState.RELEASED, ReservationState.RELEASING, ReservationState.IDLE):
             idle[kind] += 1
             dark[kind] += state is not ReservationState.IDLE
     return idle, dark
@@ -320,22 +320,22 @@ def check_reserve(core: Core, now: float) -> None:
 
 
 class Life:
-    """The record of a core's life since its creation: `note` takes every call, by the name of its method."""
+    """The record of a core's life since its creation: `note` records every call, by the name of its method."""
 
     def __init__(self, core: Core) -> None:
         self._fabric, self._settings = core.fabric, core.settings
-        self._deeds: list[tuple[str, tuple, Sequence[object]]] = []
+        self._calls: list[tuple[str, tuple, Sequence[object]]] = []
 
-    def note(self, deed: str, arguments: tuple, said: Sequence[Command]) -> None:
+    def note(self, method: str, arguments: tuple, result: Sequence[Command]) -> None:
         """Record a call of the core and its result."""
-        self._deeds.append((deed, arguments, [_plain(command) for command in said]))
+        self._calls.append((method, arguments, [_plain(command) for command in result]))
 
     def live_again(self) -> None:
         """Replay all calls with another core, and compare the results."""
         core = Core(self._fabric, self._settings)
-        for deed, arguments, answered in self._deeds:
-            again = [_plain(command) for command in getattr(core, deed)(*arguments) or ()]
-            assert again == answered, f"{deed}{arguments} comes to something else without what was refused before"
+        for method, arguments, answered in self._calls:
+            again = [_plain(command) for command in getattr(core, method)(*arguments) or ()]
+            assert again == answered, f"{method}{arguments} comes to something else without what was refused before"
 
 
 def _plain(command: Command) -> object:

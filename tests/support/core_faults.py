@@ -9,7 +9,7 @@ from blast_controller.core.fiber_check import CheckStage, FiberReport
 from blast_controller.core.inventory.holders import PROBER
 from blast_controller.core.journal.bodies import request_key
 from blast_controller.core.model.commands import CircuitChange, ReadDevice
-from blast_controller.core.model.events import LightAlarm, Tick, VerifyAsked
+from blast_controller.core.model.events import LightAlarmRaised, TimePassed, VerifyRequested
 from blast_controller.core.model.fabric import CrossConnect, OpticalPort
 from blast_controller.core.model.identifiers import Device
 from blast_controller.core.model.part_states import PartState
@@ -55,7 +55,7 @@ class Faults(Invariants):
 
     def on(self, name: Device) -> list[Reservation]:
         """Return the reservations with a share on a device."""
-        return [r for r in self.reservations() if any(name in x.holding.devices for x in r.layouts)]
+        return [r for r in self.reservations() if any(name in x.device_state.devices for x in r.layouts)]
 
     def of(self, command: object) -> list[Reservation]:
         """Return the reservations in a command."""
@@ -307,7 +307,7 @@ class Faults(Invariants):
         for key in [key for key, over in self.ended_at.items() if self.world.now >= over + remember]:
             if request_key(key) not in known:
                 self.accepted.discard(key)
-                self.told.pop(key, None)
+                self.published.pop(key, None)
         self.unprocessed.clear()
         self.silent.clear()
         self.leases.clear()
@@ -375,7 +375,7 @@ class Faults(Invariants):
         if how == "link lost":
             self.world.unplugged.add(place)
         elif self.world.tors[place[0]].up and self.world.reported.get(place):
-            self.world.tell_link(place, up=False)
+            self.world.report_link(place, up=False)
         self.world.look_at_links()
         self.go_on(dice)
 
@@ -388,7 +388,7 @@ class Faults(Invariants):
         port = dice.pick(leaves if leaves and not dice.rarely() else ports)
         if port.switch and self.world.switches[port.switch].up:
             self.note("light alarm", self.ending_at(self.place_of(port)))
-            self.world.post(LightAlarm(port.switch, port.output, "loss of light"))
+            self.world.post(LightAlarmRaised(port.switch, port.output, "loss of light"))
         self.go_on(dice)
 
     def some_place(self, dice: Dice) -> Place:
@@ -413,8 +413,8 @@ class Faults(Invariants):
         """Request a check of the fibers, and maybe wait for its report."""
         self.note("fiber check", self.reservations(), self.part_states())
         self.world.losing = dice.pick([0, 0, 1, 5])
-        patience = dice.pick([0.0, 3.0])
-        self.world.inbox.append(lambda: self.world.handle(VerifyAsked(NONCE, patience)))
+        timeout = dice.pick([0.0, 3.0])
+        self.world.inbox.append(lambda: self.world.handle(VerifyRequested(NONCE, timeout)))
         if dice.number(0, 2) == 0:
             self.go_on(dice)
             return
@@ -426,7 +426,7 @@ class Faults(Invariants):
         """Let time pass, and let the core handle due events."""
         if self.world.running:
             self.world.now += seconds
-            self.world.handle(Tick())
+            self.world.handle(TimePassed())
             self.ticked_at = self.world.now if self.world.running else self.ticked_at
         if self.world.running:
             self.note_ended()
@@ -435,7 +435,7 @@ class Faults(Invariants):
         """Check that in a quiet, repaired world, a fiber check finds no fault and leaves nothing behind."""
         self.mend_everything()
         self.finish_check()
-        self.world.handle(VerifyAsked(NONCE))
+        self.world.handle(VerifyRequested(NONCE))
         topic = self.core.fiber_topic
         self.finish_check()
         report = self.world.announced[topic]

@@ -33,7 +33,7 @@ from tests.support.core_checks import (
     audited,
     check_desired,
     check_history,
-    check_nobody_waits_needlessly,
+    check_no_part_waits_needlessly,
     check_reserve,
     image,
     splitters_of,
@@ -42,7 +42,7 @@ from tests.support.core_light import LightWorld
 from tests.support.core_power import is_lit_well
 from tests.support.fake_devices import FakeSwitch, FakeTor
 from tests.support.journal import Journal
-from tests.support.published import published_anew
+from tests.support.published import rebuilt_snapshot
 
 ENDED = (PartState.DONE, PartState.WITHDRAWN, PartState.EXPIRED, PartState.FAILED)
 HELD = (ReservationState.LIT, ReservationState.CHANGING)
@@ -64,7 +64,7 @@ class Invariants:
         self.contents: dict[RequestKey, MulticastRequest] = {}
         self.accepted: set[RequestKey] = set()
         self.submitted: set[RequestKey] = set()
-        self.told: dict[RequestKey, dict[int, RequestEvent]] = {}
+        self.published: dict[RequestKey, dict[int, RequestEvent]] = {}
         self.leases: dict[RequestKey, float] = {}
         self.ended_at: dict[RequestKey, float] = {}
         self.ticked_at = float("-inf")
@@ -78,7 +78,7 @@ class Invariants:
         self.stale: dict[Device, frozenset[Rule]] = {}
         self.disturbed: set[tuple[int, Device]] = set()
         self.meaning: dict[int, tuple[Any, ...]] = {}
-        self.gone: set[int] = set()
+        self.released: set[int] = set()
         self.splitters: Counter[str] = Counter()
         self._converged: set[int] = set()
 
@@ -88,14 +88,14 @@ class Invariants:
 
     def check(self) -> None:
         """Check all invariants."""
-        self.own_what_is_journalled()
+        self.adopt_journaled_circuits()
         if self.world.quiet and self.world.running:
-            self.forget_what_is_over()
+            self.forget_settled_disturbances()
         self.i1_one_holder()
-        self.i2_marks_are_journalled()
+        self.i2_marks_are_journaled()
         self.i4_one_end()
         self.i5_answers_stay()
-        self.i6_who_stays_is_served()
+        self.i6_granted_groups_are_served()
         self.i7_foreign_untouched()
         self.i8_journal_is_the_state()
         self.i9_bounded()
@@ -105,10 +105,10 @@ class Invariants:
         self.i11_leaves_get_their_light()
         self.indexes_are_whole()
         self.i12_the_reserve_is_dark()
-        self.i13_devices_are_as_it_says()
+        self.i13_view_matches_devices()
         self.i3_converges()
 
-    def own_what_is_journalled(self) -> None:
+    def adopt_journaled_circuits(self) -> None:
         """Count foreign circuits between the ports of journaled ones as journaled, because switches store no owners."""
         ours = self.journal.circuits()
         for switch in self.world.switches.values():
@@ -124,11 +124,11 @@ class Invariants:
         """Return the reservations of the core while it runs, otherwise of the journal."""
         return list(self.core.reservations) if self.world.running else self.journal.reservations()
 
-    def has_heard(self, name: Device) -> bool:
+    def is_synchronized(self, name: Device) -> bool:
         return self.world.device(name).up and not self.unprocessed[name] and name not in self.silent
 
     def holds_all(self, reservation: Reservation, name: Device) -> bool:
-        share = reservation.wanted.on(name)
+        share = reservation.intended.on(name)
         device = self.world.device(name)
         if isinstance(device, FakeSwitch):
             return set(share.circuits) <= device.held - device.foreign
@@ -137,19 +137,19 @@ class Invariants:
     def is_harmed(self, reservation: Reservation) -> bool:
         """Return True if it may be broken until the core has processed a device's events and repaired it."""
         for name in list(self.harmed.get(reservation.id, ())):
-            if self.holds_all(reservation, name) or (self.has_heard(name) and not reservation.busy):
+            if self.holds_all(reservation, name) or (self.is_synchronized(name) and not reservation.busy):
                 self.harmed[reservation.id].remove(name)
         return bool(self.harmed.get(reservation.id)) or any(
             f.group == reservation.group_address for rules in self.stale.values() for _, f in rules
         )
 
-    def forget_what_is_over(self) -> None:
+    def forget_settled_disturbances(self) -> None:
         """Forget disturbances of shares that have no pending work, for a quiet world."""
         live = {reservation.id: reservation for reservation in self.core.reservations}
         self.disturbed = {
             (number, name)
             for number, name in self.disturbed
-            if number in live and (live[number].busy or not self.has_heard(name))
+            if number in live and (live[number].busy or not self.is_synchronized(name))
         }
 
     # ------------------------------------------------------------------------------------------ invariants
@@ -165,7 +165,7 @@ class Invariants:
         if self.world.running:
             shown = self.core.snapshot
             assert self.reading.read(shown, None) == FabricReading().read(shown, None)
-            assert shown == published_anew(self.core), "something has changed that readers are not told of"
+            assert shown == rebuilt_snapshot(self.core), "a change is missing in the snapshot"
             self.encoder.encode(Moment(shown, self.world.now, self.world.now, self._changes()))
             assert self.encoder.rows == all_rows(shown), "something has changed that is not named as changed"
 
@@ -204,8 +204,8 @@ class Invariants:
         meaning = {r.id: (r.request[0], r.group_address) for r in found}
         for number, value in meaning.items():
             assert self.meaning.setdefault(number, value) == value, f"the number {number} is used again"
-        assert not self.gone & set(meaning), "a reservation is back from the dead"
-        self.gone = set(self.meaning) - set(meaning)
+        assert not self.released & set(meaning), "a reservation is back from the dead"
+        self.released = set(self.meaning) - set(meaning)
         if self.world.running:
             self.check_holders(found)
             assert self.core.view.group_addresses == set(addresses)
@@ -231,7 +231,7 @@ class Invariants:
             assert maximum is None or count <= max(maximum, self.splitters[tenant]), f"{tenant} holds {count} splitters"
         self.splitters = now
 
-    def i2_marks_are_journalled(self) -> None:
+    def i2_marks_are_journaled(self) -> None:
         """Check that every circuit and rule with Blast's mark belongs to a live reservation of the journal."""
         live = {reservation.id: reservation for reservation in self.journal.reservations()}
         for name, rules in list(self.stale.items()):
@@ -243,7 +243,9 @@ class Invariants:
                 assert set(forward.outputs) <= {port for f in forwards if f.key == forward.key for port in f.outputs}
         ours = self.journal.circuits()
         for switch in self.world.switches.values():
-            assert switch.held - switch.foreign <= ours, f"{switch.held - switch.foreign - ours} is nobody's"
+            assert switch.held - switch.foreign <= ours, (
+                f"{switch.held - switch.foreign - ours} belongs to no reservation"
+            )
 
     def i3_converges(self) -> None:
         """Check that the observed state becomes the desired one after a crash without further faults.
@@ -277,7 +279,7 @@ class Invariants:
         intact = {
             r.id
             for r in self.journal.reservations()
-            if r.state is ReservationState.LIT and all(self.holds_all(r, d) for d in r.layout.holding.devices)
+            if r.state is ReservationState.LIT and all(self.holds_all(r, d) for d in r.layout.device_state.devices)
         } - {number for rules in self.stale.values() for number, _ in rules}
         touched: set[int] = set()
         copy.on_command = lambda command: touched.update(change.reservation for change in command.changes)
@@ -295,7 +297,7 @@ class Invariants:
         )
         check_desired(copy)
         assert self.foreign_of(copy) == self.foreign_of(self.world)
-        check_nobody_waits_needlessly(copy)
+        check_no_part_waits_needlessly(copy)
 
     def i4_one_end(self) -> None:
         """Check that every request has one history: one grant at a time, and one end."""
@@ -313,7 +315,7 @@ class Invariants:
             if request.state is PartState.ACTIVE and not self.core.view.leases_over:
                 assert self.ticked_at < end, f"{key} has outlived its lease by {self.ticked_at - end} s"
         if self.world.quiet and not self.core.draining:
-            check_nobody_waits_needlessly(self.world)
+            check_no_part_waits_needlessly(self.world)
 
     def check_part(self, request: Request, part: Part) -> None:
         reservation = self.core.view.reservation(part.reservation or 0)
@@ -328,7 +330,7 @@ class Invariants:
                 return
             timer = self.core.next_timer()
             assert timer is not None
-            assert timer <= part.lease_end, "nobody will look when the lease is over"
+            assert timer <= part.lease_end, "no timer fires at the end of the lease"
         if part.state is PartState.PENDING:
             assert str(self.core.reason(request.current, part, self.world.now)).startswith("Waiting")
 
@@ -336,7 +338,7 @@ class Invariants:
         """Check that answers to clients stay valid while the request is remembered, also across restarts."""
         if not self.world.running:
             return
-        for key, reported in self.told.items():
+        for key, reported in self.published.items():
             request = self.core.requests.get(key)
             for sequence, event in reported.items() if request else ():
                 assert request is not None
@@ -348,7 +350,7 @@ class Invariants:
             assert over is not None, f"{key} is forgotten and has not ended"
             assert self.world.now >= over + self.core.settings.remember_ended, f"{key} is forgotten too early"
             self.accepted.remove(key)
-            self.told.pop(key, None)
+            self.published.pop(key, None)
             del self.ended_at[key]
         self.note_ended()
 
@@ -358,7 +360,7 @@ class Invariants:
             if self.core.requests[key].state.final:
                 self.ended_at.setdefault(key, self.world.now)
 
-    def i6_who_stays_is_served(self) -> None:
+    def i6_granted_groups_are_served(self) -> None:
         """Check that after every device operation light and packets reach each granted group, and no other group.
 
         The check at the grant ensures that a grant is sent only when every device holds all of it.
@@ -449,9 +451,9 @@ class Invariants:
         assert self.journal.quarantined() == self.core.view.quarantined
         late = {c for name in self.world.fabric.switches for c in self.core.view.late_circuits(name)}
         assert self.journal.late_circuits() == late
-        journalled = self.journal.probe_circuits()
+        journaled = self.journal.probe_circuits()
         for circuits in self.core.view.probe_circuits.values():
-            assert circuits <= journalled, "a fiber check uses circuits that a crash would forget"
+            assert circuits <= journaled, "a fiber check uses circuits that a crash would forget"
 
     def i8_replay_is_deterministic(self, copy: World) -> None:
         """Check that a replay of the journal restores the same core, independent of clock and chance."""
@@ -494,7 +496,7 @@ class Invariants:
         if self.world.running and not self.world.undecided:
             check_reserve(self.core, self.world.now)
 
-    def i13_devices_are_as_it_says(self) -> None:
+    def i13_view_matches_devices(self) -> None:
         """Check in a quiet world that the core knows which devices are connected.
 
         It must also know the foreign circuits of each switch that it has read.
@@ -504,7 +506,7 @@ class Invariants:
         devices = {name: self.world.device(name) for name in self.world.devices}
         assert self.core.view.away.keys() == {name for name, device in devices.items() if not device.up}
         for name, switch in self.world.switches.items():
-            if self.has_heard(name):
+            if self.is_synchronized(name):
                 occupied = self.core.view.occupied[name].keys()
                 assert occupied == touched_by(self.world.fabric, switch.foreign)
 
@@ -512,7 +514,7 @@ class Invariants:
 
     def check_command(self, command: SetCircuits | SetForwarding) -> None:
         """Check that a command changes nothing of an undisturbed lit reservation."""
-        self.own_what_is_journalled()
+        self.adopt_journaled_circuits()
         name = command.switch if isinstance(command, SetCircuits) else command.datapath
         for change in command.changes:
             reservation = self.core.view.reservation(change.reservation)

@@ -16,12 +16,12 @@ from blast_controller.core.inventory.holders import PROBER
 from blast_controller.core.model.commands import CircuitChange, ForwardingChange, SendProbe, SetCircuits, SetForwarding
 from blast_controller.core.model.events import (
     DeviceEvent,
-    LightAlarm,
+    LightAlarmRaised,
+    LightNotDetected,
     PortChanged,
-    ProbeSeen,
-    StepDark,
-    Tick,
-    VerifyAsked,
+    ProbeReceived,
+    TimePassed,
+    VerifyRequested,
 )
 from blast_controller.core.model.fabric import CrossConnect, Fabric, OpticalPort, StaticTree
 from blast_controller.core.model.identifiers import Device
@@ -95,8 +95,8 @@ class Played:
         except StopIteration as end:
             self.map = end.value
         self.faults: list[FiberFault] = judge(self.map)
-        self.said = {fault.element: fault.sentence for fault in self.faults}
-        assert len(self.said) == len(self.faults), "an element is named twice"
+        self.sentences = {fault.element: fault.sentence for fault in self.faults}
+        assert len(self.sentences) == len(self.faults), "an element is named twice"
 
     def _check(self, round_: SurveyRound) -> None:
         """Check that a round connects each input to one output only, and record the round."""
@@ -120,7 +120,7 @@ class FiberWorld(World):
         self.wirings = {switch: Wiring(fabric, switch) for switch in fabric.switches}
         self.probes: list[SendProbe] = []
         self.losing = 0
-        self.on_their_way: list[ProbeSeen] | None = None
+        self.on_their_way: list[ProbeReceived] | None = None
         self._port_at = {
             (fabric.racks[port.rack].datapath, port.port): port
             for switch in fabric.switches
@@ -146,9 +146,9 @@ class FiberWorld(World):
             for receiver in self.arrives(sender):
                 datapath = self.fabric.racks[receiver.rack].datapath
                 if self.tors[datapath].up:
-                    self._arrive(ProbeSeen(datapath, receiver.port, probe.payload))
+                    self._arrive(ProbeReceived(datapath, receiver.port, probe.payload))
 
-    def _arrive(self, seen: ProbeSeen) -> None:
+    def _arrive(self, seen: ProbeReceived) -> None:
         if self.on_their_way is not None:
             self.on_their_way.append(seen)
         else:
@@ -170,11 +170,11 @@ class FiberWorld(World):
         due = self.core.next_timer()
         assert due is not None, "the core waits for nothing"
         self.now = max(self.now, due)
-        self.handle(Tick())
+        self.handle(TimePassed())
 
     def ask(self, seconds: float = 0.0, nonce: bytes = NONCE) -> str:
         """Ask for a check; returns the topic of its report."""
-        self.handle(VerifyAsked(nonce, seconds))
+        self.handle(VerifyRequested(nonce, seconds))
         return self.core.fiber_topic
 
     def report(self, topic: str) -> FiberReport:
@@ -224,7 +224,7 @@ def ready_fibers(fabric: Fabric, settings: CoreSettings | None = None) -> FiberW
     return world
 
 
-def said(report: FiberReport) -> dict[str, str]:
+def sentences(report: FiberReport) -> dict[str, str]:
     """Return the faults of a report by element."""
     return {fault.element: fault.sentence for fault in report.faults}
 
@@ -270,7 +270,7 @@ class LightWorld(FiberWorld):
     def _notice(self, switch: str, lit_before: Collection[int]) -> None:
         if self.measures and self.switches[switch].up:
             for output in sorted(set(lit_before) - self._lit_outputs(switch)):
-                self.post(LightAlarm(switch, output, "loss of light"))
+                self.post(LightAlarmRaised(switch, output, "loss of light"))
         self.look_at_links()
 
     def _lit_outputs(self, switch: str) -> set[int]:
@@ -288,7 +288,7 @@ class LightWorld(FiberWorld):
             # Static trees are never dark: no switch is on their path.
             up = (rack is None or not self.sees_links or (rack, place[1]) in lit) and place not in self.unplugged
             if self.tors[place[0]].up and self.reported.get(place) != up:
-                self.tell_link(place, up)
+                self.report_link(place, up)
 
     def _lit_ports(self, switch: str) -> list:
         if not self.sees_links:
@@ -296,7 +296,7 @@ class LightWorld(FiberWorld):
         ends = (self.wirings[switch].at_output.get(output) for output in self._lit_outputs(switch))
         return [end for end in ends if isinstance(end, OpticalPort)]
 
-    def tell_link(self, place: Place, up: bool) -> None:
+    def report_link(self, place: Place, up: bool) -> None:
         """Let a ToR report that the link of a port is up or down."""
         self.reported[place] = up
         self.post(PortChanged(*place, up, "" if up else "link down"))
@@ -331,7 +331,7 @@ class LightWorld(FiberWorld):
         if not dark:
             return verdict
         self.on_dark(change)
-        return StepDark(name, change.reservation, change.step, dark)
+        return LightNotDetected(name, change.reservation, change.step, dark)
 
     # -------------------------------------------------------------------------------------- static trees
 
@@ -393,12 +393,12 @@ def output_of(world: World, rack: str) -> int:
     return world.fabric.racks[rack].optical_ports[0].output
 
 
-def circuits_told(world: World) -> tuple[set[CrossConnect], set[CrossConnect]]:
+def commanded_circuits(world: World) -> tuple[set[CrossConnect], set[CrossConnect]]:
     """Return the commands of the switches: (disconnected, connected)."""
     changes = [change for c in world.commands if isinstance(c, SetCircuits) for change in c.changes]
     return {c for x in changes for c in x.disconnect}, {c for x in changes for c in x.connect}
 
 
-def rules_reported(world: World) -> list[SetForwarding]:
+def commanded_rules(world: World) -> list[SetForwarding]:
     """Return the commands of the ToRs."""
     return [c for c in world.commands if isinstance(c, SetForwarding)]

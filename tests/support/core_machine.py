@@ -17,22 +17,22 @@ from blast_controller.core.light.static_tree import StaticLight
 from blast_controller.core.model.commands import Command, Publish
 from blast_controller.core.model.errors import KeyReusedError, RequestError
 from blast_controller.core.model.events import (
-    AuditAsked,
+    AuditRequested,
     ClientsVanished,
+    DeviceConnected,
     DeviceEvent,
-    DeviceUp,
-    DrainAsked,
+    DrainRequested,
     ElementQuarantined,
     ElementReleased,
     Event,
-    ExtensionAsked,
-    FinishAsked,
+    ExtendRequested,
+    FinishRequested,
     Optimized,
     ProgressReported,
     RequestSubmitted,
     SettingsChanged,
-    Tick,
-    WithdrawAsked,
+    TimePassed,
+    WithdrawRequested,
 )
 from blast_controller.core.model.fabric import Fabric, StaticTree
 from blast_controller.core.model.identifiers import Device
@@ -94,7 +94,7 @@ SCENES: dict[str, tuple[Fabric, CoreSettings]] = {
     "limited tenants": (make_fabric(5, [2, 2, 4], ports=2), CoreSettings(tenants=POOR, group_network=FEW_ADDRESSES)),
 }
 TENANTS = ("default", "biology")
-CLIENT_GONE = "The client disconnected before the grant and did not reconnect in time."
+CLIENT_DISCONNECTED = "The client disconnected before the grant and did not reconnect in time."
 
 
 class CoreMachine(Faults):
@@ -108,16 +108,16 @@ class CoreMachine(Faults):
         self.saved: dict[Device, dict] = {}
         self.world = LightWorld(fabric, chosen, measures=dice.pick([False, True]), sees_links=dice.pick([False, True]))
         self.life = Life(self.world.core)
-        self.world.on_deed = self.remember
+        self.world.on_call = self.remember
         self.world.on_dark = self.dark_leaf
         self.world.on_publish = self.check_publish
         self.world.on_command = self.check_command
         self.world.on_crash = self.crashed
-        self.world.after_operation = self.i6_who_stays_is_served
+        self.world.after_operation = self.i6_granted_groups_are_served
         self.world.connect_all()
-        self.world.on_delivered = self.heard
+        self.world.on_delivered = self.delivered
         for _ in range(dice.number(1, 3)):
-            self.ask_for_light(dice)
+            self.submit_request(dice)
             self.world.settle()
 
     def enabled(self, action: str) -> bool:
@@ -156,22 +156,22 @@ class CoreMachine(Faults):
     def ask(self, event: Event, hurry: bool = False) -> None:
         """Queue an event of an application or operator, maybe before others. A refusal must change nothing."""
 
-        def tell() -> None:
+        def arrive() -> None:
             if isinstance(event, SettingsChanged):
                 # Until now, the old settings decided which requests were forgotten or got splitters.
                 self.i5_answers_stay()
                 self.check_shares_of_tenants(self.journal.reservations())
-            before = "" if isinstance(event, Tick) else image(self.core)
+            before = "" if isinstance(event, TimePassed) else image(self.core)
             # The core may not have decided on the previous event yet.
             alone = not self.world.undecided
             known = self.core.requests.get(event.request.id) if isinstance(event, RequestSubmitted) else None
             pending = self.core.pending_count_of(event.request.tenant) if isinstance(event, RequestSubmitted) else 0
             if isinstance(event, RequestSubmitted) and known is None:
                 # The request is forgotten or unknown: later answers concern another one.
-                self.told.pop(event.request.id, None)
+                self.published.pop(event.request.id, None)
             try:
                 commands = self.world.handle(event)
-                if isinstance(event, Tick):
+                if isinstance(event, TimePassed):
                     self.world.catch_up()
             except RequestError as error:
                 assert image(self.core) == before
@@ -184,27 +184,27 @@ class CoreMachine(Faults):
                     self.submitted.discard(event.request.id)
                 if not event.attached:
                     self.submitted.add(event.request.id)
-            if isinstance(event, Tick) and self.world.running:
+            if isinstance(event, TimePassed) and self.world.running:
                 self.ticked_at = self.world.now
 
         if not self.world.running:
             return
         if hurry:
-            self.world.inbox.appendleft(tell)
+            self.world.inbox.appendleft(arrive)
         else:
-            self.world.inbox.append(tell)
+            self.world.inbox.append(arrive)
 
-    def admitted(self, wanted: MulticastRequest, known: MulticastRequest | None, commands: list, pending: int) -> None:
+    def admitted(self, request: MulticastRequest, known: MulticastRequest | None, commands: list, pending: int) -> None:
         """Check the answer to an application: a repeated key with the same content must change nothing."""
         if known is not None:
-            assert known == wanted, "a key was accepted with other content"
+            assert known == request, "a key was accepted with other content"
             assert not commands
         else:
-            maximum = self.core.settings.limits(wanted.tenant).max_pending
+            maximum = self.core.settings.limits(request.tenant).max_pending
             assert maximum is None or pending < maximum
-        self.accepted.add(wanted.id)
+        self.accepted.add(request.id)
 
-    def ask_for_light(self, dice: Dice) -> None:
+    def submit_request(self, dice: Dice) -> None:
         number = len(self.contents)
         tenant, key = dice.pick(TENANTS), dice.pick([f"k{number}", f"k/{number}"])
         size = dice.number(2, 6)
@@ -225,14 +225,14 @@ class CoreMachine(Faults):
         self.ask(RequestSubmitted(request, attached=dice.pick([False, True])))
 
     def submit(self, dice: Dice) -> None:
-        self.ask_for_light(dice)
+        self.submit_request(dice)
         self.go_on(dice)
 
     def repeat(self, dice: Dice) -> None:
         """Repeat a call, early or late, with other content, or with invalid content."""
         known = self.contents[self.some_key(dice)]
         how = dice.pick(["again", "again", "other content", "nonsense"])
-        anything = tuple(dice.some([*self.hosts, "nobody"], 9))
+        anything = tuple(dice.some([*self.hosts, "unknown"], 9))
         nonsense = MulticastRequest("x" * dice.number(0, 70), "default", self.hosts[0], anything, dice.number(-1, 1))
         request = {"again": known, "other content": replace(known, receivers=anything), "nonsense": nonsense}[how]
         self.contents.setdefault(request.id, request)
@@ -270,16 +270,16 @@ class CoreMachine(Faults):
         extension = Extension(
             tuple(dice.some(others, 3)), tuple(dice.some(members, 2)), dice.pick([0.0, 5.0]), dice.pick([0, 10**9])
         )
-        self.ask(ExtensionAsked(key, extension), hurry=dice.rarely())
+        self.ask(ExtendRequested(key, extension), hurry=dice.rarely())
         self.go_on(dice)
 
     def let_go(self, dice: Dice) -> None:
         key = self.some_key(dice)
         how, event = dice.pick(
             [
-                ("withdrawn", WithdrawAsked(key)),
-                ("finished", FinishAsked(key, 0)),
-                ("finished twice", FinishAsked(key, 0)),
+                ("withdrawn", WithdrawRequested(key)),
+                ("finished", FinishRequested(key, 0)),
+                ("finished twice", FinishRequested(key, 0)),
                 ("client vanished", ClientsVanished((key, self.some_key(dice)))),
             ]
         )
@@ -291,7 +291,7 @@ class CoreMachine(Faults):
 
     def think(self, dice: Dice) -> None:
         """Answer for the optimizer: with a good solution, with an empty one, or with an impossible one."""
-        how = dice.pick(["well", "well", "nobody", "nonsense"])
+        how = dice.pick(["well", "well", "empty", "nonsense"])
         if how == "well":
             self.world.think()
             return
@@ -305,7 +305,7 @@ class CoreMachine(Faults):
 
     def wait(self, dice: Dice) -> None:
         self.world.now += dice.pick([0.1, 1.0, 1.0, 3.0, 3.0, 20.0])
-        self.ask(Tick())
+        self.ask(TimePassed())
         for key, end in self.leases.items():
             if end <= self.world.now:
                 self.note_request("lease over", key)
@@ -319,8 +319,8 @@ class CoreMachine(Faults):
         events: dict[str, Callable[[], Event]] = {
             "quarantine": lambda: ElementQuarantined(dice.pick(self.core.view.elements), dice.pick(["dirty", ""])),
             "release": lambda: ElementReleased(dice.pick(sorted(self.core.view.quarantined) or ["port:r1/50"])),
-            "audit": lambda: AuditAsked(dry_run=False),
-            "dry run": lambda: AuditAsked(dry_run=True),
+            "audit": lambda: AuditRequested(dry_run=False),
+            "dry run": lambda: AuditRequested(dry_run=True),
             "settings": lambda: SettingsChanged(
                 replace(
                     settings,
@@ -332,8 +332,8 @@ class CoreMachine(Faults):
                     tenants=dice.pick([settings.tenants, POOR, {}]),
                 )
             ),
-            "drain": lambda: DrainAsked(on=True),
-            "drain over": lambda: DrainAsked(on=False),
+            "drain": lambda: DrainRequested(on=True),
+            "drain over": lambda: DrainRequested(on=False),
         }
         self.note(how, self.reservations(), self.part_states())
         self.ask(events[how]())
@@ -351,7 +351,7 @@ class CoreMachine(Faults):
         planned = audited(self.world, dry_run=True)
         assert before == (self.device_states(), repr(self.core.requests), repr(list(self.core.reservations)))
         done = audited(self.world, dry_run=False)
-        assert sorted(planned.commands) == sorted(done.commands), "a dry run must tell the truth"
+        assert sorted(planned.commands) == sorted(done.commands), "a dry run must report the real commands"
         again = audited(self.world, dry_run=False)
         for name in self.silent & set(self.world.devices):
             self.silent.discard(name)
@@ -361,32 +361,32 @@ class CoreMachine(Faults):
 
     # -------------------------------------------------------------------------------------------- moments
 
-    def remember(self, deed: str, arguments: tuple, said: list[Command]) -> None:
+    def remember(self, method: str, arguments: tuple, result: list[Command]) -> None:
         """Record an executed call of the core; a takeover of a journal starts a new life."""
-        if deed == "restore":
+        if method == "restore":
             self.life = Life(self.core)
-        self.life.note(deed, arguments, said)
+        self.life.note(method, arguments, result)
 
     def crashed(self) -> None:
         self.life.live_again()
         super().crashed()
 
-    def heard(self, event: DeviceEvent | Optimized) -> None:
-        if isinstance(event, DeviceUp):
+    def delivered(self, event: DeviceEvent | Optimized) -> None:
+        if isinstance(event, DeviceConnected):
             self.unprocessed[event.device] -= 1
 
     def check_publish(self, publish: Publish) -> None:
         """Check that a grant is sent only when the devices hold all of it, and that repeated messages agree."""
         event, key = publish.event, publish.request
-        assert event.reason != CLIENT_GONE or key not in self.submitted, f"{key} was submitted and is given up"
-        reported = self.told.setdefault(key, {})
+        assert event.reason != CLIENT_DISCONNECTED or key not in self.submitted, f"{key} was submitted and is given up"
+        reported = self.published.setdefault(key, {})
         assert reported.setdefault(event.sequence, event) == event
         if event.kind is EventKind.GRANTED and event.grant:
             self.leases[key] = self.world.now + event.grant.lease
             if event.grant.reservation % 2:
                 self.save()
         elif event.kind is EventKind.CHANGED and event.grant and event.reason is None:
-            before = [e.grant for number, e in self.told[key].items() if number < event.sequence and e.grant]
+            before = [e.grant for number, e in self.published[key].items() if number < event.sequence and e.grant]
             if before:
                 self.lengthen(key, before[-1].lease, event.grant.lease)
             else:
@@ -422,7 +422,7 @@ class CoreMachine(Faults):
         # The client's change is in effect, also where a leaf that has gone dark is being moved already.
         if publish.event.kind is EventKind.CHANGED and (self.is_harmed(reservation) or reservation.change is not None):
             return
-        for name in reservation.layout.holding.devices:
+        for name in reservation.layout.device_state.devices:
             # It may have confirmed, lost everything, come back and been asked again before anything was let out.
             asked_again = self.world.together and reservation.rollout.waits_for(name)
             assert asked_again or self.holds_all(reservation, name), (
@@ -458,7 +458,7 @@ class CoreMachine(Faults):
         self.finish_check()
         for key in list(self.core.requests):
             if not self.core.requests[key].state.final:
-                self.world.handle(WithdrawAsked(key))
+                self.world.handle(WithdrawRequested(key))
         for pause in (self.core.settings.keep_warm, *[self.core.settings.retry_after] * 5):
             self.world.settle()
             self.world.now += pause

@@ -103,11 +103,11 @@ def can_light_each_other(one: Transceiver, other: Transceiver, switch: Passive) 
 
 @lru_cache(maxsize=100_000)
 def can_be_lit(
-    sender: Transceiver, receivers: tuple[Transceiver, ...], supply: Supply, switch: Passive, most: int
+    sender: Transceiver, receivers: tuple[Transceiver, ...], supply: Supply, switch: Passive, max_pieces: int
 ) -> bool:
-    """Return True if a tree of up to `most` pieces gives every receiver enough power."""
+    """Return True if a tree of up to `max_pieces` pieces gives every receiver enough power."""
     windows = [receiver.needed for receiver in receivers]
-    lights = (_beyond(switch, slots) for count, slots in _trees(sender.entering, switch, supply) if count <= most)
+    lights = (_beyond(switch, slots) for count, slots in _trees(sender.entering, switch, supply) if count <= max_pieces)
     return any(len(found) >= len(windows) and matched(found, windows) for found in lights)
 
 

@@ -17,11 +17,11 @@ class Dice(Protocol):
     def pick(self, options: Sequence[T]) -> T:
         """Return one of the options; the first ones are the simplest."""
 
-    def number(self, least: int, most: int) -> int:
+    def number(self, low: int, high: int) -> int:
         """Return a number within bounds, both included."""
 
-    def some(self, options: Sequence[T], most: int) -> list[T]:
-        """Return up to `most` different options, maybe none."""
+    def some(self, options: Sequence[T], max_count: int) -> list[T]:
+        """Return up to `max_count` different options, maybe none."""
 
     def rarely(self) -> bool:
         """Return True in one of six cases."""
@@ -36,13 +36,15 @@ class HypothesisDice:
     def pick(self, options: Sequence[T]) -> T:
         return self._data.draw(strategies.sampled_from(options))
 
-    def number(self, least: int, most: int) -> int:
-        return int(self._data.draw(strategies.integers(least, most)))
+    def number(self, low: int, high: int) -> int:
+        return int(self._data.draw(strategies.integers(low, high)))
 
-    def some(self, options: Sequence[T], most: int) -> list[T]:
-        if not options or most < 1:
+    def some(self, options: Sequence[T], max_count: int) -> list[T]:
+        if not options or max_count < 1:
             return []
-        return list(self._data.draw(strategies.lists(strategies.sampled_from(options), max_size=most, unique=True)))
+        return list(
+            self._data.draw(strategies.lists(strategies.sampled_from(options), max_size=max_count, unique=True))
+        )
 
     def rarely(self) -> bool:
         return self.number(0, 5) == 5
@@ -57,11 +59,11 @@ class SeededDice:
     def pick(self, options: Sequence[T]) -> T:
         return options[self._random.randrange(len(options))]
 
-    def number(self, least: int, most: int) -> int:
-        return self._random.randint(least, most)
+    def number(self, low: int, high: int) -> int:
+        return self._random.randint(low, high)
 
-    def some(self, options: Sequence[T], most: int) -> list[T]:
-        return self._random.sample(options, self._random.randint(0, min(most, len(options))))
+    def some(self, options: Sequence[T], max_count: int) -> list[T]:
+        return self._random.sample(options, self._random.randint(0, min(max_count, len(options))))
 
     def rarely(self) -> bool:
         return self._random.random() < 1 / 6

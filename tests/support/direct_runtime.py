@@ -25,7 +25,7 @@ class DirectRuntime:
         self.waiting = WaitingRoom()
         self.store_fault = None
         self._lock = threading.RLock()
-        world.on_publish = self._tell
+        world.on_publish = self._publish
         world.connect_all()
         self._settle()
 
@@ -78,6 +78,6 @@ class DirectRuntime:
                 while self.world.device(name).queue:
                     self.world.work(name)
 
-    def _tell(self, publish: Publish) -> None:
+    def _publish(self, publish: Publish) -> None:
         self.waiting.notify(publish.request, publish.event, math.inf if publish.last else publish.event.sequence)
         self.waiting.serve()

@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from blast_controller.store.etcd.access import Access, EtcdTlsFiles, Patience, User
+from blast_controller.store.etcd.access import Access, EtcdTimeouts, EtcdTlsFiles, User
 from blast_controller.store.etcd.connection import EtcdConnection
 from blast_controller.store.etcd.errors import StoreUnavailableError
 from blast_controller.store.etcd.keys import Keys
@@ -32,9 +32,9 @@ from tests.support.waiting import eventually
 C = TypeVar("C", bound=EtcdConnection)
 PREFIX = "/blast-test/"
 """The prefix that the user `blast` may read and write; each test has its own prefix below it."""
-PATIENCE = Patience(in_all=30.0, at_one=10.0)
+LONG = EtcdTimeouts(in_all=30.0, at_one=10.0)
 """For calls that succeed, on a busy machine too."""
-SHORT = Patience(in_all=0.4, at_one=0.4)
+SHORT = EtcdTimeouts(in_all=0.4, at_one=0.4)
 """For calls that fail."""
 AT_ONCE = StorePolicy(wait=0.0)
 TIMES = ("--heartbeat-interval", "20", "--election-timeout", "200", "--bcrypt-cost", "4")
@@ -108,7 +108,7 @@ class EtcdServer:
         tls = EtcdTlsFiles(self.authority.cert, self.client.cert, self.client.key)
         endpoints = tuple(f"127.0.0.1:{one}" for one in ([port] if port else self.ports))
         user = User("blast", self.password_file)
-        return Access(**{"endpoints": endpoints, "tls": tls, "user": user, "patience": PATIENCE, **changes})
+        return Access(**{"endpoints": endpoints, "tls": tls, "user": user, "timeouts": LONG, **changes})
 
     def keys(self) -> Keys:
         """Return a prefix that is not used yet."""
@@ -181,7 +181,7 @@ class EtcdServer:
     def _leaders(self) -> list[int]:
         found = []
         for member, port in enumerate(self.ports):
-            connection = EtcdConnection(self.access(port, patience=SHORT))
+            connection = EtcdConnection(self.access(port, timeouts=SHORT))
             try:
                 status = connection.call(STATUS, api.StatusRequest())
             except StoreUnavailableError:
@@ -208,11 +208,11 @@ class EtcdServer:
 class Mortal(EtcdConnection):
     """A controller's connection that dies before its next write when none are `left` (None: it lives).
 
-    With `hears_the_last` off, it dies before the answer to its last write. Then only its lease ends.
+    With `receives_last_answer` off, it dies before the answer to its last write. Then only its lease ends.
     """
 
     left: int | None = None
-    hears_the_last = True
+    receives_last_answer = True
     transactions = 0
 
     def call(self, method, request, seconds=None):
@@ -224,7 +224,7 @@ class Mortal(EtcdConnection):
             raise StoreUnavailableError("nowhere", "its controller is dead")
         self.left -= is_write
         answer = super().call(method, request, seconds)
-        if self.left <= 0 and not self.hears_the_last:
+        if self.left <= 0 and not self.receives_last_answer:
             raise StoreUnavailableError("nowhere", "its controller died before the answer")
         return answer
 

@@ -23,7 +23,7 @@ from tl1_driver.emulator.requests import ReceivedCommand
 from tl1_driver.protocol.circuits import Circuit
 from tl1_driver.transport import Tcp, Tl1Transport
 
-PATIENCE = 30.0
+TIMEOUT = 30.0
 TCP = Tcp()
 
 
@@ -59,7 +59,7 @@ class SwitchThread:
         self.lit = self.lit - set(removed) | set(added)
 
     def _await(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(PATIENCE)
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(TIMEOUT)
 
     def do(self, function: Callable[[], object]) -> None:
         """Do something on the switch's own thread."""
@@ -73,7 +73,7 @@ class SwitchThread:
         self.do(self._server.close)
         self.do(self.switch.cut)
         self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(PATIENCE)
+        self._thread.join(TIMEOUT)
         assert not self._thread.is_alive()
         self.loop.close()
 
@@ -88,12 +88,15 @@ class Bench:
         settings = SwitchSettings("ocs1", "127.0.0.1", port, DIALECTS["glimmerglass"], timeout=timeout, way=way)
         self.refusals: Counter[tuple[str, str]] = Counter()
         self.executor = OpticalExecutor(
-            [settings], self.events.put, self.failures.append, on_refused=lambda *told: self.refusals.update([told])
+            [settings],
+            self.events.put,
+            self.failures.append,
+            on_refused=lambda *refusal: self.refusals.update([refusal]),
         )
         self.executor.start()
 
     def next(self, kind: type):
-        event = self.events.get(timeout=PATIENCE)
+        event = self.events.get(timeout=TIMEOUT)
         assert isinstance(event, kind), event
         return event
 

@@ -32,9 +32,9 @@ class SteeringRule:
     group: str
 
 
-def tl1(lab: Lab, what: str, *circuits: tuple[int, int]) -> None:
-    """Connect or disconnect circuits by another TL1 session, as an operator's hand would."""
-    _by_session(lab, lambda client: getattr(client, what)([Circuit(*circuit) for circuit in circuits]))
+def tl1(lab: Lab, command: str, *circuits: tuple[int, int]) -> None:
+    """Connect or disconnect circuits by another TL1 session, as an operator would."""
+    _by_session(lab, lambda client: getattr(client, command)([Circuit(*circuit) for circuit in circuits]))
 
 
 def held_circuits(lab: Lab) -> set[tuple[int, int]]:
@@ -105,12 +105,12 @@ def rule_ages(lab: Lab) -> dict[str, float]:
     return ages
 
 
-def wanted_circuits(client: Client) -> set[tuple[int, int]]:
+def expected_circuits(client: Client) -> set[tuple[int, int]]:
     """Return the circuits of the optical switch according to the controller."""
     return {(c.switchInput, c.switchOutput) for tree in client.fabric().lightTrees for c in tree.crossConnects}
 
 
-def wanted_rules(lab: Lab, client: Client) -> set[SteeringRule]:
+def expected_rules(lab: Lab, client: Client) -> set[SteeringRule]:
     """Return the rules of the ToRs according to the controller: one at each end of a group's optical path."""
     racks = {rack.name: rack for rack in lab.plan.rack_plans}
     hosts = {host.name: host for rack in lab.plan.rack_plans for host in rack.hosts}
@@ -141,11 +141,11 @@ def _difference(lab: Lab, client: Client, foreign: set[tuple[int, int]]) -> str:
         return f"away: {[d.name for d in away]}"
     if busy := [tree.state for tree in fabric.lightTrees if tree.state != "lit"]:
         return f"light trees are {busy}"
-    circuits, rules = held_circuits(lab) ^ (wanted_circuits(client) | foreign), held_rules(lab)
+    circuits, rules = held_circuits(lab) ^ (expected_circuits(client) | foreign), held_rules(lab)
     if circuits:
-        return f"circuits that are only held or only wanted: {sorted(circuits)}"
-    if rules := rules ^ wanted_rules(lab, client):
-        return f"rules that are only held or only wanted: {sorted(rules)}"
+        return f"circuits that are only held or only expected: {sorted(circuits)}"
+    if rules := rules ^ expected_rules(lab, client):
+        return f"rules that are only held or only expected: {sorted(rules)}"
     return ""
 
 

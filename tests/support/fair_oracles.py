@@ -97,20 +97,20 @@ def lexicographic(problem: FairProblem) -> Numbers:
     total = len(problem.paths)
     held: dict[int, float] = {}
     while len(held) < total:
-        level = _highest(problem, held, "common")
+        level = _maximum(problem, held, "common")
         rest = [flow for flow in range(total) if flow not in held]
-        stuck = [flow for flow in rest if _highest(problem, held, f"level{flow}", level) < level + 1e-4]
+        stuck = [flow for flow in rest if _maximum(problem, held, f"level{flow}", level) < level + 1e-4]
         assert stuck
         held.update((flow, level) for flow in stuck)
     return np.array([held[flow] * problem.weights[flow] for flow in range(total)])
 
 
-def _highest(problem: FairProblem, held: dict[int, float], objective: str, common_least: float = 0.0) -> float:
+def _maximum(problem: FairProblem, held: dict[int, float], objective: str, min_common: float = 0.0) -> float:
     """Return the maximum of a variable: the level of a flow, or the common one of flows that are not fixed."""
     # Values of earlier programs are rounded, and several such may need more than there is: hence the slack.
     slack = 1e-6
     program = pulp.LpProblem("levels", pulp.LpMaximize)
-    common = program.add_variable("common", max(0.0, common_least - slack))
+    common = program.add_variable("common", max(0.0, min_common - slack))
     levels = []
     for flow, (cap, weight) in enumerate(zip(problem.caps, problem.weights, strict=True)):
         limit = min(held.get(flow, np.inf), cap / weight)

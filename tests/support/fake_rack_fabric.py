@@ -48,8 +48,8 @@ if "--progress" in options:
     print(json.dumps({{"done": scenario["duration_ns"] // 2, "of": scenario["duration_ns"]}}), file=sys.stderr)
     sys.stderr.flush()
 time.sleep(fake.get("seconds", 0))
-if "says" in fake:
-    print(fake["says"], file=sys.stderr)
+if "stderr" in fake:
+    print(fake["stderr"], file=sys.stderr)
 if "error" in fake:
     refuse(fake["error"], status=1)
 if "signal" in fake:

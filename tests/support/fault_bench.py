@@ -16,7 +16,7 @@ from tests.support.live_transfer import LiveTransfer
 from tests.support.waiting import look_until
 
 GRANT_SECONDS = 30.0
-PATIENCE = 30.0
+TIMEOUT = 30.0
 LEASE_MS = 600_000
 LOG_TAIL = 8000
 """Characters of the controller's log that pytest shows where a test fails."""
@@ -65,16 +65,16 @@ class FaultBench:
         """Wait until the request's tree is in this state; None: until it has none."""
         self.wait_for(
             lambda fabric: next((t.state for t in fabric.lightTrees if t.key == request.key), None) == state,
-            f"the tree of {request.key} to be {state or 'gone'}",
+            f"the tree of {request.key} to be {state or 'removed'}",
         )
 
     def wait_devices(self) -> None:
         """Wait until the controller has every device."""
         self.wait_for(lambda f: all(d.connected for d in (*f.racks, *f.opticalSwitches)), "all devices to connect")
 
-    def wait_for(self, wanted: Callable[[FabricStatus], bool], what: str) -> FabricStatus:
-        """Wait until the controller's view of the fabric is as wanted."""
-        return wait_for(self.client.fabric, wanted, what)
+    def wait_for(self, is_expected: Callable[[FabricStatus], bool], event: str) -> FabricStatus:
+        """Wait until the controller's view of the fabric is as expected."""
+        return wait_for(self.client.fabric, is_expected, event)
 
     def clear(self) -> None:
         """End every request and see that devices hold nothing of ours but guards."""
@@ -108,6 +108,6 @@ def fault_bench(plan: LabPlan = EIGHT_RACKS, **options: object) -> Iterator[Faul
             print((lab.directory / "controller.log").read_text()[-LOG_TAIL:])
 
 
-def wait_for(look: Callable[[], FabricStatus], wanted: Callable[[FabricStatus], bool], what: str) -> FabricStatus:
-    """Look until it is as wanted; AssertionError when that takes too long."""
-    return look_until(look, wanted, what)
+def wait_for(look: Callable[[], FabricStatus], is_expected: Callable[[FabricStatus], bool], event: str) -> FabricStatus:
+    """Poll until the condition holds. Raises AssertionError at the timeout."""
+    return look_until(look, is_expected, event)

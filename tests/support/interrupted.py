@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.support.waiting import eventually
 
-PATIENCE = 60.0
+TIMEOUT = 60.0
 
 
 @contextmanager
@@ -36,7 +36,7 @@ def started(*words: str, environment: Mapping[str, str] | None = None) -> Iterat
 def ended(process: subprocess.Popen[str], number: int = signal.SIGINT) -> tuple[int, str, str]:
     """Send the signal to the whole group, as a terminal does; status, output and errors once all of it has gone."""
     os.killpg(process.pid, number)
-    out, err = process.communicate(timeout=PATIENCE)
+    out, err = process.communicate(timeout=TIMEOUT)
     eventually(lambda: not members(process.pid), f"the children of {process.pid} to end")
     return process.returncode, out, err
 

@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.needs import NEEDS
 
-EXAMPLES_SHARE, EXAMPLES_AT_LEAST = 0.3, 10
+EXAMPLES_SHARE, MIN_EXAMPLES = 0.3, 10
 """Of the examples of each property test, how many the level `test` draws; the level `all` draws all of them."""
 
 
@@ -75,5 +75,5 @@ def draw_fewer_examples(items: Iterable[pytest.Item]) -> None:
 
 
 def _fewer(used: hypothesis.settings) -> hypothesis.settings:
-    share = max(math.ceil(used.max_examples * EXAMPLES_SHARE), EXAMPLES_AT_LEAST)
+    share = max(math.ceil(used.max_examples * EXAMPLES_SHARE), MIN_EXAMPLES)
     return hypothesis.settings(used, max_examples=min(share, used.max_examples))

@@ -25,7 +25,7 @@ from blast_controller.rpc.clients.access import OPEN_POLICY, AccessPolicy
 from blast_controller.rpc.clients.gate import Gate
 from blast_controller.rpc.methods import ROLES
 from blast_controller.serving.tls import ServerTlsSettings
-from tests.support.runtime import PATIENCE, Running, running
+from tests.support.runtime import TIMEOUT, Running, running
 
 
 class BackdatedRecorder(Recorder):
@@ -60,16 +60,16 @@ class LiveServer:
         self.server = self.side.server(more.tls)
         host, self.port = self.server.start("127.0.0.1", more.port)
         self.url = f"http{'s' if more.tls else ''}://{host}:{self.port}"
-        self.client = httpx.Client(base_url=self.url, timeout=PATIENCE, headers={"Accept": "application/json"})
+        self.client = httpx.Client(base_url=self.url, timeout=TIMEOUT, headers={"Accept": "application/json"})
 
     def handle(self, event: CoreEvent) -> None:
         """Let the controller handle an event, and what that causes."""
         self.lab.runtime.post(event)
         self.lab.settle()
 
-    def submit(self, *wanted: MulticastRequest) -> None:
+    def submit(self, *requests: MulticastRequest) -> None:
         """Submit requests."""
-        for request in wanted:
+        for request in requests:
             self.lab.runtime.post(RequestSubmitted(request))
         self.lab.settle()
 

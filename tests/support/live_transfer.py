@@ -30,19 +30,19 @@ class LiveTransfer:
         self._lab, self._sender, self._grant = lab, sender, grant
         self._addresses = {host.name: host.ip for rack in lab.plan.rack_plans for host in rack.hosts}
         self._ended = threading.Event()
-        self._heard: dict[str, set[int]] = {host: set() for host in grant.receivers}
+        self._received: dict[str, set[int]] = {host: set() for host in grant.receivers}
         self.sent = 0
 
     def __enter__(self) -> LiveTransfer:
         packet, raw = socket.AF_PACKET, socket.SOCK_RAW
-        self._ears = {self._lab.open_socket(h, packet, raw, socket.htons(ETH_P_IP)): h for h in self._heard}
-        for ear in self._ears:
-            ear.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER_BYTES)
-        self._mouth = self._lab.open_socket(self._sender, socket.AF_INET, socket.SOCK_DGRAM)
+        self._inputs = {self._lab.open_socket(h, packet, raw, socket.htons(ETH_P_IP)): h for h in self._received}
+        for sock in self._inputs:
+            sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, _BUFFER_BYTES)
+        self._output = self._lab.open_socket(self._sender, socket.AF_INET, socket.SOCK_DGRAM)
         address = self._addresses[self._sender]
-        self._mouth.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(address))
-        self._mouth.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 0)
-        self._mouth.bind((address, 0))
+        self._output.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(address))
+        self._output.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, 0)
+        self._output.bind((address, 0))
         self._threads = [threading.Thread(target=self._send), threading.Thread(target=self._listen)]
         for thread in self._threads:
             thread.start()
@@ -54,34 +54,36 @@ class LiveTransfer:
         self._ended.set()
         for thread in self._threads:
             thread.join()
-        for sock in (self._mouth, *self._ears):
+        for sock in (self._output, *self._inputs):
             sock.close()
 
     @property
     def missed(self) -> dict[str, int]:
         """Return the number of lost datagrams of each receiver with losses, final once the block has ended."""
-        return {host: self.sent - len(received) for host, received in self._heard.items() if len(received) < self.sent}
+        return {
+            host: self.sent - len(received) for host, received in self._received.items() if len(received) < self.sent
+        }
 
     def missed_by(self, host: str) -> int:
         """Return the number of lost datagrams of one receiver."""
         return self.missed.get(host, 0)
 
-    def hears(self, host: str, seconds: float) -> bool:
+    def receives(self, host: str, seconds: float) -> bool:
         """Return True if a datagram that is sent from now on reaches `host` in time."""
         start = self.sent
-        return _is_soon(lambda: max(self._heard[host], default=-1) > start, seconds)
+        return _is_soon(lambda: max(self._received[host], default=-1) > start, seconds)
 
-    def hears_again(self, host: str, start: int, seconds: float) -> bool:
+    def recovers(self, host: str, start: int, seconds: float) -> bool:
         """Return True if `host` misses a datagram sent from `start` on, and receives a later one in time.
 
         `start` is the value of `sent` before the fault: a host without processor time may notice a fault after its end.
         """
 
-        def heard_more() -> bool:
-            since = {number for number in self._heard[host].copy() if number >= start}
+        def has_recovered() -> bool:
+            since = {number for number in self._received[host].copy() if number >= start}
             return bool(since) and max(since) - start >= len(since)
 
-        return _is_soon(heard_more, seconds)
+        return _is_soon(has_recovered, seconds)
 
     def goes_on(self, datagrams: int = 100) -> None:
         """Wait until `datagrams` more have been sent."""
@@ -91,7 +93,7 @@ class LiveTransfer:
     def _send(self) -> None:
         following = time.monotonic()
         while not self._ended.is_set():
-            self._mouth.sendto(struct.pack("!I", self.sent), (self._grant.groupAddress, self._grant.groupPort))
+            self._output.sendto(struct.pack("!I", self.sent), (self._grant.groupAddress, self._grant.groupPort))
             self.sent += 1
             following += PERIOD
             time.sleep(max(0.0, following - time.monotonic()))  # the rate of the stream
@@ -99,13 +101,13 @@ class LiveTransfer:
     def _listen(self) -> None:
         expected = socket.inet_aton(self._grant.groupAddress)
         while True:
-            ready = select.select(list(self._ears), [], [], _QUIET_SECONDS)[0]
+            ready = select.select(list(self._inputs), [], [], _QUIET_SECONDS)[0]
             if not ready and self._ended.is_set():
                 return
-            for ear in ready:
-                frame, source = ear.recvfrom(2048)
+            for sock in ready:
+                frame, source = sock.recvfrom(2048)
                 if source[2] != _OUTGOING and frame[_DESTINATION] == expected:
-                    self._heard[self._ears[ear]].add(struct.unpack("!I", frame[_NUMBER])[0])
+                    self._received[self._inputs[sock]].add(struct.unpack("!I", frame[_NUMBER])[0])
 
 
 def _is_soon(condition: Callable[[], bool], seconds: float) -> bool:

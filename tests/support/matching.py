@@ -11,7 +11,7 @@ from algorithms.b_matching.feasibility import Feasibility, by_count
 from algorithms.b_matching.group import CompetingGroup, directional_ports, members, shared_ports
 
 
-def matching(rng, racks=8, groups=9, sizes=(4,), most=None, directional=False, budget=2):
+def matching(rng, racks=8, groups=9, sizes=(4,), max_pieces=None, directional=False, budget=2):
     """Draw (groups, feasibility) from `rng`."""
     vertices = directional_ports(racks) if directional else shared_ports
     found = []
@@ -21,10 +21,10 @@ def matching(rng, racks=8, groups=9, sizes=(4,), most=None, directional=False, b
         found.append(CompetingGroup(number, vertices(chosen[0], chosen[1:]), len(chosen), len(chosen) - 1, weight))
     budgets = [rng.randint(0 if rng.random() < 0.1 else 1, budget) for _ in range(racks * (1 + directional))]
     pool = {fan_out: rng.randint(0, 3) for fan_out in sizes}
-    return found, Feasibility(budgets, pool, by_count(most))
+    return found, Feasibility(budgets, pool, by_count(max_pieces))
 
 
-def faults(selection, feasibility, most=None):
+def faults(selection, feasibility, max_pieces=None):
     """Return the faults of a selection, counted from scratch: one sentence each."""
     wrong = []
     names = [group.name for group, _ in selection]
@@ -37,17 +37,17 @@ def faults(selection, feasibility, most=None):
     for group, pieces in selection:
         if 1 + sum(fan_out - 1 for fan_out in pieces) < group.leaves:
             wrong.append(f"{group.name} has too few leaves")
-        if most is not None and len(pieces) > most:
+        if max_pieces is not None and len(pieces) > max_pieces:
             wrong.append(f"{group.name} has too many splitters")
     return wrong
 
 
-def heaviest(groups, feasibility, most=None):
+def heaviest(groups, feasibility, max_pieces=None):
     """Return the weight of the best selection, by trying every set of groups with every set of splitters."""
     trees = {}
     supply = [fan_out for fan_out, count in feasibility.pool.items() for _ in range(count)]
     for group in groups:
-        limit = len(supply) if most is None else min(most, len(supply))
+        limit = len(supply) if max_pieces is None else min(max_pieces, len(supply))
         trees[group.name] = {
             tuple(sorted(pieces))
             for number in range(limit + 1)
@@ -78,10 +78,10 @@ def seeded(seed):
     return random.Random(f"matching/{seed}")
 
 
-def papers_text(groups, budgets, splitters, fan_out, most):
+def papers_text(groups, budgets, splitters, fan_out, max_pieces):
     """Apply Blast, section III-C.2, for splitters of one size; `groups` are (name, vertices, racks, weight)."""
     ordered = sorted(groups, key=lambda g: g[3] / g[2], reverse=True)
-    cascade = splitters if most is None else most
+    cascade = splitters if max_pieces is None else max_pieces
     feasible = [g for g in ordered if g[2] <= 2 or g[2] <= cascade * (fan_out + 1) - 2 * (cascade - 1)]
     selected = []
     for candidate in feasible:
@@ -92,11 +92,11 @@ def papers_text(groups, budgets, splitters, fan_out, most):
     return [name for name, *_ in selected]
 
 
-def plain_pieces(leaves, sizes, most, outputs=1):
+def plain_pieces(leaves, sizes, max_pieces, outputs=1):
     """Choose splitters one after the other: the smallest that covers the rest alone, otherwise the largest."""
     left, taken = sorted(sizes), []
     while outputs < leaves:
-        if not left or outputs < 1 or (most is not None and len(taken) == most):
+        if not left or outputs < 1 or (max_pieces is not None and len(taken) == max_pieces):
             return None
         covering = [n for n in left if outputs - 1 + n >= leaves]
         taken.append(covering[0] if covering else left[-1])
@@ -108,10 +108,10 @@ def plain_pieces(leaves, sizes, most, outputs=1):
 class NaiveGreedy:
     """Pending and running groups; every event leads to a scan of all pending groups, best score first."""
 
-    def __init__(self, budgets, pool, most, allowance):
+    def __init__(self, budgets, pool, max_pieces, allowance):
         self.ports = dict(enumerate(budgets))
         self.sizes = dict(pool)
-        self.most = most
+        self.max_pieces = max_pieces
         self.allowance = dict(allowance)
         self.pending = []
         self.running = {}
@@ -121,7 +121,7 @@ class NaiveGreedy:
         if any(self.ports[v] <= 0 for v in vertices(group)):
             return None
         free = [fan_out for fan_out, number in self.sizes.items() for _ in range(number)]
-        pieces = plain_pieces(group.leaves, free, self.most)
+        pieces = plain_pieces(group.leaves, free, self.max_pieces)
         if pieces is None or len(pieces) > self.allowance.get(group.tenant, math.inf):
             return None
         return pieces

@@ -33,15 +33,15 @@ class Host:
     def at_rest(self) -> None:
         """Wait until all measurements on these hosts have ended."""
         eventually(lambda: self.server._measurements._running is None, f"{self.name} to be at rest")
-        eventually(lambda: not self.server.busy, f"nobody to be connected to {self.name}")
+        eventually(lambda: not self.server.busy, f"the connections to {self.name} to close")
 
     def received(self) -> int:
         """Return the bytes received in the current measurement."""
         running = self.server._measurements._running
         return running[1]._arrivals.bytes if running is not None and isinstance(running[1], Sink) else 0
 
-    def refused(self, why: RefusalReason = RefusalReason.MEASURE) -> int:
-        return self.server.refusals.totals[why]
+    def refused(self, reason: RefusalReason = RefusalReason.MEASURE) -> int:
+        return self.server.refusals.totals[reason]
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from blast_controller.store.errors import JournalError
-from blast_controller.store.etcd.access import Patience
+from blast_controller.store.etcd.access import EtcdTimeouts
 from blast_controller.store.etcd.connection import PAUSE
 from blast_controller.store.etcd.errors import (
     EtcdRefusalError,
@@ -24,7 +24,7 @@ from blast_controller.store.etcd.proto import etcd_pb2 as api
 
 MAX_OPERATIONS = 128
 NAME = "modeled:2379"
-_PATIENT = Patience()
+_DEFAULT_TIMEOUTS = EtcdTimeouts()
 
 # --------------------------------------------------------------------------------------------------------------- keys
 
@@ -129,8 +129,8 @@ class Keys:
         self.compacted = revision
         for key, past in list(self._past.items()):
             latest = max((one for one in past if one <= revision), default=0)
-            is_gone = past.get(latest) is None and latest < revision
-            self._past[key] = {at: value for at, value in past.items() if at >= latest + is_gone}
+            is_deleted = past.get(latest) is None and latest < revision
+            self._past[key] = {at: value for at, value in past.items() if at >= latest + is_deleted}
             if not self._past[key]:
                 del self._past[key]
 
@@ -219,8 +219,8 @@ def _changed_by(branch: Iterable[api.RequestOp]) -> tuple[set[bytes], list[api.D
     return puts, removed
 
 
-def _note_puts(puts: set[bytes], more: set[bytes], gone: Iterable[api.DeleteRangeRequest]) -> None:
-    if puts & more or any(_contains(one.key, one.range_end, key) for one in gone for key in more):
+def _note_puts(puts: set[bytes], more: set[bytes], deleted: Iterable[api.DeleteRangeRequest]) -> None:
+    if puts & more or any(_contains(one.key, one.range_end, key) for one in deleted for key in more):
         raise EtcdRefusalError(NAME, "duplicate key given in txn request")
     puts |= more
 
@@ -384,8 +384,8 @@ class InstantNetwork:
 class ModeledConnection:
     """An implementation of `Connection` whose answers equal those of a real one, except the messages of faults."""
 
-    def __init__(self, etcd: ModeledEtcd, network: InstantNetwork, patience: Patience = _PATIENT) -> None:
-        self.patience = patience
+    def __init__(self, etcd: ModeledEtcd, network: InstantNetwork, timeouts: EtcdTimeouts = _DEFAULT_TIMEOUTS) -> None:
+        self.timeouts = timeouts
         self.is_closed = False
         self._etcd = etcd
         self._network = network
@@ -396,10 +396,10 @@ class ModeledConnection:
     def call(self, method: EtcdMethod[Any, Any], request: Any, seconds: float | None = None) -> Any:
         """Implement `Connection.call`."""
         network, may_be_done, reason = self._network, False, "no answer in time"
-        end = network.now() + (self.patience.in_all if seconds is None else seconds)
+        end = network.now() + (self.timeouts.in_all if seconds is None else seconds)
         while (left := end - network.now()) > 0 and not self.is_closed:
             try:
-                return network.carry(lambda: self._etcd.answer(method, request), min(left, self.patience.at_one))
+                return network.carry(lambda: self._etcd.answer(method, request), min(left, self.timeouts.at_one))
             except UnansweredError as fault:
                 reason = str(fault)
                 may_be_done = may_be_done or not fault.is_surely_not_done
@@ -423,7 +423,7 @@ class ModeledConnection:
         """Return True if a key was written or deleted at that revision or later; False without an answer."""
         network = self._network
         try:
-            return bool(network.carry(lambda: self._changed(key, revision), self.patience.at_one))
+            return bool(network.carry(lambda: self._changed(key, revision), self.timeouts.at_one))
         except UnansweredError:
             return False
 

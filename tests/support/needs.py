@@ -71,20 +71,20 @@ def _browser() -> str | None:
     return None if importlib.util.find_spec("playwright") else "needs Playwright: scripts/setup all"
 
 
-def _tools(what: str, *names: str) -> Callable[[], str | None]:
-    return lambda: None if all(map(shutil.which, names)) else f"needs {what}: scripts/setup all"
+def _tools(label: str, *names: str) -> Callable[[], str | None]:
+    return lambda: None if all(map(shutil.which, names)) else f"needs {label}: scripts/setup all"
 
 
-def _folder(what: str, name: str) -> Callable[[], str | None]:
-    return lambda: None if (ROOT / name).is_dir() else f"needs {what} in {name}: scripts/setup all"
+def _folder(label: str, name: str) -> Callable[[], str | None]:
+    return lambda: None if (ROOT / name).is_dir() else f"needs {label} in {name}: scripts/setup all"
 
 
 def _library(name: str) -> Callable[[], str | None]:
     return lambda: None if importlib.util.find_spec(name) else f"needs {name}: scripts/setup all"
 
 
-def _command(what: str, *words: str) -> Callable[[], str | None]:
-    return lambda: None if _succeeds(*words) else f"needs {what}: scripts/setup all"
+def _command(label: str, *words: str) -> Callable[[], str | None]:
+    return lambda: None if _succeeds(*words) else f"needs {label}: scripts/setup all"
 
 
 NEEDS = (

@@ -1,6 +1,6 @@
 """A pipeline of pure cores in a simulated world: connections with buffers and latency, and hosts that fail.
 
-Time is virtual. A killed host's connections break, and nobody connects to it. A frozen one's kernel goes on: it accepts
+Time is virtual. A killed host's connections break, and it accepts none. A frozen one's kernel goes on: it accepts
 connections and fills its buffers. A vanished one answers nothing at all. A slow one takes its data slowly. A host that
 keeps a `ring` forgets what is older.
 """
@@ -19,10 +19,11 @@ from blast_transport.transports.pipeline.protocol.core import NodeCore, SourceCo
 from blast_transport.transports.pipeline.protocol.events import (
     Admit,
     BytesArrived,
+    BytesNoLongerHeld,
     BytesSent,
-    CloseDown,
+    CloseDownstream,
     CloseFetch,
-    CloseUp,
+    CloseUpstream,
     Command,
     Complete,
     Connect,
@@ -38,12 +39,11 @@ from blast_transport.transports.pipeline.protocol.events import (
     PredecessorLost,
     ProbeNodes,
     Refuse,
-    SendDown,
-    SendUp,
+    SendDownstream,
+    SendUpstream,
     Serve,
     Started,
     SuccessorLost,
-    Unheld,
 )
 from blast_transport.transports.pipeline.protocol.messages import Forget, Message, Pget, PipelineHeartbeat
 from blast_transport.transports.pipeline.protocol.phase import (
@@ -66,7 +66,7 @@ PAUSE = 0.05
 """Seconds between two pieces that are no wait for data."""
 TIMINGS = PipelineTimings()
 Item = Message | tuple[int, bytes] | None
-"""What travels: a message, (offset, data), or None for the end of the connection."""
+"""An item on a connection: a message, (offset, data), or None for the end of the connection."""
 
 
 class Way:
@@ -123,7 +123,7 @@ MEMORY = 300_000
 
 @dataclass
 class Faults:
-    """When what happens to a host."""
+    """The times and rates of a host's faults."""
 
     killed: float = float("inf")
     frozen: float = float("inf")
@@ -131,7 +131,7 @@ class Faults:
     vanished: float = float("inf")
     rate: float = float("inf")
     store: float = float("inf")
-    """Bytes/s that its store takes; what waits for it is kept in memory, up to a limit."""
+    """Bytes/s that its store writes; memory keeps the rest, up to a limit."""
     link: float = float("inf")
     """Bytes/s that leave it over each of its connections."""
 
@@ -201,12 +201,12 @@ class Host:
         return self.world.now >= self.faults.killed
 
     @property
-    def gone(self) -> bool:
+    def vanished(self) -> bool:
         return self.world.now >= self.faults.vanished
 
     @property
     def stopped(self) -> bool:
-        return self.dead or self.gone or self.faults.frozen <= self.world.now < self.faults.thawed
+        return self.dead or self.vanished or self.faults.frozen <= self.world.now < self.faults.thawed
 
     @property
     def faulty(self) -> bool:
@@ -220,14 +220,14 @@ class Host:
     def position(self) -> int:
         return self.world.readable(self) if self.place == 0 else len(self.received)
 
-    def lowest(self) -> int:
+    def first_held(self) -> int:
         ring = self.world.rings.get(self.place)
         if ring is None:
             return 0
         kept_from = self.core.down.taken if self.place == 0 else self.position
         return max(0, kept_from - ring)
 
-    def tell(self, event: Event) -> None:
+    def handle(self, event: Event) -> None:
         self.obey(self.core.handle(event, self.world.now))
 
     def activate(self) -> None:
@@ -235,7 +235,7 @@ class Host:
         self.alarm = float("inf")
         if self.stopped or self.ended is not None:
             return
-        while self._listen() and self.ended is None:
+        while self._read_one() and self.ended is None:
             pass
         if self.ended is None and isinstance(self.core, NodeCore):
             if self.world.now > self.waited_until:
@@ -276,31 +276,31 @@ class Host:
             case Serve(offset):
                 self.offset = offset
                 self.silent.clear()
-            case SendDown(message) if self.down is not None:
+            case SendDownstream(message) if self.down is not None:
                 self.down.put(self, message)
-            case CloseDown() if self.down is not None:
+            case CloseDownstream() if self.down is not None:
                 self.down.put(self, None)
                 self.down = None
-            case Admit(farewell):
+            case Admit(last):
                 if self.up is not None:
-                    if farewell is not None:
-                        self.up.put(self, farewell)
+                    if last is not None:
+                        self.up.put(self, last)
                     self.up.put(self, None)
                 self.up = self.waiting.popleft()
             case Refuse(message):
                 refused = self.waiting.popleft()
                 refused.put(self, message)
                 refused.put(self, None)
-            case SendUp(message) if self.up is not None:
+            case SendUpstream(message) if self.up is not None:
                 self.up.put(self, message)
-            case CloseUp() if self.up is not None:
+            case CloseUpstream() if self.up is not None:
                 self.up.put(self, None)
                 self.up = None
             case Fetch(offset, stop):
                 self.asked = Pget(offset, stop)
                 self.fetch = self.world.open(self, 0)
                 if self.fetch is None:
-                    self.tell(FetchLost("refused"))
+                    self.handle(FetchLost("refused"))
             case CloseFetch() if self.fetch is not None:
                 self.fetch.put(self, None)
                 self.fetch = None
@@ -313,17 +313,17 @@ class Host:
                     self.ended_at = self.world.now
                     self.break_all()
 
-    def _listen(self) -> bool:
+    def _read_one(self) -> bool:
         """Take one item from somewhere; False if there is none."""
         return (
-            self._hear_waiting()
-            or self._hear("up", PredecessorLost(), FromPredecessor)
-            or self._hear("fetch", FetchLost("closed"), FromSource)
-            or self._hear("down", SuccessorLost("closed"), FromSuccessor)
-            or self._hear_fetchers()
+            self._read_waiting()
+            or self._read("up", PredecessorLost(), FromPredecessor)
+            or self._read("fetch", FetchLost("closed"), FromSource)
+            or self._read("down", SuccessorLost("closed"), FromSuccessor)
+            or self._read_fetchers()
         )
 
-    def _hear_waiting(self) -> bool:
+    def _read_waiting(self) -> bool:
         for connection in list(self.waiting):
             item = self._next(connection)
             if item == "nothing":
@@ -337,25 +337,25 @@ class Host:
                 connection.put(self, PipelineHeartbeat(0, False))
             else:
                 self.waiting.appendleft(connection)
-                self.tell(Joined(place))
+                self.handle(Joined(place))
             return True
         return False
 
-    def _hear(self, name: str, lost: Event, heard: Callable[[Message], Event]) -> bool:
+    def _read(self, name: str, lost: Event, received: Callable[[Message], Event]) -> bool:
         """Take one item from the connection of this name, of which data never comes from below."""
         connection: Connection | None = getattr(self, name)
         item = self._next(connection)
         if item is None:
             setattr(self, name, None)
-            self.tell(lost)
+            self.handle(lost)
         elif isinstance(item, tuple):
-            assert name == "fetch" or (name == "up" and self.core.up.receiving), "data that nobody asked for"
+            assert name == "fetch" or (name == "up" and self.core.up.receiving), "data that was not requested"
             self._store(item)
         elif item != "nothing":
             if name == "fetch" and isinstance(item, PipelineHeartbeat):
                 assert self.asked is not None
                 connection.put(self, self.asked)
-            self.tell(heard(item))
+            self.handle(received(item))
         return item != "nothing"
 
     def _next(self, connection: Connection | None) -> Item | str:
@@ -366,7 +366,7 @@ class Host:
         connection.incoming[self].take()
         return item
 
-    def _hear_fetchers(self) -> bool:
+    def _read_fetchers(self) -> bool:
         for connection in list(self.fetchers):
             item = self._next(connection)
             if item == "nothing":
@@ -379,8 +379,8 @@ class Host:
         return False
 
     def _serve_fetch(self, connection: Connection, asked: Pget) -> None:
-        if asked.offset < self.lowest():
-            connection.put(self, Forget(self.lowest()))
+        if asked.offset < self.first_held():
+            connection.put(self, Forget(self.first_held()))
             return
         for offset in range(asked.offset, asked.stop, PIECE):
             connection.put(self, (offset, self.world.content[offset : min(offset + PIECE, asked.stop)]))
@@ -404,13 +404,13 @@ class Host:
         self.waited_until = self.world.now + PAUSE
         self.taken_by = self.world.now + len(data) / self.faults.rate
         self.storing.put(len(data), self.world.now)
-        self.tell(BytesArrived(len(self.received)))
+        self.handle(BytesArrived(len(self.received)))
 
     def _see_store(self, core: NodeCore) -> None:
         self.obey(core.store_does(*self.storing.look(self.world.now), self.world.now))
         if self.ended is None and self.completing and self.storing.waiting == 0:
             self.completing = False
-            self.tell(DataStored())
+            self.handle(DataStored())
 
     def _see_source(self, core: SourceCore) -> None:
         world = self.world
@@ -427,8 +427,8 @@ class Host:
             stop = self.position if self.core.node.stop is None else self.core.node.stop
             if self.offset >= min(stop, self.position):
                 return
-            if self.offset < self.lowest():
-                self.tell(Unheld(self.lowest()))
+            if self.offset < self.first_held():
+                self.handle(BytesNoLongerHeld(self.first_held()))
                 return
             if way.bytes >= BUFFER or way.closed:
                 return
@@ -436,7 +436,7 @@ class Host:
             piece = bytes(data[self.offset : min(self.offset + PIECE, stop, self.position)])
             self.down.put(self, (self.offset, piece))
             self.offset += len(piece)
-            self.tell(BytesSent(self.offset))
+            self.handle(BytesSent(self.offset))
 
 
 LONGEST = 300.0
@@ -500,7 +500,7 @@ class World:
         heapq.heappush(self._heap, (max(when, self.now), next(self._numbers), action))
 
     def open(self, caller: Host, place: int) -> Connection | None:
-        """Connect and say Join; None if it is refused."""
+        """Connect and send Join. Return None if the callee refuses."""
         callee = self.hosts[place]
         if callee.dead or callee.ended is not None:
             return None
@@ -512,7 +512,7 @@ class World:
     def connect(self, caller: Host, place: int) -> None:
         if self.now < caller.silent.get(place, 0.0):
             self.at(self.now, lambda: self._silent(caller, place))
-        elif self.hosts[place].gone:
+        elif self.hosts[place].vanished:
             self.at(self.now + TIMINGS.answer, lambda: self._refused(caller, place, True))
         elif (connection := self.open(caller, place)) is not None:
             caller.down = connection
@@ -520,7 +520,7 @@ class World:
             self.at(self.now + LATENCY, lambda: self._refused(caller, place, False))
 
     def probe(self, caller: Host, place: int) -> None:
-        """Whether anybody lives there is known as soon as he answers, or not."""
+        """Report a silent host as unreachable after the timeout of a probe."""
         target, seconds = self.hosts[place], TIMINGS.probe
 
         def noted() -> None:
@@ -539,12 +539,12 @@ class World:
 
     def _refused(self, caller: Host, place: int, unanswered: bool) -> None:
         if not caller.stopped and caller.ended is None and caller.core.down.successor == place and caller.down is None:
-            caller.tell(SuccessorLost("refused", unanswered))
+            caller.handle(SuccessorLost("refused", unanswered))
             caller.activate()
 
     def run(self) -> None:
         for host in self.hosts:
-            self.at(0.0, lambda host=host: (host.tell(Started()), host.activate()))  # type: ignore[misc]
+            self.at(0.0, lambda host=host: (host.handle(Started()), host.activate()))  # type: ignore[misc]
             if host.faults.killed < float("inf"):
                 self.at(host.faults.killed, host.break_all)
             if host.faults.thawed < float("inf"):
@@ -558,7 +558,7 @@ class World:
             assert self.steps < MAX_STEPS, "too many steps"
 
     def _never_again(self, host: Host) -> bool:
-        return host.dead or host.gone or (host.stopped and host.faults.thawed == float("inf"))
+        return host.dead or host.vanished or (host.stopped and host.faults.thawed == float("inf"))
 
     def complete(self, host: Host) -> bool:
         ended = host.ended

@@ -15,7 +15,7 @@ from blast_controller.core.snapshot.request_index import BUNCH, RequestIndex
 from blast_controller.core.snapshot.snapshot import Snapshot
 
 
-def published_anew(core: Core) -> Snapshot:
+def rebuilt_snapshot(core: Core) -> Snapshot:
     arrivals: defaultdict[int, dict[int, RequestKey]] = defaultdict(dict)
     for name, request in core.requests.items():
         arrivals[request.arrival // BUNCH][request.arrival] = name

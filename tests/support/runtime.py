@@ -9,7 +9,7 @@ from functools import partial
 
 from blast_controller.core.controller import Core
 from blast_controller.core.model.commands import SetCircuits, SetForwarding
-from blast_controller.core.model.events import DeviceUp, StepConfirmed, StepFailed
+from blast_controller.core.model.events import DeviceConnected, StepConfirmed, StepFailed
 from blast_controller.core.model.fabric import Fabric
 from blast_controller.core.model.settings import CoreSettings
 from blast_controller.core.observer import Observer
@@ -21,7 +21,7 @@ from blast_controller.runtime.runtime import Runtime
 from blast_controller.store.details import read_page
 from blast_controller.store.memory import MemoryStore
 
-PATIENCE = 60.0
+TIMEOUT = 60.0
 """Seconds after which a test gives up."""
 
 
@@ -69,7 +69,7 @@ class Running:
         self.devices = InstantDevices(self.runtime)
         self.runtime.start(self.devices, self.devices, loaded)
         for device in [*fabric.switches, *{rack.datapath for rack in fabric.racks.values()}]:
-            self.runtime.post(DeviceUp(device))
+            self.runtime.post(DeviceConnected(device))
         self.settle()
 
     def make_handler(self, gate: Gate | None = None) -> BlastHandler:
@@ -82,13 +82,13 @@ class Running:
         for _ in range(6):
             handled: Future[None] = Future()
             # Calls of accounts alternate, and calls without an account overtake them.
-            self.runtime._inbox.put_last(partial(self.runtime._work_into, handled, lambda turn: None))
-            handled.result(PATIENCE)
+            self.runtime._inbox.put_last(partial(self.runtime._work_into, handled, lambda context: None))
+            handled.result(TIMEOUT)
 
     def look(self) -> Core:
         """Return the core once nothing is in transit."""
         self.settle()
-        return self.runtime.call(lambda turn: turn.core).result(PATIENCE)
+        return self.runtime.call(lambda context: context.core).result(TIMEOUT)
 
 
 @contextlib.contextmanager

@@ -53,12 +53,12 @@ def is_free(file: str, running: Iterable[str]) -> bool:
 
 def next_file(waiting: Iterable[str], running: Sequence[str], workers: int) -> str:
     """Return which of the waiting files is to start beside the running ones; a free one if there is any."""
-    wants_integration = sum(file.startswith(INTEGRATION) for file in running) < max(1, workers // 2)
+    is_integration_due = sum(file.startswith(INTEGRATION) for file in running) < max(1, workers // 2)
     return min(
         waiting,
         key=lambda file: (
             not is_free(file, running),
-            file.startswith(INTEGRATION) is not wants_integration,
+            file.startswith(INTEGRATION) is not is_integration_due,
             -max((_RANK[need] for need in needs_of(file)), default=-1),
         ),
     )

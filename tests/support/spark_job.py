@@ -45,7 +45,7 @@ def destroy():
 
 print(json.dumps({"application": context.applicationId}), flush=True)
 for line in sys.stdin:
-    what, *arguments = json.loads(line)
-    act = {"broadcast": broadcast, "unpersist": unpersist, "destroy": destroy, "executors": executors}[what]
+    command, *arguments = json.loads(line)
+    act = {"broadcast": broadcast, "unpersist": unpersist, "destroy": destroy, "executors": executors}[command]
     print(json.dumps(act(*arguments)), flush=True)
 context.stop()

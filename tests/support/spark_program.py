@@ -29,7 +29,7 @@ VALUES: dict[str, Any] = {
     "bytes": bytes(range(256)) * 1000,
     "object": {"names": [f"name {number}" for number in range(2000)], 7: {1.5, None}},
 }
-_MOST = 60.0
+_TIMEOUT = 60.0
 
 
 def digest(value: Any) -> str:
@@ -59,9 +59,9 @@ def executor_pid() -> int:
     return int(Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-def tell(scene: str, **what: Any) -> None:
+def report(scene: str, **fields: Any) -> None:
     """Print one line for the test."""
-    print(json.dumps({"scene": scene} | what), flush=True)
+    print(json.dumps({"scene": scene} | fields), flush=True)
 
 
 class Scenes:
@@ -83,10 +83,10 @@ class Scenes:
 
     def job(self, broadcast: Any) -> dict[str, Any]:
         answered = self.sc.parallelize(range(TASKS), TASKS).mapPartitions(seen(broadcast)).collect()
-        return self.said(answered) | {"reason": getattr(broadcast, "reason", None)}
+        return self.summary(answered) | {"reason": getattr(broadcast, "reason", None)}
 
-    def said(self, said: list[tuple[str, str, int]]) -> dict[str, Any]:
-        digests, mapped, executors = map(set, zip(*said, strict=True))
+    def summary(self, reports: list[tuple[str, str, int]]) -> dict[str, Any]:
+        digests, mapped, executors = map(set, zip(*reports, strict=True))
         return {"digests": sorted(digests), "mapped": sorted(mapped), "executors": len(executors)}
 
     # ----------------------------------------------------------------------------------------------- scenes
@@ -95,34 +95,34 @@ class Scenes:
         for name, value in VALUES.items():
             broadcast = blast_broadcast(self.sc, value, settings=self.settings())
             plain = self.sc.broadcast(value)
-            tell(f"value {name}", spark=self.job(plain)["digests"], **self.job(broadcast))
+            report(f"value {name}", spark=self.job(plain)["digests"], **self.job(broadcast))
             broadcast.destroy(blocking=True)
             plain.destroy()
-        tell("destroyed", files=self.files())
+        report("destroyed", files=self.files())
 
     def folder_not_seen(self) -> None:
         elsewhere = blast_broadcast(self.sc, VALUES["array"], settings=self.settings(path="/nowhere"))
-        tell("folder not seen", **self.job(elsewhere), counts=reasons_so_far())
+        report("folder not seen", **self.job(elsewhere), counts=reasons_so_far())
         elsewhere.destroy(blocking=True)
 
     def an_executor_dies(self) -> None:
         broadcast = blast_broadcast(self.sc, VALUES["array"], settings=self.settings())
         tasks = self.sc.parallelize(range(TASKS), TASKS).mapPartitions(seen(broadcast))
         before = tasks.collect()
-        tell("before", **self.said(before))
+        report("before", **self.summary(before))
         os.kill(before[0][2], signal.SIGKILL)
         # Its workers live a little longer: a new one finds nothing and has to ask.
         for path in self.folder.glob("[0-9]*"):
             path.unlink()
-        tell("while one is lost", **self.said(tasks.collect()))
+        report("while one is lost", **self.summary(tasks.collect()))
         old = {executor for _, _, executor in before}
-        eventually(lambda: self.executors() == EXECUTORS, "another executor", _MOST)
-        after = eventually(lambda: self.if_new(tasks.collect(), old), "a task on the new executor", _MOST)
-        tell("one was added", files=self.files(), counts=reasons_so_far(), **self.said(after))
+        eventually(lambda: self.executors() == EXECUTORS, "another executor", _TIMEOUT)
+        after = eventually(lambda: self.if_new(tasks.collect(), old), "a task on the new executor", _TIMEOUT)
+        report("one was added", files=self.files(), counts=reasons_so_far(), **self.summary(after))
 
     @staticmethod
-    def if_new(said: list[tuple[str, str, int]], old: set[int]) -> list[tuple[str, str, int]]:
-        return said if {executor for _, _, executor in said} - old else []
+    def if_new(reports: list[tuple[str, str, int]], old: set[int]) -> list[tuple[str, str, int]]:
+        return reports if {executor for _, _, executor in reports} - old else []
 
 
 def main(given: dict[str, str]) -> None:
@@ -138,13 +138,13 @@ def main(given: dict[str, str]) -> None:
     sc = SparkContext(conf=conf)
     sc.setLogLevel("OFF")
     scenes = Scenes(sc, given)
-    eventually(lambda: scenes.executors() == EXECUTORS, "all executors", _MOST)
+    eventually(lambda: scenes.executors() == EXECUTORS, "all executors", _TIMEOUT)
     scenes.every_value()
     scenes.folder_not_seen()
     scenes.an_executor_dies()
     # The end of the process frees the rest.
     blast_broadcast(sc, VALUES["array"], settings=scenes.settings()).destroy()
-    tell("over", files=scenes.files(), folder=str(scenes.folder))
+    report("over", files=scenes.files(), folder=str(scenes.folder))
     sc.stop()
 
 

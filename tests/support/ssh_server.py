@@ -30,7 +30,7 @@ class Sshd:
         self.folder, self.hosts = folder, hosts
         self.port = free_port()
         self.log = folder / "sshd.log"
-        for name in ("host_key", "other_host_key", "user_key", "stranger_key"):
+        for name in ("host_key", "other_host_key", "user_key", "unauthorized_key"):
             run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name))
         (folder / "authorized_keys").write_text((folder / "user_key.pub").read_text())
         key = " ".join((folder / "host_key.pub").read_text().split()[:2])

@@ -116,5 +116,5 @@ def drive(
         if isinstance(reply, SwitchError):
             move = lambda reply=reply: procedure.throw(reply)  # noqa: E731
         else:
-            said = None if reply is None else Response("sw1", "1", "COMPLD", tuple(reply))
-            move = lambda said=said: procedure.send(said)  # noqa: E731
+            response = None if reply is None else Response("sw1", "1", "COMPLD", tuple(reply))
+            move = lambda response=response: procedure.send(response)  # noqa: E731

@@ -66,7 +66,7 @@ def tensors_that_share_memory_arrive_both(folder: Path) -> None:
     assert torch.equal(got["a"], tensor) and torch.equal(got["b"], tensor)
 
 
-def what_is_changed_is_ones_own(folder: Path) -> None:
+def changes_stay_private(folder: Path) -> None:
     first = there(folder, torch.zeros(1000), "z")
     first += 1
     assert there(folder, torch.zeros(1000), "z").sum() == 0
@@ -111,7 +111,7 @@ CHECKS: tuple[Callable[[Path], None], ...] = (
     not_in_one_piece,
     a_state_dict,
     tensors_that_share_memory_arrive_both,
-    what_is_changed_is_ones_own,
+    changes_stay_private,
     sent_from_where_it_lies,
     one_library_for_the_other,
     refused,

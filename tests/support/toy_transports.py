@@ -25,7 +25,7 @@ from blast_transport.base.threads import start_thread
 from blast_transport.links.dialling import Address, Dialer
 from blast_transport.session.registry import add_transport
 from blast_transport.standalone.command import main
-from blast_transport.store.sources.block_reader import UndigestedKept
+from blast_transport.store.sources.block_reader import UndigestedSource
 from blast_transport.transports.choices import TransportChoice
 from blast_transport.transports.receiving import (
     BlocksStored,
@@ -171,12 +171,12 @@ class RelaySender(SendingTransport):
         try:
             self._bring()
         except TransportError as error:
-            self._tell(*(PeerLost(name, str(error)) for name in self._places))
+            self._emit(*(PeerLost(name, str(error)) for name in self._places))
         finally:
-            self._tell(None)
+            self._emit(None)
 
     def _bring(self) -> None:
-        reader, source, block = self._reader, UndigestedKept(self._reader), self._phase.first
+        reader, source, block = self._reader, UndigestedSource(self._reader), self._phase.first
         view = memoryview(bytearray(reader.layout.block_size))
         children = Children(self._phase, self._plan, self._around.dial)
         while not self._ended.is_set() and not reader.last(block):
@@ -187,15 +187,15 @@ class RelaySender(SendingTransport):
             children.send((block, length), view[:length])
             block += 1
             source.release(reader.layout.offset(block))
-            self._tell(Sent(block), *(PeerLost(name, "its branch was lost") for name in children.lost))
+            self._emit(Sent(block), *(PeerLost(name, "its branch was lost") for name in children.lost))
             children.lost.clear()
         children.send((END, 0), view[:0])
         children.close()
 
     def _read(self, block: int, view: memoryview) -> int:
-        return UndigestedKept(self._reader).read(self._reader.layout.offset(block), view)
+        return UndigestedSource(self._reader).read(self._reader.layout.offset(block), view)
 
-    def _tell(self, *events: SendingEvent | None) -> None:
+    def _emit(self, *events: SendingEvent | None) -> None:
         for event in events:
             self._happened.put(event)
         self._around.wake()
@@ -255,7 +255,7 @@ class OutsideSender(RelaySender):
     def __init__(self, phase: Phase, choice: Outside, around: SendingContext) -> None:
         super().__init__(phase, choice, around)
         if self._reader.source.descriptor is None:
-            raise WrongInputError("what is no file cannot be read by another program")
+            raise WrongInputError("another program reads files only")
         # By the time that its thread begins, the number may be another file's.
         self._file = os.fdopen(os.dup(self._reader.source.descriptor), "rb", 0)
 
@@ -274,7 +274,7 @@ class OutsideSender(RelaySender):
     def _read(self, block: int, view: memoryview) -> int:
         length = os.preadv(self._file.fileno(), [view], self._reader.layout.offset(block))
         if block >= self._reader.digested:
-            self._tell(Digested(block, self._reader.suite.block(view[:length])))
+            self._emit(Digested(block, self._reader.suite.block(view[:length])))
         return length
 
 
@@ -283,7 +283,7 @@ class OutsideReceiver(RelayReceiver):
 
     def __init__(self, phase: Phase, around: ReceivingContext) -> None:
         if around.assembly.store.descriptor is None:
-            raise WrongInputError("what is no file cannot be written by another program")
+            raise WrongInputError("another program writes files only")
         super().__init__(phase, around)
         self._file = os.fdopen(os.dup(around.assembly.store.descriptor), "r+b", 0)
 

@@ -39,7 +39,7 @@ from blast_transport.links.connection_limits import MAX_CONNECTIONS
 from blast_transport.links.dialling import Dialer
 from blast_transport.session.peers.timings import SenderTimings
 from blast_transport.session.receiver_core import ReceiverTimings
-from blast_transport.session.receiver_session import Surroundings
+from blast_transport.session.receiver_session import HostResources
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
@@ -56,7 +56,7 @@ from tests.support.waiting import HANGING, eventually
 
 LOOPBACK = "127.0.0.1"
 MTU = 1500
-PATIENCE = 30.0
+TIMEOUT = 30.0
 BLAST = [str(Path(sys.executable).with_name("blast"))]
 
 
@@ -139,7 +139,7 @@ class Agent:
         return (self.name, self.server.endpoint.host, self.server.endpoint.port)
 
     def next_event(self) -> ReceiverEvent:
-        return self.events.get(timeout=PATIENCE)
+        return self.events.get(timeout=TIMEOUT)
 
     def received(self) -> Received:
         event = self.next_event()
@@ -193,7 +193,7 @@ def agent(
         events.put(event)
 
     admission = Admission(credentials, clients)
-    surroundings = Surroundings(
+    surroundings = HostResources(
         target_of,
         note,
         LOOPBACK,
@@ -218,7 +218,7 @@ def serving(server: AgentServer) -> Iterator[None]:
         yield
     finally:
         server.stop("the test is over")
-        thread.join(PATIENCE)
+        thread.join(TIMEOUT)
         assert not thread.is_alive()
 
 
@@ -243,7 +243,7 @@ class Process:
     def address(self) -> tuple[str, str, int]:
         return (self.name, LOOPBACK, self.port)
 
-    def said(self) -> dict:
+    def next_line(self) -> dict:
         """Return its next line."""
         assert self.process.stdout is not None
         return json.loads(self.process.stdout.readline())
@@ -284,7 +284,7 @@ def receiver_process(directory: Path, port: int = 0, program: str = "blast_trans
         yield running
 
 
-PATIENT = SenderSettings(LOOPBACK, MTU, SenderTimings(connect=30, ready=30, stall=30, freeze=30, hold_up=30, late=30))
+TOLERANT = SenderSettings(LOOPBACK, MTU, SenderTimings(connect=30, ready=30, stall=30, freeze=30, hold_up=30, late=30))
 """Settings that exclude no receiver, however busy the machine is: a stream keeps no data for an excluded one."""
 
 
@@ -311,7 +311,7 @@ def sending(
     try:
         yield results
     finally:
-        thread.join(PATIENCE)
+        thread.join(TIMEOUT)
         assert not thread.is_alive()
 
 
@@ -358,7 +358,7 @@ class Transfer:
 
     def end(self) -> None:
         """Wait for its end."""
-        self._thread.join(PATIENCE)
+        self._thread.join(TIMEOUT)
         assert not self._thread.is_alive()
 
     @property

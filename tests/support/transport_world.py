@@ -50,7 +50,7 @@ NOTICE_SECONDS = 0.05
 CONNECT_SECONDS = 2.0
 UNDER_WAY = 5
 """Blocks that a chain still brings when it is left."""
-DIGESTS_TOLD = 4
+DIGEST_BATCH = 4
 LONGEST = 400.0
 MAX_STEPS = 300_000
 
@@ -102,7 +102,7 @@ class Host:
         assert isinstance(target, MemoryTarget | InOrder)
         return bytes(target.data)
 
-    def stands_still(self, now: float) -> float:
+    def frozen_until(self, now: float) -> float:
         """Return the end of its current freeze; 0 if it is not frozen."""
         return max((stop for start, stop in self.frozen if start <= now < stop), default=0.0)
 
@@ -123,13 +123,13 @@ class Chain:
 
 
 class World:
-    """One session. `ways` are (block, transport): from this block on, or soon after, data uses the transport."""
+    """One session. `changes` are (block, transport): from this block on, or soon after, data uses the transport."""
 
     def __init__(
         self,
         data: Data,
         hosts: Sequence[Host],
-        ways: Sequence[tuple[int, str]] = ((0, OPTICAL),),
+        changes: Sequence[tuple[int, str]] = ((0, OPTICAL),),
         *,
         seed: int = 0,
         window: int = 8,
@@ -147,7 +147,7 @@ class World:
         self.light_segments = 0
         self.max_demoted = 0
         self.phases: list[Phase] = []
-        self._ways = deque(ways)
+        self._changes = deque(changes)
         self._transport = ""
         self._chains: list[Chain] = []
         self._chains_break = deque(chains_break)
@@ -155,7 +155,7 @@ class World:
         self._numbers = count()
         self._send_at = 0.0
         self._free: dict[tuple[str, bool], float] = {}
-        self._nobody_since: float | None = None
+        self._unconnected_since: float | None = None
         self._settled = False
         for host in hosts:
             for start, stop in host.up:
@@ -163,7 +163,7 @@ class World:
                 if stop < FOREVER:
                     self.at(stop, lambda host=host: self._fall(host))
             if not any(start <= 0 for start, _ in host.up):
-                self.sender.disconnected(host.name, "nobody is there", 0.0)
+                self.sender.disconnected(host.name, "the host is down", 0.0)
 
     def run(self) -> World:
         """Run to the end, and return the world."""
@@ -197,7 +197,7 @@ class World:
             waits.append(deadline)
         for host in self.hosts.values():
             if host.core is not None and (deadline := host.core.deadline()) is not None:
-                waits.append(max(deadline, host.stands_still(self.now), host.free_at))
+                waits.append(max(deadline, host.frozen_until(self.now), host.free_at))
         self.now = max(self.now, min(waits, default=self.now))
         assert self.now < LONGEST, "the session does not end"
         while self._events and self._events[0][0] <= self.now:
@@ -210,7 +210,7 @@ class World:
             assert self.sender.over or deadline is None or deadline > self.now, "the sender spins"
 
     def _tick(self, host: Host) -> None:
-        if host.core is None or host.stands_still(self.now) or host.free_at > self.now:
+        if host.core is None or host.frozen_until(self.now) or host.free_at > self.now:
             return
         host.core.tick(self.now)
         deadline = host.core.deadline()
@@ -221,7 +221,7 @@ class World:
 
     def _work(self) -> None:
         sender = self.sender
-        self._see_nobody()
+        self._check_connected()
         if not sender.ended and not sender.over and sender.sending:
             self._carry()
         self._count()
@@ -242,17 +242,17 @@ class World:
         assert sender.over == all(peer.over for peer in peers.values())
         assert sender.attended == (PeerState.READY in states)
         assert sender.none_connected == all(state in (PeerState.ABSENT, PeerState.FAILED) for state in states)
-        untold = {name for name, peer in peers.items() if sender.ended and peer.state is PeerState.READY}
-        assert set(sender.with_repairs) == untold | {name for name, peer in peers.items() if peer.retransmits}
+        unserved = {name for name, peer in peers.items() if sender.ended and peer.state is PeerState.READY}
+        assert set(sender.with_repairs) == unserved | {name for name, peer in peers.items() if peer.retransmits}
 
-    def _see_nobody(self) -> None:
+    def _check_connected(self) -> None:
         if not self.sender.none_connected or self.sender.over:
-            self._nobody_since = None
+            self._unconnected_since = None
             return
-        if self._nobody_since is None:
-            self._nobody_since = self.now
+        if self._unconnected_since is None:
+            self._unconnected_since = self.now
             self.at(self.now + CONNECT_SECONDS, lambda: None)
-        elif self.now >= self._nobody_since + CONNECT_SECONDS:
+        elif self.now >= self._unconnected_since + CONNECT_SECONDS:
             for name, peer in self.sender.peers.items():
                 self.sender.lose(name, peer.reason)
 
@@ -261,8 +261,8 @@ class World:
         if not self._settled:
             self._settled = True
             sender.settle_held()
-        if self._ways and sender.next_block >= min(self._ways[0][0], self.data.blocks):
-            self._go(self._ways.popleft()[1])
+        if self._changes and sender.next_block >= min(self._changes[0][0], self.data.blocks):
+            self._go(self._changes.popleft()[1])
             return
         over = False
         if self._transport == OPTICAL:
@@ -321,7 +321,7 @@ class World:
         while sender.next_block in sender.everywhere and sender.next_block < self.data.blocks:
             sender.sent(sender.next_block)
         block = sender.next_block
-        self._digest(block + 1 if sender.digests + DIGESTS_TOLD <= block or block >= self.data.blocks else 0)
+        self._digest(block + 1 if sender.digests + DIGEST_BATCH <= block or block >= self.data.blocks else 0)
         if block >= self.data.blocks:
             return True
         if sender.permitted(self.now) <= sender.next_block:
@@ -387,8 +387,8 @@ class World:
     def _brought(self, host: Host, life: int, block: int) -> None:
         if host.store is None or host.core is None or host.life != life or host.core.over:
             return
-        if host.stands_still(self.now):
-            self.sender.demote(host.name, "no sign of life in the chain")
+        if host.frozen_until(self.now):
+            self.sender.demote(host.name, "no heartbeat in the chain")
             return
         # The work runs in threads of its own and notifies the session now and then.
         host.store.put(block, self.data.block(block))
@@ -460,7 +460,7 @@ class World:
     def _attend(self, host: Host) -> None:
         """Let a host work until nothing is left, or the work takes time."""
         while host.inbox:
-            free = max(host.free_at, host.stands_still(self.now))
+            free = max(host.free_at, host.frozen_until(self.now))
             if free > self.now:
                 if host.wakes_at != free:
                     host.wakes_at = free
@@ -470,7 +470,7 @@ class World:
             if kind == "light":
                 self._take_light(host, *item)  # type: ignore[misc]
             else:
-                self._take_word(host, item)  # type: ignore[arg-type]
+                self._take_message(host, item)  # type: ignore[arg-type]
             self._answer(host)
 
     def _take_light(self, host: Host, segment: int, number: int, payload: bytes) -> None:
@@ -483,7 +483,7 @@ class World:
         intake.take([(segment, number, payload)] if host.core.receiving else [])
         host.core.arrived(intake.arrived(self.now), self.now)
 
-    def _take_word(self, host: Host, message: Message) -> None:
+    def _take_message(self, host: Host, message: Message) -> None:
         if isinstance(message, Hello):
             self._begin(host, message)
             return

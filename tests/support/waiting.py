@@ -17,38 +17,40 @@ LONGEST_PAUSE = 0.02
 """Maximum seconds between two polls: a long wait is not urgent, and other processes need the processor."""
 
 
-def eventually(condition: Callable[[], T], what: str = "it to come true", within: float = HANGING) -> T:
-    """Ask `condition` until its answer is true, and give that answer back.
+def eventually(condition: Callable[[], T], event: str = "the condition to hold", within: float = HANGING) -> T:
+    """Poll `condition` until its answer is true, and return the answer.
 
-    `within` is in seconds. Raises AssertionError that names `what` and the last answer when the time is over.
+    `within` is in seconds. Raises AssertionError that names `event` and the last answer when the time is over.
     """
-    return look_until(condition, bool, what, within)
+    return look_until(condition, bool, event, within)
 
 
-def look_until(look: Callable[[], T], wanted: Callable[[T], object], what: str, within: float = HANGING) -> T:
-    """Look until what is seen is as `wanted`, and give it back; as `eventually` otherwise."""
+def look_until(look: Callable[[], T], is_expected: Callable[[T], object], event: str, within: float = HANGING) -> T:
+    """Poll `look` until its answer `is_expected`, and return it; otherwise like `eventually`."""
     limit, pause = time.monotonic() + within, PAUSE
-    while not wanted(seen := look()):
+    while not is_expected(seen := look()):
         if time.monotonic() >= limit:
-            raise _waited_in_vain(what, within, seen)
+            raise _waited_in_vain(event, within, seen)
         time.sleep(pause)
         pause = min(1.2 * pause, LONGEST_PAUSE)
     return seen
 
 
-async def eventually_async(condition: Callable[[], T], what: str = "it to come true", within: float = HANGING) -> T:
+async def eventually_async(
+    condition: Callable[[], T], event: str = "the condition to hold", within: float = HANGING
+) -> T:
     """Wait like `eventually` in a coroutine: between two polls the event loop continues."""
     clock = asyncio.get_running_loop().time
     limit = clock() + within
     while not (answer := condition()):
         if clock() >= limit:
-            raise _waited_in_vain(what, within, answer)
+            raise _waited_in_vain(event, within, answer)
         await asyncio.sleep(PAUSE)
     return answer
 
 
-def _waited_in_vain(what: str, within: float, answer: object) -> AssertionError:
-    return AssertionError(f"waited {within:g} s in vain for {what}; the last answer was {answer!r}")
+def _waited_in_vain(event: str, within: float, answer: object) -> AssertionError:
+    return AssertionError(f"waited {within:g} s in vain for {event}; the last answer was {answer!r}")
 
 
 def at_rest(look: Callable[[], T], seconds: float = 0.3) -> T:
@@ -65,18 +67,18 @@ def at_rest(look: Callable[[], T], seconds: float = 0.3) -> T:
             seen, since = now, time.monotonic()
         return time.monotonic() - since >= seconds
 
-    eventually(rests, "what is on its way to arrive")
+    eventually(rests, "the traffic to end")
     return seen
 
 
-def for_a_while(condition: Callable[[], object], what: str, seconds: float = 0.1) -> None:
+def for_a_while(condition: Callable[[], object], event: str, seconds: float = 0.1) -> None:
     """Poll `condition` for `seconds`, and check that it stays true.
 
     For absence of events only, which has no other sign. A busy machine polls less often: it may miss a fault, but it
-    reports none that does not exist. Raises AssertionError that names `what`.
+    reports none that does not exist. Raises AssertionError that names `event`.
     """
     limit = time.monotonic() + seconds
     while time.monotonic() < limit:
-        assert condition(), f"{what} did not last {seconds:g} s"
+        assert condition(), f"{event} did not last {seconds:g} s"
         time.sleep(PAUSE)
-    assert condition(), f"{what} did not last {seconds:g} s"
+    assert condition(), f"{event} did not last {seconds:g} s"

@@ -1,6 +1,6 @@
 """The client against the emulated switch, and against a scripted one, over loopback TCP.
 
-What holds with every dialect is in test_tl1_contract.py.
+The behavior of every dialect is in test_tl1_contract.py.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ async def test_connect_list_disconnect() -> None:
 
 async def test_nothing_to_do_sends_nothing() -> None:
     async with emulated() as lab:
-        heard: list[bytes] = []
-        client = lab.client(transcript=lambda direction, data: heard.append(data) if direction == "sent" else None)
+        sent: list[bytes] = []
+        client = lab.client(transcript=lambda direction, data: sent.append(data) if direction == "sent" else None)
         await client.open()
         await client.connect([])
         await client.disconnect([])
-        assert heard == []
+        assert sent == []
 
 
 async def test_power_reaches_the_list() -> None:
@@ -77,15 +77,15 @@ async def test_power_reaches_the_list() -> None:
         assert (second.state, second.input_power) == ("fault", -48.5)
 
 
-async def test_login() -> None:
+async def test_switch_requires_correct_login() -> None:
     async with emulated(user="admin", password="pass;word") as lab:
         with pytest.raises(CommandDeniedError) as wrong:
             await lab.client(user="admin", password="guess").open()
         assert wrong.value.code == "PIUI"
-        stranger = lab.client()
-        await stranger.open()
+        unauthenticated = lab.client()
+        await unauthenticated.open()
         with pytest.raises(CommandDeniedError) as refused:
-            await stranger.circuits()
+            await unauthenticated.circuits()
         assert refused.value.code == "PLNA"
         client = lab.client(user="admin", password="pass;word")
         await client.open()
@@ -108,7 +108,7 @@ async def test_password_is_in_no_transcript_though_the_switch_echoes_it() -> Non
     assert b"CANC-USER::admin" in sent
 
 
-async def test_absent_switch() -> None:
+async def test_absent_switch_raises_unreachable_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as sock:
         port = sock.getsockname()[1]
     with pytest.raises(SwitchUnreachableError, match=f"127.0.0.1:{port} is not reachable"):
@@ -152,7 +152,7 @@ async def test_lost_session_ends_waits_and_can_be_reopened() -> None:
         await client.connect([Circuit(1, 1)])
 
 
-async def test_closing_says_so() -> None:
+async def test_close_ends_wait_closed_with_reason() -> None:
     async with emulated() as lab:
         client = lab.client()
         await client.open()
@@ -226,7 +226,7 @@ async def test_changes_that_wait_behind_one_without_outcome_are_not_sent() -> No
         assert sum(data.count(b"ent-crs-fiber") for data in sent) == 1
 
 
-async def test_changes_take_turns_and_reads_overtake_them() -> None:
+async def test_changes_are_serialized_and_reads_overtake_them() -> None:
     async with emulated(connect_seconds=0.25) as lab:
         sent: list[bytes] = []
         client = lab.client(transcript=lambda direction, data: sent.append(data) if direction == "sent" else None)
@@ -239,7 +239,7 @@ async def test_changes_take_turns_and_reads_overtake_them() -> None:
         assert lab.paths.lit == {Circuit(1, 1), Circuit(2, 2)}
 
 
-async def test_keepalive_asks_when_idle_and_gives_up_a_dead_switch() -> None:
+async def test_keepalive_runs_when_idle_and_closes_session_of_silent_switch() -> None:
     async with emulated() as lab:
         sent: list[bytes] = []
         client = lab.client(
@@ -256,7 +256,7 @@ async def test_keepalive_asks_when_idle_and_gives_up_a_dead_switch() -> None:
 
 
 @pytest.mark.parametrize("row", ['"GGN:IPORTID=x,OPORTID=20001"', "garbage"])
-async def test_list_that_cannot_be_read(row: str) -> None:
+async def test_malformed_list_raises_error(row: str) -> None:
     async def lie(reader, writer) -> None:
         await reader.readuntil(b";")
         writer.write(f"\r\n\n   sw 26-11-20 10:00:00\r\nM  1 COMPLD\r\n   {row}\r\n;".encode())
@@ -300,7 +300,7 @@ async def test_acknowledgment_is_no_list() -> None:
         await client.close()
 
 
-async def test_garbage_and_terminal_noise_before_the_first_answer() -> None:
+async def test_client_ignores_terminal_noise_before_first_answer() -> None:
     async def noisy(reader, writer) -> None:
         writer.write(b'\xff\xfb\x01\x1b[2J\x1b[1;1HWelcome to "east;\r\n\x00\x01\x02\r\nagent>')
         await reader.readuntil(b";")

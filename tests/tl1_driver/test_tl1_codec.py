@@ -1,4 +1,4 @@
-"""What real switches do to a codec, and what public clients got wrong: a test for each."""
+"""The codec against the behavior of real switches and known errors of public clients."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def answer(ctag: str, *rows: str, end: str = ";") -> bytes:
 
 
 def decode(data: bytes, limit: int = 1 << 20) -> list[Message]:
-    """Whole and byte by byte: both must say the same."""
+    """Decode the data whole and byte by byte; check that both results are equal."""
     whole = Tl1Decoder(limit).feed(data)
     decoder = Tl1Decoder(limit)
     single = [message for at in range(len(data)) for message in decoder.feed(data[at : at + 1])]
@@ -94,12 +94,12 @@ def test_echo_directly_before_the_header() -> None:
     assert [r.ctag for r in responses(b"rtrv-hdr:::1;   sw1 26-11-20 10:00:00\r\nM  1 COMPLD\r\n;")] == ["1"]
 
 
-def test_answer_whose_header_went_under() -> None:
+def test_answer_with_damaged_header_is_decoded() -> None:
     data = b"\x1b[2Jxx 26-11-2 noise\r\nM  1 COMPLD\r\n;"
     assert [r.ctag for r in responses(data)] == ["1"]
 
 
-def test_stray_quote_between_messages_swallows_nothing() -> None:
+def test_stray_quote_between_messages_loses_no_message() -> None:
     messages = decode(b'welcome to "switch\r\n' + answer("1"))
     assert isinstance(messages[0], Unparsed)
     assert isinstance(messages[0].error, NotTl1Error)
@@ -136,13 +136,13 @@ def test_lost_terminator_costs_one_message() -> None:
     assert messages[1] == Response("sw1", "2", "COMPLD", ("b",), "26-11-20 10:00:00")
 
 
-def test_rest_of_a_message_that_lost_a_part_does_not_pass_for_the_whole() -> None:
+def test_message_that_lost_a_part_is_not_reported_as_complete() -> None:
     cut = HEADER + b"M  1 COMPLD\r\n   b\r\n"
     messages = decode(answer("1", "a", end=">\r\n") + cut + answer("2") + answer("1", "c"))
     assert [m.ctag for m in messages if isinstance(m, Response)] == ["2"]
 
 
-def test_message_over_the_limit_is_given_up_and_the_next_one_read() -> None:
+def test_message_over_the_limit_is_dropped_and_the_next_one_read() -> None:
     messages = decode(answer("1", *["x" * 50] * 40) + answer("2"), limit=1000)
     assert isinstance(messages[0], Unparsed)
     assert isinstance(messages[0].error, MessageTooLongError)
@@ -190,10 +190,10 @@ def test_date_and_time_without_a_message_are_reported() -> None:
         (HEADER + b'M  1 COMPLD\r\n   "a\r\nb', ['"a\r\nb']),
         (answer("1", "a", end=">\r\n") + answer("2", "b", end=">\r\n"), ["a", "b"]),
         (HEADER, ["sw1 26-11-20 10:00:00"]),
-        (b'say "what', ['say "what']),
+        (b'open "quote', ['open "quote']),
     ],
 )
-def test_what_is_unfinished_at_the_end_is_reported(data: bytes, texts: list[str]) -> None:
+def test_finish_reports_incomplete_messages(data: bytes, texts: list[str]) -> None:
     decoder = Tl1Decoder()
     for at in range(len(data)):
         decoder.feed(data[at : at + 1])
@@ -214,14 +214,14 @@ def test_end_of_a_quoted_text_over_the_limit_does_not_open_another() -> None:
     assert [m.ctag for m in messages[1:]] == ["2"]
 
 
-def test_parts_together_count_towards_the_limit_and_leave_no_half_answer() -> None:
+def test_limit_applies_to_all_parts_and_leaves_no_partial_answer() -> None:
     part = answer("1", "x" * 400, end=">\r\n")
     messages = decode(part * 3 + answer("1", "end") + answer("2"), limit=1000)
     assert [type(m) for m in messages] == [Unparsed, Response]
     assert messages[1].ctag == "2"
 
 
-def test_line_without_end_between_messages_is_given_up() -> None:
+def test_endless_line_between_messages_is_dropped() -> None:
     messages = decode(b"z" * 2500 + b"\r\n" + answer("1"), limit=1000)
     assert [type(m) for m in messages] == [Unparsed, Unparsed, Unparsed, Response]
 
@@ -270,7 +270,7 @@ def test_encode(command: Tl1Command, wire: bytes) -> None:
         Tl1Command("a", "x" * 100),
     ],
 )
-def test_what_cannot_be_sent_is_refused(command: Tl1Command) -> None:
+def test_encode_rejects_invalid_commands(command: Tl1Command) -> None:
     with pytest.raises(InvalidCommandError):
         encode_command(command, "7", limit=100)
     with pytest.raises(InvalidCommandError):

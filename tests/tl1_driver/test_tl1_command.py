@@ -1,4 +1,4 @@
-"""`blast tl1 decode` as a process, and what each message looks like as JSON."""
+"""`blast tl1 decode` as a process, and the JSON form of each message."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TEXT = (
     + b'M  2 COMPLD\r\n   "c"\r\n;'
     + HEADER
     + b"M  3 DENY\r\n   IICM\r\n   /* no such command */\r\n;"
-    + b"\x1b[2Jwelcome, \xc3 stranger\r\n"
+    + b"\x1b[2Jwelcome, \xc3 operator\r\n"
     + HEADER
     + b"M  4 COMPLD\r\n   half an ans"
 )
@@ -41,7 +41,7 @@ LINES = [
         "lines": ["IICM", "/* no such command */"],
         "error": "IICM",
     },
-    {"kind": "unparsed", "lines": ["welcome, \\xc3 stranger"], "error": NO_TL1},
+    {"kind": "unparsed", "lines": ["welcome, \\xc3 operator"], "error": NO_TL1},
     {"kind": "unparsed", "lines": ["half an ans"], "error": "the text ends inside a message"},
 ]
 OPEN_QUOTE = HEADER + b'M  1 COMPLD\r\n "'
@@ -63,7 +63,7 @@ def test_messages_as_json(size: int) -> None:
     assert [json.loads(json.dumps(described(message))) for message in messages] == LINES
 
 
-def test_file_and_standard_input_say_the_same(tmp_path: Path) -> None:
+def test_file_and_standard_input_give_same_output(tmp_path: Path) -> None:
     file = tmp_path / "transcript.txt"
     file.write_bytes(TEXT)
     for result in (run("decode", str(file)), run("decode", "-", stdin=TEXT)):

@@ -1,4 +1,4 @@
-"""What every dialect promises, against an emulated switch that speaks it, with every fault that can be injected.
+"""The contract of every dialect, against an emulated switch, with every fault that can be injected.
 
 `DialectContract` is the promise, a suite to inherit; a class below it names a dialect and the language of its switch.
 """
@@ -74,7 +74,7 @@ class DialectContract:
         assert await listed(client) == set(lab.switch.circuits) == lab.paths.lit
 
     async def cleared(self, lab: Lab, client: SwitchClient) -> None:
-        """Whatever a fault left behind can be removed by what the list says."""
+        """Remove all listed circuits that a fault left behind, and connect again."""
         for state in await client.circuits():
             await client.disconnect([state.circuit])
         assert await client.circuits() == []
@@ -133,9 +133,9 @@ class DialectContract:
             await asyncio.sleep(0.05)
             assert (await client.powers())[Port("out", 7)] < first[Port("out", 7)] - 1
 
-    async def test_alarm_when_the_light_goes(self) -> None:
-        heard: list[Autonomous] = []
-        async with self.opened({"on_autonomous": heard.append}, power=power) as (lab, client):
+    async def test_loss_of_light_raises_and_clears_alarm(self) -> None:
+        received: list[Autonomous] = []
+        async with self.opened({"on_autonomous": received.append}, power=power) as (lab, client):
             await client.connect([Circuit(2, 7), Circuit(5, 5)])
             lab.switch.faults.dark_ports.add(Port("in", 2))
             lab.switch.light_changed()
@@ -143,7 +143,7 @@ class DialectContract:
             lab.switch.faults.dark_ports.clear()
             lab.switch.light_changed()
             await client.circuits()
-            alarms = [alarm for message in heard for alarm in client.alarms(message)]
+            alarms = [alarm for message in received for alarm in client.alarms(message)]
             assert [(alarm.port, alarm.condition, alarm.cleared) for alarm in alarms] == [
                 (Port("in", 2), "LOS", False),
                 (Port("in", 2), "LOS", True),
@@ -170,7 +170,7 @@ class DialectContract:
                 assert lab.paths.lit == set()
             await client.connect([Circuit(1, 1)])
 
-    async def test_removing_what_is_not_there_removes_nothing(self) -> None:
+    async def test_disconnect_of_absent_circuit_is_denied_and_removes_nothing(self) -> None:
         async with self.opened() as (lab, client):
             await client.connect([Circuit(1, 2), Circuit(3, 4)])
             for absent in ([Circuit(1, 3)], [Circuit(5, 4)], [Circuit(1, 2), Circuit(3, 2)]):
@@ -223,7 +223,7 @@ class DialectContract:
 
     @pytest.mark.parametrize("circuits", [BULK[:1], BULK])
     @pytest.mark.parametrize("making", [True, False])
-    async def test_cut_in_place_of_the_answer(self, circuits: list[Circuit], making: bool) -> None:
+    async def test_circuits_agree_after_session_lost_before_answer(self, circuits: list[Circuit], making: bool) -> None:
         async with self.opened() as (lab, client):
             if not making:
                 await client.connect(circuits)
@@ -266,7 +266,7 @@ class DialectContract:
             await self.cleared(lab, client)
 
     @pytest.mark.parametrize("circuits", [BULK[:1], BULK])
-    async def test_answer_after_the_deadline_goes_to_nobody_else(self, circuits: list[Circuit]) -> None:
+    async def test_answer_after_deadline_goes_to_no_other_command(self, circuits: list[Circuit]) -> None:
         async with self.opened({"timeout": SHORT}) as (lab, client):
             lab.switch.faults.answer_delay = SHORT + 0.05
             with pytest.raises(SwitchTimeoutError):
@@ -277,7 +277,7 @@ class DialectContract:
             await self.cleared(lab, client)
 
     @pytest.mark.parametrize("locked", [False, True])
-    async def test_what_others_made_stays(self, locked: bool) -> None:
+    async def test_foreign_circuits_stay(self, locked: bool) -> None:
         async with self.opened() as (lab, client):
             foreign = Circuit(5, 6)
             await lab.switch.connect_by_hand(foreign, "noc", locked=locked)
@@ -303,7 +303,7 @@ class DialectContract:
             await self.agrees(lab, client)
             assert foreign in lab.paths.lit
 
-    async def test_pages_and_alarms_in_between_do_not_matter(self) -> None:
+    async def test_pages_and_alarms_between_parts_are_handled(self) -> None:
         alarms: list[Autonomous] = []
         async with self.opened({"on_autonomous": alarms.append}, power=power) as (lab, client):
             faults = lab.switch.faults
@@ -349,7 +349,7 @@ class DialectContract:
             assert lab.paths.lit == {BULK[0], Circuit(8, 3)}
             await self.agrees(lab, client)
 
-    async def test_light_paths_that_fail(self) -> None:
+    async def test_failing_light_paths_deny_changes(self) -> None:
         async with self.opened() as (lab, client):
             lab.paths.error = OSError("no such interface")
             for circuits in (BULK[:1], BULK):
@@ -359,26 +359,30 @@ class DialectContract:
             lab.paths.error = None
             await self.cleared(lab, client)
 
-    async def test_random_changes_and_faults_leave_light_where_the_list_says(self) -> None:
-        """Whatever is asked for and goes wrong: what is listed is lit, and the locked circuit is never touched."""
+    async def test_listed_circuits_are_lit_after_random_changes_and_faults(self) -> None:
+        """After any change and fault, the listed circuits are lit, and the locked circuit is unchanged."""
         async with self.opened({"timeout": 0.05}) as (lab, client):
             await lab.switch.connect_by_hand(Circuit(8, 8), locked=True)
             faults = ["cut_before_answer", "lose_answer", "partial_bulk", "refuse_all", "acknowledge_only", "", "", ""]
-            for turn in range(40):
-                fault = faults[turn % len(faults)]
+            for number in range(40):
+                fault = faults[number % len(faults)]
                 if fault:
                     setattr(lab.switch.faults, fault, True)
-                lab.switch.faults.refused_inputs = {1 + turn % 5} if turn % 3 == 0 else set()
-                wanted = [Circuit(1 + (turn * step) % 8, 1 + (turn + step) % 8) for step in range(1, 2 + turn % 4)]
+                lab.switch.faults.refused_inputs = {1 + number % 5} if number % 3 == 0 else set()
+                circuits = [
+                    Circuit(1 + (number * step) % 8, 1 + (number + step) % 8) for step in range(1, 2 + number % 4)
+                ]
                 with contextlib.suppress(Tl1Error):
-                    await client.connect(wanted)
+                    await client.connect(circuits)
                 if fault:
                     setattr(lab.switch.faults, fault, False)
                 await client.open()
                 await asyncio.sleep(0.005)
                 await self.agrees(lab, client)
                 assert Circuit(8, 8) in lab.paths.lit
-                for state in [state for state in await client.circuits() if state.circuit != Circuit(8, 8)][: turn % 3]:
+                for state in [state for state in await client.circuits() if state.circuit != Circuit(8, 8)][
+                    : number % 3
+                ]:
                     await client.disconnect([state.circuit])
 
 
@@ -419,7 +423,7 @@ class TestCalient(DialectContract):
             await client.connect([Circuit(1, 1)])
             assert lab.paths.lit == {Circuit(1, 1)}
 
-    async def test_bulk_that_frees_its_ports_takes_longer_and_our_driver_never_asks_for_one(self) -> None:
+    async def test_bulk_that_frees_ports_is_slow_and_driver_never_requests_one(self) -> None:
         async with self.opened(connect_seconds=0.04) as (lab, client):
             await client.connect([Circuit(1, 1), Circuit(2, 2)])
             reader, writer = await asyncio.open_connection("127.0.0.1", lab.port)
@@ -438,7 +442,7 @@ class TestCalient(DialectContract):
                 await client.connect([Circuit(1, 5), Circuit(5, 6)])
             assert Circuit(1, 3) in lab.paths.lit
 
-    async def test_bulk_that_never_ends_is_given_up(self) -> None:
+    async def test_bulk_that_never_ends_raises_timeout(self) -> None:
         async with self.opened(spoken=replace(self.spoken, polls=5), connect_seconds=1.0) as (_, client):
             with pytest.raises(SwitchTimeoutError, match="still in progress"):
                 await client.connect(BULK)
@@ -456,11 +460,11 @@ class TestPolatis(DialectContract):
     silent_partial_is_noticed = True
 
     async def test_patches_are_entered_one_by_one(self) -> None:
-        said: list[tuple[str, bytes]] = []
-        async with self.opened({"transcript": lambda *what: said.append(what)}) as (lab, client):
+        transcript: list[tuple[str, bytes]] = []
+        async with self.opened({"transcript": lambda *entry: transcript.append(entry)}) as (lab, client):
             await client.connect(BULK)
             assert lab.paths.calls == len(BULK)
-            assert sum(data.count(b"ENT-PATCH") for how, data in said if how == "sent") == len(BULK)
+            assert sum(data.count(b"ENT-PATCH") for direction, data in transcript if direction == "sent") == len(BULK)
 
 
 class TestPolatisOutputFirst(TestPolatis):
@@ -473,10 +477,12 @@ class TestPolatisOutputFirst(TestPolatis):
             assert lab.paths.lit == set()
 
     async def test_commands_carry_the_name_of_the_switch(self) -> None:
-        said: list[tuple[str, bytes]] = []
-        async with self.opened({"transcript": lambda *what: said.append(what)}, sid="ocs-7.lab") as (_, client):
+        transcript: list[tuple[str, bytes]] = []
+        async with self.opened({"transcript": lambda *entry: transcript.append(entry)}, sid="ocs-7.lab") as (_, client):
             await client.connect([Circuit(1, 2)])
-            assert b'ENT-PATCH:"ocs-7.lab":10,1:' in b"".join(data for how, data in said if how == "sent")
+            assert b'ENT-PATCH:"ocs-7.lab":10,1:' in b"".join(
+                data for direction, data in transcript if direction == "sent"
+            )
 
 
 def test_every_dialect_is_held_to_the_contract() -> None:

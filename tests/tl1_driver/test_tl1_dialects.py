@@ -1,4 +1,4 @@
-"""What each dialect writes and reads, without a switch: procedures driven by hand."""
+"""The commands and answers of each dialect, without a switch: procedures driven by hand."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_glimmerglass_rows_are_read_by_name_in_any_order_and_case() -> None:
     assert drive(GLIMMERGLASS.circuits(), [rows])[0] == [CircuitState(42, 58, "steady", -12.618, -14.277)]
 
 
-def test_a_dark_connection_is_made_and_waits_for_light() -> None:
+def test_dark_connection_waits_for_light() -> None:
     base = "IPORTID=10001,OPORTID=20001,CONNSTATE=fault,CONNCAUSE=initial_connection_timer_expired"
     rows = [f"{base},INPWR=-48.549", f"{base},INPWR=-3.1", f"{base},INPWR=NONE", f"{base},INPWR=inf"]
     dark, lit, unmeasured, endless = drive(GLIMMERGLASS.circuits(), [rows])[0]
@@ -130,7 +130,7 @@ def test_locked_connection() -> None:
         "IPORTID=10001,OPORTID=" + "9" * 5000,
     ],
 )
-def test_glimmerglass_rows_that_promise_nothing_are_refused(row: str) -> None:
+def test_glimmerglass_malformed_rows_raise_error(row: str) -> None:
     for procedure in (GLIMMERGLASS.circuits(), GLIMMERGLASS.powers()):
         with pytest.raises(MalformedResponseError):
             drive(procedure, [[row]])
@@ -143,7 +143,7 @@ def test_calient_enters_and_activates_one() -> None:
     assert wires(steps) == ["CANC-CRS:::ctag::1.1.1>2.1.1;", "DLT-CRS:::ctag::1.1.1>2.1.1;"]
 
 
-def test_calient_takes_back_what_it_cannot_activate() -> None:
+def test_calient_deletes_connection_that_it_cannot_activate() -> None:
     with pytest.raises(CommandDeniedError) as caught:
         drive(CALIENT.connect([Circuit(1, 2)]), [(), REFUSED, ()])
     assert caught.value is REFUSED
@@ -152,7 +152,7 @@ def test_calient_takes_back_what_it_cannot_activate() -> None:
     assert stuck.value.code == "SROF"
 
 
-def test_calient_removes_what_is_only_entered() -> None:
+def test_calient_disconnects_connection_that_is_only_entered() -> None:
     _, steps = drive(CALIENT.disconnect([Circuit(1, 2)]), [CommandDeniedError("SDNC", "not active"), ()])
     assert wires(steps)[1].startswith("DLT-CRS")
     with pytest.raises(CommandDeniedError, match="not active"):
@@ -190,7 +190,7 @@ def test_calient_bulk_that_does_not_complete(status: list[str], error: type[Exce
         drive(CALIENT.disconnect(PAIR), [(), status])
 
 
-def test_calient_bulk_that_goes_on_and_on() -> None:
+def test_calient_bulk_without_end_raises_timeout() -> None:
     with pytest.raises(SwitchTimeoutError):
         drive(replace(CALIENT, polls=3).disconnect(PAIR), [(), *[["in progress"]] * 3])
 
@@ -201,11 +201,11 @@ def test_calient_bulk_that_goes_on_and_on() -> None:
         ("1.1.1>1.1.7", PAIR),
         ("1.1.7>1.1.6", PAIR),
         ("1.1.7-1.1.2", PAIR),
-        # Input 5 and output 5 are different fibers; only one way of it conflicts.
+        # Input 5 and output 5 are different fibers; only one direction of it conflicts.
         ("1.1.5-1.1.8", [Circuit(1, 5), Circuit(2, 6)]),
     ],
 )
-def test_calient_sends_no_bulk_that_would_push_another_connection_aside(other: str, pair: list[Circuit]) -> None:
+def test_calient_sends_no_bulk_that_would_replace_another_connection(other: str, pair: list[Circuit]) -> None:
     source, target = other.replace("-", ">").split(">")
     row = f"{other}:SRCPORT={source},DSTPORT={target},GRPNAME=SYSTEM,CONNNAME={other}"
     row += ",CONNTYPE=2WAY" if "-" in other else ""
@@ -239,13 +239,13 @@ def test_calient_port_names_of_older_frames() -> None:
         ([], ["1 1:INPWR=1"]),
     ],
 )
-def test_calient_rows_that_promise_nothing_are_refused(listed: list[str], ports: list[str]) -> None:
+def test_calient_malformed_rows_raise_error(listed: list[str], ports: list[str]) -> None:
     with pytest.raises(MalformedResponseError):
         drive(CALIENT.circuits(), [listed, ports])
 
 
 @pytest.mark.parametrize(("direction", "side"), [("RCV", "in"), ("TRMT", "out"), ("", "in")])
-def test_calient_alarms_say_which_fiber(direction: str, side: str) -> None:
+def test_calient_alarms_name_the_fiber(direction: str, side: str) -> None:
     row = f'"1.1.3,PORT:MJ,LOS,SA,11-20,10-00-00,,{direction}"'
     [alarm] = CALIENT.alarms(Autonomous("sw1", Severity.MAJOR, "1", "REPT ALM PORT", (row, '"no colon"', '"x:y"')))
     assert alarm.port == Port(side, 3)
@@ -273,17 +273,17 @@ def test_polatis_order_and_name_are_settings() -> None:
     ]
 
 
-def test_polatis_asks_for_nothing_that_is_set() -> None:
+def test_polatis_does_not_query_configured_size() -> None:
     assert drive(POLATIS.introduce(), []) == (POLATIS, [])
 
 
 @pytest.mark.parametrize("size", [[], ["SYSTEM:SIZE=0x8"], ["SYSTEM:SIZE=8"], ["SYSTEM:SIZE=999999x1"]])
-def test_polatis_that_does_not_tell_its_size(size: list[str]) -> None:
+def test_polatis_malformed_size_raises_error(size: list[str]) -> None:
     with pytest.raises(MalformedResponseError):
         drive(Polatis().introduce(), [size])
 
 
-def test_polatis_that_lost_a_patch_or_took_the_order_for_the_other() -> None:
+def test_polatis_missing_or_reversed_patch_raises_partial_completion() -> None:
     with pytest.raises(PartialCompletionError, match="2 to 6"):
         drive(POLATIS.connect(PAIR), [(), (), *[['"1,13"']] * 6])
     with pytest.raises(PartialCompletionError, match="1 to 5"):
@@ -301,12 +301,12 @@ def test_polatis_removes_nothing_if_another_patch_would_go() -> None:
 
 
 @pytest.mark.parametrize("row", ["1", "1,2", "9,10", "1,17", "0,9", "a,b", "1,9,3"])
-def test_polatis_rows_that_promise_nothing_are_refused(row: str) -> None:
+def test_polatis_malformed_rows_raise_error(row: str) -> None:
     with pytest.raises(MalformedResponseError):
         drive(POLATIS.circuits(), [[row]])
 
 
-def test_polatis_powers_leave_out_what_is_no_reading() -> None:
+def test_polatis_powers_skip_invalid_readings() -> None:
     rows = ['"1:-2.5"', '"2:---"', '"99:-1"', '"x:-1"', '"9:-3.5,dBm"', '"3:nan"']
     assert drive(POLATIS.powers(), [rows])[0] == {Port("in", 1): -2.5, Port("out", 1): -3.5}
 
@@ -324,7 +324,7 @@ def test_polatis_powers_leave_out_what_is_no_reading() -> None:
         ("polatis", {"output_first": 1}),
     ],
 )
-def test_settings_that_do_not_exist_or_do_not_fit(name: str, settings: dict[str, object]) -> None:
+def test_unknown_or_invalid_settings_are_rejected(name: str, settings: dict[str, object]) -> None:
     with pytest.raises(InvalidSettingError):
         configured(name, settings)
 

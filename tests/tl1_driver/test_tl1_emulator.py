@@ -28,7 +28,7 @@ class Terminal:
         self.writer.write(text.encode())
         return (await self.reader.readuntil(b";\r\n<")).decode()
 
-    async def says(self, text: str) -> str:
+    async def answer(self, text: str) -> str:
         """Type a command, and return the answer without the echo and empty lines."""
         lines = (await self.type(text)).splitlines()[1:]
         return "\n".join(line for line in lines if line)
@@ -76,20 +76,20 @@ async def test_echo_answer_and_prompt_on_the_wire() -> None:
 async def test_lists() -> None:
     async with terminal(switch(sid="sw1")) as user:
         await user.type("ent-crs-fiber::10001,20002:1;")
-        rows = await user.says("RTRV-CRS-FIBER::all:2;")
+        rows = await user.answer("RTRV-CRS-FIBER::all:2;")
         assert rows.count("GGN:IPORTID=") == 4 + 3 - 1
         assert "IPORTID=10001,IPORTNAME=,OPORTID=20002" in rows
         assert "IPORTID=10002,IPORTNAME=,OPORTID=0,OPORTNAME=,CONNID=0,CONNSTATE=single,CONNCAUSE=none" in rows
         assert "CONNSTATE=fault,CONNCAUSE=initial_connection_timer_expired,INPWR=-48.500" in rows
-        assert (await user.says("rtrv-crs-fiber::20002:3;")).count("GGN:") == 1
-        assert (await user.says("rtrv-crs-fiber::10001&20002&10003&&10004:3;")).count("GGN:") == 3
-        assert (await user.says("rtrv-cfg-fiber::all:4;")).count("PORTHEALTH=good") == 7
-        assert '"GGN:PORTID=20003,PORTPOWER=-48.500"' in await user.says("rtrv-port-power::all:5;")
-        assert "LicensedPortMatrix=4x3" in await user.says("rtrv-system-info:::6;")
-        rows = await user.says("RTRV-CFG-FIBER::ALL:7;")
+        assert (await user.answer("rtrv-crs-fiber::20002:3;")).count("GGN:") == 1
+        assert (await user.answer("rtrv-crs-fiber::10001&20002&10003&&10004:3;")).count("GGN:") == 3
+        assert (await user.answer("rtrv-cfg-fiber::all:4;")).count("PORTHEALTH=good") == 7
+        assert '"GGN:PORTID=20003,PORTPOWER=-48.500"' in await user.answer("rtrv-port-power::all:5;")
+        assert "LicensedPortMatrix=4x3" in await user.answer("rtrv-system-info:::6;")
+        rows = await user.answer("RTRV-CFG-FIBER::ALL:7;")
         assert [f"PORTID={name}" in rows for name in (10001, 10004, 20001, 20003)] == [True] * 4
-        assert "IIAC" in await user.says("rtrv-cfg-fiber:::8;")
-        assert "M  0 COMPLD" in await user.says("RTRV-HDR;"), "without a CTAG"
+        assert "IIAC" in await user.answer("rtrv-cfg-fiber:::8;")
+        assert "M  0 COMPLD" in await user.answer("RTRV-HDR;"), "without a CTAG"
 
 
 @pytest.mark.parametrize("aid", ["10001", "20002", "10001,20002", "10001&10003,20002&20001", "10001&20001", "all"])
@@ -98,7 +98,7 @@ async def test_forms_of_delete(aid: str) -> None:
     async with terminal(device) as user:
         await user.type("ent-crs-fiber::10001&10003,20002&20001:1:::opmode=sync;")
         assert device.circuits == (Circuit(1, 2), Circuit(3, 1))
-        assert "COMPLD" in await user.says(f"dlt-crs-fiber::{aid}:2;")
+        assert "COMPLD" in await user.answer(f"dlt-crs-fiber::{aid}:2;")
         both = "&" in aid or aid == "all"
         assert device.circuits == (() if both else (Circuit(3, 1),))
 
@@ -128,7 +128,7 @@ async def test_denials_change_nothing(command: str, code: str) -> None:
     device = switch()
     async with terminal(device) as user:
         await user.type("ent-crs-fiber::10001,20002:1;")
-        answer = await user.says(command)
+        answer = await user.answer(command)
         assert "M  9 DENY" in answer
         assert f"   {code}\n   /* " in answer
         assert device.circuits == (Circuit(1, 2),)
@@ -139,9 +139,9 @@ async def test_session_time_out_ends_the_login() -> None:
     async with terminal(switch(user="admin", password="x", session_seconds=60.0, clock=virtual.clock)) as user:
         await user.type("act-user::admin:1::x;")
         virtual.time += 59
-        assert "COMPLD" in await user.says("rtrv-hdr:::2;")
+        assert "COMPLD" in await user.answer("rtrv-hdr:::2;")
         virtual.time += 61
-        assert "PLNA" in await user.says("rtrv-hdr:::3;")
+        assert "PLNA" in await user.answer("rtrv-hdr:::3;")
 
 
 async def test_slow_mirror_and_disconnect_take_their_own_time() -> None:
@@ -161,7 +161,7 @@ async def test_slow_mirror_and_disconnect_take_their_own_time() -> None:
 async def test_async_mode_answers_first_and_works_after() -> None:
     device = switch(connect_seconds=0.25)
     async with terminal(device) as user:
-        assert "COMPLD" in await user.says("ent-crs-fiber::10001,20001:1:::opmode=async;")
+        assert "COMPLD" in await user.answer("ent-crs-fiber::10001,20001:1:::opmode=async;")
         assert device.circuits == ()
         await user.type("dlt-crs-fiber::all:2;")
         assert device.circuits == ()
@@ -172,7 +172,7 @@ async def test_async_mode_answers_first_and_works_after() -> None:
 async def test_overlong_command_is_denied_and_the_next_one_served() -> None:
     async with terminal(switch()) as user:
         assert "IICM" in await user.type("rtrv-crs-fiber::" + "1" * (3 * COMMAND_LIMIT) + ":1;")
-        assert "M  2 COMPLD" in await user.says("rtrv-hdr:::2;")
+        assert "M  2 COMPLD" in await user.answer("rtrv-hdr:::2;")
 
 
 def test_a_command_has_no_comments() -> None:
@@ -231,7 +231,7 @@ async def test_connect_is_answered_when_the_switching_delay_is_over(apply_second
             await user.type("dlt-crs-fiber::all:2;")
 
 
-def test_estimate_follows_what_it_sees() -> None:
+def test_delay_estimate_follows_measured_times() -> None:
     estimate = DurationEstimate(0.003)
     for _ in range(50):
         estimate.add(0.010)

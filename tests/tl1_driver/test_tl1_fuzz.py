@@ -107,10 +107,10 @@ def check_decoder(rng: random.Random, data: bytes, limit: int) -> list[Message]:
     return messages
 
 
-def cut(rng: random.Random, data: bytes, most: int) -> Iterator[bytes]:
+def cut(rng: random.Random, data: bytes, max_size: int) -> Iterator[bytes]:
     at = 0
     while at < len(data):
-        end = at + rng.randint(1, most)
+        end = at + rng.randint(1, max_size)
         yield data[at:end]
         at = end
 

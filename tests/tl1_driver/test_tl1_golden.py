@@ -60,7 +60,7 @@ def reported(name: str) -> Autonomous:
     return next(message for message in Tl1Decoder().feed(stream(name)) if isinstance(message, Autonomous))
 
 
-def test_what_a_glimmerglass_lists() -> None:
+def test_glimmerglass_lists_circuits_powers_and_alarms() -> None:
     found, _ = drive(Glimmerglass().circuits(), answered("glimmerglass-list", "17"))
     dark = "initial_connection_timer_expired"
     assert found == [
@@ -79,7 +79,7 @@ def test_what_a_glimmerglass_lists() -> None:
     assert (alarm.port, alarm.aid, alarm.condition) == (None, "CHASSIS", "PWR")
 
 
-def test_what_a_calient_lists() -> None:
+def test_calient_lists_circuits_powers_and_alarms() -> None:
     found, _ = drive(Calient().circuits(), answered("calient-list", "7", "8"))
     assert found == [
         CircuitState(3, 13, "steady", -1.25, -3.0, locked=True, owner="SYSTEM"),
@@ -103,13 +103,13 @@ def test_what_a_calient_lists() -> None:
     assert (alarm.port, alarm.condition, alarm.notification, alarm.cleared) == (Port("in", 1), "LOS", "CR", False)
 
 
-def test_how_a_calient_does_a_bulk() -> None:
+def test_calient_polls_status_of_bulk() -> None:
     answers = answered("calient-bulk", "5", "6", "7")
     _, steps = drive(Calient().connect([Circuit(1, 2), Circuit(3, 4)]), [(), (), *answers])
     assert [type(step).__name__ for step in steps] == [*["Tl1Command"] * 4, "Pause", "Tl1Command"]
 
 
-def test_what_a_polatis_lists() -> None:
+def test_polatis_lists_circuits_powers_and_alarms() -> None:
     size, patches, readings = answered("polatis-session", "2", "4", "5")
     polatis, _ = drive(Polatis().introduce(), [size])
     assert isinstance(polatis, Polatis)

@@ -29,7 +29,7 @@ from tl1_driver.protocol.session import (
     Tl1Session,
     Wire,
 )
-from tl1_driver.protocol.unsolicited import BURST, PER_SECOND, UnaskedBudget
+from tl1_driver.protocol.unsolicited import BURST, PER_SECOND, UnsolicitedBudget
 from tl1_driver.transcript import LONGEST_WRAPPING, MASK, Mask
 
 HDR = Tl1Command("RTRV-HDR")
@@ -91,7 +91,7 @@ def test_deadline(session: Tl1Session) -> None:
     assert session.next_timer() is None
 
 
-def test_late_answer_goes_to_its_own_bin_and_to_no_other_command(session: Tl1Session) -> None:
+def test_late_answer_is_recorded_and_matches_no_other_command(session: Tl1Session) -> None:
     late = sent(session)
     session.handle_timer(2.0)
     sent(session, 2.0)
@@ -115,14 +115,14 @@ def test_refusal_under_ctag_0_belongs_to_the_only_command(session: Tl1Session) -
     assert isinstance(event.error, CommandDeniedError) and event.error.code == "IICM"
 
 
-def test_refusal_under_ctag_0_belongs_to_nobody_when_two_could_be_meant(session: Tl1Session) -> None:
+def test_refusal_under_ctag_0_is_unknown_with_two_pending_commands(session: Tl1Session) -> None:
     sent(session)
     sent(session)
     assert session.receive(message("M  0 DENY", "IICM"), 0.1) == []
     assert [stray.ctag for stray in session.unknown] == ["0"]
 
 
-def test_refusal_under_ctag_0_belongs_to_nobody_while_an_earlier_command_owes_its_answer(session: Tl1Session) -> None:
+def test_refusal_under_ctag_0_is_unknown_while_earlier_answer_is_missing(session: Tl1Session) -> None:
     late = sent(session)
     session.handle_timer(2.0)
     sent(session, 2.0)
@@ -183,7 +183,7 @@ def test_repeat_later_backs_off_and_sends_the_same_again(session: Tl1Session) ->
     assert session.next_timer() is None
 
 
-def test_answer_while_held_back_counts_and_nothing_is_sent_again(session: Tl1Session) -> None:
+def test_answer_during_back_off_counts_and_prevents_repeat(session: Tl1Session) -> None:
     ctag = sent(session)
     session.receive(f"RL {ctag}\r\n".encode(), 1.0)
     [event] = session.receive(message(f"M  {ctag} COMPLD"), 1.1)
@@ -193,7 +193,7 @@ def test_answer_while_held_back_counts_and_nothing_is_sent_again(session: Tl1Ses
 
 
 @pytest.mark.parametrize(
-    ("said", "error", "code"),
+    ("answer", "error", "code"),
     [
         (message("M  1 DENY", "IIAC", "/* no port 10999 */"), CommandDeniedError, "IIAC"),
         (message("M  1 DENY"), CommandDeniedError, "DENY"),
@@ -205,9 +205,11 @@ def test_answer_while_held_back_counts_and_nothing_is_sent_again(session: Tl1Ses
         (b"NA 1\r\n<", UnconfirmedCommandError, None),
     ],
 )
-def test_what_does_not_confirm(session: Tl1Session, said: bytes, error: type[Exception], code: str | None) -> None:
+def test_answer_without_confirmation_raises_error(
+    session: Tl1Session, answer: bytes, error: type[Exception], code: str | None
+) -> None:
     sent(session)
-    found = failure(session, said)
+    found = failure(session, answer)
     assert type(found) is error
     assert getattr(found, "code", None) == code
 
@@ -220,7 +222,7 @@ def test_alarms_become_events_with_the_gaps_of_their_sequence(session: Tl1Sessio
     assert isinstance(events[-1], Answered)
 
 
-def test_lost_session_fails_all_that_is_awaited(session: Tl1Session) -> None:
+def test_lost_session_fails_every_pending_command(session: Tl1Session) -> None:
     ctags = [sent(session), sent(session)]
     events = session.lose("cable pulled")
     assert [event.ctag for event in events] == ctags
@@ -248,25 +250,25 @@ def long_answer(ctag: str, rows: int) -> bytes:
     return b"\r\n\r\n   ocs 26-01-01 00:00:00\r\nM  %s COMPLD\r\n%s;\r\n" % (ctag.encode(), lines)
 
 
-def test_a_storm_of_alarms_has_room():
+def test_session_accepts_burst_of_alarms():
     session = Tl1Session()
     events = session.receive(ALARM * 1500, 0.0)
     assert len(events) == 1500 and all(isinstance(event, Notice) for event in events)
 
 
-@pytest.mark.parametrize("said", [ALARM, STRAY, b"nonsense without any sense\r\n", b"\r\n", b"IP 1\r\n<", b"\0" * 64])
-def test_a_flood_ends_the_session_whatever_it_is_made_of(said):
+@pytest.mark.parametrize("data", [ALARM, STRAY, b"nonsense without any sense\r\n", b"\r\n", b"IP 1\r\n<", b"\0" * 64])
+def test_flood_of_any_content_ends_session(data):
     session, sent = Tl1Session(), 0
     session.send(Tl1Command("RTRV-HDR"), 0.0)
     events = []
     while not any(isinstance(event, Flooded) for event in events):
         assert sent < 2 * BURST
-        chunk = said * (65_536 // len(said))
+        chunk = data * (65_536 // len(data))
         events, sent = session.receive(chunk, 0.001), sent + len(chunk)
-    assert session.receive(ALARM, 0.002) == [], "and nothing more is listened to"
+    assert session.receive(ALARM, 0.002) == [], "later data is ignored"
 
 
-def test_long_answers_to_what_was_asked_are_no_flood():
+def test_long_solicited_answers_are_no_flood():
     session = Tl1Session()
     for number in range(8):
         ctag = session.send(Tl1Command("RTRV-CRS-FIBER", "", "ALL"), number * 0.001)
@@ -274,16 +276,16 @@ def test_long_answers_to_what_was_asked_are_no_flood():
         assert [type(event) for event in events] == [Answered]
 
 
-def test_stray_answers_are_remembered_without_what_they_say():
+def test_stray_answers_are_kept_without_their_lines():
     session = Tl1Session()
     session.receive(long_answer("99", 1000), 0.0)
     assert [stray.ctag for stray in session.unknown] == ["99"] and session.unknown[0].lines == ()
 
 
 @given(st.lists(st.tuples(st.floats(0, 10), st.integers(0, 1 << 20)), max_size=50))
-def test_no_more_is_taken_than_a_burst_and_what_time_has_brought(said):
-    budget, now, taken = UnaskedBudget(), 0.0, 0
-    for pause, size in said:
+def test_unsolicited_bytes_are_limited_to_burst_plus_rate(arrivals):
+    budget, now, taken = UnsolicitedBudget(), 0.0, 0
+    for pause, size in arrivals:
         now += pause
         budget.spend(size, now)
         if budget.overdrawn:
@@ -313,14 +315,14 @@ def test_secret_is_masked_though_the_echo_is_wrapped(echo: bytes, size: int) -> 
 
 
 @pytest.mark.parametrize("size", [1, 3, 1000])
-def test_everything_else_is_shown_as_it_is(size: int) -> None:
+def test_mask_passes_other_text_unchanged(size: int) -> None:
     data = b'"open "open\r\n"open sesam e; "ope'
     assert shown(Mask(SECRET), data, size) == data.replace(b'"open sesam e;', b'"open sesam e;')
     assert shown(Mask(b""), data, size) == data
     assert shown(Mask(b"aab"), b"aaaab aa", size) == b"aa" + MASK + b" aa"
 
 
-def test_what_could_begin_the_secret_is_held_back_and_only_that() -> None:
+def test_mask_holds_back_only_possible_beginning_of_secret() -> None:
     mask = Mask(SECRET)
     assert mask.feed(b'x"open\r\n') == b"x"
     assert mask.feed(b"ed") == b'"open\r\ned'
@@ -329,7 +331,7 @@ def test_what_could_begin_the_secret_is_held_back_and_only_that() -> None:
     assert mask.rest() == b""
 
 
-def test_endless_blanks_are_not_held_back() -> None:
+def test_mask_does_not_hold_back_endless_blanks() -> None:
     mask = Mask(SECRET)
     data = b'"open' + b"\n" * (3 * LONGEST_WRAPPING)
     held = 0

@@ -14,7 +14,7 @@ import logging
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 
-from tl1_driver.emulator.bench import FAILED, Bench, CrossbarChange
+from tl1_driver.emulator.bench import FAILED, CrossbarChange, ManualCircuits
 from tl1_driver.emulator.connection import EmulatedConnection
 from tl1_driver.emulator.crossbar import Crossbar, RefusalError
 from tl1_driver.emulator.faults import Faults
@@ -96,7 +96,7 @@ class EmulatedSwitch:
         self._light = PowerMonitors(power, self.faults, self._clock.now)
         language = LANGUAGES[dialect]
         seconds = language.connect_seconds if connect_seconds is None else connect_seconds
-        self._bench = Bench(self._crossbar, self.faults, self._light, sid, seconds, disconnect_seconds)
+        self._bench = ManualCircuits(self._crossbar, self.faults, self._light, sid, seconds, disconnect_seconds)
         self._language = language(self._bench)
         self._apply = apply
         self._credentials = (user, password)

@@ -35,7 +35,7 @@ class CrossbarChange:
 
 
 @dataclass
-class Bench:
+class ManualCircuits:
     """`owners` maps circuits that were set by hand to their owners; circuits in `locked` cannot be removed."""
 
     crossbar: Crossbar

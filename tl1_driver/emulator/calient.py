@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tl1_driver.emulator.bench import Bench, CrossbarChange
+from tl1_driver.emulator.bench import CrossbarChange, ManualCircuits
 from tl1_driver.emulator.crossbar import BUSY, NO_SUCH_CIRCUIT, UNKNOWN_PORT, RefusalError
 from tl1_driver.emulator.language import Language
 from tl1_driver.emulator.light import DARK_DBM
@@ -27,7 +27,7 @@ class CalientLanguage(Language):
 
     connect_seconds = 0.2
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: ManualCircuits) -> None:
         super().__init__(bench)
         self._entered: dict[Circuit, str] = {}
         self._bulk = "Completed"

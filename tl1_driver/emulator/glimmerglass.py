@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tl1_driver.emulator.bench import Bench, CrossbarChange
+from tl1_driver.emulator.bench import CrossbarChange, ManualCircuits
 from tl1_driver.emulator.crossbar import UNKNOWN_PORT, RefusalError
 from tl1_driver.emulator.language import Language
 from tl1_driver.emulator.light import DARK_DBM
@@ -23,7 +23,7 @@ class GlimmerglassLanguage(Language):
     echo = True
     connect_seconds = 0.014172
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: ManualCircuits) -> None:
         super().__init__(bench)
         self.reads |= {
             "RTRV-CRS-FIBER": lambda request: self._connection_rows(self.ports(request.aid)),

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from tl1_driver.emulator.bench import Bench, CrossbarChange
+from tl1_driver.emulator.bench import CrossbarChange, ManualCircuits
 from tl1_driver.emulator.crossbar import UNKNOWN_PORT, RefusalError
 from tl1_driver.emulator.requests import ReceivedCommand
 from tl1_driver.protocol.circuits import Circuit, Port
@@ -27,7 +27,7 @@ class Language(ABC):
     echo: ClassVar[bool] = False
     connect_seconds: ClassVar[float]
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: ManualCircuits) -> None:
         self.bench = bench
         self.reads: dict[str, Read] = {"RTRV-HDR": lambda _: []}
         self.changes: dict[str, Plan] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from tl1_driver.emulator.bench import Bench, CrossbarChange
+from tl1_driver.emulator.bench import CrossbarChange, ManualCircuits
 from tl1_driver.emulator.crossbar import UNKNOWN_PORT, RefusalError
 from tl1_driver.emulator.language import Language
 from tl1_driver.emulator.light import DARK_DBM
@@ -22,7 +22,7 @@ class PolatisLanguage(Language):
     connect_seconds = 0.025
     order: ClassVar[tuple[str, str]] = ("in", "out")
 
-    def __init__(self, bench: Bench) -> None:
+    def __init__(self, bench: ManualCircuits) -> None:
         super().__init__(bench)
         self.reads |= {
             "RTRV-PATCH": lambda _: [self._patch_row(circuit) for circuit in self.bench.crossbar.circuits],

@@ -42,7 +42,7 @@ from tl1_driver.protocol.messages import (
     Tl1Command,
     Unparsed,
 )
-from tl1_driver.protocol.unsolicited import ACKNOWLEDGMENT, PRICE, UnaskedBudget
+from tl1_driver.protocol.unsolicited import ACKNOWLEDGMENT, PRICE, UnsolicitedBudget
 
 log = logging.getLogger(__name__)
 
@@ -228,7 +228,7 @@ class Tl1Session:
         self._exchanges: dict[str, _Exchange] = {}
         self._expired: dict[str, None] = {}
         self._outgoing = bytearray()
-        self._unasked = UnaskedBudget()
+        self._unasked = UnsolicitedBudget()
         self._ctag = 0
         self._atag: int | None = None
         self.late: deque[Response] = deque(maxlen=REMEMBERED)

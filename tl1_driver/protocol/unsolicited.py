@@ -18,7 +18,7 @@ ACKNOWLEDGMENT = 256
 
 
 @dataclass(slots=True)
-class UnaskedBudget:
+class UnsolicitedBudget:
     """The remaining budget in bytes; on any monotonic clock."""
 
     left: float = BURST

@@ -38,7 +38,7 @@ def _trees(blast: Any) -> Any:
         file.write_text(json.dumps({"trees": [_tree(names, first) for first in names]}))
         return [f"--{era}", "trees", "--trees", str(file)]
 
-    # Up to 15db210e a transport was called a carrier.
+    # Commits up to 15db210e have another name for the option.
     era = "transport" if hasattr(blast, "transport_options") else "carrier"
     namespace = {"name": "trees", "title": "Blast, trees", f"{era}_options": transport_options}
     return type("BlastTrees", (blast,), namespace)

@@ -62,7 +62,7 @@ class SwitchProspect:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ProspectQuery:
     """Some receivers of a request."""
 
     request: MulticastRequest
@@ -73,7 +73,7 @@ class Prospect:
     """The outlook of a wish at a moment. Changes nothing."""
 
     def __init__(
-        self, wish: Wish, fabric: Fabric, availability: Availability, limits: SplitterLimits, sizes: TreeSizes
+        self, wish: ProspectQuery, fabric: Fabric, availability: Availability, limits: SplitterLimits, sizes: TreeSizes
     ) -> None:
         self.request = wish.request
         self.now = availability.now

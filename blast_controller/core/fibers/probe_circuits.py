@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from blast_controller.core.inventory.holders import PROBER
 from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.light.layout import Step
-from blast_controller.core.model.events import StepConfirmed, StepDark, StepFailed
+from blast_controller.core.model.events import LightNotDetected, StepConfirmed, StepFailed
 from blast_controller.core.model.fabric import CrossConnect, Fabric
 from blast_controller.core.model.identifiers import ElementId, SwitchId
 from blast_controller.core.model.records import Body, Record
@@ -112,7 +112,7 @@ class ProbeCircuits:
 
     # -------------------------------------------------------------------------------------------- devices
 
-    def answered(self, event: StepConfirmed | StepFailed | StepDark) -> bool:
+    def answered(self, event: StepConfirmed | StepFailed | LightNotDetected) -> bool:
         """Handle a switch's answer; return true if it is the awaited one."""
         switch = event.device
         bench = self._benches.get(switch) if isinstance(switch, str) else None

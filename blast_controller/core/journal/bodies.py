@@ -11,7 +11,7 @@ from __future__ import annotations
 import msgspec
 
 from blast_controller.core.light.layout import Layout
-from blast_controller.core.light.light_tree import HungSplitter, Leaf, LightTree
+from blast_controller.core.light.light_tree import Leaf, LightTree, PlacedSplitter
 from blast_controller.core.light.static_tree import StaticLight, goes_through
 from blast_controller.core.model.commands import Forward
 from blast_controller.core.model.errors import FabricError
@@ -239,7 +239,7 @@ def _load_tree(body: Body | None, fabric: Fabric) -> LightTree | None:
         return _load_static(body, fabric)
     return LightTree(
         _load_port(body["root"], fabric),
-        tuple(HungSplitter(_load_splitter(s, fabric), s["feed"]) for s in body["splitters"]),
+        tuple(PlacedSplitter(_load_splitter(s, fabric), s["feed"]) for s in body["splitters"]),
         tuple(Leaf(_load_port(leaf, fabric), leaf["feed"]) for leaf in body["leaves"]),
     )
 

@@ -6,21 +6,21 @@ from blast_controller.core.model.identifiers import LinkId, SwitchId
 from blast_controller.core.model.settings import StandingOrders
 from blast_controller.core.model.timers import (
     AuditDue,
-    ClearAgain,
-    LeafDown,
-    LinkDue,
+    FlapToleranceExpired,
+    LinkTimedOut,
+    ProbeClearRetryDue,
     ProbeDue,
-    QuotaLook,
+    QuotaReviewDue,
     Retry,
     Timers,
 )
 from blast_controller.core.policy.quota import LOOK_AGAIN
 from blast_controller.core.rollout.late_writes import LOOK, LateWrites
-from blast_controller.core.rollout.outcomes import Stuck
+from blast_controller.core.rollout.outcomes import ReleaseFailed
 from blast_controller.core.rollout.reservation import Reservation
 
 
-class Appointments:
+class ScheduledChecks:
     """However often it is arranged, there is one audit and one look at quota at most."""
 
     def __init__(self, timers: Timers, orders: StandingOrders, late: LateWrites) -> None:
@@ -50,27 +50,27 @@ class Appointments:
         """Schedule another decision for parts whose tenant has used its quota of lit time."""
         if not self._quota_look_due:
             self._quota_look_due = True
-            self._timers.add(now + LOOK_AGAIN, QuotaLook())
+            self._timers.add(now + LOOK_AGAIN, QuotaReviewDue())
 
-    def on_quota_look(self, deadline: QuotaLook, now: float) -> None:
+    def on_quota_look(self, deadline: QuotaReviewDue, now: float) -> None:
         """Note that the scheduled decision is due."""
         self._quota_look_due = False
 
     # ------------------------------------------------------------------------------------- steps and light
 
-    def on_stuck(self, outcome: Stuck, now: float) -> None:
+    def on_stuck(self, outcome: ReleaseFailed, now: float) -> None:
         """Try again later what devices could not undo."""
         self._timers.add(now + self._orders.settings.retry_after, Retry(outcome.reservation.id))
 
     def links(self, reservation: Reservation, now: float) -> None:
         """Wait for the ports of new leaves, but not for ever."""
         if reservation.rollout.links:
-            due = LinkDue(reservation.id, reservation.rollout.begun)
+            due = LinkTimedOut(reservation.id, reservation.rollout.begun)
             self._timers.add(now + self._orders.settings.link_wait, due)
 
     def leaf(self, link: LinkId, since: float) -> None:
         """Look again at a port without link: a receiver that locks flaps."""
-        self._timers.keep(since + self._orders.settings.flap_tolerance, LeafDown(link))
+        self._timers.keep(since + self._orders.settings.flap_tolerance, FlapToleranceExpired(link))
 
     def may_flap(self, since: float, now: float) -> bool:
         """Return true if a link lost at that time may still come back within the flap tolerance."""
@@ -88,4 +88,4 @@ class Appointments:
 
     def clear_again(self, switch: SwitchId, now: float) -> None:
         """Ask a switch later to give up the circuits of probes."""
-        self._timers.add(now + self._orders.settings.retry_after, ClearAgain(switch))
+        self._timers.add(now + self._orders.settings.retry_after, ProbeClearRetryDue(switch))

@@ -8,7 +8,7 @@ from blast_controller.core.model.settings import StandingOrders
 from blast_controller.core.policy.quota import Quota
 from blast_controller.core.policy.warm_trees import WarmTrees
 from blast_controller.core.requests.request_table import RequestTable
-from blast_controller.core.rollout.outcomes import LightLost, Released, Spoilt
+from blast_controller.core.rollout.outcomes import LightLost, Released, WarmTreeFailed
 from blast_controller.core.rollout.reservation_states import ReservationState
 from blast_controller.core.rollout.reservations import Reservations
 
@@ -90,6 +90,6 @@ class Endings:
         """End the lit time of a reservation: devices have removed everything."""
         self._quota.dark(outcome.reservation.id, now)
 
-    def on_spoilt(self, outcome: Spoilt, now: float) -> None:
+    def on_spoilt(self, outcome: WarmTreeFailed, now: float) -> None:
         """Remove a warm tree with a fault from the index."""
         self._warm.note_released(outcome.reservation)

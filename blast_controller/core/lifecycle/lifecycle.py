@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from blast_controller.core.lifecycle.admission_control import AdmissionControl
-from blast_controller.core.lifecycle.appointments import Appointments
+from blast_controller.core.lifecycle.appointments import ScheduledChecks
 from blast_controller.core.lifecycle.endings import Endings
 from blast_controller.core.lifecycle.grants import Grants
 from blast_controller.core.lifecycle.light_watch import LightRepair
@@ -21,11 +21,11 @@ from blast_controller.core.rollout.outcomes import (
     LeavesDark,
     LightLost,
     Lit,
-    NotLit,
     Outcome,
     Released,
-    Spoilt,
-    Stuck,
+    ReleaseFailed,
+    SetupFailed,
+    WarmTreeFailed,
 )
 from blast_controller.core.rollout.reservation import Reservation
 
@@ -81,7 +81,7 @@ class Failures:
     ) -> None:
         self._table, self._orders, self._admission, self._endings = table, orders, admission, endings
 
-    def on_not_lit(self, outcome: NotLit, now: float) -> None:
+    def on_not_lit(self, outcome: SetupFailed, now: float) -> None:
         """Return a part to pending after a failed setup, or fail it."""
         request, part = self._table.part_of(outcome.reservation)
         part.failures += 1
@@ -98,19 +98,24 @@ class Lifecycle:
     """Acts on outcomes of reservations."""
 
     def __init__(
-        self, granting: Granting, failures: Failures, endings: Endings, repair: LightRepair, appointments: Appointments
+        self,
+        granting: Granting,
+        failures: Failures,
+        endings: Endings,
+        repair: LightRepair,
+        appointments: ScheduledChecks,
     ) -> None:
         self._repair, self._appointments = repair, appointments
         self._outcomes: dict[type, Callable[..., None]] = {
             Lit: granting.on_lit,
-            NotLit: failures.on_not_lit,
+            SetupFailed: failures.on_not_lit,
             Changed: granting.on_changed,
             ChangeRefused: granting.on_change_refused,
             LightLost: endings.on_light_lost,
             Released: endings.on_released,
             LeavesDark: self._on_dark,
-            Spoilt: endings.on_spoilt,
-            Stuck: appointments.on_stuck,
+            WarmTreeFailed: endings.on_spoilt,
+            ReleaseFailed: appointments.on_stuck,
         }
 
     def act_on(self, outcomes: Iterable[Outcome], now: float) -> None:

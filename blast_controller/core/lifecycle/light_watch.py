@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from blast_controller.core.inventory.links import Links
-from blast_controller.core.lifecycle.appointments import Appointments
+from blast_controller.core.lifecycle.appointments import ScheduledChecks
 from blast_controller.core.lifecycle.missing_light import MissingLight
 from blast_controller.core.light.light_tree import Leaf
 from blast_controller.core.light.static_tree import StaticLight
-from blast_controller.core.model.events import LightAlarm, PortChanged
+from blast_controller.core.model.events import LightAlarmRaised, PortChanged
 from blast_controller.core.model.identifiers import Device, LinkId
-from blast_controller.core.model.timers import LeafDown
+from blast_controller.core.model.timers import FlapToleranceExpired
 from blast_controller.core.policy.layout_planner import LayoutPlanner
 from blast_controller.core.requests.request_table import RequestTable
 from blast_controller.core.rollout.change import Change
-from blast_controller.core.rollout.outcomes import LeavesDark, NotLit, Outcome
+from blast_controller.core.rollout.outcomes import LeavesDark, Outcome, SetupFailed
 from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.rollout.reservation_states import ReservationState
 from blast_controller.core.rollout.reservations import Reservations
@@ -30,7 +30,7 @@ class LightRepair:
         layouts: LayoutPlanner,
         table: RequestTable,
         reservations: Reservations,
-        appointments: Appointments,
+        appointments: ScheduledChecks,
     ) -> None:
         self._missing, self._layouts = missing, layouts
         self._table, self._reservations, self._appointments = table, reservations, appointments
@@ -44,7 +44,7 @@ class LightRepair:
             self._missing.explain(outcome.reservation, outcome.outputs)
             return []
         places = [leaf.port.element for leaf in outcome.tree.leaves if leaf.port.output in outcome.outputs]
-        return [NotLit(outcome.reservation, f"no light at {', '.join(places)}")]
+        return [SetupFailed(outcome.reservation, f"no light at {', '.join(places)}")]
 
     def repair(self, reservation: Reservation, outputs: frozenset[int], now: float) -> list[Outcome]:
         """Move dark leaves of a lit tree to open outputs; the others stay as they are."""
@@ -73,7 +73,7 @@ class LightWatch:
         reservations: Reservations,
         missing: MissingLight,
         repair: LightRepair,
-        appointments: Appointments,
+        appointments: ScheduledChecks,
     ) -> None:
         self._links, self._reservations, self._appointments = links, reservations, appointments
         self._missing, self._repair = missing, repair
@@ -92,7 +92,7 @@ class LightWatch:
             self._appointments.links(reservation, now)
         return []
 
-    def on_leaf_down(self, deadline: LeafDown, now: float) -> list[Outcome]:
+    def on_leaf_down(self, deadline: FlapToleranceExpired, now: float) -> list[Outcome]:
         """Handle the end of a port's flap tolerance: if it still has no link, its branch is repaired."""
         since = self._links.down_since.get(deadline.link)
         if since is None:
@@ -106,7 +106,7 @@ class LightWatch:
             return []
         return self._branch_lost(*leaf, now) if leaf is not None else []
 
-    def on_alarm(self, event: LightAlarm, now: float) -> list[Outcome]:
+    def on_alarm(self, event: LightAlarmRaised, now: float) -> list[Outcome]:
         """Handle an alarm of an optical switch. Leaves that are being moved are dark for a moment anyway."""
         for reservation, leaf in self._leaves(event.switch):
             if (leaf.port.switch, leaf.port.output) == (event.switch, event.output):

@@ -10,7 +10,7 @@ from algorithms.cascade import MAX_LEAVES, Budget, Catalog
 from algorithms.leaf_assignment import Ends, FittedTree, Refusal, deal_tree, fit_tree, worst_of
 from algorithms.power_budget import Amplifier, Certificate, Element, Piece, certify
 from algorithms.splitter_tree import Output, Shape
-from blast_controller.core.light.light_tree import HungSplitter, Leaf, LightTree
+from blast_controller.core.light.light_tree import Leaf, LightTree, PlacedSplitter
 from blast_controller.core.model.fabric import OpticalPort, Splitter
 from blast_controller.core.model.optics import Optics
 
@@ -81,7 +81,7 @@ def _hung(fitted: FittedTree, ends: TreeEnds, by_name: Mapping[str, Splitter]) -
     feeds = [feed(output) for output in fitted.shape.leaves]
     if fitted.two_way:
         feeds[-1] = ends.receivers[0].input
-    hung = tuple(HungSplitter(s, feed(output)) for s, output in zip(splitters, fitted.shape.feeds, strict=True))
+    hung = tuple(PlacedSplitter(s, feed(output)) for s, output in zip(splitters, fitted.shape.feeds, strict=True))
     return LightTree(ends.root, hung, tuple(Leaf(port, output) for port, output in zip(ports, feeds, strict=True)))
 
 

@@ -16,7 +16,7 @@ from blast_controller.core.model.identifiers import ElementId, SwitchId
 
 
 @dataclass(frozen=True, slots=True)
-class HungSplitter:
+class PlacedSplitter:
     """A splitter and the switch input whose light feeds it."""
 
     splitter: Splitter
@@ -36,7 +36,7 @@ class LightTree:
     """A root port that transmits, splitters (parents before children), and leaves, all on one optical switch."""
 
     root: OpticalPort
-    splitters: tuple[HungSplitter, ...]
+    splitters: tuple[PlacedSplitter, ...]
     leaves: tuple[Leaf, ...]
 
     @property
@@ -109,7 +109,7 @@ def build(
     def feed(output: Output | None) -> int:
         return root.input if output is None else by_size[output[0]].outputs[output[1]]
 
-    hung = tuple(HungSplitter(s, feed(output)) for s, output in zip(by_size, shape.feeds, strict=True))
+    hung = tuple(PlacedSplitter(s, feed(output)) for s, output in zip(by_size, shape.feeds, strict=True))
     return LightTree(root, hung, tuple(Leaf(p, feed(output)) for p, output in zip(ports, shape.leaves, strict=True)))
 
 
@@ -121,7 +121,7 @@ def grow(
         outputs = good_outputs(tree, bad_outputs)
         if not outputs:
             return None
-        tree = replace(tree, splitters=(*tree.splitters, HungSplitter(splitter, outputs[0])))
+        tree = replace(tree, splitters=(*tree.splitters, PlacedSplitter(splitter, outputs[0])))
     outputs = good_outputs(tree, bad_outputs)
     if len(outputs) < len(ports):
         return None
@@ -142,7 +142,7 @@ def prune(tree: LightTree, racks: Collection[str]) -> LightTree:
     return tree
 
 
-def _serves(tree: LightTree, hung: HungSplitter) -> bool:
+def _serves(tree: LightTree, hung: PlacedSplitter) -> bool:
     feeds = {h.feed for h in tree.splitters} | {leaf.feed for leaf in tree.leaves}
     return not feeds.isdisjoint(hung.splitter.outputs)
 

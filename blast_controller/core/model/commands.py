@@ -97,7 +97,7 @@ class ReadDevice:
 
 @dataclass(frozen=True, slots=True)
 class SendProbe:
-    """Send a probe frame with this payload from a ToR's port; ProbeSeen reports its arrival at any port."""
+    """Send a probe frame with this payload from a ToR's port; ProbeReceived reports its arrival at any port."""
 
     datapath: DatapathId
     port: int

@@ -13,7 +13,7 @@ from blast_controller.core.model.settings import CoreSettings
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceUp:
+class DeviceConnected:
     """The session to a device is established.
 
     `circuits` are the cross-connects found on an optical switch; `rules` the forwards of ours found on a ToR, each
@@ -63,7 +63,7 @@ class PortChanged:
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeSeen:
+class ProbeReceived:
     """A probe frame with this payload arrived by a ToR's optical port."""
 
     datapath: DatapathId
@@ -72,7 +72,7 @@ class ProbeSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class DeviceDown:
+class DeviceDisconnected:
     """The session to a device is lost."""
 
     device: Device
@@ -100,7 +100,7 @@ class StepFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class StepDark:
+class LightNotDetected:
     """The device completed (reservation, step), but no light arrived at these outputs in time."""
 
     device: Device
@@ -110,7 +110,7 @@ class StepDark:
 
 
 @dataclass(frozen=True, slots=True)
-class LightAlarm:
+class LightAlarmRaised:
     """An optical switch sees no light at an output that should have some."""
 
     switch: SwitchId
@@ -126,7 +126,7 @@ class DecisionTimed:
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
+class TimePassed:
     """Time has passed; due deadlines are handled."""
 
 
@@ -143,7 +143,7 @@ class RequestSubmitted:
 
 
 @dataclass(frozen=True, slots=True)
-class ExtensionAsked:
+class ExtendRequested:
     """An application wants a pending or active request changed."""
 
     request: RequestKey
@@ -160,7 +160,7 @@ class ProgressReported:
 
 
 @dataclass(frozen=True, slots=True)
-class FinishAsked:
+class FinishRequested:
     """An application has sent all bytes of this part, optionally with a report."""
 
     request: RequestKey
@@ -169,7 +169,7 @@ class FinishAsked:
 
 
 @dataclass(frozen=True, slots=True)
-class WithdrawAsked:
+class WithdrawRequested:
     """An application, or `by` on its behalf, withdraws the request."""
 
     request: RequestKey
@@ -202,21 +202,21 @@ class ElementReleased:
 
 
 @dataclass(frozen=True, slots=True)
-class DrainAsked:
+class DrainRequested:
     """An operator starts or ends draining; active requests end by themselves."""
 
     on: bool
 
 
 @dataclass(frozen=True, slots=True)
-class AuditAsked:
+class AuditRequested:
     """An operator wants every device read and compared; unless it is a dry run, differences are repaired."""
 
     dry_run: bool
 
 
 @dataclass(frozen=True, slots=True)
-class VerifyAsked:
+class VerifyRequested:
     """An operator starts a check of the free fibers with probe frames.
 
     `nonce` (16 to 64 random bytes) makes the probes unpredictable. `seconds` is the longest wait for
@@ -250,20 +250,28 @@ class SettingsChanged:
     settings: CoreSettings
 
 
-ApplicationEvent = RequestSubmitted | ExtensionAsked | ProgressReported | FinishAsked | WithdrawAsked | ClientsVanished
+ApplicationEvent = (
+    RequestSubmitted | ExtendRequested | ProgressReported | FinishRequested | WithdrawRequested | ClientsVanished
+)
 OperatorEvent = (
-    ElementQuarantined | ElementReleased | DrainAsked | AuditAsked | VerifyAsked | SettingsChanged | OperatorActed
+    ElementQuarantined
+    | ElementReleased
+    | DrainRequested
+    | AuditRequested
+    | VerifyRequested
+    | SettingsChanged
+    | OperatorActed
 )
 DeviceEvent = (
-    DeviceUp
-    | DeviceDown
+    DeviceConnected
+    | DeviceDisconnected
     | StepConfirmed
     | StepFailed
-    | StepDark
-    | LightAlarm
+    | LightNotDetected
+    | LightAlarmRaised
     | TableObserved
     | CircuitsObserved
     | PortChanged
-    | ProbeSeen
+    | ProbeReceived
 )
-Event = ApplicationEvent | OperatorEvent | DeviceEvent | Optimized | DecisionTimed | Tick
+Event = ApplicationEvent | OperatorEvent | DeviceEvent | Optimized | DecisionTimed | TimePassed

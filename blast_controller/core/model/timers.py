@@ -11,7 +11,7 @@ from blast_controller.core.model.requests import RequestKey
 
 
 @dataclass(frozen=True, slots=True)
-class LeaseEnd:
+class LeaseExpired:
     """A part's lease may be over."""
 
     request: RequestKey
@@ -26,14 +26,14 @@ class PendingTimeoutExpired:
 
 
 @dataclass(frozen=True, slots=True)
-class GraceEnd:
+class GracePeriodExpired:
     """A vanished client has not come back."""
 
     request: RequestKey
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryEnd:
+class RetentionExpired:
     """An ended request need not be remembered any longer."""
 
     request: RequestKey
@@ -54,12 +54,12 @@ class AuditDue:
 
 
 @dataclass(frozen=True, slots=True)
-class QuotaLook:
+class QuotaReviewDue:
     """A tenant may be served again: an hour has passed since its last use of lit time."""
 
 
 @dataclass(frozen=True, slots=True)
-class LinkDue:
+class LinkTimedOut:
     """Ports of new leaves should have their link by now."""
 
     reservation: int
@@ -67,7 +67,7 @@ class LinkDue:
 
 
 @dataclass(frozen=True, slots=True)
-class LeafDown:
+class FlapToleranceExpired:
     """The flap tolerance of a port that had lost its link has passed."""
 
     link: LinkId
@@ -81,14 +81,14 @@ class ProbeDue:
 
 
 @dataclass(frozen=True, slots=True)
-class ClearAgain:
+class ProbeClearRetryDue:
     """A switch failed to remove the circuits of a fiber check."""
 
     switch: SwitchId
 
 
 @dataclass(frozen=True, slots=True)
-class Cool:
+class WarmTimeExpired:
     """The time until which a warm tree is kept for its group ends."""
 
     reservation: int
@@ -96,24 +96,24 @@ class Cool:
 
 
 @dataclass(frozen=True, slots=True)
-class OptimizerLate:
+class OptimizerTimedOut:
     """A decision has been postponed for long enough."""
 
 
 Deadline = (
-    LeaseEnd
+    LeaseExpired
     | PendingTimeoutExpired
-    | GraceEnd
-    | MemoryEnd
+    | GracePeriodExpired
+    | RetentionExpired
     | Retry
     | AuditDue
-    | QuotaLook
-    | LinkDue
-    | LeafDown
+    | QuotaReviewDue
+    | LinkTimedOut
+    | FlapToleranceExpired
     | ProbeDue
-    | ClearAgain
-    | Cool
-    | OptimizerLate
+    | ProbeClearRetryDue
+    | WarmTimeExpired
+    | OptimizerTimedOut
 )
 
 

@@ -37,7 +37,7 @@ class PartViews:
         return [self.of(request, part) for request in found for part in request.parts]
 
 
-class LeasesOver:
+class ExpiredLeases:
     """Parts whose lease is over compete again if other parts need their resources."""
 
     def __init__(

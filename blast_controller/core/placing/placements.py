@@ -80,7 +80,7 @@ class BudgetRefusals:
         return False
 
 
-class ServingAside:
+class LocalServing:
     """Serves groups within one rack and by static trees: they use no shared optical resources."""
 
     def __init__(self, layouts: LayoutPlanner, dispatcher: Dispatcher, lighting: Lighting) -> None:

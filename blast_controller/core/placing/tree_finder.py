@@ -18,7 +18,7 @@ from blast_controller.core.requests.request_table import RequestTable
 from blast_controller.core.rollout.reservation import Reservation
 
 
-class KeptLight:
+class WarmTreeFinder:
     """Finds light that is still on from an earlier request; takes none."""
 
     def __init__(
@@ -50,7 +50,7 @@ class TreeFinder:
     """Looks for the tree that the policy has in mind, and has it lit."""
 
     def __init__(
-        self, plan: LightPlan, kept: KeptLight, layouts: LayoutPlanner, limits: SplitterLimits, lighting: Lighting
+        self, plan: LightPlan, kept: WarmTreeFinder, layouts: LayoutPlanner, limits: SplitterLimits, lighting: Lighting
     ) -> None:
         self._plan, self._kept, self._layouts = plan, kept, layouts
         self._limits, self._lighting = limits, lighting

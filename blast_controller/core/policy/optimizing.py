@@ -23,7 +23,7 @@ from algorithms.scheduling.contention import Chosen, Contention
 from blast_controller.core.model.commands import Optimize
 from blast_controller.core.model.events import Optimized
 from blast_controller.core.model.settings import StandingOrders
-from blast_controller.core.model.timers import OptimizerLate, Timers
+from blast_controller.core.model.timers import OptimizerTimedOut, Timers
 from blast_controller.core.rollout.outbox import Outbox
 
 MAX_BUDGETS = 2.0
@@ -75,7 +75,7 @@ class Optimizing:
         elif self._phase is _OptimizerPhase.WAITING:
             self._phase, self._answer = _OptimizerPhase.ANSWERED, event.chosen
 
-    def on_late(self, deadline: OptimizerLate, now: float) -> None:
+    def on_late(self, deadline: OptimizerTimedOut, now: float) -> None:
         """Do nothing: the decision that follows every tick checks the time."""
 
     def advice(self, contention: Contention | None, now: float) -> tuple[Chosen, ...] | None:
@@ -110,7 +110,7 @@ class Optimizing:
         """Ask the optimizer, unless too little time is left for an answer; return true if it was asked."""
         if self._until is None:
             self._until = now + MAX_BUDGETS * self.budget
-            self.timers.add(self._until, OptimizerLate())
+            self.timers.add(self._until, OptimizerTimedOut())
         seconds = min(self.budget, ANSWERS_BY * (self._until - now))
         if seconds < MIN_SHARE * self.budget:
             return False

@@ -29,7 +29,7 @@ class _EvictionPlace:
     due: float | None
 
 
-class GivingWay:
+class EvictionOrder:
     """Trees by number. `due` is when a group that is trusted to come back is overdue; None: it is not trusted."""
 
     def __init__(self) -> None:

@@ -20,10 +20,10 @@ from blast_controller.core.light.static_tree import StaticLight
 from blast_controller.core.model.identifiers import ElementId, SwitchId
 from blast_controller.core.model.requests import MulticastRequest, Part
 from blast_controller.core.model.settings import StandingOrders
-from blast_controller.core.model.timers import Cool, Timers
+from blast_controller.core.model.timers import Timers, WarmTimeExpired
 from blast_controller.core.policy.dark_reserve import DarkReserve, dark_reserves, reserve_of
 from blast_controller.core.policy.returning_groups import Group, ReturningGroups
-from blast_controller.core.policy.warm_eviction import GivingWay
+from blast_controller.core.policy.warm_eviction import EvictionOrder
 from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.rollout.reservation_states import ReservationEvent
 from blast_controller.core.rollout.reservations import Reservations
@@ -66,7 +66,7 @@ class WarmTrees:
         self._reservations = reservations
         self._timers = timers
         self._groups = ReturningGroups()
-        self._order = GivingWay()
+        self._order = EvictionOrder()
         self._kept: defaultdict[Group, list[int]] = defaultdict(list)
         self._group_of: dict[int, Group] = {}
         self._until: dict[int, float] = {}
@@ -129,7 +129,7 @@ class WarmTrees:
         until = self._until[number] = now + self._orders.settings.keep_warm
         self._kept[group].append(number)
         self._group_of[number] = group
-        self._timers.add(until, Cool(number, until))
+        self._timers.add(until, WarmTimeExpired(number, until))
         return until
 
     # ------------------------------------------------------------------------------------------- serving
@@ -204,7 +204,7 @@ class WarmTrees:
         """Forget a tree that became faulty."""
         self._forget(reservation.id)
 
-    def on_cool(self, deadline: Cool, now: float) -> None:
+    def on_cool(self, deadline: WarmTimeExpired, now: float) -> None:
         """Evict a tree whose warm period ended, unless it was used in between."""
         if self._until.get(deadline.reservation) == deadline.at:
             self.give_up(deadline.reservation)

@@ -12,7 +12,13 @@ from blast_controller.core.model.errors import RequestEndedError, UnknownRequest
 from blast_controller.core.model.part_states import PartEvent, PartState
 from blast_controller.core.model.requests import EventKind, MulticastRequest, Part, Request, RequestEvent, RequestKey
 from blast_controller.core.model.settings import StandingOrders
-from blast_controller.core.model.timers import GraceEnd, LeaseEnd, MemoryEnd, PendingTimeoutExpired, Timers
+from blast_controller.core.model.timers import (
+    GracePeriodExpired,
+    LeaseExpired,
+    PendingTimeoutExpired,
+    RetentionExpired,
+    Timers,
+)
 from blast_controller.core.requests.ended_requests import EndedRequests
 from blast_controller.core.requests.event_log import EventLog
 from blast_controller.core.rollout.outbox import Outbox
@@ -151,12 +157,12 @@ class RequestTable:
     def lease(self, request: Request, part: Part, end: float) -> None:
         """Let an active part's lease end at `end`."""
         part.lease_end = end
-        self._timers.keep(end, LeaseEnd(request.current.id, part.index))
+        self._timers.keep(end, LeaseExpired(request.current.id, part.index))
 
     def vanish(self, request: Request, now: float) -> None:
         """Note that the client that waited on its connection disconnected; its grace period begins."""
         request.vanished_at = now
-        self._timers.keep(now + self._orders.settings.orphan_grace, GraceEnd(request.current.id))
+        self._timers.keep(now + self._orders.settings.orphan_grace, GracePeriodExpired(request.current.id))
 
     def remember(self, request: Request, now: float) -> None:
         """Keep an ended request for its retention."""
@@ -164,10 +170,10 @@ class RequestTable:
         name = request.current.id
         self.ended.add(name)
         self._timers.drop(PendingTimeoutExpired(name))
-        self._timers.drop(GraceEnd(name))
+        self._timers.drop(GracePeriodExpired(name))
         for part in request.parts:
-            self._timers.drop(LeaseEnd(name, part.index))
-        self._timers.keep(now + self._orders.settings.remember_ended, MemoryEnd(name))
+            self._timers.drop(LeaseExpired(name, part.index))
+        self._timers.keep(now + self._orders.settings.remember_ended, RetentionExpired(name))
 
     def part_of(self, reservation: Reservation) -> tuple[Request, Part]:
         """Return the request and the part of a reservation."""
@@ -177,7 +183,7 @@ class RequestTable:
     def forget(self, key: RequestKey) -> None:
         """Forget a request."""
         self.ended.discard(key)
-        self._timers.drop(MemoryEnd(key))
+        self._timers.drop(RetentionExpired(key))
         request = self.requests.pop(key)
         self.log.forget(request)
         self._forgotten.append(request)

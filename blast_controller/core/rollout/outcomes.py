@@ -17,7 +17,7 @@ class Lit:
 
 
 @dataclass(frozen=True, slots=True)
-class NotLit:
+class SetupFailed:
     """A device could not do its share; the reservation is being released."""
 
     reservation: Reservation
@@ -58,7 +58,7 @@ class LightLost:
 
 
 @dataclass(frozen=True, slots=True)
-class Spoilt:
+class WarmTreeFailed:
     """A warm tree became faulty; it is being released."""
 
     reservation: Reservation
@@ -74,10 +74,12 @@ class LeavesDark:
 
 
 @dataclass(frozen=True, slots=True)
-class Stuck:
+class ReleaseFailed:
     """An undoing step failed and must be tried again: nothing is free before devices confirm."""
 
     reservation: Reservation
 
 
-Outcome = Lit | NotLit | Changed | ChangeRefused | Released | LightLost | Spoilt | LeavesDark | Stuck
+Outcome = (
+    Lit | SetupFailed | Changed | ChangeRefused | Released | LightLost | WarmTreeFailed | LeavesDark | ReleaseFailed
+)

@@ -15,7 +15,7 @@ from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.inventory.links import Links
 from blast_controller.core.light.layout import NOTHING, DeviceState, Layout, Step, both, step_between
 from blast_controller.core.light.light_tree import Leaf
-from blast_controller.core.model.events import StepConfirmed, StepDark, StepFailed
+from blast_controller.core.model.events import LightNotDetected, StepConfirmed, StepFailed
 from blast_controller.core.model.fabric import CrossConnect
 from blast_controller.core.model.identifiers import Device, ElementId, LinkId, SwitchId
 from blast_controller.core.model.requests import RequestKey
@@ -27,11 +27,11 @@ from blast_controller.core.rollout.outcomes import (
     LeavesDark,
     LightLost,
     Lit,
-    NotLit,
     Outcome,
     Released,
-    Spoilt,
-    Stuck,
+    ReleaseFailed,
+    SetupFailed,
+    WarmTreeFailed,
 )
 from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.rollout.reservation_index import ReservationIndex
@@ -221,7 +221,7 @@ class Reservations:
 
     # -------------------------------------------------------------------------------------------- answers
 
-    def answered(self, event: StepConfirmed | StepFailed | StepDark) -> list[Outcome]:
+    def answered(self, event: StepConfirmed | StepFailed | LightNotDetected) -> list[Outcome]:
         """Take a device's answer; answers to steps that were superseded are ignored."""
         reservation = self.live.get(event.reservation)
         target = reservation.rollout.asked(event.device, event.step) if reservation is not None else None
@@ -232,7 +232,7 @@ class Reservations:
                 reservation.rollout.confirmed(target, event.elapsed)
             case StepFailed():
                 reservation.rollout.failed(target, event.reason)
-            case StepDark():
+            case LightNotDetected():
                 reservation.rollout.confirmed_dark(target, event.outputs)
         return self.completed(reservation)
 
@@ -284,7 +284,7 @@ class Reservations:
             if outcome is not None:
                 outcomes.append(outcome)
             at_rest = reservation.state in (_S.LIT, _S.IDLE) and not reservation.rollout.dark
-            if at_rest or reservation.state is _S.RELEASED or isinstance(outcome, Stuck | LightLost):
+            if at_rest or reservation.state is _S.RELEASED or isinstance(outcome, ReleaseFailed | LightLost):
                 break
         return outcomes
 
@@ -319,12 +319,12 @@ class Reservations:
             return None
         reservation.rollout.dark.take()
         self.release(reservation, _E.FAILURE)
-        return Spoilt(reservation)
+        return WarmTreeFailed(reservation)
 
     def _configured(self, reservation: Reservation) -> Outcome:
         if reason := reservation.rollout.failure:
             self.release(reservation, _E.FAILURE)
-            return NotLit(reservation, reason)
+            return SetupFailed(reservation, reason)
         if reservation.layout.tree is not None and reservation.rollout.dark:
             outputs = reservation.rollout.dark.take()
             self.release(reservation, _E.FAILURE)
@@ -335,7 +335,7 @@ class Reservations:
 
     def _released(self, reservation: Reservation) -> Outcome:
         if reservation.rollout.failures:
-            return Stuck(reservation)
+            return ReleaseFailed(reservation)
         reservation.take(_E.CONFIRMED)
         del self.live[reservation.id], self.releasing[reservation.id]
         self._index.forget_devices(reservation.id)
@@ -363,7 +363,7 @@ class Reservations:
         if reason := self._unrelit(reservation):
             return LightLost(reservation, reason)
         if reservation.rollout.failures:
-            return Stuck(reservation)
+            return ReleaseFailed(reservation)
         if change.phase is ChangePhase.UNDOING:
             # A dark leaf that could not be led elsewhere is dark again: to try the same at once would never end.
             still_dark = frozenset(reservation.rollout.dark.seen & _moved(reservation.layout, change.target))

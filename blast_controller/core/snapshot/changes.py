@@ -41,7 +41,7 @@ NOTHING = Changes()
 EVERYTHING = Changes(everything=True)
 
 
-class ChangesNoted:
+class ChangeCollector:
     """Collects changes until they are read."""
 
     def __init__(self) -> None:

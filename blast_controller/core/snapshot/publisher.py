@@ -17,7 +17,7 @@ from blast_controller.core.policy.warm_trees import WarmTrees
 from blast_controller.core.requests.request_table import RequestTable
 from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.rollout.reservations import Reservations
-from blast_controller.core.snapshot.changes import Changes, ChangesNoted
+from blast_controller.core.snapshot.changes import ChangeCollector, Changes
 from blast_controller.core.snapshot.facts import (
     FREE,
     ElementStanding,
@@ -50,7 +50,7 @@ class Publisher:
     def __init__(self, fabric: Fabric, known: Known) -> None:
         self._known = known
         self._reserves = Reserves(known.inventory)
-        self._changes = ChangesNoted()
+        self._changes = ChangeCollector()
         units = MappingProxyType(dict(_units(fabric)))
         self.latest = Snapshot(fabric, units, RequestIndex(), Map(), MappingProxyType({}), Map(), None)
 

@@ -28,7 +28,7 @@ class ConnectionLimitError(Exception):
     """The account, or the server, has reached its limit of connections."""
 
 
-class Crowd:
+class ClientCounts:
     """Counts what belongs to hosts and accounts. `share` is that of `Descriptors`. For one thread."""
 
     def __init__(

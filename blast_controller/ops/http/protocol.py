@@ -14,8 +14,8 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from blast_controller.ops.http.crowd import Crowd
-from blast_controller.serving.places import Places, host_of
+from blast_controller.ops.http.crowd import ClientCounts
+from blast_controller.serving.places import AdmissionSlots, host_of
 from blast_controller.serving.tls import certificate_names
 
 SECONDS_TO_ASK = 10.0
@@ -38,7 +38,12 @@ class Protocol(H11Protocol):
     """
 
     def __init__(
-        self, config: Config, state: ServerState, places: Places[Protocol], crowd: Crowd, knows: Callable[[Scope], bool]
+        self,
+        config: Config,
+        state: ServerState,
+        places: AdmissionSlots[Protocol],
+        crowd: ClientCounts,
+        knows: Callable[[Scope], bool],
     ) -> None:
         super().__init__(config, state, {}, asyncio.get_running_loop())
         self._places, self._crowd, self._knows = places, crowd, knows

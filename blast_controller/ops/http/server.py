@@ -11,11 +11,11 @@ from starlette.types import ASGIApp, Scope
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from blast_controller.ops.http.crowd import MAX_GUESTS, MAX_GUESTS_PER_HOST, Crowd
+from blast_controller.ops.http.crowd import MAX_GUESTS, MAX_GUESTS_PER_HOST, ClientCounts
 from blast_controller.ops.http.protocol import Protocol
 from blast_controller.serving.listener import HANDSHAKES, HANDSHAKES_PER_HOST, Acceptor, Listener
 from blast_controller.serving.loop_thread import LoopThread, address_of, listening_socket
-from blast_controller.serving.places import Places
+from blast_controller.serving.places import AdmissionSlots
 from blast_controller.serving.tls import ServerTlsSettings
 
 _log = logging.getLogger(__name__)
@@ -55,8 +55,8 @@ class HttpServer:
         # Clients' faults are not logged; the application logs its own.
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
         self._state = ServerState()
-        self._places: Places[Protocol] = Places(share(MAX_GUESTS), share(MAX_GUESTS_PER_HOST))
-        self._crowd = Crowd(share=share)
+        self._places: AdmissionSlots[Protocol] = AdmissionSlots(share(MAX_GUESTS), share(MAX_GUESTS_PER_HOST))
+        self._crowd = ClientCounts(share=share)
         handshakes = (share(HANDSHAKES), share(HANDSHAKES_PER_HOST))
         self._listener = Listener(Acceptor(self._new_connection, _handshake_failed, *handshakes), tls)
         self._io = LoopThread("http")

@@ -14,7 +14,7 @@ from blast_base.json_types import JsonObject
 from blast_controller.core.model.wording import listed
 from blast_controller.core.snapshot.snapshot import Snapshot
 from blast_controller.ops import action_preview as foretelling
-from blast_controller.ops.action_preview import Foretold
+from blast_controller.ops.action_preview import ActionPreview
 from blast_controller.ops.http.access import Visitor
 from blast_controller.ops.http.answers import text
 from blast_controller.ops.live.calling import Call, called
@@ -39,7 +39,7 @@ class OperatorAction:
     afterwards.
     """
 
-    foretell: Callable[[Now, Given], Foretold]
+    foretell: Callable[[Now, Given], ActionPreview]
     method: str
     arguments: Callable[[Given], tuple[object, ...]]
     done: Callable[[Given, Any], str]
@@ -117,11 +117,11 @@ class Actions:
         self.call = call
         self._now = now
 
-    async def foretell(self, visitor: Visitor, request: Request, given: Given) -> Foretold:
+    async def foretell(self, visitor: Visitor, request: Request, given: Given) -> ActionPreview:
         """Preview the action of this path. Raises HTTPException."""
         if request.path_params["name"] == RECONCILE:
             report = await called(self.call, visitor, request, "reconcile", True)
-            return Foretold(_report(report), bool(report.compared))
+            return ActionPreview(_report(report), bool(report.compared))
         return self._action(request).foretell(self._now(), given)
 
     async def do(self, visitor: Visitor, request: Request, given: Given) -> str:

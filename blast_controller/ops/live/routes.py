@@ -18,8 +18,8 @@ from blast_controller.ops.http.sessions import COOKIE, IDLE_SECONDS
 from blast_controller.ops.live.actions import Actions
 from blast_controller.ops.live.broadcast import LiveBroadcast, PageLimitError, PageListener, event_of
 from blast_controller.ops.live.calling import called
-from blast_controller.ops.live.signs import Signs
-from blast_controller.ops.live.timeline import LookingBack
+from blast_controller.ops.live.signs import VitalsPublisher
+from blast_controller.ops.live.timeline import TimelineReader
 from blast_controller.ops.page.files import CONTENT_SECURITY_POLICY, PAGE, PageFile
 from blast_controller.rpc.clients.identity import Role
 
@@ -38,7 +38,7 @@ class LivePage:
 
     files: Mapping[str, PageFile]
     broadcast: LiveBroadcast
-    signs: Signs
+    signs: VitalsPublisher
     actions: Actions
     picture: Callable[[], bytes]
     release: str
@@ -47,7 +47,7 @@ class LivePage:
 
 def live_routes(page: LivePage, access: HttpAccess) -> list[Route]:
     """Return the routes of the page."""
-    found, back = _Routes(page, access), LookingBack(page.recording, access)
+    found, back = _Routes(page, access), TimelineReader(page.recording, access)
     pages: list[tuple[str, str, Page]] = [
         ("GET", "/session", found.session),
         ("POST", "/session", found.log_in),

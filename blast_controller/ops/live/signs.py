@@ -15,7 +15,7 @@ EVERY = 1.0
 """Seconds."""
 
 
-class Signs:
+class VitalsPublisher:
     """Takes a point each second and sends it to all pages."""
 
     def __init__(self, vitals: Vitals, condition: ConditionQueries, snapshot: Callable[[], Snapshot]) -> None:

@@ -29,7 +29,7 @@ NOT_RECORDING = "No recording: set file in [recording] and restart the controlle
 LIMITED = "The timeline shows all tenants: log in as an operator to use it."
 
 
-class LookingBack:
+class TimelineReader:
     """Reads the recording in `path`; None: there is none. For the HTTP server's thread."""
 
     def __init__(self, path: Path | None, access: HttpAccess) -> None:

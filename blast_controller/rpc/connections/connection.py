@@ -95,7 +95,7 @@ class Guard(Protocol):
         """
 
 
-class NoGuard:
+class AdmitAll:
     """A guard that admits every call of every client."""
 
     def check(self, connection: Connection, method: str) -> None:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from thrift.Thrift import TApplicationException, TMessageType
 
-from blast_controller.rpc.connections.connection import Connection, Guard, Handler, NoGuard
+from blast_controller.rpc.connections.connection import AdmitAll, Connection, Guard, Handler
 from blast_controller.rpc.connections.errors import CallRefusedError, HandlerError
 from blast_controller.rpc.connections.messages import Call, ServiceCodec
 from blast_controller.runtime.faults import logged
 
-_NO_GUARD = NoGuard()
+_NO_GUARD = AdmitAll()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from types import ModuleType
 
-from blast_controller.rpc.connections.connection import Guard, Handler, NoGuard
+from blast_controller.rpc.connections.connection import AdmitAll, Guard, Handler
 from blast_controller.rpc.connections.messages import RefusalErrors, ServiceCodec
 from blast_controller.rpc.connections.served_connection import ServedConnection
 from blast_controller.rpc.connections.server_state import ServerCounters, ServerLimits, Shared
@@ -30,7 +30,7 @@ _BACKLOG = 1024
 class Security:
     """`guard` is asked before each call; with `tls`, clients that speak nothing else are served."""
 
-    guard: Guard = field(default_factory=NoGuard)
+    guard: Guard = field(default_factory=AdmitAll)
     tls: ServerTlsSettings | None = None
 
 

@@ -15,7 +15,7 @@ from blast_controller.rpc.connections.frames import FRAME_BYTES
 from blast_controller.rpc.connections.messages import ServiceCodec
 from blast_controller.serving.listener import HANDSHAKES, HANDSHAKES_PER_HOST
 from blast_controller.serving.loop_thread import LoopThread
-from blast_controller.serving.places import Places
+from blast_controller.serving.places import AdmissionSlots
 
 _READ_BYTES = 65_536
 _SHORT_CALL = 16_384
@@ -107,13 +107,13 @@ class Shared:
     connections: set[ServedClient] = field(default_factory=set)
     held: Counter[Hashable] = field(default_factory=Counter)
     """Connections of clients that have proved who they are, by account."""
-    unauthenticated: Places[ServedClient] = field(init=False)
+    unauthenticated: AdmissionSlots[ServedClient] = field(init=False)
     buffer: memoryview = field(init=False)
     """The buffer for received bytes, used by one connection at a time."""
 
     def __post_init__(self) -> None:
         """Create the places of unauthenticated connections."""
-        self.unauthenticated = Places(self.limits.unauthenticated, self.limits.unauthenticated_per_host)
+        self.unauthenticated = AdmissionSlots(self.limits.unauthenticated, self.limits.unauthenticated_per_host)
         self.buffer = memoryview(bytearray(_READ_BYTES))
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from blast_controller.store.checksums import Sum, thing_digest
-from blast_controller.store.contents import Contents, JournalExistsError, Thing, Written
+from blast_controller.store.contents import Contents, JournalExistsError, StateRow, Written
 from blast_controller.store.etcd.connection import EtcdConnection
 from blast_controller.store.etcd.errors import DamagedEtcdJournalError, DeposedError
 from blast_controller.store.etcd.history import checked_head, whole
@@ -91,9 +91,9 @@ class _Copy:
 
     def _operations(self, contents: Contents) -> Iterator[api.RequestOp]:
         for kind, rows in groupby(contents.rows, type):
-            if kind is Thing:
+            if kind is StateRow:
                 for row in rows:
-                    if isinstance(row, Thing):
+                    if isinstance(row, StateRow):
                         self._state.change((), [thing_digest(*row)])
                         yield put(self._keys.state(row.first), pack_thing(row))
                 continue
@@ -127,7 +127,7 @@ class _Copy:
         return bool(heads) and last.key == self._keys.head and heads[0].value == last.value
 
 
-def _rows(connection: EtcdConnection, keys: Keys, revision: int, head: Head) -> Iterator[Thing | Written]:
+def _rows(connection: EtcdConnection, keys: Keys, revision: int, head: Head) -> Iterator[StateRow | Written]:
     found = Sum()
     with whole(keys):
         for kv in pages(connection, keys.states, revision):

@@ -19,7 +19,7 @@ from blast_controller.store.etcd.leadership import Leadership, Term
 from blast_controller.store.etcd.ledger import JournalChange, Ledger
 from blast_controller.store.etcd.loading import JournalState, check_empty, check_head, load
 from blast_controller.store.etcd.requests import delete_all
-from blast_controller.store.etcd.trimming import Forgetting, Trimmer
+from blast_controller.store.etcd.trimming import RevisionCompaction, Trimmer
 from blast_controller.store.etcd.values import Head
 from blast_controller.store.holdings import Changes, Holdings
 from blast_controller.store.interface import Entry, Loaded
@@ -50,7 +50,7 @@ class _OpenedEtcd:
     firsts: dict[tuple[str, str], int]
     digests: dict[tuple[str, str], int]
     trimmer: Trimmer
-    forgetting: Forgetting | None
+    forgetting: RevisionCompaction | None
 
 
 class EtcdStore:
@@ -136,7 +136,7 @@ class EtcdStore:
     def _opened_with(self, term: Term, ledger: Ledger, state: JournalState) -> _OpenedEtcd:
         keys, policy = self._leadership.keys, self._policy
         trimmer = Trimmer(self._history, keys, policy.retention)
-        forgetting = Forgetting(self._leadership.connection) if policy.compacts else None
+        forgetting = RevisionCompaction(self._leadership.connection) if policy.compacts else None
         return _OpenedEtcd(term, ledger, Holdings(state.holders), state.firsts, state.digests, trimmer, forgetting)
 
     # ------------------------------------------------------------------------------------------------ commit

@@ -66,7 +66,7 @@ class Trimmer:
         self._lines = [line for line in self._lines if line.sequence > last]
 
 
-class Forgetting:
+class RevisionCompaction:
     """Lets etcd forget old revisions, a while after they were current: those of all keys, not of our prefix only."""
 
     def __init__(self, connection: EtcdConnection) -> None:

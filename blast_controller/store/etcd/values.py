@@ -9,7 +9,7 @@ from dataclasses import astuple, dataclass
 
 from blast_base.json_types import JsonValue
 from blast_controller.store.checksums import digest_of
-from blast_controller.store.contents import Thing, Written
+from blast_controller.store.contents import StateRow, Written
 from blast_controller.store.interface import Entry
 from blast_controller.store.rows import Row, encode
 
@@ -84,7 +84,7 @@ def to_head(value: bytes) -> Head:
 # ----------------------------------------------------------------------------------------------------------- state
 
 
-def pack_thing(row: Row | Thing) -> bytes:
+def pack_thing(row: Row | StateRow) -> bytes:
     """Return a row of the state as it is stored.
 
     It includes the elements that the object holds, so that none is held without it.
@@ -93,11 +93,11 @@ def pack_thing(row: Row | Thing) -> bytes:
     return pack(f"[{encode(row.kind)},{encode(row.key)},{encode(sorted(row.elements))},{row.body}]")
 
 
-def to_thing(first: int, value: bytes) -> tuple[Thing, JsonValue]:
+def to_thing(first: int, value: bytes) -> tuple[StateRow, JsonValue]:
     """Return a row of the state, and its body decoded. Raises ValueError."""
     match unpack(value):
         case [str(kind), str(key), [*elements], body]:
-            return Thing(first, kind, key, encode(body), frozenset(elements)), body
+            return StateRow(first, kind, key, encode(body), frozenset(elements)), body
     raise ValueError("a row of the state is incomplete")
 
 

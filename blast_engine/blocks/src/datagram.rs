@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ours_is_taken() {
+    fn segments_accepts_datagrams_of_the_expected_session() {
         let good = headers(&[(7, 0, 3), (7, 0, u64::MAX), (7, 0, 3), (9, 9, 9)]);
         assert_eq!(EXPECTED.segments(&message(78), &good), Ok(vec![3, u64::MAX, 3]));
         assert_eq!(EXPECTED.segments(&message(69), &good), Ok(vec![3, u64::MAX, 3]));
@@ -70,14 +70,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_is_counted() {
+    fn segments_counts_rejected_datagrams() {
         let good = headers(&[(7, 0, 3), (7, 0, 4)]);
         for length in [0, 1, 16, 27, 42] {
             assert_eq!(EXPECTED.segments(&message(length), &good), Err(1), "{length} bytes");
         }
         assert_eq!(EXPECTED.segments(&Message { truncated: true, ..message(26) }, &good), Err(1));
-        let strange = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 4001);
-        for source in [None, Some(strange)] {
+        let foreign = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 4001);
+        for source in [None, Some(foreign)] {
             assert_eq!(EXPECTED.segments(&Message { source, ..message(52) }, &good), Err(2));
             assert_eq!(EXPECTED.segments(&Message { source, ..message(0) }, &good), Err(0));
         }

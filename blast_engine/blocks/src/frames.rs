@@ -8,7 +8,7 @@ use blast_boundary::{peek, receive};
 
 /// {body length u32, type u16, version u16}, little-endian.
 pub const HEAD_BYTES: usize = 8;
-/// The most data behind one DATA that is sent, as `link.py` does.
+/// Maximum data after one sent DATA head, as in `link.py`.
 pub const CHUNK_BYTES: u64 = 1 << 20;
 
 const DATA: u16 = 36;
@@ -50,14 +50,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_announced_is_understood() {
+    fn announced_returns_the_length_of_a_data_head() {
         for length in [1, 255, 70_000, CHUNK_BYTES] {
             assert_eq!(announced(announcing(length)), Some(length));
         }
     }
 
     #[test]
-    fn nothing_else_is_data() {
+    fn announced_rejects_every_other_head() {
         let good = announcing(5);
         for (place, value) in [(4, 37), (5, 1), (6, 9), (7, 1), (0, 0), (3, 1)] {
             let mut head = good;

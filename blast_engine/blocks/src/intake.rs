@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_only_kept_from_the_processor_has_no_slow_store() {
+    fn preempted_thread_has_no_slow_store() {
         let before = Usage { processor: Duration::from_secs(2), waits: 7, ..Usage::now().unwrap() };
         for (millis, computed, waits, slow) in
             [(30, 2, 1, true), (10, 0, 1, false), (30, 4, 1, false), (300, 2, 0, false)]

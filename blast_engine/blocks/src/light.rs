@@ -16,7 +16,7 @@ use crate::file_store::FileStore;
 use crate::intake::lost;
 use crate::masks::MAX_SEGMENTS;
 
-/// Blocks that are read before any is looked at: as much as stays in a processor's cache.
+/// Blocks that are read before any is processed: the amount that stays in a processor's cache.
 const ROWS: usize = 8;
 /// Blocks whose datagrams one call reads at most: the sender must get a credit before its window is exhausted.
 const BLOCKS_PER_READ: usize = 64;
@@ -352,9 +352,9 @@ mod tests {
         }
         let fill = chance.any() as u8;
         light.payloads[number * parts * body..(number + 1) * parts * body].fill(fill);
-        let most = parts * (head + body);
+        let max_length = parts * (head + body);
         let length = match chance.below(6) {
-            0 => chance.below(most + 1),
+            0 => chance.below(max_length + 1),
             1 => count * (head + body) - chance.below(body),
             _ => count * (head + body),
         };
@@ -379,7 +379,7 @@ mod tests {
 
     #[test]
     #[ignore = "ten million messages, or BLAST_SOAK_MESSAGES: make soak"]
-    fn whatever_comes_nothing_panics_or_fails() {
+    fn random_messages_cause_no_panic_and_no_fault() {
         let (mut chance, mut held) = (Chance(2026, 0), 0);
         let messages = env::var("BLAST_SOAK_MESSAGES").map_or(10_000_000, |text| text.parse().unwrap());
         let sessions = (messages / (CALLS * ROWS) as u64).max(1);
@@ -406,7 +406,7 @@ mod tests {
             assembly.settle(&store).unwrap();
             held += store.books().unwrap().held().held();
         }
-        // It was no test of refusals alone.
+        // The test must not consist of refused segments alone.
         assert!(held > sessions * BLOCKS / 10, "{held}");
     }
 }

@@ -17,7 +17,7 @@ pub struct Schedule {
 pub struct Pace(pub [Schedule; 2]);
 
 impl Pace {
-    /// Seconds until the next burst may leave; 0: it may leave now.
+    /// Return the seconds until the next burst may leave; 0: it may leave now.
     pub fn delay(&self, now: f64) -> f64 {
         self.0.iter().map(|schedule| schedule.next - now).fold(0.0, f64::max)
     }
@@ -37,15 +37,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whenever_somebody_looks_no_more_has_left_than_both_schedules_let(
+        fn sent_bits_never_exceed_either_schedule(
             rate in 1e6..1e11_f64,
             tolerances in (1e-4..1e-1_f64, 1e-4..1e-1_f64),
-            looks in prop::collection::vec((0.0..0.05_f64, 1..200_000_u64), 1..20),
+            bursts in prop::collection::vec((0.0..0.05_f64, 1..200_000_u64), 1..20),
         ) {
             let schedules = [(rate * 0.995, tolerances.0), (rate, tolerances.1)];
             let mut pace = Pace(schedules.map(|(rate, tolerance)| Schedule { rate, tolerance, next: 0.0 }));
             let (mut now, mut left) = (0.0, Vec::new());
-            for (pause, size) in looks {
+            for (pause, size) in bursts {
                 now += pause;
                 for _ in 0..10 {
                     if pace.delay(now) > 0.0 {
@@ -58,7 +58,7 @@ mod tests {
             for begin in 0..left.len() {
                 let mut bits = 0.0;
                 for (at, size) in &left[begin..] {
-                    // The last one begins when no more has left than may.
+                    // The last burst begins within the limit and may exceed it.
                     for (rate, tolerance) in schedules {
                         prop_assert!(bits <= rate * (at - left[begin].0 + tolerance) * (1.0 + 1e-9) + 1.0);
                     }
@@ -68,7 +68,7 @@ mod tests {
         }
 
         #[test]
-        fn who_waits_as_long_as_he_must_leaves_at_the_lower_rate(rate in 1e6..1e11_f64, size in 100..70_000_u64) {
+        fn sender_that_waits_exactly_the_delay_reaches_the_lower_rate(rate in 1e6..1e11_f64, size in 100..70_000_u64) {
             let schedule = |rate| Schedule { rate, tolerance: 0.001, next: 0.0 };
             let (mut pace, mut now, count) = (Pace([schedule(rate / 2.0), schedule(rate)]), 0.0, 1000);
             for _ in 0..count {

@@ -39,7 +39,7 @@ fn runs_of(numbers: impl Iterator<Item = u64>) -> Vec<Run> {
 
 proptest! {
     #[test]
-    fn it_is_a_set(steps in steps(), start in 0..MAX_BLOCK, length in 0..MAX_BLOCK) {
+    fn block_map_behaves_like_a_set(steps in steps(), start in 0..MAX_BLOCK, length in 0..MAX_BLOCK) {
         let (mut map, mut set) = (BlockMap::default(), BTreeSet::new());
         for step in steps {
             match step {
@@ -67,7 +67,7 @@ proptest! {
 }
 
 #[test]
-fn what_lies_far_behind_the_last_one_is_missing_and_costs_nothing() {
+fn missing_runs_far_beyond_the_last_block_take_no_memory() {
     let mut map = BlockMap::default();
     map.insert(3);
     assert_eq!(map.runs(false, 0, u64::MAX).collect::<Vec<_>>(), [(0, 3), (4, u64::MAX)]);

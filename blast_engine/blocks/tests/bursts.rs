@@ -38,25 +38,25 @@ fn content(size: usize) -> Vec<u8> {
 
 /// A sending socket, with segmentation by the kernel if possible, and a receiving one.
 fn pair(cut: Cut) -> (UdpSocket, UdpSocket, bool) {
-    let [mouth, ear] = [0; 2].map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
-    mouth.connect(ear.local_addr().unwrap()).unwrap();
-    ear.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
-    let offload = cut_into(mouth.as_fd(), 16 + cut.segment_size as u16).is_ok();
-    (mouth, ear, offload)
+    let [sender, receiver] = [0; 2].map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
+    sender.connect(receiver.local_addr().unwrap()).unwrap();
+    receiver.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let offload = cut_into(sender.as_fd(), 16 + cut.segment_size as u16).is_ok();
+    (sender, receiver, offload)
 }
 
 /// (segment, payload) of `count` datagrams.
-fn received(ear: &UdpSocket, count: u64) -> Vec<(u64, Vec<u8>)> {
+fn received(receiver: &UdpSocket, count: u64) -> Vec<(u64, Vec<u8>)> {
     let mut room = vec![0; 1 << 16];
     let mut one = |_| {
-        let length = ear.recv(&mut room).unwrap();
+        let length = receiver.recv(&mut room).unwrap();
         assert_eq!(room[..8], u64::from(SESSION).to_le_bytes());
         (u64::from_le_bytes(room[8..16].try_into().unwrap()), room[16..length].to_vec())
     };
     (0..count).map(&mut one).collect()
 }
 
-/// The segments of the file from this block on to before that one.
+/// Return the segments of the file from block `first` up to block `stop`.
 fn segments(cut: Cut, content: &[u8], first: u64, stop: u64) -> Vec<(u64, Vec<u8>)> {
     let from = first * cut.block_segments as u64;
     let count = (stop - first) as usize * cut.block_segments;
@@ -82,7 +82,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn what_arrives_is_the_file_however_it_was_let_go(
+    fn bursts_deliver_the_file_under_any_pattern_of_calls(
         size in 1..3000_usize,
         segment_size in 1..120_usize,
         block_segments in 1..9_usize,
@@ -91,14 +91,14 @@ proptest! {
         let (content, cut) = (content(size), Cut { size: size as u64, segment_size, block_segments });
         let blocks = size.div_ceil(segment_size * block_segments) as u64;
         let source = Source::new("arrives", &content);
-        let (mouth, ear, offload) = pair(cut);
+        let (sender, receiver, offload) = pair(cut);
         let mut bursts = Bursts::new(SESSION, cut, offload);
-        let ends = Ends { light: mouth.as_fd(), file: source.1.as_fd(), woken: ear.as_fd() };
+        let ends = Ends { light: sender.as_fd(), file: source.1.as_fd(), woken: receiver.as_fd() };
         let (mut spot, mut digests, mut found) = (Spot::default(), Vec::new(), Vec::new());
         let mut go_on = |run, max_bursts: usize, allowed: usize, spot: &mut Spot| {
             let (digested, mut pace) = ((digests.len() / 16) as u64, allowing(allowed));
             let sent = bursts.go_on(ends, spot, run, &mut pace, at_once(max_bursts), digested).unwrap();
-            let datagrams = received(&ear, sent.datagrams);
+            let datagrams = received(&receiver, sent.datagrams);
             assert_eq!(sent.wire_bytes, wire_bytes(&datagrams));
             assert!(sent.bursts <= max_bursts && sent.refused.is_none());
             // Bytes that left before the last burst was permitted.
@@ -125,15 +125,15 @@ proptest! {
     }
 
     #[test]
-    fn what_leaves_again_is_what_was_asked_for_in_as_few_as_hold_it(
+    fn again_resends_the_requested_segments_in_few_bursts(
         size in 1..20_000_usize,
         segment_size in prop::sample::select(vec![7, 100, 1456]),
         retransmissions in prop::collection::vec((0..40_u64, any::<u64>()), 0..6),
     ) {
         let (content, cut) = (content(size), Cut { size: size as u64, segment_size, block_segments: 8 });
         let source = Source::new("again", &content);
-        let (mouth, ear, offload) = pair(cut);
-        let ends = Ends { light: mouth.as_fd(), file: source.1.as_fd(), woken: mouth.as_fd() };
+        let (sender, receiver, offload) = pair(cut);
+        let ends = Ends { light: sender.as_fd(), file: source.1.as_fd(), woken: sender.as_fd() };
         let sent = Bursts::new(SESSION, cut, offload).again(ends, &retransmissions).unwrap();
         let expected: Vec<_> = retransmissions
             .iter()
@@ -142,7 +142,7 @@ proptest! {
                 all.filter(move |(index, _)| mask >> index & 1 == 1).map(|(_, segment)| segment)
             })
             .collect();
-        prop_assert_eq!(received(&ear, sent.datagrams), expected.clone());
+        prop_assert_eq!(received(&receiver, sent.datagrams), expected.clone());
         prop_assert_eq!(sent.wire_bytes, wire_bytes(&expected));
         let short = expected.iter().filter(|(_, payload)| payload.len() < segment_size).count();
         prop_assert!(sent.bursts <= expected.len().div_ceil(cut.block_segments) + short);
@@ -150,12 +150,12 @@ proptest! {
 }
 
 #[test]
-fn what_went_before_the_path_failed_is_told_with_it() {
+fn refusal_is_returned_with_the_bursts_sent_before_it() {
     let (content, cut) = (content(1000), Cut { size: 1000, segment_size: 10, block_segments: 4 });
     let source = Source::new("refused", &content);
-    let (mouth, ear, offload) = pair(cut);
-    drop(ear);
-    let ends = Ends { light: mouth.as_fd(), file: source.1.as_fd(), woken: mouth.as_fd() };
+    let (sender, receiver, offload) = pair(cut);
+    drop(receiver);
+    let ends = Ends { light: sender.as_fd(), file: source.1.as_fd(), woken: sender.as_fd() };
     let (mut bursts, mut spot) = (Bursts::new(SESSION, cut, offload), Spot::default());
     let sent = bursts.go_on(ends, &mut spot, (25, 3), &mut allowing(ALL), at_once(ALL), 0).unwrap();
     assert_eq!((sent.bursts, sent.datagrams, spot), (1, 3, Spot { block: 0, segment: 3 }));
@@ -166,11 +166,11 @@ fn what_went_before_the_path_failed_is_told_with_it() {
 }
 
 #[test]
-fn a_file_that_became_shorter_is_told_when_nothing_has_gone_before() {
+fn truncated_file_fails_the_call_that_sends_nothing() {
     let cut = Cut { size: 1000, segment_size: 10, block_segments: 4 };
     let source = Source::new("shorter", &content(90));
-    let (mouth, ear, offload) = pair(cut);
-    let ends = Ends { light: mouth.as_fd(), file: source.1.as_fd(), woken: mouth.as_fd() };
+    let (sender, receiver, offload) = pair(cut);
+    let ends = Ends { light: sender.as_fd(), file: source.1.as_fd(), woken: sender.as_fd() };
     let (mut bursts, mut spot) = (Bursts::new(SESSION, cut, offload), Spot::default());
     assert_eq!(bursts.go_on(ends, &mut spot, (25, 4), &mut allowing(ALL), at_once(ALL), 0).unwrap().bursts, 2);
     for _ in 0..2 {
@@ -180,15 +180,15 @@ fn a_file_that_became_shorter_is_told_when_nothing_has_gone_before() {
         ));
     }
     assert!(matches!(bursts.again(ends, &[(3, 1)]), Err(Fault::Shorter(120))));
-    assert_eq!(received(&ear, 8), segments(cut, &content(90), 0, 2));
+    assert_eq!(received(&receiver, 8), segments(cut, &content(90), 0, 2));
 }
 
 #[test]
-fn what_cannot_be_is_a_fault() {
+fn go_on_rejects_invalid_positions() {
     let cut = Cut { size: 100, segment_size: 10, block_segments: 4 };
     let source = Source::new("cannot", &content(100));
-    let (mouth, _ear, offload) = pair(cut);
-    let ends = Ends { light: mouth.as_fd(), file: source.1.as_fd(), woken: mouth.as_fd() };
+    let (sender, _ear, offload) = pair(cut);
+    let ends = Ends { light: sender.as_fd(), file: source.1.as_fd(), woken: sender.as_fd() };
     for (block, segment, piece) in [(3, 0, 4), (u64::MAX - 1, 0, 4), (2, 2, 4), (0, usize::MAX, 4), (0, 0, 0)] {
         let mut spot = Spot { block, segment };
         let refused = Bursts::new(SESSION, cut, offload).go_on(

@@ -47,7 +47,7 @@ fn digests(content: &[u8]) -> Vec<[u8; DIGEST_BYTES]> {
 }
 
 #[test]
-fn threads_with_right_and_wrong_blocks_leave_what_was_sent() {
+fn concurrent_right_and_wrong_blocks_leave_the_sent_file() {
     let (folder, right, wrong) = (Folder::new("threads"), content(0), content(1));
     let store = folder.store();
     assert!(store.books().unwrap().expect(0, &digests(&right)[..50]));
@@ -84,7 +84,7 @@ fn threads_with_right_and_wrong_blocks_leave_what_was_sent() {
 }
 
 #[test]
-fn what_is_closed_takes_nothing_and_is_closed_as_often_as_one_likes() {
+fn closed_store_rejects_new_blocks_and_can_be_closed_twice() {
     let folder = Folder::new("closed");
     let store = folder.store();
     assert_eq!(store.put_all(3, &[&[1; 40]]).unwrap(), 1);
@@ -98,7 +98,7 @@ fn what_is_closed_takes_nothing_and_is_closed_as_often_as_one_likes() {
 }
 
 #[test]
-fn after_a_panic_under_its_lock_a_store_refuses_and_can_be_closed() {
+fn store_refuses_blocks_after_a_panic_and_can_be_closed() {
     let folder = Folder::new("panic");
     let store = folder.store();
     let panicked = guarded(|| {
@@ -113,7 +113,7 @@ fn after_a_panic_under_its_lock_a_store_refuses_and_can_be_closed() {
 }
 
 #[test]
-fn a_file_that_is_shorter_than_it_was_is_told_with_the_place() -> io::Result<()> {
+fn digests_of_truncated_file_report_its_length() -> io::Result<()> {
     let folder = Folder::new("shorter");
     fs::write(folder.0.join("data"), &content(0)[..1010])?;
     let file = folder.file("data");

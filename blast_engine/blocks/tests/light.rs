@@ -1,4 +1,4 @@
-//! Light through real sockets: whatever is lost, joined or doubled, what is stored is what was sent.
+//! Optical phases through real sockets: the store holds the sent file after any loss, joining or duplication.
 
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
@@ -67,21 +67,21 @@ fn datagrams(content: &[u8]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Two sockets, of which the first sends to the second, and light at that.
-struct Way {
-    mouth: UdpSocket,
-    ear: UdpSocket,
+/// Two sockets, of which the first sends to the second, and the reader of the second.
+struct OpticalPath {
+    sender: UdpSocket,
+    receiver: UdpSocket,
     light: Light,
 }
 
-impl Way {
+impl OpticalPath {
     fn new(joined: bool) -> Self {
-        let [mouth, ear] = [(); 2].map(|()| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
-        mouth.connect(ear.local_addr().unwrap()).unwrap();
-        ear.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        let SocketAddr::V4(source) = mouth.local_addr().unwrap() else { panic!("no IPv4") };
+        let [sender, receiver] = [(); 2].map(|()| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
+        sender.connect(receiver.local_addr().unwrap()).unwrap();
+        receiver.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let SocketAddr::V4(source) = sender.local_addr().unwrap() else { panic!("no IPv4") };
         let expected = Expected { source, session: SESSION, segment_size: SEGMENT };
-        Way { mouth, ear, light: Light::new(expected, COUNT, joined).unwrap() }
+        OpticalPath { sender, receiver, light: Light::new(expected, COUNT, joined).unwrap() }
     }
 
     /// Read until `bytes` have arrived: sent data is available with a delay.
@@ -94,8 +94,8 @@ impl Way {
     }
 
     fn next(&mut self, assembly: &mut Assembly, store: &FileStore, stop: u64) -> Result<ReadResult, Fault> {
-        self.ear.peek(&mut [0]).unwrap();
-        let result = self.light.read(self.ear.as_fd(), assembly, store, stop, at_once(&self.ear))?;
+        self.receiver.peek(&mut [0]).unwrap();
+        let result = self.light.read(self.receiver.as_fd(), assembly, store, stop, at_once(&self.receiver))?;
         assert!(result.lost.is_none());
         Ok(result)
     }
@@ -114,7 +114,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_is_lost_comes_as_a_repair_and_the_file_is_what_was_sent(
+    fn repairs_complete_the_file_after_any_loss(
         size in 1_usize..1500,
         known in any::<bool>(),
         joined in any::<bool>(),
@@ -124,8 +124,8 @@ proptest! {
         let (folder, content) = (Folder::new(), content(size));
         let store = folder.store(known.then_some(size as u64));
         let mut assembly = Assembly::new(&store, COUNT as u64, SEGMENT, 100).unwrap();
-        let mut way = Way::new(joined);
-        // Each is lost, or comes once or twice.
+        let mut path = OpticalPath::new(joined);
+        // Each datagram is lost, or arrives once or twice.
         let sent = datagrams(&content);
         let each = || sent.iter().zip(kept.iter().cycle());
         let result: Vec<Vec<u8>> = each().flat_map(|(one, times)| vec![one.clone(); *times]).collect();
@@ -134,10 +134,10 @@ proptest! {
         for row in result.chunk_by(|one, _| one.len() == HEADER_BYTES + SEGMENT).flat_map(|row| row.chunks(together)) {
             let messages = if joined { vec![row.concat()] } else { row.to_vec() };
             for message in messages {
-                way.mouth.send(&message).unwrap();
+                path.sender.send(&message).unwrap();
             }
             let bytes = row.iter().map(|one| (one.len() - HEADER_BYTES) as u64).sum();
-            seen += new_of(&way.read(&mut assembly, &store, u64::MAX, bytes));
+            seen += new_of(&path.read(&mut assembly, &store, u64::MAX, bytes));
         }
         prop_assert_eq!((seen, assembly.refused()), (new, 0));
         prop_assert_eq!(assembly.duplicates(), result.len() as u64 - new);
@@ -207,15 +207,15 @@ proptest! {
 }
 
 #[test]
-fn what_comes_is_not_the_whole_day_s_work() {
+fn one_read_takes_up_to_64_blocks() {
     let (folder, content) = (Folder::new(), content(100 * BLOCK));
     let store = folder.store(Some(content.len() as u64));
     let mut assembly = Assembly::new(&store, COUNT as u64, SEGMENT, 10).unwrap();
-    let mut way = Way::new(true);
+    let mut path = OpticalPath::new(true);
     for block in datagrams(&content).chunks(COUNT) {
-        way.mouth.send(&block.concat()).unwrap();
+        path.sender.send(&block.concat()).unwrap();
     }
-    let result = way.read(&mut assembly, &store, u64::MAX, content.len() as u64);
+    let result = path.read(&mut assembly, &store, u64::MAX, content.len() as u64);
     assert!(
         result.len() >= 2 && result.iter().all(|result| result.bytes <= 64 * BLOCK as u64 && result.runs.len() == 1)
     );
@@ -224,7 +224,7 @@ fn what_comes_is_not_the_whole_day_s_work() {
 }
 
 #[test]
-fn who_writes_to_a_slow_store_reads_less_at_a_time() {
+fn read_ends_early_when_the_store_is_slow() {
     let (folder, content) = (Folder::new(), content(64 * BLOCK));
     let store = folder.store(Some(content.len() as u64));
     store.before_writes(Box::new(|_, _| {
@@ -232,11 +232,11 @@ fn who_writes_to_a_slow_store_reads_less_at_a_time() {
         Ok(())
     }));
     let mut assembly = Assembly::new(&store, COUNT as u64, SEGMENT, 10).unwrap();
-    let mut way = Way::new(true);
+    let mut path = OpticalPath::new(true);
     for block in datagrams(&content).chunks(COUNT) {
-        way.mouth.send(&block.concat()).unwrap();
+        path.sender.send(&block.concat()).unwrap();
     }
-    let result = way.read(&mut assembly, &store, u64::MAX, content.len() as u64);
+    let result = path.read(&mut assembly, &store, u64::MAX, content.len() as u64);
     assert!(result.len() >= 2);
     assert_eq!((new_of(&result), folder.data()), (64 * COUNT as u64, content));
 }
@@ -249,79 +249,79 @@ fn stayed(
     let folder = Folder::new();
     let store = folder.store(Some(1000));
     let mut assembly = Assembly::new(&store, COUNT as u64, SEGMENT, 10).unwrap();
-    let mut way = Way::new(true);
-    let [caller, woken] = [(); 2].map(|()| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
-    caller.connect(woken.local_addr().unwrap()).unwrap();
-    let mouth = way.mouth.try_clone().unwrap();
+    let mut path = OpticalPath::new(true);
+    let [waker, woken] = [(); 2].map(|()| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
+    waker.connect(woken.local_addr().unwrap()).unwrap();
+    let sender = path.sender.try_clone().unwrap();
     thread::scope(|scope| {
-        scope.spawn(|| send(&mouth, &caller));
-        way.ear.peek(&mut [0]).unwrap();
-        way.light.read(way.ear.as_fd(), &mut assembly, &store, u64::MAX, stay(&woken)).unwrap()
+        scope.spawn(|| send(&sender, &waker));
+        path.receiver.peek(&mut [0]).unwrap();
+        path.light.read(path.receiver.as_fd(), &mut assembly, &store, u64::MAX, stay(&woken)).unwrap()
     })
 }
 
-fn send_slowly(mouth: &UdpSocket, blocks: &[usize]) {
+fn send_slowly(sender: &UdpSocket, blocks: &[usize]) {
     let content = content(1000);
     for number in blocks {
         let all = datagrams(&content);
-        mouth.send(&all[number * COUNT..(number + 1) * COUNT].concat()).unwrap();
+        sender.send(&all[number * COUNT..(number + 1) * COUNT].concat()).unwrap();
         thread::sleep(Duration::from_millis(4));
     }
 }
 
-/// For as good as ever, unless one of these is the case.
-fn for_long(woken: &UdpSocket) -> Stay<'_> {
+/// Return a stay of 300 s, unless another condition ends it.
+fn long_stay(woken: &UdpSocket) -> Stay<'_> {
     let reads_for = Duration::from_secs(300);
     let until = monotonic() + 300.0;
     Stay { reads_for, until, segments: u64::MAX, gathers: 0.001, max_wait: 0.002, woken: [woken.as_fd(); 2] }
 }
 
 #[test]
-fn a_call_stays_until_enough_has_passed() {
+fn read_stays_until_the_requested_segments_have_passed() {
     let result =
-        stayed(|woken| Stay { segments: 20, ..for_long(woken) }, |mouth, _| send_slowly(mouth, &[0, 1, 2, 3, 4]));
+        stayed(|woken| Stay { segments: 20, ..long_stay(woken) }, |sender, _| send_slowly(sender, &[0, 1, 2, 3, 4]));
     assert_eq!((result.runs, result.new, result.emptied), (vec![(0, 20)], 20, true));
 }
 
 #[test]
-fn a_call_ends_when_something_was_left_out() {
-    let result = stayed(for_long, |mouth, _| send_slowly(mouth, &[0, 1, 3]));
+fn read_ends_after_a_gap_in_the_segments() {
+    let result = stayed(long_stay, |sender, _| send_slowly(sender, &[0, 1, 3]));
     assert_eq!((result.runs, result.new), (vec![(0, 8), (12, 16)], 12));
 }
 
 #[test]
-fn a_call_ends_when_somebody_is_woken() {
-    let result = stayed(for_long, |mouth, caller| {
-        send_slowly(mouth, &[0]);
-        caller.send(&[0]).unwrap();
+fn read_ends_when_a_wake_socket_is_readable() {
+    let result = stayed(long_stay, |sender, waker| {
+        send_slowly(sender, &[0]);
+        waker.send(&[0]).unwrap();
     });
     assert_eq!((result.runs, result.new), (vec![(0, 4)], 4));
 }
 
 #[test]
-fn a_call_ends_in_time() {
+fn read_ends_at_its_deadline() {
     let until = monotonic() + 0.05;
-    let result = stayed(|woken| Stay { until, ..for_long(woken) }, |mouth, _| send_slowly(mouth, &[0]));
+    let result = stayed(|woken| Stay { until, ..long_stay(woken) }, |sender, _| send_slowly(sender, &[0]));
     assert_eq!((result.runs, result.new), (vec![(0, 4)], 4));
     assert!(monotonic() >= until);
 }
 
 #[test]
-fn a_call_that_may_not_stay_waits_for_nobody() {
-    let result = stayed(|woken| Stay { until: monotonic(), ..for_long(woken) }, |mouth, _| send_slowly(mouth, &[0]));
+fn read_with_an_expired_deadline_does_not_wait() {
+    let result = stayed(|woken| Stay { until: monotonic(), ..long_stay(woken) }, |sender, _| send_slowly(sender, &[0]));
     assert_eq!((result.runs, result.new), (vec![(0, 4)], 4));
 }
 
 #[test]
-fn no_segment_behind_the_stop_is_taken() {
+fn read_rejects_segments_beyond_the_stop() {
     let folder = Folder::new();
     let store = folder.store(Some(1000));
     let mut assembly = Assembly::new(&store, COUNT as u64, SEGMENT, 10).unwrap();
-    let mut way = Way::new(true);
+    let mut path = OpticalPath::new(true);
     for row in datagrams(&content(3 * BLOCK)).chunks(3) {
-        way.mouth.send(&row.concat()).unwrap();
+        path.sender.send(&row.concat()).unwrap();
     }
-    let result = way.read(&mut assembly, &store, 8, 120);
+    let result = path.read(&mut assembly, &store, 8, 120);
     assert_eq!(
         (result.iter().flat_map(|result| result.runs.iter().map(|run| run.1)).max(), new_of(&result)),
         (Some(6), 6)
@@ -330,7 +330,7 @@ fn no_segment_behind_the_stop_is_taken() {
 }
 
 #[test]
-fn what_a_caller_cannot_mean_is_a_fault() {
+fn invalid_sizes_are_program_faults() {
     let folder = Folder::new();
     let store = folder.store(Some(1000));
     for (count, size) in [(0, SEGMENT), (65, 1), (COUNT as u64, 9), (40, 0)] {
@@ -344,12 +344,15 @@ fn what_a_caller_cannot_mean_is_a_fault() {
     let mut assembly = Assembly::new(&store, COUNT as u64, SEGMENT, 10).unwrap();
     let expected = Expected { source, session: 1, segment_size: 20 };
     let mut other = Light::new(expected, 2, true).unwrap();
-    let ear = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    assert!(matches!(other.read(ear.as_fd(), &mut assembly, &store, 8, at_once(&ear)), Err(Fault::Program(_))));
+    let receiver = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    assert!(matches!(
+        other.read(receiver.as_fd(), &mut assembly, &store, 8, at_once(&receiver)),
+        Err(Fault::Program(_))
+    ));
 }
 
 #[test]
-fn a_disk_that_fails_fails_the_call() {
+fn disk_error_fails_the_call() {
     let folder = Folder::new();
     let store = folder.store(Some(1000));
     store.before_writes(Box::new(|offset, size| {
@@ -361,12 +364,12 @@ fn a_disk_that_fails_fails_the_call() {
         }
     }));
     let mut assembly = Assembly::new(&store, COUNT as u64, SEGMENT, 10).unwrap();
-    let mut way = Way::new(true);
+    let mut path = OpticalPath::new(true);
     for row in datagrams(&content(3 * BLOCK)).chunks(COUNT) {
-        way.mouth.send(&row.concat()).unwrap();
+        path.sender.send(&row.concat()).unwrap();
     }
     let fault = loop {
-        if let Err(fault) = way.next(&mut assembly, &store, u64::MAX) {
+        if let Err(fault) = path.next(&mut assembly, &store, u64::MAX) {
             break fault;
         }
     };

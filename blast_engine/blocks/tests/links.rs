@@ -1,4 +1,4 @@
-//! Data through real sockets: whatever is torn where, what was sent is in the file, and goes on from there.
+//! Data through real sockets: the store holds the sent data for any fragmentation, and forwards it from there.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -80,7 +80,7 @@ fn framed(content: &[u8], lengths: &[usize]) -> Vec<u8> {
 
 proptest! {
     #[test]
-    fn whatever_is_torn_where_the_file_gets_what_was_sent(
+    fn file_gets_the_sent_data_under_any_fragmentation(
         size in 1usize..2000, lengths in prop::collection::vec(1usize..400, 1..4),
         pieces in prop::collection::vec(1usize..300, 1..5), cap in 1u64..500, known: bool,
     ) {
@@ -114,7 +114,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_given_is_what_the_file_has(
+    fn give_to_sends_the_file_in_data_frames(
         size in 1usize..3000, begin in 0usize..2000, cap in 1u64..900,
         reads in prop::collection::vec(1usize..700, 1..4),
     ) {
@@ -145,7 +145,7 @@ proptest! {
 }
 
 #[test]
-fn a_full_link_takes_no_more_and_goes_on_where_it_was() {
+fn full_link_blocks_and_continues_where_it_stopped() {
     let folder = Folder::new("full");
     let sent = content(3 << 20);
     let file = folder.with_content(&sent);
@@ -167,7 +167,7 @@ fn a_full_link_takes_no_more_and_goes_on_where_it_was() {
 }
 
 #[test]
-fn other_frames_and_what_is_wrong_stay_in_the_link() {
+fn other_and_invalid_frames_stay_in_the_link() {
     let folder = Folder::new("others");
     let (store, mut row) = (folder.store(None), [0; ROW]);
     let data = framed(&content(50), &[50]);
@@ -184,7 +184,7 @@ fn other_frames_and_what_is_wrong_stay_in_the_link() {
 }
 
 #[test]
-fn what_comes_behind_the_end_is_not_taken() {
+fn take_from_leaves_data_beyond_the_end() {
     let folder = Folder::new("behind");
     let (store, mut row) = (folder.store(Some(50)), [0; ROW]);
     let (ours, mut theirs) = pair();
@@ -197,7 +197,7 @@ fn what_comes_behind_the_end_is_not_taken() {
 }
 
 #[test]
-fn a_link_that_ends_in_the_middle_says_so_after_what_came() {
+fn link_closed_within_a_frame_reports_the_loss_after_its_data() {
     let folder = Folder::new("ends");
     let (store, mut row) = (folder.store(None), [0; ROW]);
     let (ours, mut theirs) = pair();
@@ -210,7 +210,7 @@ fn a_link_that_ends_in_the_middle_says_so_after_what_came() {
 }
 
 #[test]
-fn a_file_that_became_shorter_and_a_row_that_cannot_be_are_faults() {
+fn truncated_file_and_invalid_row_are_faults() {
     let folder = Folder::new("faults");
     let file = folder.with_content(&content(30));
     let (ours, _theirs) = pair();
@@ -227,7 +227,7 @@ fn a_file_that_became_shorter_and_a_row_that_cannot_be_are_faults() {
 }
 
 #[test]
-fn a_link_that_nobody_reads_any_more_is_lost() {
+fn link_without_a_reader_is_lost() {
     let folder = Folder::new("no_reader");
     let file = folder.with_content(&content(30));
     let (ours, theirs) = pair();

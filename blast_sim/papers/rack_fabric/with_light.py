@@ -78,7 +78,7 @@ class FabricRun:
 
 
 @dataclass(frozen=True, slots=True)
-class LightTrial:
+class OpticalTrial:
     """One of the ways. `light_gbps` is None where there is no light."""
 
     way: str
@@ -122,14 +122,14 @@ def rows(simulator: Simulator, workers: Workers, kept: Kept) -> list[Row]:
     return rows_of(selected, simulated(runs_of(selected), simulator, workers, kept), light_of_figure_four())
 
 
-def trials(racks: Sequence[int]) -> Iterator[LightTrial]:
+def trials(racks: Sequence[int]) -> Iterator[OpticalTrial]:
     """Yield trials of all three ways to each of these numbers of racks, at each optical rate if light takes part."""
     for way in METHODS:
         for gbps, count in product((None,) if way == FABRIC else LIGHT_GBPS, racks):
-            yield LightTrial(way, gbps, count)
+            yield OpticalTrial(way, gbps, count)
 
 
-def runs_of(selected: Iterable[LightTrial]) -> list[FabricRun]:
+def runs_of(selected: Iterable[OpticalTrial]) -> list[FabricRun]:
     """Return the simulations without duplicates, and without runs that have no traffic."""
     runs = [
         run
@@ -186,7 +186,7 @@ def _unicast(fabric: JoinedRacks) -> Iterator[Model]:
 # ------------------------------------------------------------------------------------------------ measurement
 
 
-def rows_of(selected: Iterable[LightTrial], found: Results, light: OpticalSetup) -> list[Row]:
+def rows_of(selected: Iterable[OpticalTrial], found: Results, light: OpticalSetup) -> list[Row]:
     """Return a row for each trial.
 
     `alone` is without other traffic: a multicast without unicast, or unicast without a multicast; an optical multicast
@@ -195,7 +195,7 @@ def rows_of(selected: Iterable[LightTrial], found: Results, light: OpticalSetup)
     return [_row(trial, found, light) for trial in selected]
 
 
-def _row(trial: LightTrial, found: Results, light: OpticalSetup) -> Row:
+def _row(trial: OpticalTrial, found: Results, light: OpticalSetup) -> Row:
     beside = [found[run] for run in trial.runs(True, True)]
     alone = [found[run] for run in trial.runs(True, False) if run in found]
     unicast = [found[run] for run in trial.runs(False, True)]
@@ -217,7 +217,7 @@ def _row(trial: LightTrial, found: Results, light: OpticalSetup) -> Row:
     }
 
 
-def _completion(trial: LightTrial, results: Sequence[Row], light: OpticalSetup) -> float:
+def _completion(trial: OpticalTrial, results: Sequence[Row], light: OpticalSetup) -> float:
     """Return the seconds until the last server has all data; dropped copies count as if repeated at the end."""
     switching = 0.0 if trial.way == FABRIC else light.set_up_seconds
     if trial.way == LIGHT:

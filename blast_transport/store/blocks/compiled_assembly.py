@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from blast_transport.base.moderation import Stay
+from blast_transport.base.moderation import ReadWindow
 from blast_transport.blocks.block_map import Range
 from blast_transport.blocks.digests import Buffer
 from blast_transport.store.blocks.assembly import max_open
@@ -38,7 +38,7 @@ class OpticalReader:
         self._assembly, self._do = assembly.native, store.do
         self._native = store.module.Light(source, session, segments=segments, size=size, joined=joined)
 
-    def read(self, descriptor: int, stop: int, stay: Stay) -> OpticalRead:
+    def read(self, descriptor: int, stop: int, stay: ReadWindow) -> OpticalRead:
         """Read from this socket for the time of `stay`, and no segment from `stop` on. Raise StoreError."""
         limits, gathering = (stay.until, max(0, stay.segments)), (stay.gathers, stay.max_wait)
         read = self._do(self._native.read, descriptor, self._assembly, stop, limits, gathering, stay.woken)

@@ -153,7 +153,7 @@ class BlockReader:
         self._images.clear()
 
 
-class UndigestedKept:
+class UndigestedSource:
     """Source that another reader reads ahead of `reader`: it releases nothing before it is digested."""
 
     def __init__(self, reader: BlockReader) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from blast_transport.base.errors import ForgottenError, NoThreadError, StoreError, sentence
-from blast_transport.store.targets.stderr_copy import LastWords
+from blast_transport.store.targets.stderr_copy import StderrTail
 from blast_transport.store.targets.target import Buffer
 
 REPLAY_BYTES = 32 << 20
@@ -84,7 +84,7 @@ class CommandTarget:
         self._kept: deque[bytes] = deque()
         self._first_held = self._end = 0
         self._replay_bytes = replay_bytes
-        self._words: LastWords | None = None
+        self._words: StderrTail | None = None
         try:
             with _starting:
                 self._process = self._started(command)
@@ -96,7 +96,7 @@ class CommandTarget:
         os.set_blocking(self._input.fileno(), False)
 
     def _started(self, command: TargetCommand) -> subprocess.Popen[bytes]:
-        self._words = LastWords() if command.report_errors else None
+        self._words = StderrTail() if command.report_errors else None
         try:
             return subprocess.Popen(
                 list(command.arguments),

@@ -18,7 +18,7 @@ _END_SECONDS = 0.5
 _LOOK_MS = 200.0
 
 
-class LastWords:
+class StderrTail:
     """Reader of a process's standard error, which is `writer` and closed here. Raises NoThreadError."""
 
     def __init__(self) -> None:

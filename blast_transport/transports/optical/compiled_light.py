@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 
-from blast_transport.base.moderation import Stay
+from blast_transport.base.moderation import ReadWindow
 from blast_transport.store.blocks.block_assembly import BlockAssembly
 from blast_transport.store.blocks.compiled_assembly import CompiledAssembly, OpticalReader
 from blast_transport.transports.optical.light_intake import OpticalIntake, PythonLight
@@ -34,10 +34,10 @@ class CompiledLight:
         self._runs: list[tuple[int, int]] = []
         self._new = 0
 
-    def read(self, stay: Stay | None = None) -> int:
+    def read(self, stay: ReadWindow | None = None) -> int:
         """Read datagrams for the time of `stay`; return their bytes."""
         descriptor = self._socket.fileno()
-        stay = stay or Stay(0.0, 0, 0.0, 0.0, (descriptor, descriptor))
+        stay = stay or ReadWindow(0.0, 0, 0.0, 0.0, (descriptor, descriptor))
         runs, new, amount, self.emptied, self.read_at, broken = self._taken.read(descriptor, self.stop, stay)
         self._runs += runs
         self._new += new

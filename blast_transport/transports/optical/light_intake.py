@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Protocol
 
-from blast_transport.base.moderation import Stay
+from blast_transport.base.moderation import ReadWindow
 from blast_transport.store.blocks.block_assembly import BlockAssembly, Piece
 from blast_transport.transports.optical.light_socket import Address, LightSocket
 from blast_transport.transports.receiving import SegmentsArrived
@@ -23,7 +23,7 @@ class OpticalIntake(Protocol):
     emptied: bool
     read_at: float
 
-    def read(self, stay: Stay | None = None) -> int:
+    def read(self, stay: ReadWindow | None = None) -> int:
         """Take the data that arrives while the call may `stay`; return the number of bytes. Raises StoreError."""
 
     def arrived(self, began: float) -> SegmentsArrived:
@@ -73,7 +73,7 @@ class PythonLight(LightIntake):
         self._socket = LightSocket(sock, source, session, assembly.store.layout)
         self.emptied, self.read_at = True, 0.0
 
-    def read(self, stay: Stay | None = None) -> int:
+    def read(self, stay: ReadWindow | None = None) -> int:
         """Read once, as the session calls again anyway."""
         self.read_at = time.monotonic()
         size, self.emptied = self._socket.read(self.take)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 
 from blast_transport.base.errors import WrongInputError
-from blast_transport.base.moderation import Moderation, Stay
+from blast_transport.base.moderation import Moderation, ReadWindow
 from blast_transport.transports.optical.compiled_light import open_light
 from blast_transport.transports.optical.parameters import optical_parameters
 from blast_transport.transports.receiving import ReceivingContext, ReceivingTransport, SegmentsArrived
@@ -32,7 +32,7 @@ class OpticalReceiver(ReceivingTransport):
         self._light = open_light(sock, (parameters.source, parameters.source_port), phase.session, around.assembly)
         self._moderation = Moderation(phase.credit * layout.block_size // 2, _GATHERING_SECONDS)
         self._woken = around.woken
-        self._stay: Stay | None = None
+        self._stay: ReadWindow | None = None
         self._events: list[SegmentsArrived] = []
 
     def stay(self, until: float, segments: int) -> None:
@@ -54,7 +54,7 @@ class OpticalReceiver(ReceivingTransport):
             if self._light.emptied:
                 return
 
-    def _read(self, began: float, stay: Stay | None) -> int:
+    def _read(self, began: float, stay: ReadWindow | None) -> int:
         size = self._light.read(stay)
         self._events.append(self._light.arrived(began))
         return size

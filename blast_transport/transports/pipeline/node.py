@@ -23,7 +23,7 @@ from blast_transport.transports.pipeline.protocol.events import (
     Admit,
     BytesArrived,
     CloseFetch,
-    CloseUp,
+    CloseUpstream,
     Command,
     Complete,
     DataStored,
@@ -34,7 +34,7 @@ from blast_transport.transports.pipeline.protocol.events import (
     Joined,
     PredecessorLost,
     Refuse,
-    SendUp,
+    SendUpstream,
     Skip,
 )
 from blast_transport.transports.pipeline.protocol.messages import Held, Message, Pget, PipelineHeartbeat
@@ -115,9 +115,9 @@ class PipelineNode(Runner):
                 self._predecessor.link, self._candidate = self._candidate, None
             case Refuse(message):
                 self._close_candidate(message)
-            case SendUp(message):
+            case SendUpstream(message):
                 self._predecessor.send(message)
-            case CloseUp():
+            case CloseUpstream():
                 self._close_feed(self._predecessor, None)
             case Fetch(offset, stop):
                 self._fetch(Pget(offset, stop))

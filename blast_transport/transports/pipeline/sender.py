@@ -12,7 +12,7 @@ from blast_transport.base.host_order import as_given, by_name
 from blast_transport.links.chain_source import SourceAdmission
 from blast_transport.links.dialling import SOURCE, Address
 from blast_transport.links.reception import Reception
-from blast_transport.store.sources.block_reader import UndigestedKept
+from blast_transport.store.sources.block_reader import UndigestedSource
 from blast_transport.transports.choices import Chain, TransportChoice
 from blast_transport.transports.confirmation import Confirmation
 from blast_transport.transports.pipeline.chain_watch import ChainPosition, ChainWatch
@@ -155,7 +155,7 @@ class PipelineSender(SendingTransport):
         around, phase = self._around, self._phase
         source = self._source = PipelineSource(
             pipeline_phase(self._at(0)),
-            UndigestedKept(self._reader),
+            UndigestedSource(self._reader),
             self._reader.layout.block_size,
             self._note,
             around.dial,

@@ -14,18 +14,18 @@ from blast_transport.transports.pipeline.connections.link import Link
 from blast_transport.transports.pipeline.connections.pump import Outlet
 from blast_transport.transports.pipeline.protocol.downstream import Downstream
 from blast_transport.transports.pipeline.protocol.events import (
+    BytesLost,
+    BytesNoLongerHeld,
     BytesSent,
-    CloseDown,
+    CloseDownstream,
     Command,
     Connect,
     Event,
     FromSuccessor,
     ProbeNodes,
-    SendDown,
+    SendDownstream,
     Serve,
     SuccessorLost,
-    Torn,
-    Unheld,
 )
 from blast_transport.transports.pipeline.protocol.messages import Held
 from blast_transport.transports.pipeline.protocol.phase import PipelinePhase
@@ -78,9 +78,9 @@ class Successor:
             case Serve(offset):
                 self._offset = offset
                 self._probes.recall()
-            case SendDown(message) if self._link is not None:
+            case SendDownstream(message) if self._link is not None:
                 self._guard(lambda link: link.send(message))
-            case CloseDown():
+            case CloseDownstream():
                 self._drop()
 
     def watch(self, poll: select.poll, limit: int) -> None:
@@ -155,9 +155,9 @@ class Successor:
         """
         if self.promised > self._offset:
             self._drop_now()
-            self._handle(Torn())
+            self._handle(BytesLost())
         else:
-            self._handle(Unheld(first_held))
+            self._handle(BytesNoLongerHeld(first_held))
 
     def close(self) -> None:
         """Close the connection now."""

@@ -13,7 +13,7 @@ _SLACK_SECONDS = 0.1
 """Time for which the distribution may catch up after the process did not run."""
 
 
-class Dealer:
+class BlockDistributor:
     """Trees of these `rates` in bits/s, from `now` on. No clock."""
 
     def __init__(self, rates: Sequence[float], now: float) -> None:

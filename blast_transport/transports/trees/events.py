@@ -20,7 +20,7 @@ class TreeStoreFailed:
 
 
 @dataclass(frozen=True, slots=True)
-class Dealt:
+class BlocksDistributed:
     """At the sender: all blocks before `stop` are distributed, or need not be."""
 
     stop: int
@@ -45,4 +45,4 @@ class TreesEnded:
     reason: str
 
 
-Event = Settled | TreeStoreFailed | Dealt | ReportReady | TreesDrained | TreesEnded
+Event = Settled | TreeStoreFailed | BlocksDistributed | ReportReady | TreesDrained | TreesEnded

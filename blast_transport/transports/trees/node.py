@@ -19,7 +19,7 @@ from blast_transport.store.blocks.store_writer import StoreWriter
 from blast_transport.transports.trees.events import Event, Settled
 from blast_transport.transports.trees.host import TreeHost
 from blast_transport.transports.trees.inlet import Inlet
-from blast_transport.transports.trees.parcel import Parcel, Room
+from blast_transport.transports.trees.parcel import BufferSpace, Parcel
 from blast_transport.transports.trees.plan import NOWHERE, TreesPhase
 from blast_transport.transports.trees.protocol.messages import (
     MAX_RANGES,
@@ -60,7 +60,7 @@ class _Batch:
 class _Limb:
     """One tree at this host: inlet and children. `stored`: entries that are done here."""
 
-    def __init__(self, inlet: Inlet, room: Room) -> None:
+    def __init__(self, inlet: Inlet, room: BufferSpace) -> None:
         self.inlet, self.room = inlet, room
         self.stored = 0
         # Blocks that arrived too early for a target that accepts them in order.
@@ -78,7 +78,7 @@ class TreeNode(TreeHost):
         max_bytes = max(_MEMORY_BYTES // max(1, len(phase.trees)), _FEWEST_BLOCKS * store.layout.block_size)
         self._limbs = [self._limb(number, max_bytes) for number in range(len(phase.trees))]
         # Blocks read from the store, for children that lack them.
-        self._loaded = Room(_MEMORY_BYTES)
+        self._loaded = BufferSpace(_MEMORY_BYTES)
         # Connections that have joined without naming a stream.
         self._guests: list[tuple[EdgeStream, str, float]] = []
         self._in_order = store.target.in_order
@@ -95,7 +95,7 @@ class TreeNode(TreeHost):
         self._waker.post(lambda: self._joined(sock, name))
 
     def _limb(self, number: int, max_bytes: int) -> _Limb:
-        limb = _Limb(Inlet(lambda message: self._take(number, message), self.phase.timings), Room(max_bytes))
+        limb = _Limb(Inlet(lambda message: self._take(number, message), self.phase.timings), BufferSpace(max_bytes))
         if self.phase.trees[number].parent(self.phase.place) == NOWHERE:
             limb.inlet.total = 0
         return limb

@@ -8,7 +8,7 @@ from blast_transport.store.targets.target import Buffer
 
 
 @dataclass(slots=True)
-class Room:
+class BufferSpace:
     """For `capacity` bytes of blocks, and a few blocks in any case; `taken` are in use."""
 
     capacity: int
@@ -25,7 +25,7 @@ class Parcel:
 
     __slots__ = ("_room", "_users", "data", "number")
 
-    def __init__(self, number: int, data: Buffer, users: int, room: Room) -> None:
+    def __init__(self, number: int, data: Buffer, users: int, room: BufferSpace) -> None:
         self.number, self.data = number, data
         self._users, self._room = users, room
         room.taken += len(data)

@@ -12,11 +12,11 @@ from blast_transport.base.errors import ForgottenError, SourceChangedError
 from blast_transport.blocks.block_map import BlockMap
 from blast_transport.links.dialling import Dialer, dial
 from blast_transport.store.sources.block_reader import BlockReader
-from blast_transport.transports.trees.dealing import Dealer
+from blast_transport.transports.trees.dealing import BlockDistributor
 from blast_transport.transports.trees.edge import Edge
-from blast_transport.transports.trees.events import Dealt, Event, TreesDrained
+from blast_transport.transports.trees.events import BlocksDistributed, Event, TreesDrained
 from blast_transport.transports.trees.host import TreeHost
-from blast_transport.transports.trees.parcel import Parcel, Room
+from blast_transport.transports.trees.parcel import BufferSpace, Parcel
 from blast_transport.transports.trees.plan import TreesPhase
 
 _MAX_DEALT = 64
@@ -73,8 +73,8 @@ class Root(TreeHost):
         self._descriptor = None if descriptor is None else os.dup(descriptor)
         self._size = reader.layout.block_size
         self._trunks = [self._trunk(number) for number in range(len(phase.trees))]
-        self._dealer = Dealer([tree.rate for tree in phase.trees], time.monotonic())
-        self._room = Room(0)
+        self._dealer = BlockDistributor([tree.rate for tree in phase.trees], time.monotonic())
+        self._room = BufferSpace(0)
         self._next = self._reported = phase.first
         self._reported_at = 0.0
         self._left = False
@@ -129,7 +129,7 @@ class Root(TreeHost):
                 edge.end()
         if self._next > self._reported and (whole or now >= self._reported_at + _DEALT_SECONDS):
             self._reported, self._reported_at = self._next, now
-            self._events(Dealt(self._next))
+            self._events(BlocksDistributed(self._next))
         if self._left and self._is_stalled:
             self._end("blocks in flight are not acknowledged")
         elif all(trunk.dead for trunk in self._trunks):

@@ -19,7 +19,7 @@ from blast_transport.transports.sending import (
     SendingTransport,
     Sent,
 )
-from blast_transport.transports.trees.events import Dealt, Event, ReportReady, TreesDrained, TreesEnded
+from blast_transport.transports.trees.events import BlocksDistributed, Event, ReportReady, TreesDrained, TreesEnded
 from blast_transport.transports.trees.oversight import Oversight
 from blast_transport.transports.trees.parameters import TreesParameters, trees_phase
 from blast_transport.transports.trees.plan import NOWHERE
@@ -187,7 +187,7 @@ class TreesSender(SendingTransport):
 
     def _translate(self, event: Event) -> Iterator[SendingEvent]:
         match event:
-            case Dealt(stop):
+            case BlocksDistributed(stop):
                 yield Sent(stop)
             case ReportReady(word) if self._oversight is not None:
                 self._oversight.word(0, word, self._now)

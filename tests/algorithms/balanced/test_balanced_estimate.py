@@ -1,4 +1,4 @@
-"""What a multicast learns of its network on its way: against a network of which we know what became of it."""
+"""The estimate of a network from the flows of a multicast, against networks with known changes."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def learned(flows, network=None, seconds=2 * STEADY_SECONDS):
     return estimate
 
 
-def test_a_flow_that_is_held_back_alone_tells_of_its_path():
+def test_single_slow_flow_lowers_rate_of_its_path():
     estimate = learned([EstimatedFlow(0, 1, 3.0, 8.0, True), EstimatedFlow(0, 2, 5.0, 5.0, False)])
     assert estimate.network.rates[0, 1] == 3
     assert estimate.network.rates[0, 2] == figure_2().rates[0, 2]
     assert np.array_equal(estimate.network.out, figure_2().out)
 
 
-def test_flows_that_are_all_held_back_tell_of_the_access_link_that_they_share():
+def test_slow_flows_of_one_host_lower_capacity_of_shared_access_link():
     estimate = learned([EstimatedFlow(0, 1, 3.0, 5.0, True), EstimatedFlow(0, 2, 1.0, 5.0, True)])
     assert estimate.network.out[0] == 4
     assert np.array_equal(estimate.network.rates, figure_2().rates)
@@ -51,15 +51,15 @@ def test_flows_that_are_all_held_back_tell_of_the_access_link_that_they_share():
 @pytest.mark.parametrize(
     "flow",
     [
-        EstimatedFlow(0, 1, 3.0, 8.0, False),  # Nothing more came to be sent.
-        EstimatedFlow(0, 1, DRIFT * 8.0, 8.0, True),  # That is what headers and chance take.
+        EstimatedFlow(0, 1, 3.0, 8.0, False),  # The sender had no more data.
+        EstimatedFlow(0, 1, DRIFT * 8.0, 8.0, True),  # Within the drift of headers and chance.
     ],
 )
-def test_a_flow_that_is_starved_or_nearly_at_its_pace_tells_nothing(flow):
+def test_starved_or_nearly_full_rate_flow_changes_no_estimate(flow):
     assert np.array_equal(learned([flow]).network.rates, figure_2().rates)
 
 
-def test_what_lasts_for_a_moment_is_no_drift():
+def test_short_slowdown_changes_no_estimate():
     estimate = NetworkEstimate(figure_2())
     slow, well = [EstimatedFlow(0, 1, 3.0, 8.0, True)], [EstimatedFlow(0, 1, 8.0, 8.0, False)]
     for now, flows in enumerate([slow, well, slow, well]):
@@ -67,7 +67,7 @@ def test_what_lasts_for_a_moment_is_no_drift():
     assert learned(slow, seconds=STEADY_SECONDS / 2).network.rates[0, 1] != 3
 
 
-def test_what_is_found_again_is_as_it_was_and_not_suspected_any_more():
+def test_recovered_path_gets_its_rate_back_and_is_not_suspected():
     estimate = learned([EstimatedFlow(0, 1, 3.0, 8.0, True)])
     now = 2 * STEADY_SECONDS
     assert estimate.suspect(now) is None
@@ -82,18 +82,18 @@ def test_what_is_found_again_is_as_it_was_and_not_suspected_any_more():
     assert estimate.suspect(now + 9 * PROBE_SECONDS) is None
 
 
-def test_a_path_that_is_broken_carries_nothing_unless_somebody_is_reached_by_it_alone():
+def test_broken_path_gets_rate_0_unless_a_host_has_no_other_path():
     estimate = NetworkEstimate(figure_2())
     assert estimate.broken(0, 1, 0.0)
     assert estimate.network.rates[0, 1] == 0
     assert not estimate.broken(0, 1, 1.0), "nothing new"
-    assert not estimate.broken(0, 2, 1.0), "there is no other way left"
+    assert not estimate.broken(0, 2, 1.0), "no other path is left"
     assert estimate.probed(PATH_0_1, 10.0)
 
 
-@given(networks(least=3, most=6), st.data())
-def test_a_path_that_halves_is_found_and_no_better_plan_is_missed(network, data):
-    """The flows of the optimum on what has become of the network."""
+@given(networks(min_size=3, max_size=6), st.data())
+def test_estimate_finds_halved_path_and_allows_optimal_plan(network, data):
+    """Observe the flows of the optimum on the changed network."""
     plan = exact(network)
     used = list(zip(*np.nonzero(loads(network, plan)[0]), strict=True))
     sender, receiver = map(int, data.draw(st.sampled_from(used)))

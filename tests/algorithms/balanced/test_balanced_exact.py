@@ -18,7 +18,7 @@ OPTIMUM_OF_8 = 2.376440
 """Of `tight(8, 1)`, with all 262,144 trees in one linear program."""
 
 
-def test_all_trees_are_as_many_as_cayley_says():
+def test_number_of_all_trees_is_that_of_cayleys_formula():
     for size in range(2, 7):
         trees = set(map(tuple, all_trees(size).tolist()))
         assert len(trees) == size ** (size - 2)
@@ -34,15 +34,15 @@ def test_figure_2():
     )
 
 
-@given(networks(most=5))
-def test_no_trees_give_more(network):
+@given(networks(max_size=5))
+def test_exact_rate_equals_brute_force(network):
     plan = exact(network)
     check(network, plan)
     assert plan.rate == pytest.approx(brute_force(network), rel=1e-7)
     assert plan.bound == pytest.approx(plan.rate, rel=1e-8)
 
 
-def test_each_of_all_trees_of_8_hosts_costs_too_much_to_help():
+def test_dual_prices_over_all_trees_of_8_hosts_prove_optimum():
     # Prices at which no tree costs less than 1 bound every plan by what all limits together are worth.
     network = tight(8, 1)
     search = ExactSearch(network)
@@ -60,7 +60,7 @@ def test_each_of_all_trees_of_8_hosts_costs_too_much_to_help():
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_the_optimum_is_what_the_narrowest_cuts_let_through(family):
+def test_optimum_equals_cut_bound_on_each_family(family):
     # Edmonds: as many trees fit as enter every set of hosts. Another program, with another method behind it.
     network = FAMILIES[family](16, 1)
     plan = exact(network)
@@ -69,19 +69,19 @@ def test_the_optimum_is_what_the_narrowest_cuts_let_through(family):
     assert plan.bound - plan.rate <= 1e-9 * plan.bound
 
 
-@given(networks(most=5))
-def test_the_optimum_is_what_the_narrowest_cuts_let_through_on_any_network(network):
+@given(networks(max_size=5))
+def test_optimum_equals_cut_bound_on_random_networks(network):
     assert exact(network).rate == pytest.approx(cut_bound(network), rel=1e-6)
 
 
-@given(networks(most=6), st.sampled_from([2.0**-20, 2.0**30, 1e-3, 7.0, 1e6]))
-def test_the_unit_does_not_matter(network, factor):
+@given(networks(max_size=6), st.sampled_from([2.0**-20, 2.0**30, 1e-3, 7.0, 1e6]))
+def test_optimum_scales_with_unit_of_rates(network, factor):
     scaled = replace(network, rates=network.rates * factor, out=network.out * factor, into=network.into * factor)
     assert exact(scaled).rate == pytest.approx(exact(network).rate * factor, rel=1e-8)
 
 
-@given(networks(least=3, most=6), st.data())
-def test_a_link_that_dies_makes_nothing_faster(network, data):
+@given(networks(min_size=3, max_size=6), st.data())
+def test_dead_link_never_raises_optimum(network, data):
     plan = exact(network)
     living = np.argwhere(network.rates > 0).tolist()
     start, end = data.draw(st.sampled_from(living))
@@ -97,15 +97,15 @@ def test_a_link_that_dies_makes_nothing_faster(network, data):
 
 
 @settings(max_examples=30)
-@given(networks(most=6), st.integers(0, 3))
-def test_an_end_before_the_end_leaves_a_plan_and_a_bound(network, rounds):
+@given(networks(max_size=6), st.integers(0, 3))
+def test_stopped_search_returns_valid_plan_and_bound(network, rounds):
     left = iter(range(rounds))
     plan = exact(network, lambda: next(left, None) is None)
     check(network, plan)
     assert plan.bound >= exact(network).rate * (1 - 1e-8)
 
 
-def test_next_to_nothing_beside_a_lot_is_still_a_plan():
+def test_exact_solves_rates_that_differ_by_24_orders_of_magnitude():
     network = make([[0, 1e15, 1e-9], [1e15, 0, 1e-9], [0, 0, 0]])
     plan = exact(network)
     check(network, plan)
@@ -120,6 +120,6 @@ def test_a_host_that_cannot_send_is_a_leaf():
     assert all(1 not in tree for tree in plan.trees)
 
 
-def test_some_of_the_hosts_are_another_question():
+def test_exact_rejects_networks_with_hosts_that_do_not_receive():
     with pytest.raises(ValueError, match="some hosts do not receive"):
         exact(make([[0, 1, 1], [1, 0, 1], [1, 1, 0]], receivers=[2]))

@@ -46,8 +46,8 @@ def test_figure_2_of_the_paper():
 
 
 @settings(max_examples=60)
-@given(networks(most=6))
-def test_every_plan_can_be_carried_out_and_none_is_faster_than_the_optimum(network):
+@given(networks(max_size=6))
+def test_every_plan_is_feasible_and_not_above_optimum(network):
     best = exact(network).rate
     for method in METHODS:
         plan = method(network)
@@ -56,21 +56,21 @@ def test_every_plan_can_be_carried_out_and_none_is_faster_than_the_optimum(netwo
 
 
 @settings(max_examples=60)
-@given(networks(least=3, most=6, to_all=False))
-def test_plans_to_some_of_the_hosts_can_be_carried_out(network):
+@given(networks(min_size=3, max_size=6, to_all=False))
+def test_plans_to_subset_of_hosts_are_feasible(network):
     for method in METHODS:
         check(network, method(network))
 
 
-@given(networks(most=5))
-def test_the_widest_tree_of_all(network):
+@given(networks(max_size=5))
+def test_bottleneck_tree_is_widest_of_all_trees(network):
     def narrowest(tree):
         return min(network.rates[start, end] for start, end in edges(tree))
 
     assert narrowest(bottleneck(network).trees[0]) == max(map(narrowest, living_trees(network)))
 
 
-@given(networks(most=5))
+@given(networks(max_size=5))
 def test_no_tree_is_lower_than_the_semi_flat_one(network):
     def height(tree):
         return max(depth(tree, host) for host in range(network.size))
@@ -82,15 +82,15 @@ def depth(tree, host) -> int:
     return 0 if tree[host] == NO_HOST else 1 + depth(tree, tree[host])
 
 
-@given(networks(most=6))
-def test_a_tree_alone_is_as_fast_as_it_can_be(network):
+@given(networks(max_size=6))
+def test_single_tree_reaches_its_maximum_rate(network):
     for tree in fpfr(network).trees:
         alone = unshaped(network, [tree]).rate
         assert alone == pytest.approx(max_rate(network, tree), rel=1e-9)
         assert alone == pytest.approx(balance(network, [tree]).rate, rel=1e-6)
 
 
-def test_what_a_stream_cannot_use_others_get():
+def test_streams_share_capacity_that_a_slow_stream_leaves():
     # h0 sends 9 over three streams: the narrow path takes 1 of it, and the other two 4 each.
     network = make([[0, 1, 10, 10], [0, 0, 0, 0], [0, 10, 0, 10], [0, 0, 0, 0]], out=[9, 10, 10, 10])
     plan = unshaped(network, [(-1, 2, 0, 2), (-1, 0, 0, 2)])
@@ -101,23 +101,23 @@ def test_what_a_stream_cannot_use_others_get():
 
 
 @settings(max_examples=40)
-@given(networks(least=3, most=6), st.integers(1, 4))
-def test_a_plan_of_few_trees(network, most):
+@given(networks(min_size=3, max_size=6), st.integers(1, 4))
+def test_best_trees_respects_limit_and_beats_thinned(network, max_trees):
     best = exact(network)
-    few = best_trees(network, best, most)
+    few = best_trees(network, best, max_trees)
     check(network, few)
-    assert len(few.trees) <= most
+    assert len(few.trees) <= max_trees
     assert few.bound == best.bound
     assert few.rate <= best.rate * (1 + 1e-8)
-    assert few.rate >= thinned(network, best, most).rate
-    if len(best.trees) <= most:
+    assert few.rate >= thinned(network, best, max_trees).rate
+    if len(best.trees) <= max_trees:
         assert few == best
 
 
-def test_more_trees_give_more():
+def test_rate_of_thinned_plan_grows_with_number_of_trees():
     network = clustered(12, 0)
     best = exact(network)
-    rates = [thinned(network, best, most).rate for most in range(1, len(best.trees) + 1)]
+    rates = [thinned(network, best, count).rate for count in range(1, len(best.trees) + 1)]
     assert all(one <= other * (1 + 1e-9) for one, other in itertools.pairwise(rates))
 
 
@@ -125,10 +125,10 @@ def test_more_trees_give_more():
 
 
 @given(st.integers(2, 5), st.data())
-def test_ways_pass_every_edge_once_and_from_the_root_on(size, data):
+def test_paths_traverse_every_edge_once_from_root_outward(size, data):
     trees = all_trees(size).tolist()
     tree = tuple(data.draw(st.sampled_from(trees)))
-    pairs = [pair for way in paths(tree, 0) for pair in itertools.pairwise(way)]
+    pairs = [pair for path in paths(tree, 0) for pair in itertools.pairwise(path)]
     assert sorted(pairs) == sorted(edges(tree))
     reached = {0}
     for sender, receiver in pairs:
@@ -136,5 +136,5 @@ def test_ways_pass_every_edge_once_and_from_the_root_on(size, data):
         reached.add(receiver)
 
 
-def test_branches_that_lead_to_no_receiver_go():
+def test_pruned_removes_branches_without_receivers():
     assert pruned((NO_HOST, 0, 1, 0, 3), [2]) == (NO_HOST, 0, 1, NO_HOST, NO_HOST)

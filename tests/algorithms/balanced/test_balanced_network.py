@@ -1,4 +1,4 @@
-"""The network: what is refused and how, what names and clusters and graphs become."""
+"""Networks: rejected input, and conversion of names, clusters and graphs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def named(**changes) -> NamedNetwork:
     return NamedNetwork(**({"hosts": HOSTS, "root": "a", "links": LINKS} | changes))
 
 
-# -------------------------------------------------------------------------------------------------- what is refused
+# -------------------------------------------------------------------------------------------------- rejected input
 
 WRONG = {
     "cut off": (named(links=[("a", "b", 1)]), DisconnectedError, "no way of links .* leads from 'a' to 'c'"),
@@ -74,13 +74,13 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("network", "error", "sentence"), WRONG.values(), ids=WRONG)
-def test_wrong_networks_are_refused_in_one_sentence(network, error, sentence):
+def test_invalid_network_is_rejected_with_one_sentence(network, error, sentence):
     with pytest.raises(error, match=sentence) as refusal:
         network.numbered()
     assert "\n" not in str(refusal.value)
 
 
-def test_who_is_cut_off_can_be_asked():
+def test_disconnected_error_lists_unreachable_receivers():
     with pytest.raises(DisconnectedError) as refusal:
         named(links=[("b", "c", 1)]).numbered()
     assert refusal.value.receivers == ("b", "c")
@@ -101,7 +101,7 @@ def test_names_become_numbers():
     assert network.widths.tolist() == [[0, 10, 7], [0, 0, 4], [0, 4, 0]]
 
 
-def test_a_network_stays_as_it_is():
+def test_network_arrays_are_read_only():
     network = make([[0, 1], [1, 0]])
     with pytest.raises(ValueError, match="read-only"):
         network.rates[0, 1] = 2
@@ -110,7 +110,7 @@ def test_a_network_stays_as_it_is():
 # ----------------------------------------------------------------------------------------------------------- graphs
 
 
-def test_a_graph_of_networkx_and_back():
+def test_networkx_graph_converts_to_network_and_trees_back():
     graph = nx.DiGraph()
     graph.add_weighted_edges_from([("s", "x", 3.0), ("x", "y", 2.0), ("s", "y", 1.0)], weight="rate")
     graph.nodes["s"]["out"] = 4.0
@@ -137,7 +137,7 @@ def das(nodes: int, wide_area: float) -> list[Cluster]:
     ]
 
 
-def test_a_cluster_sends_what_its_interfaces_and_its_access_link_let_through():
+def test_cluster_capacity_is_minimum_of_interfaces_and_access_link():
     members = (ClusterHost("x", 1, 2), ClusterHost("y", 3, 4))
     assert (Cluster("c", members).sends, Cluster("c", members).receives) == (4, 6)
     assert (Cluster("c", members, 3, 5).sends, Cluster("c", members, 3, 5).receives) == (3, 5)
@@ -177,7 +177,7 @@ def drawn(given_clusters, seed):
 
 
 @given(st.lists(interfaces, min_size=2, max_size=4), st.integers(0, 10**6))
-def test_no_interface_carries_more_than_it_can_and_every_tree_arrives_whole(given_clusters, seed):
+def test_steps_respect_interfaces_and_deliver_every_tree_completely(given_clusters, seed):
     clusters, network = drawn(given_clusters, seed)
     plan = exact(network)
     check(network, plan)
@@ -205,7 +205,7 @@ def test_no_interface_carries_more_than_it_can_and_every_tree_arrives_whole(give
 
 
 @given(st.lists(interfaces, min_size=2, max_size=3), st.integers(0, 999))
-def test_the_three_steps_as_trees_over_hosts_bring_everything_to_everybody(given_clusters, seed):
+def test_host_trees_reach_every_host_within_interface_limits(given_clusters, seed):
     clusters, network = drawn(given_clusters, seed)
     plan = exact(network)
     limits = {member.name: member for each in clusters for member in each.members}

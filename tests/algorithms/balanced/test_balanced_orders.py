@@ -1,4 +1,4 @@
-"""The order of FPFR's searches, which the paper does not define: what holds for each order, and what for some only."""
+"""The order of FPFR's searches, which the paper does not define: properties of all orders and of single ones."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_order_random_is_reproducible_and_reaches_every_first_tree() -> None:
 
 
 @settings(max_examples=60)
-@given(networks(most=6), orders, seeds)
+@given(networks(max_size=6), orders, seeds)
 def test_plan_of_every_order_is_feasible_and_not_above_the_optimum(network: Network, order: Order, seed: int) -> None:
     optimum = exact(network).rate
     trees = fpfr(network, order, seed).trees
@@ -91,7 +91,7 @@ def test_plan_of_every_order_is_feasible_and_not_above_the_optimum(network: Netw
 
 
 @settings(max_examples=60)
-@given(networks(most=6), orders, seeds)
+@given(networks(max_size=6), orders, seeds)
 def test_reservations_of_every_order_stay_within_the_paths(network: Network, order: Order, seed: int) -> None:
     plan = fpfr(network, order, seed)
     wide = make([[rate if width else 0 for rate, width in zip(*rows, strict=True)] for rows in _rows(network)])
@@ -104,7 +104,7 @@ def _rows(network: Network) -> list[tuple[list[float], list[float]]]:
 
 
 @settings(max_examples=60)
-@given(networks(most=6), orders, seeds)
+@given(networks(max_size=6), orders, seeds)
 def test_shaping_never_lowers_the_rate_of_any_order(network: Network, order: Order, seed: int) -> None:
     assert unshaped_rate(network, order, seed) <= balanced(network, order, seed).rate * (1 + 1e-6)
 
@@ -184,7 +184,7 @@ def test_equal_rates_balanced_trees_are_optimal_for_every_order(order: Order) ->
 
 
 def test_dead_links_make_equal_rates_depend_on_the_order() -> None:
-    # A chain h0 → h2 → h1 exists, but a search that visits h1 first has to go back to h0.
+    # A chain h0 → h2 → h1 exists, but a search that visits h1 first has to return to h0.
     network = make([[0, 1, 1], [0, 0, 0], [0, 1, 0]], 1, 1)
     assert exact(network).rate == pytest.approx(1)
     assert balanced(network, "index").rate == balanced(network, "widest").rate == pytest.approx(0.5)

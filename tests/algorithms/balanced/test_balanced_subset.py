@@ -1,4 +1,4 @@
-"""Multicast to some of the hosts: its certificate, and what it must not be worse than."""
+"""Multicast to some of the hosts: its certificate, and lower bounds on its rate."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tests.support.balanced_families import clustered, sparse, tight, to_half
 
 
 @settings(max_examples=60)
-@given(networks(least=3, most=6, to_all=False))
-def test_within_its_certificate_and_better_than_without_relays(network):
+@given(networks(min_size=3, max_size=6, to_all=False))
+def test_subset_meets_its_bound_and_no_other_method_exceeds_it(network):
     plan = subset(network)
     check(network, plan)
     assert plan.bound is not None
@@ -30,8 +30,8 @@ def test_within_its_certificate_and_better_than_without_relays(network):
 
 
 @settings(max_examples=40)
-@given(networks(least=3, most=6, to_all=False))
-def test_no_slower_than_to_all_and_than_the_receivers_alone(network):
+@given(networks(min_size=3, max_size=6, to_all=False))
+def test_subset_is_no_slower_than_all_hosts_or_receivers_only(network):
     plan = subset(network)
     try:
         to_all = replace(network, receivers=tuple(host for host in range(network.size) if host != network.root))
@@ -48,8 +48,8 @@ def test_no_slower_than_to_all_and_than_the_receivers_alone(network):
     assert exact(alone).rate <= plan.rate * (1 + 1e-3)
 
 
-@given(networks(most=5))
-def test_with_all_hosts_it_is_the_optimum(network):
+@given(networks(max_size=5))
+def test_subset_of_all_hosts_reaches_optimum(network):
     best = brute_force(network)
     plan = subset(network)
     assert best * (1 - GAP) * (1 - 1e-7) <= plan.rate <= best * (1 + 1e-7) <= plan.bound * (1 + 1e-6)
@@ -57,14 +57,14 @@ def test_with_all_hosts_it_is_the_optimum(network):
 
 @pytest.mark.parametrize("family", [tight, sparse, clustered])
 @pytest.mark.parametrize("size", [8, 16])
-def test_within_a_thousandth_of_the_bound_on_the_families(family, size):
+def test_subset_is_within_a_thousandth_of_bound_on_families(family, size):
     network = to_half(family(size, 9), 9)
     plan = subset(network)
     check(network, plan)
     assert plan.rate >= 0.999 * plan.bound
 
 
-def test_a_relay_that_receives_little_is_not_passed_by_every_tree():
+def test_slow_relay_is_not_part_of_every_tree():
     # Straight to the receiver goes 1; the relay brings 2 more, which is all that it can take.
     network = make([[0, 9, 1], [0, 0, 9], [0, 0, 0]], into=[9, 2, 9], receivers=[2])
     plan = subset(network)
@@ -72,27 +72,27 @@ def test_a_relay_that_receives_little_is_not_passed_by_every_tree():
     assert plan.rate == pytest.approx(3) == pytest.approx(plan.bound)
 
 
-def test_a_relay_makes_what_the_receivers_alone_cannot():
+def test_relay_raises_rate_above_receivers_only():
     network = make([[0, 4, 0, 0], [0, 0, 2, 2], [0, 0, 0, 1], [0, 0, 1, 0]], receivers=[2, 3])
     plan = subset(network)
     assert plan.rate == pytest.approx(3) == pytest.approx(cut_bound(network))
 
 
-def test_an_end_before_the_end_leaves_a_plan_and_a_bound():
+def test_stopped_subset_search_returns_valid_plan_and_bound():
     network = to_half(clustered(16, 0), 0)
     plan = subset(network, lambda: True)
     check(network, plan)
     assert plan.rate <= subset(network).rate * (1 + 1e-9) <= plan.bound * (1 + 1e-6)
 
 
-def test_a_steiner_tree_takes_the_way_over_a_relay_when_that_is_cheaper():
+def test_steiner_tree_uses_relay_when_cheaper():
     costs = make([[0, 5, 5, 1], [0, 0, 5, 0], [0, 5, 0, 0], [0, 1, 1, 0]]).rates.copy()
     costs[costs == 0] = float("inf")
     assert steiner_tree(costs, 0, [1, 2]) == (-1, 3, 3, 0)
     assert steiner_tree(costs, 0, [3]) == (-1, -1, -1, 0)
 
 
-def test_an_exchange_of_a_relay_makes_a_tree_cheaper():
+def test_improved_tree_exchanges_relay_for_lower_cost():
     # To 1 and to 2 straight it is 3 each and 6 together; over the relay 3 it is 2 + 1 + 1.
     costs = make([[0, 3, 3, 2], [0, 0, 9, 9], [0, 9, 0, 9], [0, 1, 1, 0]]).rates.copy()
     costs[costs == 0] = float("inf")

@@ -1,4 +1,4 @@
-"""The testbeds of the paper's evaluation: what holds on the synthetic sites and with which order of FPFR; clusters."""
+"""The testbeds of the paper's evaluation: claims on the synthetic sites for each order of FPFR; clusters."""
 
 from __future__ import annotations
 

@@ -29,11 +29,11 @@ def _trees(size: int) -> Iterator[Tree]:
     """Yield the parents (-1 for the root) of all trees that lead from the root to every host."""
     for parents in product(range(size), repeat=size - 1):
         tree = (-1, *parents)
-        if all(_leads_to_root(tree, host) for host in range(1, size)):
+        if all(_reaches_root(tree, host) for host in range(1, size)):
             yield tree
 
 
-def _leads_to_root(tree: Tree, host: int) -> bool:
+def _reaches_root(tree: Tree, host: int) -> bool:
     for _ in tree:
         host = tree[host] if host != ROOT else ROOT
     return host == ROOT

@@ -58,7 +58,7 @@ def config(text: str) -> Config:
         ("controller:9090", False),
     ],
 )
-def test_what_only_this_machine_reaches(address, expected):
+def test_only_loopback_addresses_are_loopback(address, expected):
     assert is_loopback(address) is expected
 
 
@@ -80,7 +80,7 @@ def test_what_only_this_machine_reaches(address, expected):
         f"{SWITCHES_OUTSIDE}allow_insecure_openflow = true\n[openflow]\n{TLS}",
     ],
 )
-def test_good_ways_to_be_protected(text):
+def test_protected_configurations_are_accepted(text):
     config(text)
 
 
@@ -109,19 +109,19 @@ def test_good_ways_to_be_protected(text):
         ('[[tenant]]\nname = "a"\nmax_light_seconds = 3.0\n', "did you mean max_light_seconds_per_hour"),
     ],
 )
-def test_one_sentence_for_everything_that_is_wrong(text, words):
+def test_insecure_or_invalid_access_is_rejected_in_one_sentence(text, words):
     with pytest.raises(ConfigError) as error:
         config(text)
     assert words in str(error.value) and "\n" not in str(error.value)
 
 
-def test_limits_of_tenants_reach_the_core():
+def test_core_settings_contain_tenant_limits():
     text = '[[tenant]]\nname = "physics"\nmax_pending = 2\nmax_splitters = 0\nmax_light_seconds_per_hour = 90.5\n'
     settings = config(text + '[[tenant]]\nname = "biology"\n').core_settings()
     assert settings.tenants == {"physics": TenantLimits(2, 0, 90.5), "biology": TenantLimits()}
 
 
-def test_without_access_this_machine_s_users_are_operators():
+def test_local_clients_are_operators_without_access_section():
     policy = read_policy(config(""))
     assert (policy.anonymous, policy.features) == (OPEN_POLICY.anonymous, frozenset())
     assert policy.anonymous == Identity("default", Role.OPERATOR)
@@ -152,7 +152,7 @@ def protected(authority, tmp_path):
     return text, pair, tokens, token
 
 
-def test_what_the_files_say(protected):
+def test_policy_identifies_clients_by_token_and_certificate(protected):
     text, pair, _, token = protected
     check_access_files(config(text))
     policy = read_policy(config(text))
@@ -166,7 +166,7 @@ def test_what_the_files_say(protected):
 
 @pytest.mark.parametrize("which", ["key", "tokens"])
 @pytest.mark.parametrize("mode", [0o644, 0o604, 0o602, 0o601])
-def test_secrets_that_others_may_use_are_refused(protected, which, mode):
+def test_check_rejects_secrets_accessible_to_other_users(protected, which, mode):
     text, pair, tokens, _ = protected
     path = pair.key if which == "key" else tokens
     path.chmod(mode)
@@ -185,7 +185,7 @@ def test_secrets_that_others_may_use_are_refused(protected, which, mode):
         (b"#" * (1 << 20) + b"#", "the limit for a file of secrets"),
     ],
 )
-def test_token_files_that_cannot_be_used(protected, content, words):
+def test_check_rejects_invalid_token_files(protected, content, words):
     text, _, tokens, _ = protected
     tokens.write_bytes(content)
     with pytest.raises(ConfigError) as error:
@@ -193,7 +193,7 @@ def test_token_files_that_cannot_be_used(protected, content, words):
     assert words in str(error.value) and str(tokens) in str(error.value)
 
 
-def test_files_that_are_not_there_or_do_not_fit_together(protected, authority, tmp_path):
+def test_check_rejects_missing_or_mismatched_files(protected, authority, tmp_path):
     text, pair, tokens, _ = protected
     other = authority.issue("/CN=other")
     nothing = tmp_path / "nothing"
@@ -216,7 +216,7 @@ def test_files_that_are_not_there_or_do_not_fit_together(protected, authority, t
         assert str(new) in str(error.value) and "\n" not in str(error.value)
 
 
-def test_the_files_that_openflow_names_are_checked_as_those_of_access(authority, tmp_path):
+def test_check_reads_the_tls_files_of_openflow(authority, tmp_path):
     pair, nothing = authority.issue("/CN=controller"), tmp_path / "nothing"
     text = f'[openflow]\ncertificate = "{pair.cert}"\nprivate_key = "{pair.key}"\nswitch_ca = "{authority.cert}"\n'
     check_access_files(config(text))
@@ -234,18 +234,18 @@ def test_the_files_that_openflow_names_are_checked_as_those_of_access(authority,
 # ------------------------------------------------------------------------------------------------------ commands
 
 
-def test_hash_token_makes_a_token_and_its_line(tmp_path, capsys):
+def test_hash_token_creates_a_token_and_prints_its_line(tmp_path, capsys):
     file = tmp_path / "physics.token"
     command = ["controller", "hash-token", "--tenant", "physics", "--role", "viewer"]
     assert main([*command, "--new", str(file)]) == 0
     line = capsys.readouterr().out
     assert parse_tokens(line) == {digest_of(file.read_text().strip()): Identity("physics", Role.VIEWER)}
     assert file.stat().st_mode & 0o777 == 0o600
-    assert main([*command, "--new", str(file)]) == 1, "a token that is in use is not written over"
+    assert main([*command, "--new", str(file)]) == 1, "an existing token is not overwritten"
     assert "exists" in capsys.readouterr().err
 
 
-def test_hash_token_takes_a_token_from_standard_input(monkeypatch, capsys):
+def test_hash_token_reads_a_token_from_standard_input(monkeypatch, capsys):
     command = ["controller", "hash-token", "--role", "operator"]
     token = new_token()
     monkeypatch.setattr("sys.stdin", io.StringIO(token + "\n"))
@@ -260,7 +260,7 @@ def test_hash_token_takes_a_token_from_standard_input(monkeypatch, capsys):
     assert main([*command, "--tenant", "a b"]) == 2
 
 
-def test_check_reads_the_files_and_says_who_may_connect(protected, tmp_path, capsys):
+def test_check_command_reports_how_clients_are_authenticated(protected, tmp_path, capsys):
     text, pair, _, _ = protected
     file = tmp_path / "blast.toml"
     file.write_text(text + RACK)
@@ -277,7 +277,7 @@ def test_check_reads_the_files_and_says_who_may_connect(protected, tmp_path, cap
     assert "reachable from other machines" in capsys.readouterr().err
 
 
-def test_the_certificate_of_a_tor_bears_its_configured_name_or_its_datapath():
+def test_tor_certificate_name_defaults_to_its_datapath():
     by_name = f'certificate_names = {{ "{1:016x}" = "tor1.example" }}\n'
     with_ca = f'[openflow]\n{TLS}switch_ca = "/ca"\n'
     assert required_names(config(with_ca).openflow, [1, 2]) == {1: f"{1:016x}", 2: f"{2:016x}"}

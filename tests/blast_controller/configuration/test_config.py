@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - one case a line
-"""The configuration file: what it means, and one sentence for everything that can be wrong with it."""
+"""Parse the configuration file; each error is one sentence that names the key."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def sentence(text):
     return message
 
 
-def test_the_example_is_a_good_configuration():
+def test_example_builds_a_fabric_and_a_core():
     config = load(EXAMPLE)
     fabric = config.build_fabric()
     Core(fabric, config.core_settings())
@@ -68,13 +68,13 @@ def test_the_example_is_a_good_configuration():
     assert fabric.light_rate == 10e9
 
 
-def test_the_examples_settings_are_the_defaults():
+def test_example_settings_equal_the_defaults():
     defaults, example = parse(GOOD), load(EXAMPLE)
     for section in ("controller", "policy", "openflow", "fabric"):
         assert getattr(example, section) == getattr(defaults, section), section
 
 
-def test_units_are_turned_into_seconds_and_bits():
+def test_settings_are_converted_to_seconds_and_bits():
     config = parse(
         "[controller]\nmin_lease_ms = 1500\ndisconnect_grace_ms = 250\nended_retention_ms = 60_000\n"
         "[fabric]\noptical_rate_gbps = 0.1\nmax_splitters_per_tree = 3\nloop_leaf = true\n"
@@ -87,7 +87,7 @@ def test_units_are_turned_into_seconds_and_bits():
     assert config.build_fabric().light_rate == 1e8
 
 
-def test_marking_can_be_switched_off():
+def test_dscp_marking_can_be_disabled():
     assert parse("[openflow]\ndscp = false\n" + GOOD).rule_settings(7).dscp is None
     assert parse("[openflow]\ndscp = 0\n" + GOOD).rule_settings(7).dscp == 0
     assert parse(GOOD).rule_settings(7).epoch == 7
@@ -170,17 +170,17 @@ def test_racks_may_share_a_datapath():
         ("a = " + "1" * 5000, "not TOML: "),
     ],
 )  # fmt: skip
-def test_every_mistake_has_its_sentence(text, expected):
+def test_error_is_reported_in_its_own_sentence(text, expected):
     assert expected in sentence(text)
 
 
 @pytest.mark.parametrize("section", ["controller", "rack"])
-def test_a_wrong_kind_of_value_is_named(section):
+def test_error_names_the_section_of_a_wrong_type(section):
     for value in ("5", "'x'", "[1]", "[[1]]", "true", "1979-05-27"):
         assert section in sentence(f"{section} = {value}\n")
 
 
-def test_file_that_cannot_be_used_is_named(tmp_path):
+def test_error_names_the_unreadable_file(tmp_path):
     file = tmp_path / "blast.toml"
     with pytest.raises(ConfigError, match=r"blast.toml cannot be read: No such file or directory\."):
         load(file)
@@ -233,7 +233,7 @@ def changed(*replacements: tuple[str, str]) -> str:
         ([("\n# A rack is", SECOND.format("192.0.2.10:10033") + "\n# A rack is")], ["ocs1", "ocs2"]),
     ],
 )
-def test_a_contradiction_is_refused_in_one_sentence(replacements, words):
+def test_contradictory_keys_are_rejected_by_name(replacements, words):
     with pytest.raises(ConfigError) as refusal:
         parse(changed(*replacements))
     assert all(word in str(refusal.value) for word in words)
@@ -248,7 +248,7 @@ def test_a_contradiction_is_refused_in_one_sentence(replacements, words):
         [("\n# A rack is", SECOND.format("192.0.2.10:10034") + "\n# A rack is")],
     ],
 )
-def test_what_is_at_the_edge_is_taken(replacements):
+def test_values_at_the_limit_are_accepted(replacements):
     parse(changed(*replacements))
 
 
@@ -262,6 +262,6 @@ def test_what_is_at_the_edge_is_taken(replacements):
         ('endpoints = ["127.0.0.1:1"]\nprefix = "/"', "must not be empty"),
     ],
 )
-def test_a_journal_in_etcd_that_cannot_be_reached_safely_is_refused(etcd, sentence):
+def test_insecure_or_invalid_etcd_journal_is_rejected(etcd, sentence):
     with pytest.raises(ConfigError, match=sentence):
         parse(f"{GOOD}\n[journal.etcd]\n{etcd}\n")

@@ -104,14 +104,14 @@ WHOLE = [COMPACT, GOOD, STATIC, OUTSIDE + GOOD, DIALECTS + STATIC, RACKS, OPTICS
 WHOLE += [OPTICS.replace("-15.8", "18"), OPTICS.replace("[-4.7, 0, 4]", "[1, 0, -1]")]
 WHOLE += [SSH.replace('known_hosts = "known"', line) for line in ("", 'host_key = "h"\nknown_hosts = "known"')]
 WHOLE += [SSH.replace("subsystem", 'command = "c"\nsubsystem')]
-"""Most are right; the last ones, and one before, lack a little."""
+"""Most are valid; the last ones, and one before, lack a required key."""
 SNIPPETS = [
     "[[rack]]", "[rack]", "[[splitter]]", "[controller]", "[fabric]", "[openflow]", "name = ", "optical_ports = ",
     "hosts = [{", "}]", "= 1", "= -1", "= 0", "= 1e400", "= nan", "= -inf", "= true", "= ''", '= """', "= 1979-05-27",
     "= 07:32:00", "= [[[[", "= 0xffffffffffffffffffff", "dscp = ", "group_network = '239.0.0.0/8'", "\u00e9", "\x00",
     "\ud7ff", "'''", ".", "a.b.c = 1", "outputs = [1, 2, 3]", "optical_rate_gbps", "{}", ",", "\t", "\r\n",
     "thrift = '0.0.0.0:1'", "openflow = '0.0.0.0:1'", "[access]", "[[access.client]]", "role = 'user'",
-    "tenant = 'nobody'", "client_ca = 'x'", "certificate = 'x'", "private_key = 'x'", "token_file = 'x'", "[[tenant]]",
+    "tenant = 'chemistry'", "client_ca = 'x'", "certificate = 'x'", "private_key = 'x'", "token_file = 'x'", "[[tenant]]",
     "[journal.etcd]", "endpoints = ['127.0.0.1:1']", "ca = 'x'", "user = 'x'", "prefix = '/'", "password_file = 'x'",
     "[optical_switch.ssh]", "host_key = 'x'", "known_hosts = 'x'", "subsystem = 'x'", "command = 'x'",
     "certificate_names = { 0000000000000001 = 'x' }", "group_network = '10.0.0.0/8'", "guard_priority = 65000",
@@ -131,7 +131,7 @@ HEADS = [
     + "[[access.client]]\nrole = 'user'\nuri = 'u'\n",
     "[access]\nclient_ca = 'c'\n" + KEYS + "[[access.client]]\nrole = 'user'\n",
     "[access]\ntoken_file = 't'\n" + CLIENT,
-    "[access]\nclient_ca = 'c'\n" + KEYS + CLIENT + "tenant = 'nobody'\n",
+    "[access]\nclient_ca = 'c'\n" + KEYS + CLIENT + "tenant = 'chemistry'\n",
     "[openflow]\nswitch_ca = 'x'\n",
     "[openflow]\npriority = 2\nguard_priority = 2\n",
     "[controller]\nopenflow = '0.0.0.0:6653'\n",
@@ -142,7 +142,7 @@ HEADS = [
     "[journal.etcd]\nendpoints = ['127.0.0.1:2379']\nprefix = '/'\n",
     "[journal.etcd]\nendpoints = ['127.0.0.1:2379']\nca = 'x'\n",
 ]
-"""Beginnings that are refused for what belongs together, in front of something that is right."""
+"""Sections rejected for contradictory keys; a valid configuration follows each."""
 LINES = [line for text in WHOLE for line in text.splitlines()]
 
 
@@ -221,7 +221,7 @@ CONFIG = Decoder(
 )
 
 
-def test_only_configurations_and_config_errors():
+def test_any_text_gives_a_configuration_or_a_config_error():
     run = fuzz(CONFIG, TEXTS)
     assert min(run.outcomes[name] for name in ("a configuration", "refused: a sentence on a key")) > run.inputs // 100
     assert run.mutated * 2 == run.inputs

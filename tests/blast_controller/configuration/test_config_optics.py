@@ -1,4 +1,4 @@
-"""Losses, powers and prices in the configuration file: what they mean, and one sentence for what is wrong."""
+"""Losses, powers and prices in the configuration file; each error is one sentence."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def with_port(keys):
     return WITH_LOSS.replace("port = 49, ", f"port = 49, {keys}, ", 1)
 
 
-def test_without_any_of_it_there_is_no_budget():
+def test_power_budget_is_off_by_default():
     fabric = parse(GOOD).build_fabric()
     assert fabric.optics == Optics() and not fabric.optics.budgeted("ocs1")
 
 
-def test_common_values_hold_for_every_port():
+def test_common_values_apply_to_every_port():
     optics = parse(FABRIC + "fiber_loss_db = [0.2, 0.3, 0.75]\n" + WITH_LOSS).build_fabric().optics
     assert optics.budgeted("ocs1") and optics.passes == {"ocs1": Passive("switch:ocs1", ElementLoss(0.5, 1.5, 2))}
     fiber = ElementLoss(0.2, 0.3, 0.75)
@@ -40,7 +40,7 @@ def test_common_values_hold_for_every_port():
     assert optics.splitters == {"splitter:s1": Piece("splitter:s1", 4, ElementLoss(7.4, 7.4, 7.4), price=40.0)}
 
 
-def test_what_an_element_says_itself_counts_more():
+def test_value_of_an_element_overrides_the_common_value():
     text = FABRIC + with_port("fiber_loss_db = 9, launch_dbm = 3, overload_dbm = 0")
     text = text.replace("pass_loss_db", "max_input_dbm = 20\npass_loss_db")
     text += "price = 7\namplifier = { gain_db = [17, 20, 25], max_output_dbm = 17, max_input_dbm = 10 }\n"
@@ -54,7 +54,7 @@ def test_what_an_element_says_itself_counts_more():
     assert optics.passes["ocs1"].max_input == 20
 
 
-def test_a_price_alone_begins_no_budget():
+def test_price_alone_enables_no_power_budget():
     assert parse(GOOD + "price = 35\n").build_fabric().optics == Optics()
 
 
@@ -89,22 +89,21 @@ def test_a_price_alone_begins_no_budget():
         (FABRIC + WITH_LOSS + "price = -1\n", "splitter[1].price"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_sentence(text, expected):
+def test_invalid_optics_are_rejected_in_one_sentence(text, expected):
     assert expected in sentence(text)
 
 
-def test_the_papers_prices_and_what_lies_between():
+def test_usual_price_interpolates_the_prices_of_the_paper():
     assert [usual_price(fan_out) for fan_out in (2, 4, 10, 16, 40, 64)] == [20, 40, 60, 80, 165, 250]
     assert usual_price(128) > 2 * 250 - 80 and math.isfinite(usual_price(1024))
 
 
-def test_a_range_that_no_hardware_has_is_refused_wherever_it_stands():
+def test_descending_loss_range_of_a_switch_is_rejected():
     with pytest.raises(ConfigError, match="pass_loss_db"):
         parse(FABRIC + WITH_LOSS.replace("[0.5, 1.5, 2]", "[2, 1, 0]"))
 
 
-def test_the_examples_keys_make_a_budget():
-    """What stands there behind a `#` is one that works."""
+def test_commented_keys_of_the_example_enable_a_power_budget():
     text = EXAMPLE.read_text()
     for key in ("launch", "sensitivity", "overload", "fiber_loss", "pass_loss", "max_input", "insertion_loss"):
         text, count = re.subn(rf"^# ({key}_db)", r"\1", text, flags=re.MULTILINE)

@@ -1,4 +1,4 @@
-"""A TOML text against a schema: the sentence of a fault, and the line that it is on."""
+"""TOML text is checked against a schema: message and line of each error."""
 
 from __future__ import annotations
 
@@ -62,16 +62,16 @@ size = 7
         ((), 1),
     ],
 )
-def test_the_line_of_a_key_or_of_what_it_would_be_in(location, line) -> None:
+def test_line_is_that_of_the_key_or_of_its_table(location, line) -> None:
     assert line_of(TEXT, location) == line
 
 
-def test_keys_in_one_line_have_the_line_of_the_outermost() -> None:
+def test_inline_keys_have_the_line_of_the_outermost_key() -> None:
     text = "title = ''\nleaf = [{ color = 'red' }, { color = 'blue' }]\nnamed = {}\n"
     assert line_of(text, ("leaf", 1, "color")) == 2
 
 
-def test_rows_of_a_list_are_no_tables() -> None:
+def test_rows_of_a_list_are_not_read_as_tables() -> None:
     text = "[[leaf]]\npairs = [\n  [0, 1],\n  [1, 0]\n]\nsize = 2\n[[leaf]]  # another\nsize = 3\n"
     assert [line_of(text, ("leaf", place, "size")) for place in (0, 1)] == [6, 8]
 
@@ -90,7 +90,7 @@ def test_dotted_keys_are_found() -> None:
         ("[one]\ncolor = 'x'\nsize = 'big'", "one.size: input should be a valid integer", ("one", "size")),
     ],
 )  # fmt: skip
-def test_a_fault_is_one_sentence_and_a_place(text, sentence, location) -> None:
+def test_schema_error_has_a_sentence_and_a_location(text, sentence, location) -> None:
     with pytest.raises(SchemaError) as fault:
         checked(Root, read_toml(text))
     assert str(fault.value).startswith(sentence)
@@ -98,5 +98,5 @@ def test_a_fault_is_one_sentence_and_a_place(text, sentence, location) -> None:
 
 
 @given(st.text(max_size=300), st.lists(st.one_of(st.text(max_size=8), st.integers(0, 5)), max_size=4))
-def test_any_text_has_lines(text: str, location: list[str | int]) -> None:
+def test_line_of_any_location_is_within_the_text(text: str, location: list[str | int]) -> None:
     assert 1 <= line_of(text, tuple(location)) <= max(1, len(text.splitlines()))

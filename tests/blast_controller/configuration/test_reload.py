@@ -1,4 +1,4 @@
-"""A changed configuration file: what is taken up at once, what waits for a restart, and what changes nothing."""
+"""Reload a changed configuration file: keys applied at once, keys that need a restart, rejected files."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def keys(model: type[BaseModel], above: str = "") -> set[str]:
     return found
 
 
-def test_the_tables_name_keys_that_exist():
+def test_reload_tables_contain_existing_keys_only():
     known = keys(Config) | {f"access.{name}" for name in AccessSection.model_fields}
     assert known >= AT_ONCE
     assert set(REASONS) <= known | {key.partition(".")[0] for key in known}
 
 
-def test_what_touches_live_light_waits_and_each_key_is_named():
+def test_reload_refuses_keys_that_active_light_trees_use():
     plan = plan_reload(parse(EXAMPLE), parse(changed(LEASE, RACK, TABLE, ("127.0.0.1:9090", "127.0.0.1:9191"))))
     assert plan.applied == ("controller.lease_factor",)
     assert plan.refused == (
@@ -43,11 +43,11 @@ def test_what_touches_live_light_waits_and_each_key_is_named():
         "openflow.table: rules on the ToRs depend on it",
         "rack: it describes the fabric that active light trees use",
     )
-    assert plan.config == parse(changed(LEASE)), "what waits keeps its running value"
+    assert plan.config == parse(changed(LEASE)), "a refused key keeps its running value"
 
 
-def test_every_key_is_either_taken_up_or_refused_with_a_reason():
-    """For each key by itself: a value that differs, whatever it is, ends in exactly one of the two."""
+def test_reload_either_applies_or_refuses_each_key():
+    """Change each key on its own."""
     old = with_access().model_copy(update={"openflow": parse(changed(OPENFLOW_TLS)).openflow})
     for key in keys(Config) | {f"access.{name}" for name in AccessSection.model_fields}:
         table, _, name = key.partition(".")
@@ -61,7 +61,7 @@ def test_every_key_is_either_taken_up_or_refused_with_a_reason():
         assert (plan.config == new) == (key in AT_ONCE)
 
 
-# ---------------------------------------------------------------------- who may connect
+# ---------------------------------------------------------------------- access
 
 ACCESS = """
 [access]
@@ -87,7 +87,7 @@ def with_access(*replacements: tuple[str, str]) -> Config:
     return parse(EXAMPLE + text)
 
 
-def test_tokens_certificates_and_tenants_are_taken_up():
+def test_reload_applies_tokens_certificates_and_tenants():
     new = with_access(
         ("/tokens", "/tokens2"),
         ("server.pem", "new.pem"),
@@ -99,7 +99,7 @@ def test_tokens_certificates_and_tenants_are_taken_up():
     assert (plan.refused, plan.config) == ((), new)
 
 
-def test_turning_tls_on_or_off_waits_and_so_does_what_belongs_to_it():
+def test_reload_refuses_to_enable_or_disable_access_and_tls():
     none = parse(EXAMPLE)
     assert plan_reload(none, with_access()).refused == (
         "access: it is read only at the start",
@@ -111,7 +111,7 @@ def test_turning_tls_on_or_off_waits_and_so_does_what_belongs_to_it():
     assert {key.partition(":")[0] for key in plan.refused} >= {"access.certificate", "access.client", "tenant"}
 
 
-def test_the_controller_s_certificate_for_switches_is_taken_up_but_not_their_ca():
+def test_reload_applies_openflow_certificate_but_not_switch_ca():
     old, other = parse(changed(OPENFLOW_TLS)), (OPENFLOW_TLS[0], OPENFLOW_TLS[1].replace("/of", "/new"))
     plan = plan_reload(old, parse(changed(other)))
     assert plan.applied == ("openflow.certificate", "openflow.private_key")
@@ -121,7 +121,7 @@ def test_the_controller_s_certificate_for_switches_is_taken_up_but_not_their_ca(
     assert plan_reload(old, parse(EXAMPLE)).config == old
 
 
-def test_a_key_that_waits_keeps_its_whole_table_waiting():
+def test_refused_access_key_refuses_the_other_access_keys():
     plan = plan_reload(with_access(), with_access(("ca.pem", "ca2.pem"), ("/tokens", "/t2")))
     assert plan.applied == ()
     assert plan.refused == (
@@ -141,21 +141,21 @@ def file(tmp_path):
 
 
 @pytest.fixture
-def taken_up():
+def applied():
     return []
 
 
 @pytest.fixture
-def reloader(file, taken_up):
-    return Reloader(file, taken_up.append)
+def reloader(file, applied):
+    return Reloader(file, applied.append)
 
 
-def test_an_unchanged_file_may_name_files_that_have_changed(reloader, taken_up):
+def test_unchanged_file_is_applied_again_but_not_counted(reloader, applied):
     assert reloader.reload().result is ReloadResult.UNCHANGED
-    assert taken_up == [reloader.running] and not reloader.counts
+    assert applied == [reloader.running] and not reloader.counts
 
 
-def test_a_bad_file_that_the_configuration_names_changes_nothing(file):
+def test_reload_refuses_configuration_with_unreadable_token_file(file):
     def apply(config):
         raise ConfigError("/etc/blast/tokens cannot be read: No such file or directory.")
 
@@ -167,21 +167,21 @@ def test_a_bad_file_that_the_configuration_names_changes_nothing(file):
         assert reloader.running == parse(EXAMPLE)
 
 
-def test_warm(reloader, file, taken_up):
+def test_reload_applies_changed_key(reloader, file, applied):
     before = reloader.digest
     file.write_text(changed(LEASE))
     report = reloader.reload()
     assert (report.result, report.applied) == (ReloadResult.WARM, ("controller.lease_factor",))
-    assert [config.controller.lease_factor for config in taken_up] == [3.0]
+    assert [config.controller.lease_factor for config in applied] == [3.0]
     assert reloader.running == parse(changed(LEASE)) and reloader.digest != before
 
 
-def test_cold_takes_up_what_it_can(reloader, file, taken_up):
+def test_reload_applies_the_keys_that_need_no_restart(reloader, file, applied):
     file.write_text(changed(LEASE, RACK))
     report = reloader.reload()
     assert report.result is ReloadResult.COLD
     assert "applied: controller.lease_factor; requires a restart: rack: it describes" in report.sentence
-    assert [config.rack for config in taken_up] == [parse(EXAMPLE).rack]
+    assert [config.rack for config in applied] == [parse(EXAMPLE).rack]
     file.write_text(EXAMPLE)
     assert reloader.reload().result is ReloadResult.WARM and reloader.running == parse(EXAMPLE)
 
@@ -189,33 +189,33 @@ def test_cold_takes_up_what_it_can(reloader, file, taken_up):
 @pytest.mark.parametrize(
     "bad", ["rack =", "[controller]\nthrif = 1", None, EXAMPLE.replace("input = 1,", "input = 999,")]
 )
-def test_a_wrong_file_changes_nothing_and_says_why(reloader, file, taken_up, bad):
+def test_reload_refuses_invalid_file_and_reports_it(reloader, file, applied, bad):
     file.unlink() if bad is None else file.write_text(bad)
     report = reloader.reload()
     assert report.result is ReloadResult.REFUSED
     assert report.sentence.startswith(f"the new configuration is not applied, the previous one stays in force: {file}")
-    assert reloader.running == parse(EXAMPLE) and taken_up == []
+    assert reloader.running == parse(EXAMPLE) and applied == []
     file.write_text(EXAMPLE)
-    assert reloader.reload().result is ReloadResult.UNCHANGED, "back to what runs"
+    assert reloader.reload().result is ReloadResult.UNCHANGED, "the file equals the running configuration again"
 
 
-def test_counts(reloader, file):
+def test_reloads_are_counted_by_result(reloader, file):
     for text in (changed(LEASE), "nonsense", changed(LEASE, RACK), changed(LEASE, RACK), changed(RACK)):
         file.write_text(text)
         reloader.reload()
     assert reloader.counts == {ReloadResult.WARM: 1, ReloadResult.REFUSED: 1, ReloadResult.COLD: 2}
 
 
-def test_what_the_command_line_says_wins_at_every_reload(file, taken_up):
+def test_command_line_options_override_reloaded_keys(file, applied):
     def settled(config):
         return config.model_copy(update={"log": config.log.model_copy(update={"level": "error"})})
 
-    reloader = Reloader(file, taken_up.append, settled)
+    reloader = Reloader(file, applied.append, settled)
     file.write_text(changed(LEVEL, LEASE))
     assert reloader.reload().applied == ("controller.lease_factor",)
     assert reloader.running.log.level == "error"
 
 
-def test_a_wrong_file_at_the_start(tmp_path):
+def test_reloader_raises_for_a_missing_file_at_start(tmp_path):
     with pytest.raises(ConfigError, match="cannot be read"):
         Reloader(tmp_path / "none.toml", lambda config: None)

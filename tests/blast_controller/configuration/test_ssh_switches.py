@@ -1,4 +1,4 @@
-"""[optical_switch.ssh] of the configuration file, the files that it names, and what `check` says of them."""
+"""[optical_switch.ssh] of the configuration file, the files that it names, and how `check` reports them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def files(tmp_path: Path) -> Path:
         (tmp_path / name).chmod(0o600)
     (tmp_path / "password").write_text("open sesame\n")
     (tmp_path / "known").write_text(f"[ocs1.example.org]:22,ocs1.example.org {(tmp_path / 'host.pub').read_text()}")
-    (tmp_path / "strangers").write_text(f"ocs2.example.org {(tmp_path / 'host.pub').read_text()}")
+    (tmp_path / "foreign_hosts").write_text(f"ocs2.example.org {(tmp_path / 'host.pub').read_text()}")
     (tmp_path / "password").chmod(0o600)
     return tmp_path
 
@@ -70,7 +70,7 @@ def good(folder: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("table", "says"),
+    ("table", "message"),
     [
         (
             'user = "u"\npassword_file = "/p"',
@@ -88,19 +88,19 @@ def good(folder: Path) -> str:
         ),
     ],
 )
-def test_a_table_that_is_wrong_is_refused_in_one_sentence(table: str, says: str) -> None:
+def test_contradictory_ssh_table_is_rejected_in_one_sentence(table: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         config(table)
-    assert str(caught.value).startswith(OF + says) and str(caught.value).endswith(".")
+    assert str(caught.value).startswith(OF + message) and str(caught.value).endswith(".")
 
 
 @pytest.mark.parametrize("table", ['user = ""', 'host_key = "/h"', 'user = "u"\naccept_any = true'])
-def test_a_user_is_needed_and_nothing_else_is_known(table: str) -> None:
+def test_missing_user_and_unknown_keys_are_rejected(table: str) -> None:
     with pytest.raises(ConfigError, match=r"ssh|user|accept_any"):
         config(table)
 
 
-def test_a_changed_table_waits_for_a_restart(files: Path) -> None:
+def test_changed_ssh_table_needs_a_restart(files: Path) -> None:
     plan = plan_reload(config(), config(good(files)))
     assert plan.applied == () and plan.refused[0].startswith("optical_switch: ")
 
@@ -108,7 +108,7 @@ def test_a_changed_table_waits_for_a_restart(files: Path) -> None:
 # ------------------------------------------------------------------------------------------------------- the files
 
 
-def test_what_is_read(files: Path) -> None:
+def test_ssh_transport_is_read_from_table_and_files(files: Path) -> None:
     way = read_way(switch(good(files) + "open_timeout_ms = 500\nterminal = true\n"))
     assert isinstance(way, Ssh)
     assert (way.user, way.password, way.command, way.subsystem, way.terminal, way.seconds) == (
@@ -125,7 +125,7 @@ def test_what_is_read(files: Path) -> None:
     assert read_way(switch()) == Tcp() and Tcp().secrets == frozenset()
 
 
-def test_a_password_is_a_secret(files: Path) -> None:
+def test_password_is_read_and_hidden_from_repr(files: Path) -> None:
     table = f'user = "blast"\npassword_file = "{files}/password"\nknown_hosts = "{files}/known"\nsubsystem = "tl1"\n'
     way = read_way(switch(table))
     assert isinstance(way, Ssh)
@@ -135,17 +135,17 @@ def test_a_password_is_a_secret(files: Path) -> None:
     assert way.trusted[0][0] == asyncssh.read_public_key(files / "host.pub")
 
 
-def test_several_host_keys_are_one_a_line(files: Path) -> None:
+def test_host_key_file_may_have_several_lines(files: Path) -> None:
     (files / "host.pub").write_text(f"# both\n{(files / 'host.pub').read_text()}\n{(files / 'other.pub').read_text()}")
     way = read_way(switch(good(files)))
     assert isinstance(way, Ssh) and len(way.trusted[0]) == 2
 
 
-def broken(files: Path, what: str) -> str:
+def broken(files: Path, fault: str) -> str:
     """Return a table, one of whose files is invalid or missing."""
     table = good(files)
     password = f'user = "blast"\npassword_file = "{files}/password"\nhost_key = "{files}/host.pub"\n'
-    match what:
+    match fault:
         case "key readable by others":
             (files / "key").chmod(0o644)
         case "no key":
@@ -168,7 +168,7 @@ def broken(files: Path, what: str) -> str:
             (files / "password").write_text("\n")
             return password
         case "host not known":
-            return table.replace(f'host_key = "{files}/host.pub"', f'known_hosts = "{files}/strangers"')
+            return table.replace(f'host_key = "{files}/host.pub"', f'known_hosts = "{files}/foreign_hosts"')
         case "no known_hosts":
             (files / "known").write_text("word\n")
             return table.replace(f'host_key = "{files}/host.pub"', f'known_hosts = "{files}/known"')
@@ -176,7 +176,7 @@ def broken(files: Path, what: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("what", "says"),
+    ("fault", "message"),
     [
         ("key readable by others", "/key contains secrets but is accessible to every local user: run chmod o= "),
         ("no key", "/key cannot be read: No such file"),
@@ -187,65 +187,63 @@ def broken(files: Path, what: str) -> str:
         ("empty host key", "/host.pub has no host key."),
         ("password readable by others", "/password contains secrets"),
         ("empty password", "/password is empty: write the password on its first line."),
-        ("host not known", "/strangers has no key of [ocs1.example.org]:22."),
+        ("host not known", "/foreign_hosts has no key of [ocs1.example.org]:22."),
         ("no known_hosts", "/known is not in the format of known_hosts."),
     ],
 )
-def test_check_names_the_file_that_cannot_be_used(files: Path, capsys, what: str, says: str) -> None:
-    (files / "blast.toml").write_text(text(broken(files, what)))
+def test_check_names_the_file_that_cannot_be_used(files: Path, capsys, fault: str, message: str) -> None:
+    (files / "blast.toml").write_text(text(broken(files, fault)))
     assert main(["controller", "check", "--config", str(files / "blast.toml")]) == 2
-    told = capsys.readouterr().err
-    assert says in told and told.count("\n") == 1
+    output = capsys.readouterr().err
+    assert message in output and output.count("\n") == 1
 
 
-def test_check_says_how_a_switch_is_reached(files: Path, capsys) -> None:
+def test_check_reports_the_transport_of_a_switch(files: Path, capsys) -> None:
     for table, way in ((good(files), "SSH"), ("", "plain TCP")):
         (files / "blast.toml").write_text(text(table))
         assert main(["controller", "check", "--config", str(files / "blast.toml")]) == 0
         assert f"ocs1.example.org:22 by {way}, light checked" in capsys.readouterr().out
 
 
-def test_check_reads_the_password_of_tl1_too() -> None:
+def test_check_reads_the_tl1_password_file() -> None:
     changed = SWITCH + 'user = "u"\npassword_file = "/nowhere/password"\n' + RACK
     with pytest.raises(ConfigError, match="/nowhere/password cannot be read"):
         check_switch_files(parse(changed))
 
 
-def test_without_asyncssh_it_says_what_to_install(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_asyncssh_error_names_the_extra_to_install(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = importlib.util.find_spec
-    monkeypatch.setattr(
-        "blast_base.extras.find_spec", lambda name: None if name == "asyncssh" else found(name)
-    )
+    monkeypatch.setattr("blast_base.extras.find_spec", lambda name: None if name == "asyncssh" else found(name))
     with pytest.raises(ConfigError) as caught:
         read_way(switch(good(files)))
-    said = f"the optical switch ocs1 cannot use SSH: asyncssh not installed: {how_to_install('ssh-switches')}."
-    assert str(caught.value) == said
+    expected = f"the optical switch ocs1 cannot use SSH: asyncssh not installed: {how_to_install('ssh-switches')}."
+    assert str(caught.value) == expected
 
 
-# ------------------------------------------------------------------------------------------------------- strangers
+# ------------------------------------------------------------------------------------------------------- switch
 
 
-def one_that_answers(files: Path) -> Ssh:
+def ssh_transport(files: Path) -> Ssh:
     way = read_way(switch(good(files)))
     assert isinstance(way, Ssh)
     return way
 
 
-async def test_an_error_of_the_library_is_no_error_of_the_controller(files: Path, monkeypatch) -> None:
+async def test_unexpected_asyncssh_error_becomes_switch_unreachable(files: Path, monkeypatch) -> None:
     async def fail(*_: object, **__: object) -> None:
-        raise KeyError("what nobody thought of\n")
+        raise KeyError("unexpected key\n")
 
     monkeypatch.setattr(asyncssh, "connect", fail)
     with pytest.raises(
-        SwitchUnreachableError, match=r"opens no SSH session.*KeyError: 'what nobody thought of"
+        SwitchUnreachableError, match=r"opens no SSH session.*KeyError: 'unexpected key"
     ) as caught:
-        await one_that_answers(files).open(asyncio.Protocol(), "127.0.0.1", 1, 1.0)
+        await ssh_transport(files).open(asyncio.Protocol(), "127.0.0.1", 1, 1.0)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("seed", range(6))
-async def test_whatever_a_stranger_says_the_switch_is_away_and_no_more(files: Path, seed: int) -> None:
-    """Packets of SSH before the keys are exchanged, with any type and any content."""
+async def test_random_ssh_packets_make_the_switch_unreachable(files: Path, seed: int) -> None:
+    """Send SSH packets of any type and content before the key exchange."""
     dice = random.Random(seed)
     over = asyncio.Event()
 
@@ -269,14 +267,14 @@ async def test_whatever_a_stranger_says_the_switch_is_away_and_no_more(files: Pa
 
     async with scripted(babble) as port:
         with pytest.raises(SwitchUnreachableError):
-            await one_that_answers(files).open(asyncio.Protocol(), "127.0.0.1", port, 1.0)
+            await ssh_transport(files).open(asyncio.Protocol(), "127.0.0.1", port, 1.0)
         await over.wait()
 
 
 # ------------------------------------------------------------------------------------------------------- the example
 
 
-def test_the_example_is_right_when_its_comment_is_taken_away() -> None:
+def test_uncommented_ssh_table_of_the_example_is_valid() -> None:
     lines = (Path(blast_controller.__file__).parent / "example.toml").read_text().splitlines()
     first = lines.index("# [optical_switch.ssh]")
     last = next(number for number in range(first, len(lines)) if not lines[number])
@@ -284,6 +282,6 @@ def test_the_example_is_right_when_its_comment_is_taken_away() -> None:
     ssh = parse("\n".join(lines)).optical_switch[0].ssh
     assert ssh is not None
     absent = {name for name in SshSection.model_fields if name not in ssh.model_fields_set}
-    assert absent == {"password_file", "known_hosts", "command"}, "each is named as what may stand there instead"
+    assert absent == {"password_file", "known_hosts", "command"}, "the example names each as an alternative"
     defaults = SshSection(user="u")
     assert (ssh.terminal, ssh.open_timeout_ms) == (defaults.terminal, defaults.open_timeout_ms)

@@ -1,4 +1,4 @@
-"""Audits: every device is read and compared with what is wanted of it, and repaired unless it is a dry run."""
+"""Audits: the controller compares every device with the desired state and repairs it, unless in a dry run."""
 
 from __future__ import annotations
 
@@ -8,11 +8,17 @@ import pytest
 
 from blast_controller.core.auditor import AuditReport
 from blast_controller.core.model.commands import ReadDevice
-from blast_controller.core.model.events import AuditAsked, CircuitsObserved, SettingsChanged, TableObserved, Tick
+from blast_controller.core.model.events import (
+    AuditRequested,
+    CircuitsObserved,
+    SettingsChanged,
+    TableObserved,
+    TimePassed,
+)
 from blast_controller.core.model.fabric import CrossConnect
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.settings import CoreSettings
-from blast_controller.core.rollout.late_writes import LASTS, LOOK, NOBODY
+from blast_controller.core.rollout.late_writes import LASTS, LOOK, NO_RESERVATION
 from blast_controller.ops.activity import late_line
 from tests.support.core import make_fabric, multicast, ready_world, rejected
 from tests.support.core_checks import audited
@@ -33,7 +39,7 @@ def world():
 
 def audit(world, dry_run=False):
     """Run a whole audit, and return its report."""
-    world.handle(AuditAsked(dry_run))
+    world.handle(AuditRequested(dry_run))
     number = world.core.audit_number
     world.settle()
     return world.announced[number]
@@ -47,7 +53,7 @@ def without(datapath):
 
 
 def spoil(world):
-    """By hand: a circuit is gone, a rule is gone, a rule leads elsewhere, and a rule of ours is left over."""
+    """Remove a circuit and a rule, change the output of a rule, and add a leftover rule of ours."""
     switch = world.switches["ocs1"]
     del switch.circuits[1]
     world.tors[2].rules.clear()
@@ -63,7 +69,7 @@ def contents(world):
 # ------------------------------------------------------------------------------------------------ on demand
 
 
-def test_a_dry_run_tells_what_it_would_do_and_does_nothing(world):
+def test_dry_run_reports_repairs_without_changing_devices(world):
     spoil(world)
     before = contents(world)
     report = audit(world, dry_run=True)
@@ -79,13 +85,13 @@ def test_a_dry_run_tells_what_it_would_do_and_does_nothing(world):
     assert world.commands == []
 
 
-def test_an_audit_does_what_the_dry_run_told_and_the_next_one_finds_nothing(world):
-    wanted = contents(world)
+def test_audit_runs_the_repairs_of_its_dry_run_once(world):
+    expected = contents(world)
     spoil(world)
     planned = audit(world, dry_run=True)
     done = audit(world)
     assert sorted(done.commands) == sorted(planned.commands)
-    assert contents(world) == wanted
+    assert contents(world) == expected
     assert world.served() == set(GROUP)
     assert world.kinds("a") == ["granted"]
     world.commands.clear()
@@ -93,37 +99,37 @@ def test_an_audit_does_what_the_dry_run_told_and_the_next_one_finds_nothing(worl
     assert world.commands == []
 
 
-def test_one_round_at_a_time(world):
-    world.handle(AuditAsked(dry_run=True))
+def test_audit_is_rejected_while_another_one_runs(world):
+    world.handle(AuditRequested(dry_run=True))
     with rejected("busy"):
-        world.handle(AuditAsked(dry_run=False))
+        world.handle(AuditRequested(dry_run=False))
 
     world.settle()
     assert audit(world) == QUIET
 
 
-def test_readings_that_nobody_asked_for_change_nothing(world):
+def test_unrequested_readings_issue_no_commands(world):
     assert world.handle(CircuitsObserved("ocs1", frozenset())) == []
     assert world.handle(TableObserved(2, frozenset(), 0)) == []
-    world.run(AuditAsked(dry_run=False))
+    world.run(AuditRequested(dry_run=False))
     assert world.handle(CircuitsObserved("ocs1", frozenset())) == [], "the round is over"
 
 
-# ----------------------------------------------------------------------------------------------- not looked at
+# ----------------------------------------------------------------------------------------------- not compared
 
 
-def test_a_device_that_is_away_is_named_and_not_said_to_hold_anything(world):
+def test_audit_names_disconnected_devices_and_the_reason(world):
     world.lose("ocs1")
     world.disconnect(3)
     report = audit(world, dry_run=True)
     assert report.compared == tuple(f"tor:{number:016x}" for number in (1, 2, 4))
-    assert [what for what, _ in report.not_compared] == ["switch:ocs1", "tor:0000000000000003"]
+    assert [device for device, _ in report.not_compared] == ["switch:ocs1", "tor:0000000000000003"]
     assert all(reason.startswith("disconnected: ") for _, reason in report.not_compared)
 
 
-def test_who_is_waited_for_is_told(world):
+def test_audit_lists_devices_that_have_not_replied(world):
     assert world.core.audit_waits_for == []
-    world.handle(AuditAsked(dry_run=True))
+    world.handle(AuditRequested(dry_run=True))
     world.work(2)
     world.deliver()
     assert world.core.audit_waits_for == sorted({*EVERY} - {EVERY[2]})
@@ -132,7 +138,7 @@ def test_who_is_waited_for_is_told(world):
 # ------------------------------------------------------------------------------------------------ foreign
 
 
-def test_foreign_circuits_and_rules_are_reported_and_left_alone(world):
+def test_audit_reports_and_keeps_foreign_circuits_and_rules(world):
     switch, foreign = world.switches["ocs1"], CrossConnect("ocs1", 40, 41)
     switch.circuits[40] = 41
     switch.foreign.add(foreign)
@@ -145,7 +151,7 @@ def test_foreign_circuits_and_rules_are_reported_and_left_alone(world):
     assert world.commands == []
 
 
-def test_whoever_waited_is_served_when_an_audit_finds_the_foreign_circuit_gone():
+def test_audit_serves_pending_request_once_foreign_circuit_is_removed():
     world = ready_world(make_fabric(3, [4]))
     world.submit(multicast("a", "r1h1", GROUP))
     switch, foreign = world.switches["ocs1"], CrossConnect("ocs1", 40, 2)
@@ -160,30 +166,30 @@ def test_whoever_waited_is_served_when_an_audit_finds_the_foreign_circuit_gone()
     switch.foreign.clear()
     del switch.circuits[40]
     assert audit(world, dry_run=True).commands == ()
-    assert world.part("c").state is PartState.PENDING, "a dry run sets nothing going"
+    assert world.part("c").state is PartState.PENDING, "a dry run starts no request"
     audit(world)
     assert world.part("c").state is PartState.ACTIVE
 
 
-# -------------------------------------------------------------------------------------------- in movement
+# -------------------------------------------------------------------------------------------- during changes
 
 
-def test_a_reading_that_is_older_than_what_was_told_since_is_taken_again(world):
-    world.handle(AuditAsked(dry_run=False))
+def test_audit_repeats_reading_older_than_a_later_change(world):
+    world.handle(AuditRequested(dry_run=False))
     before = world.switches["ocs1"].held
     world.extend("a", add_receivers=("r4h1",))
     world.commands.clear()
     assert world.handle(CircuitsObserved("ocs1", before)) == [ReadDevice("ocs1")]
     world.settle()
-    # The reading that was under way when the change was asked for comes first.
+    # The reading in progress when the change was requested arrives first.
     moving = (("reservation 1 on switch:ocs1", "a change of it is in progress"),)
     assert world.announced[world.core.audit_number] == replace(QUIET, not_compared=moving)
     assert world.served() == {*GROUP, "r4h1"}
     assert world.kinds("a") == ["granted", "changed"]
 
 
-def test_the_answer_of_a_device_that_has_been_away_meanwhile_is_not_taken(world):
-    world.handle(AuditAsked(dry_run=False))
+def test_audit_ignores_reading_of_device_that_reconnected(world):
+    world.handle(AuditRequested(dry_run=False))
     world.disconnect(2)
     world.come_back(2)
     world.deliver()
@@ -192,14 +198,14 @@ def test_the_answer_of_a_device_that_has_been_away_meanwhile_is_not_taken(world)
     assert world.announced[world.core.audit_number] == without(2)
 
 
-def test_devices_that_are_away_are_not_asked(world):
+def test_audit_reads_connected_devices_only(world):
     for name in ("ocs1", 1, 2, 3):
         world.lose(name)
     world.deliver()
-    assert world.handle(AuditAsked(dry_run=False)) == [ReadDevice(4)]
+    assert world.handle(AuditRequested(dry_run=False)) == [ReadDevice(4)]
     world.disconnect(4)
     assert world.announced[1].compared == ()
-    world.handle(AuditAsked(dry_run=False))
+    world.handle(AuditRequested(dry_run=False))
     assert world.announced[2].compared == (), "a round without devices is over at once"
 
 
@@ -208,10 +214,10 @@ def test_devices_that_are_away_are_not_asked(world):
 
 def tick(world, seconds):
     world.now += seconds
-    return [c for c in world.handle(Tick()) if isinstance(c, ReadDevice)]
+    return [c for c in world.handle(TimePassed()) if isinstance(c, ReadDevice)]
 
 
-def test_a_round_that_takes_long_is_not_overtaken():
+def test_periodic_audit_waits_for_the_previous_one():
     world = ready_world(make_fabric(2), CoreSettings(reconcile_every=7.0))
     world.restart()
     world.connect_all()
@@ -226,7 +232,7 @@ def set_every(world, seconds):
     world.handle(SettingsChanged(replace(world.core.settings, reconcile_every=seconds)))
 
 
-def test_audits_can_be_switched_on_and_off_while_it_runs():
+def test_periodic_audits_can_be_enabled_and_disabled_at_run_time():
     world = ready_world(make_fabric(2))
     world.restart()
     world.connect_all()
@@ -240,7 +246,7 @@ def test_audits_can_be_switched_on_and_off_while_it_runs():
     assert world.core.next_timer() is None
 
 
-def test_another_interval_counts_at_once_and_never_twice():
+def test_new_audit_interval_replaces_the_old_one_at_once():
     world = ready_world(make_fabric(2), CoreSettings(reconcile_every=100.0))
     world.restart()
     world.connect_all()
@@ -276,8 +282,8 @@ def make_late(restarted, circuits) -> None:
     restarted.switches["ocs1"].circuits.update({c.input: c.output for c in circuits})
 
 
-def gone(restarted) -> frozenset[CrossConnect]:
-    """Return the circuits of a reservation that was live when the controller was replaced, and has ended since."""
+def ended_circuits(restarted) -> frozenset[CrossConnect]:
+    """Return the circuits of a reservation that was lit when the controller was replaced and has ended since."""
     restarted.granted(multicast("a", "r1h1", ["r2h1", "r3h1"]))
     circuits = ours(restarted)
     restarted.recover()
@@ -292,21 +298,21 @@ def pass_time(restarted, seconds: float) -> None:
     restarted.settle()
 
 
-def test_it_is_taken_away_by_the_next_look_which_is_soon(restarted):
-    circuits = gone(restarted)
+def test_next_late_write_check_removes_late_circuits(restarted):
+    circuits = ended_circuits(restarted)
     make_late(restarted, circuits)
     restarted.commands.clear()
     pass_time(restarted, LOOK)
     assert not ours(restarted)
     (command,) = restarted.commands
     assert {c for change in command.changes for c in change.disconnect} == circuits
-    assert [change.reservation for change in command.changes] == [NOBODY]
+    assert [change.reservation for change in command.changes] == [NO_RESERVATION]
     line = late_line(command)
     assert line.event == "late_write" and all(f"{c.input} to {c.output}" in line.message for c in circuits)
 
 
-def test_a_second_restart_does_not_forget_it(restarted):
-    circuits = gone(restarted)
+def test_late_circuits_are_removed_after_a_second_restart(restarted):
+    circuits = ended_circuits(restarted)
     restarted.restart()
     make_late(restarted, circuits)
     restarted.connect_all()
@@ -314,8 +320,8 @@ def test_a_second_restart_does_not_forget_it(restarted):
     assert not ours(restarted)
 
 
-def test_an_audit_says_so_and_calls_it_no_stranger(restarted):
-    circuits = gone(restarted)
+def test_audit_reports_late_circuits_as_late_writes(restarted):
+    circuits = ended_circuits(restarted)
     make_late(restarted, circuits)
     planned = audited(restarted, dry_run=True)
     assert planned.foreign == () and len(planned.commands) == len(circuits)
@@ -324,8 +330,8 @@ def test_an_audit_says_so_and_calls_it_no_stranger(restarted):
     assert audited(restarted, dry_run=False).commands == ()
 
 
-def test_after_a_while_it_is_whoever_s_and_left_alone(restarted):
-    circuits = gone(restarted)
+def test_late_circuits_become_foreign_after_retention(restarted):
+    circuits = ended_circuits(restarted)
     pass_time(restarted, LASTS)
     pass_time(restarted, LASTS)
     assert not restarted.core.view.late_circuits("ocs1")
@@ -337,15 +343,15 @@ def test_after_a_while_it_is_whoever_s_and_left_alone(restarted):
     assert ours(restarted) == circuits
 
 
-def test_it_is_left_alone_where_somebody_wants_it_again(restarted):
-    circuits = gone(restarted)
+def test_audit_keeps_circuits_that_a_new_request_uses_again(restarted):
+    circuits = ended_circuits(restarted)
     restarted.granted(multicast("again", "r1h1", ["r2h1", "r3h1"]))
     assert ours(restarted) == circuits
     assert audited(restarted, dry_run=False).commands == ()
     assert ours(restarted) == circuits
 
 
-def test_what_a_lost_session_left_unanswered_is_remembered_too(restarted):
+def test_unanswered_circuits_of_a_lost_session_count_as_late(restarted):
     restarted.submit(multicast("a", "r1h1", ["r2h1", "r3h1"]))
     restarted.lose("ocs1")
     (epoch, command) = restarted.switches["ocs1"].in_flight[0]

@@ -1,4 +1,4 @@
-"""What devices can do to a request: refuse, go away, come back with less, or hold what others made."""
+"""Device events during a request: refusals, disconnections, lost state and foreign circuits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from blast_controller.core.inventory.holders import PROBER
 from blast_controller.core.model.commands import Publish, SetForwarding
 from blast_controller.core.model.errors import ImpossibleTransitionError, RejectedError
-from blast_controller.core.model.events import DecisionTimed, ElementQuarantined, VerifyAsked
+from blast_controller.core.model.events import DecisionTimed, ElementQuarantined, VerifyRequested
 from blast_controller.core.model.fabric import CrossConnect, reached_ports
 from blast_controller.core.model.part_states import PartEvent, PartState
 from blast_controller.core.model.part_states import after as part_after
@@ -24,7 +24,7 @@ def world():
     return ready_world(make_fabric(4, [4, 4]))
 
 
-def test_a_refusal_is_undone_and_tried_again(world):
+def test_core_undoes_a_refused_step_and_retries(world):
     world.submit(multicast("a", "r1h1", GROUP))
     world.work("ocs1", denied={0})
     world.deliver()
@@ -39,7 +39,7 @@ def test_a_refusal_is_undone_and_tried_again(world):
     assert world.part().failures == 0, "only failures in a row count"
 
 
-def test_three_refusals_in_a_row_are_the_end(world):
+def test_request_fails_after_three_refusals_in_a_row(world):
     world.submit(multicast("a", "r1h1", GROUP))
     for _ in range(3):
         assert not world.part().state.final
@@ -55,7 +55,7 @@ def test_three_refusals_in_a_row_are_the_end(world):
     assert not world.switches["ocs1"].held
 
 
-def test_before_devices_are_there_a_request_waits_with_a_sentence():
+def test_pending_request_names_the_disconnected_device():
     world = World(make_fabric(3, [4]))
     world.submit(multicast("a", "r1h1", GROUP))
     assert world.reason() == "Waiting: the ToR of r1 is disconnected (not connected yet)."
@@ -68,7 +68,7 @@ def test_before_devices_are_there_a_request_waits_with_a_sentence():
     assert world.part().state is PartState.ACTIVE
 
 
-def test_a_switch_that_refuses_the_lost_circuits_revokes_and_decides_again(world):
+def test_refused_repair_revokes_the_grant_and_grants_again(world):
     world.granted(multicast("a", "r1h1", GROUP))
     world.reconnect("ocs1", forgets=lambda circuit: True)
     world.deliver()
@@ -80,7 +80,7 @@ def test_a_switch_that_refuses_the_lost_circuits_revokes_and_decides_again(world
 
 
 @pytest.mark.parametrize(("forgetful", "others"), [("ocs1", (1, 2, 3)), (2, ("ocs1", 1, 3))])
-def test_a_device_that_confirms_and_forgets_is_configured_again_before_the_grant(world, forgetful, others):
+def test_device_that_loses_confirmed_state_is_configured_before_the_grant(world, forgetful, others):
     world.submit(multicast("a", "r1h1", GROUP))
     world.work(forgetful)
     world.deliver()
@@ -95,7 +95,7 @@ def test_a_device_that_confirms_and_forgets_is_configured_again_before_the_grant
     assert world.served() == set(GROUP)
 
 
-def test_a_tor_that_comes_back_in_the_middle_of_a_change_gets_its_share_again(world):
+def test_tor_that_reconnects_during_a_change_receives_its_rules_again(world):
     world.granted(multicast("a", "r1h1", GROUP))
     world.extend("a", add_receivers=("r4h1",))
     world.work(4)
@@ -105,8 +105,8 @@ def test_a_tor_that_comes_back_in_the_middle_of_a_change_gets_its_share_again(wo
     assert world.served() == {*GROUP, "r4h1"}
 
 
-def test_circuits_that_are_on_their_way_out_are_not_missed(world):
-    """The switch did what the change took away, and its answer was lost: no reason to revoke."""
+def test_unanswered_removal_of_circuits_revokes_nothing(world):
+    """The switch disconnects the removed circuit, but its answer is lost."""
     world.granted(multicast("a", "r1h1", GROUP))
     world.extend("a", remove_receivers=("r3h1",))
     world.work("ocs1", cut_after=1)
@@ -117,7 +117,7 @@ def test_circuits_that_are_on_their_way_out_are_not_missed(world):
     assert world.served() == {"r2h1"}
 
 
-def test_foreign_circuits_block_what_they_touch():
+def test_foreign_circuits_block_the_ports_and_splitters_they_use():
     world = World(make_fabric(4, [4, 4]))
     ours, output = world.fabric.splitters["s1"], world.fabric.splitters["s2"].outputs[1]
     foreign = {CrossConnect("ocs1", 4, ours.input), CrossConnect("ocs1", output, 77)}
@@ -132,10 +132,10 @@ def test_foreign_circuits_block_what_they_touch():
     with pytest.raises(RejectedError, match=f"r4: occupied by the cross-connect 4 to {ours.input} on ocs1"):
         world.submit(multicast("a", "r1h1", ["r4h1"]))
     world.granted(multicast("b", "r1h1", ["r2h1"]))
-    assert foreign <= world.switches["ocs1"].held, "and are never touched"
+    assert foreign <= world.switches["ocs1"].held, "foreign circuits remain"
 
 
-def test_the_papers_testbed_four_racks_on_one_datapath():
+def test_papers_testbed_serves_four_racks_on_one_datapath():
     world = ready_world(make_fabric(4, [4, 4], shared=4))
     world.granted(multicast("a", "r1h1", ["r1h2", "r2h1", "r3h2", "r4h1"]))
     assert world.served() == {"r1h2", "r2h1", "r3h2", "r4h1"}
@@ -143,7 +143,7 @@ def test_the_papers_testbed_four_racks_on_one_datapath():
     assert {f.in_port for f in command.changes[0].add} == {1, 150, 250, 350}
 
 
-def test_a_loop_leaf_lights_the_senders_own_receiver():
+def test_loop_leaf_lights_the_senders_own_receiver():
     world = ready_world(make_fabric(4, [4]), CoreSettings(loop_leaf=True))
     world.granted(multicast("a", "r1h1", GROUP))
     root = world.fabric.racks["r1"].optical_ports[0]
@@ -151,14 +151,14 @@ def test_a_loop_leaf_lights_the_senders_own_receiver():
     assert world.served() == set(GROUP)
 
 
-def test_a_loop_of_two_racks_is_a_two_way_circuit():
+def test_loop_of_two_racks_uses_circuits_in_both_directions():
     world = ready_world(make_fabric(2, [4]), CoreSettings(loop_leaf=True))
     world.granted(multicast("a", "r1h1", ["r2h1"]))
     assert world.switches["ocs1"].held == {CrossConnect("ocs1", 1, 2), CrossConnect("ocs1", 2, 1)}
     assert "splitter:s1" not in world.core.view.holders
 
 
-def test_light_goes_one_way():
+def test_optical_paths_are_unidirectional():
     fabric = make_fabric(3, [2])
     one, two, three = (fabric.racks[name].optical_ports[0] for name in ("r1", "r2", "r3"))
     splitter = fabric.splitters["s1"]
@@ -174,13 +174,13 @@ def test_light_goes_one_way():
         assert reached_ports(fabric, rest, one) < {("r2", 50), ("r3", 50)}, "a branch is dark"
 
 
-def test_what_is_not_in_a_table_cannot_happen():
+def test_undefined_state_transitions_raise_errors():
     with pytest.raises(
         ImpossibleTransitionError, match="a part in state done has no transition for the event 'picked'"
     ):
         part_after(PartState.DONE, PartEvent.PICKED)
-    with pytest.raises(ImpossibleTransitionError, match="a reservation in state gone"):
-        reservation_after(ReservationState.GONE, ReservationEvent.CONFIRMED)
+    with pytest.raises(ImpossibleTransitionError, match="a reservation in state released"):
+        reservation_after(ReservationState.RELEASED, ReservationEvent.CONFIRMED)
     for state in PartState:
         leaves = [event for event in PartEvent if _possible(state, event)]
         assert bool(leaves) != state.final
@@ -194,7 +194,7 @@ def _possible(state, event):
     return True
 
 
-def test_compute_time_goes_into_the_grant(world):
+def test_grant_contains_the_compute_time(world):
     world.submit(multicast("a", "r1h1", GROUP))
     world.handle(DecisionTimed(0.003))
     world.run(DecisionTimed(9.0))
@@ -207,7 +207,7 @@ def directional():
     return ready_world(by_sides(make_fabric(4, [4, 4])))
 
 
-def test_a_rack_sends_to_one_group_and_receives_from_another(directional):
+def test_rack_with_directional_ports_sends_and_receives_at_once(directional):
     directional.granted(multicast("a", "r1h1", GROUP))
     directional.granted(multicast("b", "r2h1", ["r1h1", "r4h1"]))
     assert directional.served("a") == set(GROUP) and directional.served("b") == {"r1h1", "r4h1"}
@@ -217,21 +217,21 @@ def test_a_rack_sends_to_one_group_and_receives_from_another(directional):
     assert directional.reason("c") == "Waiting for a free optical port of r3."
 
 
-def test_one_side_can_be_quarantined(directional):
+def test_quarantine_of_transmit_side_leaves_receive_side_usable(directional):
     directional.handle(ElementQuarantined("port:r1/50/tx", "its laser is dying"))
     directional.granted(multicast("a", "r2h1", ["r1h1", "r3h1"]))
     directional.granted(multicast("b", "r4h1", ["r2h1"]))
 
 
-def test_only_ports_with_both_fibers_free_are_probed(directional):
+def test_fiber_check_probes_ports_with_both_fibers_free(directional):
     directional.granted(multicast("a", "r1h1", ["r2h1"]))
-    directional.handle(VerifyAsked(bytes(32)))
+    directional.handle(VerifyRequested(bytes(32)))
     probed = {element for element, holder in directional.core.view.holders.items() if holder == PROBER}
     sides = {f"port:{rack}/50/{side}" for rack in ("r3", "r4") for side in ("tx", "rx")}
     assert probed == sides | {"splitter:s1", "splitter:s2"}
 
 
-def test_both_sides_are_one_port_again():
+def test_fabric_joins_directional_sides_into_whole_ports():
     fabric = make_fabric(4, [4, 4])
     assert by_sides(fabric).whole_ports_on("ocs1") == fabric.ports_on("ocs1")
     assert by_sides(fabric).directional and not fabric.directional

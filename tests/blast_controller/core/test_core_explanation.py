@@ -1,4 +1,4 @@
-"""What a request is said to be blocked by, when it is said to start, and what is said to free it."""
+"""Explanations of requests: blockers, the predicted start, and the smallest change that starts them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 
 from blast_controller.core.model.events import (
     ElementQuarantined,
-    FinishAsked,
+    FinishRequested,
     RequestSubmitted,
-    VerifyAsked,
-    WithdrawAsked,
+    VerifyRequested,
+    WithdrawRequested,
 )
 from blast_controller.core.model.fabric import StaticTree
 from blast_controller.core.model.part_states import PartState
@@ -22,7 +22,7 @@ from tests.support.core import TENANT, key_of, make_fabric, multicast, ready_wor
 from tests.support.core_checks import image
 
 SERVICE = 10**9
-"""Bytes that take 0.8 s at the rate of light; the lease is then the shortest there is, 10 s."""
+"""Bytes that take 0.8 s at the line rate; the lease is then the minimum, 10 s."""
 
 
 def explained(world, key, viewer=None, tenant=TENANT):
@@ -50,7 +50,7 @@ def leave_out(world, key, receivers):
 
 @pytest.fixture
 def busy():
-    """r1 sends to r2 and r3; "late" wants r4 to send to r3 and r5, and waits for r3's only port."""
+    """Return a world where r1 sends to r2 and r3, and "late" (r4 to r3 and r5) waits for r3's only port."""
     world = ready_world(make_fabric(6, [4, 4]))
     assert ask(world, "early", "r1h1", ["r2h1", "r3h1"]) is PartState.ACTIVE
     world.now = 4.0
@@ -58,44 +58,44 @@ def busy():
     return world
 
 
-def test_a_rack_whose_port_is_held(busy):
-    told = explained(busy, "late")
-    assert told.key == "late"
-    assert told.sentence == (
+def test_explanation_names_held_port_start_and_removable_rack(busy):
+    explanation = explained(busy, "late")
+    assert explanation.key == "late"
+    assert explanation.sentence == (
         "The request late waits for a free optical port of r3. The earliest start is in 6.0 s, if no lease is extended."
     )
-    assert told.blockers == ("port:r3/50 is held by default/early (reservation 1), whose lease ends in 6.0 s",)
-    assert told.start == pytest.approx(6.0)
-    assert told.leave_out == ("r3h1", "r3h2")
-    assert told.smallest_change == "Remove the rack r3: `blast extend default/late --remove r3h1,r3h2`."
+    assert explanation.blockers == ("port:r3/50 is held by default/early (reservation 1), whose lease ends in 6.0 s",)
+    assert explanation.start == pytest.approx(6.0)
+    assert explanation.leave_out == ("r3h1", "r3h2")
+    assert explanation.smallest_change == "Remove the rack r3: `blast extend default/late --remove r3h1,r3h2`."
 
 
-def test_a_tenant_names_its_request_without_the_tenant(busy):
+def test_explanation_for_its_tenant_omits_the_tenant_name(busy):
     assert "`blast extend late --remove" in explained(busy, "late", viewer=TENANT).smallest_change
 
 
-def test_a_holder_that_is_just_being_lit_counts_with_the_lease_that_it_will_get():
+def test_explanation_counts_the_future_lease_of_a_holder_in_setup():
     world = ready_world(make_fabric(3, [4]))
     world.submit(multicast("early", "r1h1", ["r2h1"]))
     world.submit(multicast("late", "r1h1", ["r3h1"]))
-    told = explained(world, "late")
-    assert told.blockers == ("port:r1/50 is being set up for default/early (reservation 1)",)
-    assert told.start == pytest.approx(10.0)
+    explanation = explained(world, "late")
+    assert explanation.blockers == ("port:r1/50 is being set up for default/early (reservation 1)",)
+    assert explanation.start == pytest.approx(10.0)
 
 
-def test_what_a_quarantine_takes_away_has_no_end(busy):
+def test_explanation_predicts_no_start_for_a_quarantined_port(busy):
     busy.handle(ElementQuarantined("port:r5/50", "dirty"))
-    told = explained(busy, "late")
-    assert told.start is None and told.sentence.endswith("The earliest start cannot be predicted.")
-    assert "port:r5/50 is not usable: dirty" in told.blockers
-    assert told.leave_out == ()  # without r3 and r5 there is nobody left
+    explanation = explained(busy, "late")
+    assert explanation.start is None and explanation.sentence.endswith("The earliest start cannot be predicted.")
+    assert "port:r5/50 is not usable: dirty" in explanation.blockers
+    assert explanation.leave_out == ()  # without r3 and r5 no receiver is left
 
 
-def test_many_racks_that_one_request_holds_are_one_blocker():
+def test_explanation_merges_racks_of_one_holder_into_one_blocker():
     world = ready_world(make_fabric(30, [32, 32]))
-    everybody = [f"r{n}h1" for n in range(2, 31)]
-    ask(world, "early", "r1h1", everybody)
-    ask(world, "late", "r2h1", ["r1h1", *everybody[1:]])
+    receivers = [f"r{n}h1" for n in range(2, 31)]
+    ask(world, "early", "r1h1", receivers)
+    ask(world, "late", "r2h1", ["r1h1", *receivers[1:]])
     (blocker,) = explained(world, "late").blockers
     assert blocker.startswith("port:r2/50, port:r1/50, port:r3/50") and "and 10 more are held by" in blocker
 
@@ -103,24 +103,26 @@ def test_many_racks_that_one_request_holds_are_one_blocker():
 # -------------------------------------------------------------------------------------------------- splitters
 
 
-def test_splitters_that_are_all_held():
+def test_explanation_names_held_splitters():
     world = ready_world(make_fabric(8, [4]))
     ask(world, "early", "r1h1", ["r2h1", "r3h1"])
     ask(world, "late", "r4h1", ["r5h1", "r6h1", "r6h2"])
-    told = explained(world, "late")
-    assert told.sentence.startswith(
+    explanation = explained(world, "late")
+    assert explanation.sentence.startswith(
         "The request late waits for free splitters that make 2 leaves on ocs1. The earliest"
     )
-    assert told.blockers == ("splitter:s1 (1:4) is held by default/early (reservation 1), whose lease ends in 10 s",)
-    assert told.start == pytest.approx(10.0)
-    assert told.leave_out == ("r5h1",), "the rack with the fewest receivers"
-    assert told.smallest_change == (
+    assert explanation.blockers == (
+        "splitter:s1 (1:4) is held by default/early (reservation 1), whose lease ends in 10 s",
+    )
+    assert explanation.start == pytest.approx(10.0)
+    assert explanation.leave_out == ("r5h1",), "the rack with the fewest receivers"
+    assert explanation.smallest_change == (
         "Remove the rack r5: `blast extend default/late --remove r5h1`; or free one more 1:4 splitter."
     )
-    assert leave_out(world, "late", told.leave_out) is PartState.ACTIVE
+    assert leave_out(world, "late", explanation.leave_out) is PartState.ACTIVE
 
 
-def test_the_splitter_that_would_do_is_the_smallest_that_does():
+def test_explanation_asks_for_the_smallest_sufficient_splitter():
     world = ready_world(make_fabric(20, [2, 8, 16]))
     for number, (sender, receivers) in enumerate([("r1", ["r2", "r3"]), ("r4", ["r5", "r6"]), ("r7", ["r8", "r9"])]):
         ask(world, f"k{number}", f"{sender}h1", [f"{rack}h1" for rack in receivers])
@@ -128,24 +130,26 @@ def test_the_splitter_that_would_do_is_the_smallest_that_does():
     assert "free one more 1:8 splitter" in explained(world, "late").smallest_change
 
 
-def test_a_loop_leaf_takes_a_output():
+def test_explanation_counts_the_loop_leaf_as_an_output():
     world = ready_world(make_fabric(8, [2, 3]), CoreSettings(loop_leaf=True))
     ask(world, "early", "r1h1", ["r2h1", "r3h1"])
     ask(world, "late", "r4h1", ["r5h1", "r6h1"])
-    told = explained(world, "late")
-    assert "free splitters that make 3 leaves on ocs1" in told.sentence and told.start == pytest.approx(10.0)
-    assert "free one more 1:2 splitter" in told.smallest_change, "together with the one that is free"
+    explanation = explained(world, "late")
+    assert "free splitters that make 3 leaves on ocs1" in explanation.sentence and explanation.start == pytest.approx(
+        10.0
+    )
+    assert "free one more 1:2 splitter" in explanation.smallest_change, "together with the one that is free"
 
 
-def test_a_splitter_that_is_kept_warm_counts_as_free():
+def test_explanation_counts_warm_splitters_as_free():
     world = ready_world(make_fabric(8, [4]), CoreSettings(keep_warm=60.0))
     ask(world, "early", "r1h1", ["r2h1", "r3h1"])
     ask(world, "late", "r1h1", ["r5h1", "r6h1"])
     assert explained(world, "late").blockers
-    world.core.take(FinishAsked(key_of("early"), 0), world.now)
-    told = explained(world, "late")
-    assert told.blockers == () and told.start == 0.0 and told.smallest_change is None
-    assert "waits for the next scheduling pass: all required resources are free" in told.sentence
+    world.core.take(FinishRequested(key_of("early"), 0), world.now)
+    explanation = explained(world, "late")
+    assert explanation.blockers == () and explanation.start == 0.0 and explanation.smallest_change is None
+    assert "waits for the next scheduling pass: all required resources are free" in explanation.sentence
     world.conclude()
     world.settle()
     assert state_of(world, "late") is PartState.ACTIVE
@@ -158,40 +162,40 @@ def limited(**limits):
     return CoreSettings(tenants={"physics": TenantLimits(**limits)})
 
 
-def test_a_tenant_that_holds_as_many_splitters_as_it_may():
+def test_explanation_names_the_splitter_limit_of_the_tenant():
     world = ready_world(make_fabric(9, [4, 4]), limited(max_splitters=1))
     ask(world, "early", "r1h1", ["r2h1", "r3h1"], "physics")
     ask(world, "late", "r4h1", ["r5h1", "r6h1"], "physics")
-    told = explained(world, "late", "physics", "physics")
-    assert "because the tenant physics may hold 1 splitter at a time" in told.sentence
-    assert told.blockers == ("splitter:s1 is held by early (reservation 1), whose lease ends in 10 s",)
-    assert told.start == pytest.approx(10.0) and told.leave_out == ("r6h1",)
-    assert "one more splitter" not in told.smallest_change
+    explanation = explained(world, "late", "physics", "physics")
+    assert "because the tenant physics may hold 1 splitter at a time" in explanation.sentence
+    assert explanation.blockers == ("splitter:s1 is held by early (reservation 1), whose lease ends in 10 s",)
+    assert explanation.start == pytest.approx(10.0) and explanation.leave_out == ("r6h1",)
+    assert "one more splitter" not in explanation.smallest_change
     world.advance_to(10.0)
     assert state_of(world, "late", "physics") is PartState.ACTIVE
 
 
-def test_a_tenant_that_has_used_up_its_light():
+def test_explanation_names_the_exhausted_quota_of_lit_time():
     world = ready_world(make_fabric(4, [4]), limited(max_light_seconds=5.0))
     ask(world, "early", "r1h1", ["r2h1"], "physics", size=10**11)
     world.now = 6.0
     ask(world, "late", "r3h1", ["r3h2", "r4h1"], "physics")
-    told = explained(world, "late", "physics", "physics")
-    assert told.blockers == ("the tenant physics has used its quota of lit time for this hour",)
-    assert told.start is None and told.leave_out == ("r4h1",)
+    explanation = explained(world, "late", "physics", "physics")
+    assert explanation.blockers == ("the tenant physics has used its quota of lit time for this hour",)
+    assert explanation.start is None and explanation.leave_out == ("r4h1",)
 
 
-def test_what_other_tenants_hold_is_told_without_a_name():
+def test_explanation_hides_names_of_other_tenants():
     world = ready_world(make_fabric(9, [4]))
     ask(world, "secret", "r1h1", ["r2h1", "r3h1"], "physics")
     ask(world, "mine", "r4h1", ["r2h1", "r6h1"], "biology")
-    told = explained(world, "mine", "biology", "biology")
-    assert all("is held by another tenant, whose lease ends in 10 s" in blocker for blocker in told.blockers)
-    assert len(told.blockers) == 2 and "secret" not in repr(told) and "physics" not in repr(told)
+    explanation = explained(world, "mine", "biology", "biology")
+    assert all("is held by another tenant, whose lease ends in 10 s" in blocker for blocker in explanation.blockers)
+    assert len(explanation.blockers) == 2 and "secret" not in repr(explanation) and "physics" not in repr(explanation)
     assert "physics/secret (reservation 1)" in repr(explained(world, "mine", None, "biology"))
 
 
-def test_others_that_wait_are_counted_as_far_as_one_may_see_them():
+def test_explanation_counts_only_visible_pending_parts():
     world = ready_world(make_fabric(4, [4]))
     ask(world, "early", "r1h1", ["r2h1", "r3h1"])
     for tenant, key in (("physics", "a"), ("physics", "b"), ("biology", "c")):
@@ -204,25 +208,25 @@ def test_others_that_wait_are_counted_as_far_as_one_may_see_them():
 # ---------------------------------------------------------------------------------------------------- devices
 
 
-def test_a_tor_that_is_away():
+def test_explanation_names_the_disconnected_tor():
     world = ready_world(make_fabric(4, [4]))
     world.disconnect(3)
     ask(world, "a", "r1h1", ["r2h1", "r3h1"])
-    told = explained(world, "a")
-    assert told.sentence.startswith("The request a waits for the ToR of r3.")
-    assert told.blockers == ("the ToR of r3 is disconnected (connection lost)",)
-    assert told.start is None and told.leave_out == ("r3h1",)
+    explanation = explained(world, "a")
+    assert explanation.sentence.startswith("The request a waits for the ToR of r3.")
+    assert explanation.blockers == ("the ToR of r3 is disconnected (connection lost)",)
+    assert explanation.start is None and explanation.leave_out == ("r3h1",)
     assert leave_out(world, "a", ["r3h1"]) is PartState.ACTIVE
 
 
-def test_a_holder_whose_tor_is_away_gives_nothing_back():
+def test_explanation_predicts_no_start_while_the_holders_tor_is_away():
     world = ready_world(make_fabric(4, [4]))
     ask(world, "early", "r1h1", ["r2h1"])
     world.disconnect(2)
     ask(world, "late", "r1h1", ["r3h1"])
-    told = explained(world, "late")
-    assert told.start is None
-    assert told.blockers == (
+    explanation = explained(world, "late")
+    assert explanation.start is None
+    assert explanation.blockers == (
         f"port:r1/50 is held by default/early (reservation 1), whose lease ends in 10 s, after tor:{2:016x} reconnects",
     )
     world.advance_to(10.0)
@@ -231,23 +235,23 @@ def test_a_holder_whose_tor_is_away_gives_nothing_back():
     assert "the tor" not in explained(world, "late").sentence.lower()
 
 
-def test_the_last_group_address():
+def test_explanation_names_the_exhausted_group_addresses():
     world = ready_world(make_fabric(4, [4]), CoreSettings(group_network=IPv4Network("239.1.0.0/30")))
     ask(world, "a", "r1h1", ["r1h2"])
     ask(world, "b", "r2h1", ["r2h2"])
     ask(world, "c", "r3h1", ["r4h1"])
-    told = explained(world, "c")
-    assert told.blockers == ("every group address of 239.1.0.0/30 is in use",) and told.leave_out == ()
+    explanation = explained(world, "c")
+    assert explanation.blockers == ("every group address of 239.1.0.0/30 is in use",) and explanation.leave_out == ()
 
 
-def test_a_static_tree_that_is_in_use():
+def test_explanation_names_the_static_tree_in_use():
     tree = StaticTree("bus", "r1", 60, None, {"r2": 60, "r3": 60}, frozenset())
     world = ready_world(replace(make_fabric(3), static_trees={"bus": tree}))
     ask(world, "early", "r1h1", ["r2h1", "r3h1"])
     assert ask(world, "late", "r1h1", ["r2h1", "r3h1"]) is PartState.PENDING
-    told = explained(world, "late")
-    assert told.blockers[0].startswith("the static tree bus is held by default/early")
-    assert told.start == pytest.approx(10.0)
+    explanation = explained(world, "late")
+    assert explanation.blockers[0].startswith("the static tree bus is held by default/early")
+    assert explanation.start == pytest.approx(10.0)
     world.advance_to(10.0)
     assert state_of(world, "late") is PartState.ACTIVE
 
@@ -255,45 +259,48 @@ def test_a_static_tree_that_is_in_use():
 # ------------------------------------------------------------------------------------------------ other states
 
 
-def test_a_request_that_does_not_wait(busy):
+def test_explanation_states_active_done_and_withdrawn_requests(busy):
     assert explained(busy, "early").sentence == "The request early is active, its lease ends in 6.0 s."
-    busy.handle(FinishAsked(key_of("early"), 0))
+    busy.handle(FinishRequested(key_of("early"), 0))
     assert explained(busy, "early").sentence == "The request early is done (The sender has finished)."
-    told = explained(busy, "late")
-    assert "is being released by default/early" in told.blockers[0] and told.start == pytest.approx(0.0)
-    assert told.sentence.endswith("The earliest start is now, if no lease is extended.")
+    explanation = explained(busy, "late")
+    assert "is being released by default/early" in explanation.blockers[0] and explanation.start == pytest.approx(0.0)
+    assert explanation.sentence.endswith("The earliest start is now, if no lease is extended.")
     busy.settle()
-    busy.handle(WithdrawAsked(key_of("late")))
-    told = explained(busy, "late")
-    assert told.sentence == "The request late is withdrawn (Withdrawn by the client)."
-    assert (told.blockers, told.start, told.smallest_change) == ((), None, None)
+    busy.handle(WithdrawRequested(key_of("late")))
+    explanation = explained(busy, "late")
+    assert explanation.sentence == "The request late is withdrawn (Withdrawn by the client)."
+    assert (explanation.blockers, explanation.start, explanation.smallest_change) == ((), None, None)
 
 
-def test_a_request_that_is_being_lit():
+def test_explanation_states_that_a_request_is_being_set_up():
     world = ready_world(make_fabric(4, [4]))
     world.handle(RequestSubmitted(multicast("a", "r1h1", ["r2h1"])))
     assert explained(world, "a").sentence == "The request a is being set up."
 
 
-def test_patience_that_is_too_short(busy):
+def test_explanation_states_an_earlier_pending_timeout(busy):
     busy.submit(multicast("brief", "r1h2", ["r6h1"], pending_timeout=2.0))
     assert explained(busy, "brief").sentence.endswith("Its pending timeout expires earlier, in 2.0 s.")
     busy.submit(multicast("long", "r1h2", ["r6h1"], pending_timeout=20.0))
     assert "pending_timeout" not in explained(busy, "long").sentence
 
 
-def test_each_part_is_told_of_where_there_are_several(busy):
+def test_explanation_covers_each_part_of_a_request(busy):
     request = busy.core.request(key_of("late"))
     (part,) = request.parts
     request.parts.append(replace(part, index=1, receivers=("r6h1",)))
     part.receivers = ("r3h1",)
-    told = explained(busy, "late")
-    assert "part 0: waits for a free optical port of r3; part 1: waits for the next scheduling pass" in told.sentence
-    assert told.blockers[0].startswith("part 0: port:r3/50 is held by") and told.start == 0.0
-    assert told.leave_out == () and told.smallest_change is None, "such a request cannot be changed"
+    explanation = explained(busy, "late")
+    assert (
+        "part 0: waits for a free optical port of r3; part 1: waits for the next scheduling pass"
+        in explanation.sentence
+    )
+    assert explanation.blockers[0].startswith("part 0: port:r3/50 is held by") and explanation.start == 0.0
+    assert explanation.leave_out == () and explanation.smallest_change is None, "such a request cannot be changed"
 
 
-def test_what_is_reserved_for_an_overdue_request_is_not_promised():
+def test_explanation_excludes_resources_reserved_for_overdue_requests():
     world = ready_world(make_fabric(8, [4, 4]))
     ask(world, "early", "r1h1", ["r2h1", "r3h1"], size=10**12)
     ask(world, "overdue", "r4h1", ["r3h1", "r5h1"])
@@ -306,31 +313,31 @@ def test_what_is_reserved_for_an_overdue_request_is_not_promised():
     assert leave_out(world, "next", found.leave_out) is PartState.ACTIVE
 
 
-def test_a_key_is_quoted_for_the_shell():
+def test_explanation_quotes_keys_for_the_shell():
     world = ready_world(make_fabric(4, [4]))
     ask(world, "early", "r1h1", ["r2h1"])
     ask(world, "it's late", "r3h1", ["r2h1", "r4h1"])
     assert "blast extend 'it'\"'\"'s late' --remove r2h1" in explained(world, "it's late", TENANT).smallest_change
 
 
-def test_explaining_changes_nothing(busy):
+def test_explaining_leaves_the_core_unchanged(busy):
     before = image(busy.core)
     explained(busy, "late")
     assert image(busy.core) == before and busy.core.conclude(busy.now) == []
 
 
-def test_a_switch_that_is_away():
+def test_explanation_names_the_disconnected_switch():
     world = ready_world(make_fabric(4, [4]))
     world.disconnect("ocs1")
     ask(world, "a", "r1h1", ["r1h2", "r2h1"])
-    told = explained(world, "a")
-    assert told.blockers == ("the optical switch ocs1 is disconnected (connection lost)",)
-    assert told.start is None and told.leave_out == ("r2h1",)
+    explanation = explained(world, "a")
+    assert explanation.blockers == ("the optical switch ocs1 is disconnected (connection lost)",)
+    assert explanation.start is None and explanation.leave_out == ("r2h1",)
 
 
-def test_elements_that_are_being_probed():
+def test_explanation_names_elements_that_are_being_probed():
     world = ready_world(make_fabric(3, [4]))
-    world.handle(VerifyAsked(bytes(32)))
+    world.handle(VerifyRequested(bytes(32)))
     world.submit(multicast("a", "r1h1", ["r2h1"]))
-    told = explained(world, "a")
-    assert any("being probed" in blocker for blocker in told.blockers) and told.start is None
+    explanation = explained(world, "a")
+    assert any("being probed" in blocker for blocker in explanation.blockers) and explanation.start is None

@@ -1,4 +1,4 @@
-"""Faults that the random machine has found in the core, each with the shortest story that shows it."""
+"""Faults that the random machine found in the core, each with the shortest event sequence that reproduces it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,14 @@ from dataclasses import replace
 import pytest
 
 from blast_controller.core.model.commands import SetCircuits
-from blast_controller.core.model.events import FinishAsked, LightAlarm, PortChanged, StepConfirmed, Tick, WithdrawAsked
+from blast_controller.core.model.events import (
+    FinishRequested,
+    LightAlarmRaised,
+    PortChanged,
+    StepConfirmed,
+    TimePassed,
+    WithdrawRequested,
+)
 from blast_controller.core.model.fabric import CrossConnect, StaticTree
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.settings import CoreSettings, TenantLimits
@@ -15,7 +22,7 @@ from tests.support.core import key_of, make_fabric, multicast, ready_world
 from tests.support.core_light import GROUP, measuring, output, output_name, output_of, quarantined, ready_fibers
 
 
-def test_a_second_copy_of_an_answer_does_not_stand_for_what_was_asked_since():
+def test_duplicate_answer_does_not_confirm_a_later_step():
     world = ready_world(make_fabric(3, [2]))
     part = world.submit(multicast("k", "r1h1", ["r2h1", "r3h1"])).parts[0]
     world.work(2)
@@ -34,7 +41,7 @@ def test_a_second_copy_of_an_answer_does_not_stand_for_what_was_asked_since():
     assert world.receivers_of(world.fabric.hosts["r1h1"], reservation.group_address) == {"r2h1", "r3h1"}
 
 
-def test_what_is_found_on_a_device_overrides_what_it_was_asked_before_that_was_heard():
+def test_second_reconnection_overrides_the_step_of_the_first():
     world = ready_world(make_fabric(3, [2], shared=3))
     part = world.granted(multicast("k", "r1h1", ["r2h1", "r3h1"]))
     (reservation,) = world.core.reservations
@@ -42,7 +49,7 @@ def test_what_is_found_on_a_device_overrides_what_it_was_asked_before_that_was_h
     for forgets in (lambda match: match == lost, lambda _: True):
         world.reconnect(1, forgets)
     world.deliver(2)
-    # Told what was missing at the first return, the ToR does it after the second, of which the core has not heard.
+    # The ToR runs the step for its first reconnection after the second one, of which the core does not know yet.
     world.work(1)
     world.settle()
     assert part.state is PartState.ACTIVE
@@ -50,7 +57,7 @@ def test_what_is_found_on_a_device_overrides_what_it_was_asked_before_that_was_h
 
 
 @pytest.mark.parametrize("worked", [True, False])
-def test_light_that_cannot_be_had_again_during_a_change_is_revoked_and_not_tried_for_ever(worked):
+def test_grant_is_revoked_if_a_lost_circuit_cannot_be_restored(worked):
     world = ready_world(make_fabric(4, [4]))
     part = world.granted(multicast("k", "r1h1", ["r2h1", "r3h1"]))
     world.extend("k", add_receivers=("r4h1",))
@@ -63,52 +70,52 @@ def test_light_that_cannot_be_had_again_during_a_change_is_revoked_and_not_tried
     switch = world.switches["ocs1"]
     lost = next(circuit for circuit in sorted(switch.held) if circuit.output == 2)
     switch.disconnect(lost)
-    stranger = CrossConnect("ocs1", 2, 2)
+    foreign = CrossConnect("ocs1", 2, 2)
     switch.circuits[2] = 2
-    switch.foreign = {stranger}
+    switch.foreign = {foreign}
     world.come_back("ocs1")
     for _ in range(4):
         world.settle()
         world.now += world.core.settings.retry_after
-        world.handle(Tick())
+        world.handle(TimePassed())
     assert "revoked" in world.kinds("k")
     assert part.grant is None
-    assert stranger in switch.held
+    assert foreign in switch.held
     assert not any(reservation.busy for reservation in world.core.reservations)
 
 
-def test_two_parts_beyond_their_tenant_s_share_do_not_keep_the_core_busy_for_ever():
-    """Each is tried because splitters are there; neither may have them, as long as it takes two where one would do."""
+def test_parts_beyond_the_tenant_limit_do_not_loop_the_core():
+    """Each is tried because splitters are free; neither may hold them while its tree takes two where one suffices."""
     settings = CoreSettings(tenants={"biology": TenantLimits(max_splitters=1)}, keep_warm=0.0)
     world = ready_world(make_fabric(8, [4, 4, 2, 2, 2, 2], ports=3), settings)
     for key in ("a", "b"):
         world.granted(multicast(key, "r1h1", ["r2h1", "r3h1", "r4h1"]))
-    wanted = [replace(multicast(key, "r5h1", ["r6h1", "r7h1", "r8h1"]), tenant="biology") for key in ("c", "d")]
-    for one in wanted:
+    requests = [replace(multicast(key, "r5h1", ["r6h1", "r7h1", "r8h1"]), tenant="biology") for key in ("c", "d")]
+    for one in requests:
         world.submit(one)
     world.settle()
     world.finish("a")
-    states = [world.core.request(one.id).state for one in wanted]
+    states = [world.core.request(one.id).state for one in requests]
     assert sorted(state.value for state in states) == ["active", "pending"]
 
 
-def test_what_is_given_back_is_taken_off_a_switch_that_comes_back_whatever_was_read_there():
-    """It may have been told to connect after the reading, by who had not heard yet that it was there anew."""
+def test_release_disconnects_on_reconnected_switch_despite_its_reading():
+    """An older command may connect circuits after the reading."""
     world = ready_world(make_fabric(5, [4]), CoreSettings(keep_warm=0.0))
     world.granted(multicast("a", "r1h1", ["r2h1", "r3h1"]))
-    world.handle(WithdrawAsked(key_of("a")))
+    world.handle(WithdrawRequested(key_of("a")))
     world.disconnect("ocs1")
     world.commands.clear()
     world.come_back("ocs1", forgets=lambda item: True)
     world.deliver()
-    told = [change for c in world.commands if isinstance(c, SetCircuits) for change in c.changes]
-    assert [len(change.disconnect) for change in told] == [3] and list(world.core.reservations)
+    changes = [change for c in world.commands if isinstance(c, SetCircuits) for change in c.changes]
+    assert [len(change.disconnect) for change in changes] == [3] and list(world.core.reservations)
     world.settle()
     assert not list(world.core.reservations)
 
 
-def test_no_grant_for_circuits_that_are_there_but_at_whose_light_nobody_has_looked():
-    """The switch lost its session in the middle of the step; what was read afterwards says nothing about light."""
+def test_core_does_not_grant_circuits_without_a_light_check():
+    """The session ends during the step, and the reading after it contains no light levels."""
     world = ready_world(make_fabric(5, [4]))
     part = world.submit(multicast("a", "r1h1", ["r2h1", "r3h1"])).parts[0]
     world.work("ocs1", reply="lost")
@@ -119,29 +126,29 @@ def test_no_grant_for_circuits_that_are_there_but_at_whose_light_nobody_has_look
     assert part.state is PartState.ACTIVE and part.reservation != first.id
 
 
-def test_probe_circuits_that_a_new_session_has_yet_to_make_are_taken_away_again():
+def test_probe_circuits_of_a_new_session_are_removed():
     world = ready_fibers(make_fabric(4, (2,)))
     world.reconnect("ocs1")
-    # The core begins a survey, and only then hears that the session it knew was over.
+    # The core begins a survey before it learns that the previous session has ended.
     world.ask()
     world.settle()
     world.assert_nothing_left()
 
 
-def test_probe_circuits_of_two_sessions_ago_are_taken_away_even_if_the_last_session_is_cut():
+def test_probe_circuits_of_earlier_sessions_are_removed_after_a_cut():
     world = ready_fibers(make_fabric(4, (2,)))
     for _ in range(2):
         world.reconnect("ocs1")
     world.ask()
     world.deliver()
-    # The switch makes the circuits, and is cut before it takes them away again.
+    # The switch connects the circuits, and its session is cut before it removes them.
     world.work("ocs1")
     world.lose("ocs1")
     world.recover()
     world.assert_nothing_left()
 
 
-def test_a_link_lost_after_a_device_was_asked_again_is_not_waited_for_for_ever():
+def test_wait_for_link_lost_after_a_repeated_step_times_out():
     world = measuring(4, [4])
     world.submit(multicast("a", "r1h1", GROUP))
     world.work(2)
@@ -154,56 +161,56 @@ def test_a_link_lost_after_a_device_was_asked_again_is_not_waited_for_for_ever()
     assert quarantined(world) == {output_name(world, 0)}
 
 
-def test_what_is_given_back_does_not_wait_for_a_link():
+def test_released_reservation_does_not_wait_for_a_link():
     world = measuring(4, [4])
     world.granted(multicast("a", "r1h1", GROUP))
-    world.handle(LightAlarm("ocs1", output_of(world, "r2")))
+    world.handle(LightAlarmRaised("ocs1", output_of(world, "r2")))
     (reservation,) = world.core.reservations
     assert reservation.change is not None
-    world.handle(FinishAsked(key_of("a"), 0))
+    world.handle(FinishRequested(key_of("a"), 0))
     world.run(PortChanged(2, 50, up=False, reason="no signal"))
     assert not list(world.core.reservations)
     assert world.core.view.holders == {}
 
 
-def test_light_that_a_stranger_has_taken_is_revoked_though_an_alarm_came_meanwhile():
+def test_grant_replaced_by_foreign_circuit_is_revoked_despite_an_alarm():
     world = measuring(4, [4])
     world.granted(multicast("a", "r1h1", GROUP))
     switch, output = world.switches["ocs1"], output_of(world, "r2")
     ours = next(c for c in switch.held if c.output == output)
     world.lose("ocs1")
     switch.disconnect(ours)
-    stranger = CrossConnect("ocs1", world.fabric.racks["r4"].optical_ports[0].input, output)
-    switch.circuits[stranger.input] = output
-    switch.foreign.add(stranger)
+    foreign = CrossConnect("ocs1", world.fabric.racks["r4"].optical_ports[0].input, output)
+    switch.circuits[foreign.input] = output
+    switch.foreign.add(foreign)
     world.come_back("ocs1")
     world.deliver()
-    world.run(LightAlarm("ocs1", output))
+    world.run(LightAlarmRaised("ocs1", output))
     assert "revoked" in world.kinds("a")
-    assert stranger in switch.held
+    assert foreign in switch.held
 
 
-def test_a_dark_leaf_whose_other_output_is_refused_is_not_tried_for_ever():
+def test_dark_leaf_is_not_retried_after_refused_outputs():
     world = measuring(4, [4])
     world.granted(multicast("a", "r1h1", GROUP, size=10**12))
     switch = world.switches["ocs1"]
-    # Of which the controller has not heard: somebody uses the outputs that are open.
+    # Unknown to the controller, foreign circuits use the open outputs.
     for number, rack in ((2, "r4"), (3, "r1")):
         switch.circuits[output(world, number)] = output_of(world, rack)
         switch.foreign.add(CrossConnect("ocs1", output(world, number), output_of(world, rack)))
     world.dead = {("in", output(world, 0))}
-    world.run(LightAlarm("ocs1", output_of(world, "r2")))
+    world.run(LightAlarmRaised("ocs1", output_of(world, "r2")))
     assert world.kinds("a") == ["granted", "changed"]
     assert world.reason().startswith("no light at port:r2/50")
     assert world.served() == set(GROUP)
 
 
-def test_no_grant_while_an_alarm_says_that_a_leaf_is_dark_again():
+def test_core_withholds_the_grant_while_a_leaf_alarm_is_active():
     world = measuring(4, [4])
     world.submit(multicast("a", "r1h1", GROUP))
     world.work("ocs1")
     world.deliver()
-    world.handle(LightAlarm("ocs1", output_of(world, "r2")))
+    world.handle(LightAlarmRaised("ocs1", output_of(world, "r2")))
     for datapath in (1, 2, 3):
         world.work(datapath)
     world.deliver()
@@ -214,27 +221,27 @@ def test_no_grant_while_an_alarm_says_that_a_leaf_is_dark_again():
     assert world.served() == set(GROUP)
 
 
-def test_an_alarm_of_a_leaf_that_was_just_being_connected_is_over_when_the_switch_has_seen_light():
+def test_alarm_during_connection_ends_when_the_switch_sees_light():
     world = measuring(4, [4])
     world.submit(multicast("a", "r1h1", GROUP))
-    world.run(LightAlarm("ocs1", output_of(world, "r2")))
+    world.run(LightAlarmRaised("ocs1", output_of(world, "r2")))
     assert world.kinds("a") == ["granted"]
     assert not quarantined(world)
 
 
-def test_a_static_tree_that_is_dark_at_a_leaf_is_granted_and_says_so():
+def test_grant_of_static_tree_with_dark_leaf_reports_it():
     tree = StaticTree("t1", "r1", 60, None, {"r2": 60, "r3": 61}, frozenset())
     world = ready_world(replace(make_fabric(3, ports=0), static_trees={"t1": tree}))
     world.handle(PortChanged(2, 60, up=False, reason="no signal"))
     world.now += 60.0
-    world.handle(Tick())
+    world.handle(TimePassed())
     world.granted(multicast("a", "r1h1", GROUP))
     assert world.reason().startswith("no light at port:r2/60")
     world.handle(PortChanged(2, 60, up=True))
     assert world.reason() is None
 
 
-def test_a_circuit_that_was_a_probe_and_is_a_reservation_s_now_stays():
+def test_restart_keeps_reserved_circuit_that_was_a_probe():
     world = ready_fibers(make_fabric(3, (2,)))
     world.granted(multicast("a", "r1h1", ["r2h1", "r3h1"]))
     held = world.switches["ocs1"].held

@@ -62,13 +62,13 @@ def test_invariants_hold_in_seeded_episodes(first: int) -> None:
 CLOCKS_AND_CHANCE = {"time", "datetime", "random", "secrets", "uuid", "os", "socket", "threading", "asyncio"}
 
 
-def test_the_core_has_no_clock_to_jump_and_no_chance() -> None:
-    """Time reaches the core as `now` only, so that no jump of the wall clock can end a lease; chance as a generator."""
+def test_core_imports_no_clock_and_no_randomness() -> None:
+    """Time reaches the core as `now` only, so no clock jump can end a lease; randomness reaches it as a generator."""
     sources = [file for name in ("blast_controller.core.controller", "algorithms") for file in _sources(name)]
     assert len(sources) > 20
     for source in sources:
         tree = ast.parse(source.read_text())
-        # A generator that is handed in, with the seed of whoever does, is no chance of its own.
+        # A generator that the caller creates and seeds is deterministic.
         drawn = [n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute) and _is_random(n.value)]
         known = CLOCKS_AND_CHANCE - ({"random"} if set(drawn) == {"Random"} else set())
         for node in ast.walk(tree):

@@ -15,15 +15,15 @@ from blast_sim.allocation import workloads
 from tests.support.core import make_fabric, multicast, ready_world
 from tests.support.matching import papers_text
 
-WAYS = 4
+FAN_OUT = 4
 
 
 def decided(edges, racks, ports, splitters, hosts):
     """Submit all `edges` (racks, sender's first; bytes) at once; return the world and the granted layouts by number.
 
-    A receiving rack takes part with all its hosts, so that the weight is bytes times all of these.
+    All hosts of a receiving rack are receivers, so that the weight is the bytes times their number.
     """
-    fabric = make_fabric(racks, [WAYS] * splitters, ports=ports, hosts=hosts)
+    fabric = make_fabric(racks, [FAN_OUT] * splitters, ports=ports, hosts=hosts)
     world = ready_world(fabric, CoreSettings(policy="paper", max_pending_per_tenant=len(edges)))
     for number, (members, size) in enumerate(edges):
         sender, *others = (f"r{rack + 1}" for rack in members)
@@ -39,16 +39,16 @@ def expected(edges, racks, ports, splitters, hosts):
         (number, set(members), len(members), size * hosts * (len(members) - 1))
         for number, (members, size) in enumerate(edges)
     ]
-    return papers_text(groups, [ports] * racks, splitters, WAYS, None)
+    return papers_text(groups, [ports] * racks, splitters, FAN_OUT, None)
 
 
 def check(edges, racks, ports=1, splitters=1, hosts=1):
     """Check that the expected groups are lit, with the oracle's count of splitters; a pair of racks needs none."""
     world, lit = decided(edges, racks, ports, splitters, hosts)
-    wanted = expected(edges, racks, ports, splitters, hosts)
-    assert sorted(lit) == sorted(wanted)
+    oracle = expected(edges, racks, ports, splitters, hosts)
+    assert sorted(lit) == sorted(oracle)
     for number, layout in lit.items():
-        needed = -(-(len(edges[number][0]) - 2) // (WAYS - 1))
+        needed = -(-(len(edges[number][0]) - 2) // (FAN_OUT - 1))
         assert len(layout.tree.splitters) == needed
         # The root's fiber, and one for each splitter and each leaf.
         assert len(layout.circuits) == needed + len(layout.tree.leaves)
@@ -72,19 +72,19 @@ def mixtures(draw):
 
 
 @given(mixtures())
-def test_the_papers_greedy_over_pairs_and_groups(mixture):
+def test_core_grants_pairs_and_groups_as_the_papers_greedy(mixture):
     edges, racks, ports, splitters, hosts = mixture
-    possible = [edge for edge in edges if -(-(len(edge[0]) - 2) // (WAYS - 1)) <= splitters]
+    possible = [edge for edge in edges if -(-(len(edge[0]) - 2) // (FAN_OUT - 1)) <= splitters]
     check(possible, racks, ports, splitters, hosts)
 
 
 @pytest.mark.test_all
-def test_four_unicasts_a_rack_and_multicasts_on_a_thousand_racks():
+def test_core_decides_unicasts_and_multicasts_of_a_thousand_racks():
     """The mixture of section III-C.3: whole decision, devices included."""
     made = workloads.instance("P-rackrecv+uni", 0, 1000, 100)
     edges = [(edge.racks, round(edge.weight * 1e6 / (len(edge.racks) - 1))) for edge in made.edges]
     assert sum(len(members) == 2 for members, _ in edges) == 4000
-    world, lit = check(edges, made.racks, splitters=made.pool[WAYS])
+    world, lit = check(edges, made.racks, splitters=made.pool[FAN_OUT])
     pairs = sum(len(edges[number][0]) == 2 for number in lit)
     assert pairs > 100 and len(lit) - pairs > 20
     world.settle()

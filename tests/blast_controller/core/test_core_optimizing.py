@@ -7,7 +7,13 @@ from dataclasses import replace
 import pytest
 
 from algorithms.scheduling.contention import Chosen
-from blast_controller.core.model.events import ElementQuarantined, FinishAsked, Optimized, ProgressReported, Tick
+from blast_controller.core.model.events import (
+    ElementQuarantined,
+    FinishRequested,
+    Optimized,
+    ProgressReported,
+    TimePassed,
+)
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import EventKind
 from blast_controller.core.model.settings import CoreSettings
@@ -20,7 +26,7 @@ GB = 10**9
 
 @pytest.fixture
 def world():
-    """One transfer holds every rack; behind it wait one worth 6 that goes first, and two worth 4 each."""
+    """Return a world in which one transfer holds every rack, and requests of weights 6, 4 and 4 wait."""
     world = ready_world(make_fabric(8, [8, 4, 4]), SETTINGS)
     world.granted(multicast("first", "r1h1", [f"r{n}h1" for n in range(2, 9)], GB))
     assert not world.questions
@@ -37,12 +43,12 @@ def ask(world, key, sender, receivers, size):
 
 
 def finish_first(world):
-    world.handle(FinishAsked(key_of("first"), 0))
+    world.handle(FinishRequested(key_of("first"), 0))
     work(world)
 
 
 def work(world):
-    """Let everybody but the optimizer do their work."""
+    """Deliver all events and run all devices, but not the optimizer."""
     world.deliver()
     while any(world.device(name).queue for name in world.devices):
         for name in world.devices:
@@ -63,11 +69,11 @@ def active(world):
 
 def tick(world, after):
     world.now += after
-    world.handle(Tick())
+    world.handle(TimePassed())
     work(world)
 
 
-def test_a_contended_decision_waits_for_its_answer(world):
+def test_contended_decision_waits_for_the_optimizer(world):
     finish_first(world)
     (question,) = world.questions
     assert question.seconds == BUDGET and active(world) == set()
@@ -77,7 +83,7 @@ def test_a_contended_decision_waits_for_its_answer(world):
     assert active(world) == {"left", "right"}
 
 
-def test_who_can_all_be_served_does_not_wait():
+def test_decision_without_contention_skips_the_optimizer():
     world = ready_world(make_fabric(8, [8, 4, 4]), SETTINGS)
     world.granted(multicast("first", "r1h1", [f"r{n}h1" for n in range(2, 9)], GB))
     ask(world, "left", "r1h1", ["r2h1", "r3h1"], GB)
@@ -86,7 +92,7 @@ def test_who_can_all_be_served_does_not_wait():
     assert active(world) == {"left", "right"} and not world.questions
 
 
-def test_without_an_answer_greed_decides_after_two_budgets(world):
+def test_greedy_policy_decides_after_two_budgets_without_an_answer(world):
     finish_first(world)
     assert world.core.next_timer() == world.now + 2 * BUDGET
     tick(world, 1.9 * BUDGET)
@@ -95,32 +101,32 @@ def test_without_an_answer_greed_decides_after_two_budgets(world):
     assert active(world) == {"wide"}
 
 
-def test_a_late_optimizer_is_not_waited_for_again_until_it_has_answered(world):
+def test_core_skips_a_late_optimizer_until_it_answers(world):
     finish_first(world)
     question = world.questions[0]
     tick(world, 2 * BUDGET)
-    world.handle(FinishAsked(key_of("wide"), 0))
+    world.handle(FinishRequested(key_of("wide"), 0))
     work(world)
     assert active(world) == {"left", "right"} and len(world.questions) == 1
     ask(world, "wide2", "r1h1", ["r3h1", "r4h1", "r5h1"], 2 * GB)
     ask(world, "left2", "r1h1", ["r2h1", "r3h1"], 2 * GB)
     world.handle(Optimized(question.revision, (Chosen((key_of("left2"), 0), "ocs1", (4,)),)))
     assert active(world) == {"left", "right"}
-    world.handle(FinishAsked(key_of("left"), 0))
+    world.handle(FinishRequested(key_of("left"), 0))
     work(world)
     assert world.state("left2") is PartState.ACTIVE
-    world.handle(FinishAsked(key_of("right"), 0))
-    world.handle(FinishAsked(key_of("left2"), 0))
+    world.handle(FinishRequested(key_of("right"), 0))
+    world.handle(FinishRequested(key_of("left2"), 0))
     work(world)
     assert world.state("wide2") is PartState.ACTIVE
 
 
-def test_what_changes_meanwhile_makes_the_answer_stale(world):
+def test_change_during_optimization_makes_the_answer_stale(world):
     finish_first(world)
     question = world.questions.popleft()
     world.now += 0.5 * BUDGET
     world.handle(ElementQuarantined("splitter:s2", "dirty"))
-    assert not world.questions, "one question is out at a time"
+    assert not world.questions, "the core asks one question at a time"
     world.handle(Optimized(question.revision, (Chosen((key_of("right"), 0), "ocs1", (4,)),)))
     work(world)
     assert active(world) == set()
@@ -135,35 +141,35 @@ def test_what_changes_meanwhile_makes_the_answer_stale(world):
     "chosen",
     [
         (),
-        (Chosen((key_of("nobody"), 3), "ocs1", (4,)),),
+        (Chosen((key_of("unknown"), 3), "ocs1", (4,)),),
         (Chosen((key_of("first"), 0), "ocs1", (8,)),),
         (Chosen((key_of("wide"), 0), "nowhere", (4,)), Chosen((key_of("left"), 9), "ocs1", ())),
         (Chosen((key_of("wide"), 0), "ocs1", (77, 0)),),
     ],
 )
-def test_a_useless_answer_leaves_greed(world, chosen):
+def test_greedy_policy_decides_after_an_unusable_answer(world, chosen):
     finish_first(world)
     world.handle(Optimized(world.questions.popleft().revision, chosen))
     work(world)
     assert active(world) == {"wide"}
 
 
-def test_splitters_that_do_not_do_are_replaced(world):
+def test_core_replaces_insufficient_splitters_of_an_answer(world):
     finish_first(world)
-    wanted = Chosen((key_of("left"), 0), "ocs1", ())
-    world.handle(Optimized(world.questions.popleft().revision, (wanted,)))
+    chosen = Chosen((key_of("left"), 0), "ocs1", ())
+    world.handle(Optimized(world.questions.popleft().revision, (chosen,)))
     work(world)
     assert active(world) == {"left", "right"}
 
 
-def test_a_higher_priority_goes_first_whatever_others_are_worth(world):
+def test_higher_priority_is_served_first(world):
     world.submit(replace(multicast("late", "r3h1", ["r4h1", "r2h1"], GB // 1000), priority=1))
     finish_first(world)
     world.settle()
     assert "late" in active(world)
 
 
-def test_who_may_pause_keeps_its_light_until_the_answer():
+def test_pausable_request_stays_active_until_the_answer():
     world = ready_world(make_fabric(6, [4, 4]), replace(SETTINGS, policy="srpt-lease", optimize=BUDGET))
     world.serve(replace(multicast("long", "r1h1", ["r2h1", "r3h1", "r4h1"], 10 * GB), may_pause=True))
     part = world.part("long")
@@ -180,7 +186,7 @@ def test_who_may_pause_keeps_its_light_until_the_answer():
     assert {world.state(key) for key in "ab"} == {PartState.ACTIVE, PartState.PENDING}
 
 
-def test_an_answer_to_nothing_is_nothing(world):
+def test_unrequested_answer_is_ignored(world):
     world.handle(Optimized(17, (Chosen((key_of("left"), 0), "ocs1", (4,)),)))
     assert states(world) == {PartState.PENDING}
     finish_first(world)

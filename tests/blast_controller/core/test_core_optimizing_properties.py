@@ -1,4 +1,4 @@
-"""A core whose optimizer answers well, badly, late, or never: nothing is lost, and nobody waits for it for long."""
+"""A core whose optimizer answers well, badly, late or never loses no request and delays none for long."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from algorithms.scheduling.contention import Chosen
-from blast_controller.core.model.events import FinishAsked, Optimized, ProgressReported, Tick
+from blast_controller.core.model.events import FinishRequested, Optimized, ProgressReported, TimePassed
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import Part
 from blast_controller.core.model.settings import CoreSettings
 from tests.support.core import World, key_of, make_fabric, multicast, ready_world
-from tests.support.core_checks import check_nobody_waits_needlessly
+from tests.support.core_checks import check_no_part_waits_needlessly
 
 BUDGET = 0.1
 HOSTS = [f"r{rack}h1" for rack in range(1, 9)]
-WAYS = ["in time", "in time", "late", "nobody", "nonsense", "never"]
+ANSWERS = ["in time", "in time", "late", "empty", "nonsense", "never"]
 
 
 class Traffic:
-    """Requests that come and go, on devices that obey at once; only the optimizer takes its time."""
+    """Random requests on devices that reply at once, with an optimizer that may be slow."""
 
     def __init__(self, data: st.DataObject, policy: str) -> None:
         self.data = data
@@ -52,22 +52,22 @@ class Traffic:
         members = self.data.draw(st.lists(st.sampled_from(HOSTS), min_size=2, max_size=6, unique=True))
         size = self.data.draw(st.sampled_from([10**8, 10**9, 10**10]))
         may_pause, may_split = self.data.draw(st.booleans()), self.data.draw(st.booleans())
-        wanted = multicast(f"k{self.asked}", members[0], members[1:], size)
-        self.world.submit(replace(wanted, may_pause=may_pause, may_split=may_split))
+        request = multicast(f"k{self.asked}", members[0], members[1:], size)
+        self.world.submit(replace(request, may_pause=may_pause, may_split=may_split))
         self.asked += 1
 
     def finish_one(self) -> None:
         active = self.active()
         if active:
             key, part = self.data.draw(st.sampled_from(active))
-            self.world.handle(FinishAsked(key, part))
+            self.world.handle(FinishRequested(key, part))
 
     def active(self) -> list[tuple[tuple[str, str], int]]:
         requests = self.world.core.requests.items()
         return [(k, p.index) for k, r in requests for p in r.parts if p.state is PartState.ACTIVE]
 
     def pass_time(self, seconds: float) -> None:
-        """Every timer is kept to the moment; who may pause says how far it is."""
+        """Advance the time, fire each timer when it is due, and report the progress of pausable requests."""
         until = self.world.now + seconds
         for key, part in self.active():
             request = self.world.core.request(key)
@@ -76,12 +76,12 @@ class Traffic:
                 self.world.handle(ProgressReported(key, part, min(reached + 1000, request.current.bytes)))
         while (timer := self.world.core.next_timer()) is not None and timer <= until:
             self.world.now = max(self.world.now, timer)
-            self.world.handle(Tick())
+            self.world.handle(TimePassed())
             self.devices_work()
         self.world.now = until
 
     def think(self) -> None:
-        how = self.one_of(*WAYS)
+        how = self.one_of(*ANSWERS)
         if how == "late":
             self.pass_time(2 * BUDGET)
         if how in ("late", "in time"):
@@ -102,10 +102,10 @@ class Traffic:
             self.world.deliver()
 
     def check_waits(self) -> None:
-        """Light that is free for somebody waits for two budgets at most until a decision is made."""
+        """Check that a request that can be served waits for two budgets at most."""
         decided = sum(part.state is not PartState.PENDING for part in self.parts())
         try:
-            check_nobody_waits_needlessly(self.world)
+            check_no_part_waits_needlessly(self.world)
         except AssertionError:
             now = self.world.now
             if self.needless_since is None or decided > self.decided:
@@ -119,7 +119,7 @@ class Traffic:
         return [part for request in self.world.core.requests.values() for part in request.parts]
 
     def finish(self) -> None:
-        """Even if nobody ever answers again, everybody is served in the end."""
+        """Check that all requests are served, even if the optimizer never answers again."""
         for _ in range(40 * self.asked + 1):
             if all(request.state.final for request in self.world.core.requests.values()):
                 return
@@ -127,13 +127,13 @@ class Traffic:
             self.devices_work()
             self.pass_time(BUDGET)
             self.check_waits()
-        raise AssertionError("some have not been served")
+        raise AssertionError("some requests have not been served")
 
 
 @pytest.mark.parametrize("policy", ["paper", "srpt-lease"])
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
-def test_nothing_is_lost_and_nobody_waits_for_the_optimizer_for_long(policy: str, data: st.DataObject) -> None:
+def test_optimizer_faults_lose_no_request_and_delay_none_for_long(policy: str, data: st.DataObject) -> None:
     traffic = Traffic(data, policy)
     for _ in range(data.draw(st.integers(1, 30))):
         traffic.act()

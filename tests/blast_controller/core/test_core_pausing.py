@@ -1,4 +1,4 @@
-"""Transfers that pause and continue, and requests served in parts: what the policy decides, made true on devices."""
+"""Transfers that pause and continue, and requests served in parts, from the decision to the devices."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from blast_controller.core.model.commands import SetCircuits, SetForwarding
 from blast_controller.core.model.errors import RejectedError, RequestEndedError
-from blast_controller.core.model.events import LightAlarm, ProgressReported
+from blast_controller.core.model.events import LightAlarmRaised, ProgressReported
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import EventKind
 from blast_controller.core.model.settings import CoreSettings
@@ -29,7 +29,7 @@ def ask(world, key, sender, receivers, size=10 * GB, **how):
     return world.core.request(key_of(key))
 
 
-def tell(world, key, reached, part=0):
+def report_progress(world, key, reached, part=0):
     world.run(ProgressReported(key_of(key), part, reached))
 
 
@@ -45,12 +45,12 @@ def short_one(world):
     return ask(world, "short", "r4h1", ["r5h1", "r6h1"], GB // 10)
 
 
-def test_a_lease_is_one_chunk_and_goes_on_while_nobody_waits(world):
+def test_lease_of_one_chunk_continues_while_no_request_waits(world):
     long_one(world)
     grant = world.part("long").grant
     assert grant.first_byte == 0 and 0.5 <= grant.lease < 1.0 and grant.estimated_service == pytest.approx(8.0)
     world.commands.clear()
-    tell(world, "long", GB // 2)
+    report_progress(world, "long", GB // 2)
     world.advance(grant.lease)
     part = world.part("long")
     assert part.state is PartState.ACTIVE and kinds(world, "long") == [EventKind.GRANTED, EventKind.CHANGED]
@@ -58,11 +58,11 @@ def test_a_lease_is_one_chunk_and_goes_on_while_nobody_waits(world):
     assert not [c for c in world.commands if isinstance(c, SetCircuits | SetForwarding)]
 
 
-def test_who_is_shorter_goes_first_and_the_paused_one_continues_at_its_byte(world):
+def test_shorter_request_is_served_first_and_paused_one_resumes(world):
     long_one(world)
     short_one(world)
     assert world.part("short").state is PartState.PENDING
-    tell(world, "long", GB // 2)
+    report_progress(world, "long", GB // 2)
     world.advance(world.part("long").grant.lease)
     assert world.part("long").state is PartState.PENDING and world.part("short").state is PartState.ACTIVE
     assert kinds(world, "long")[-1] is EventKind.PAUSED and world.part("long").grant is None
@@ -72,22 +72,22 @@ def test_who_is_shorter_goes_first_and_the_paused_one_continues_at_its_byte(worl
     assert world.receivers_of(world.fabric.hosts["r1h1"], part.grant.group_address) == {"r2h1", "r3h1"}
 
 
-def test_a_sender_that_says_nothing_within_its_lease_loses_the_request(world):
-    """It has vanished: nobody else could know how far it is."""
+def test_request_expires_if_its_sender_reports_no_progress(world):
+    """Only the sender knows its progress, so silence means that it has vanished."""
     long_one(world)
     world.advance(world.part("long").grant.lease + 0.01)
     assert world.part("long").state is PartState.EXPIRED
 
 
 @pytest.mark.parametrize("reached", [-1, GB // 2 - 1, 10 * GB + 1])
-def test_progress_goes_forward_and_not_beyond_the_end(world, reached):
+def test_core_rejects_progress_backward_or_beyond_the_size(world, reached):
     long_one(world)
-    tell(world, "long", GB // 2)
+    report_progress(world, "long", GB // 2)
     with pytest.raises(RejectedError, match="The progress must be from byte"):
         world.handle(ProgressReported(key_of("long"), 0, reached))
 
 
-def test_progress_of_what_is_over_or_not_there_is_refused(world):
+def test_core_rejects_progress_of_ended_or_unknown_part(world):
     long_one(world)
     with pytest.raises(RejectedError, match="no part 1"):
         world.handle(ProgressReported(key_of("long"), 1, 0))
@@ -97,12 +97,12 @@ def test_progress_of_what_is_over_or_not_there_is_refused(world):
 
 
 def busy_rack(world):
-    """Rack 5 is busy; the group of five racks can be served but for that one."""
+    """Submit a group of five racks that can be served except for rack 5, which is busy."""
     ask(world, "other", "r6h1", ["r5h1"])
     return ask(world, "wide", "r1h1", ["r1h2", "r2h1", "r2h2", "r3h1", "r4h1", "r5h1"], may_split=True)
 
 
-def test_a_part_is_served_at_once_and_the_rest_when_its_rack_is_free():
+def test_split_request_serves_the_rest_when_its_rack_is_free():
     world = ready_world(make_fabric(6, [4, 4]), SETTINGS)
     wide = busy_rack(world)
     first, rest = wide.parts
@@ -119,7 +119,7 @@ def test_a_part_is_served_at_once_and_the_rest_when_its_rack_is_free():
     assert world.state("wide") is PartState.DONE
 
 
-def test_a_request_in_parts_is_not_changed():
+def test_extension_of_a_split_request_is_rejected():
     world = ready_world(make_fabric(6, [4, 4]), SETTINGS)
     busy_rack(world)
     with pytest.raises(RejectedError, match="several parts"):
@@ -129,29 +129,29 @@ def test_a_request_in_parts_is_not_changed():
 def test_progress_does_not_shorten_a_lease(world):
     ask(world, "long", "r1h1", ["r2h1", "r3h1"], size=100 * GB)
     before = world.part("long").lease_end
-    tell(world, "long", 90 * GB)
+    report_progress(world, "long", 90 * GB)
     world.extend("long", add_seconds=5.0)
     world.settle()
     assert world.part("long").lease_end == pytest.approx(before + 5.0)
 
 
-def test_what_was_told_while_paused_is_no_sign_of_life_in_the_next_lease(world):
+def test_progress_while_paused_does_not_extend_the_next_lease(world):
     long_one(world)
     short_one(world)
-    tell(world, "long", GB // 2)
+    report_progress(world, "long", GB // 2)
     world.advance(world.part("long").grant.lease)
-    tell(world, "long", GB)
+    report_progress(world, "long", GB)
     world.finish("short")
     assert world.part("long").grant.first_byte == GB
     world.advance(world.part("long").grant.lease + 0.01)
     assert world.part("long").state is PartState.EXPIRED
 
 
-def test_a_repair_leaves_a_part_its_own_receivers():
+def test_repair_keeps_the_receivers_of_a_part():
     world = ready_world(make_fabric(6, [4, 4]), SETTINGS)
     wide = busy_rack(world)
     before = wide.parts[0].receivers
     reservation = next(r for r in world.core.reservations if r.id == wide.parts[0].reservation)
-    world.run(LightAlarm("ocs1", reservation.layout.tree.leaves[0].port.output, "LOS"))
+    world.run(LightAlarmRaised("ocs1", reservation.layout.tree.leaves[0].port.output, "LOS"))
     assert kinds(world, "wide")[-1] is EventKind.CHANGED
     assert wide.parts[0].receivers == before == wide.parts[0].grant.receivers

@@ -1,4 +1,4 @@
-"""How a request is admitted, served and ended, read as the protocol between an application and the controller."""
+"""Admission, service and end of requests: the protocol between an application and the controller."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from blast_controller.core.model.events import (
     ClientsVanished,
     ElementQuarantined,
     ElementReleased,
-    FinishAsked,
+    FinishRequested,
     RequestSubmitted,
     StepConfirmed,
-    Tick,
-    WithdrawAsked,
+    TimePassed,
+    WithdrawRequested,
 )
 from blast_controller.core.model.fabric import CrossConnect
 from blast_controller.core.model.part_states import PartState
@@ -31,20 +31,20 @@ HOSTS = [f"r{n}h1" for n in range(2, 9)]
 
 @pytest.fixture
 def world():
-    """Eight racks, two splitters 1:4, everything connected."""
+    """Return a world of eight racks and two splitters 1:4, with all devices connected."""
     return ready_world(make_fabric(8, [4, 4]))
 
 
 def later(world, seconds):
     world.now += seconds
-    world.handle(Tick())
+    world.handle(TimePassed())
 
 
-# ----------------------------------------------------------------------------------------------- being served
+# ----------------------------------------------------------------------------------------------- service
 
 
 @pytest.mark.parametrize("racks", range(3, 9))
-def test_more_racks_take_the_papers_number_of_splitters(world, racks):
+def test_tree_uses_the_papers_number_of_splitters(world, racks):
     members = HOSTS[: racks - 1]
     part = world.granted(multicast("a", "r1h1", ["r1h2", *members]))
     splitters = [e for e in world.core.view.holders if e.startswith("splitter:")]
@@ -55,7 +55,7 @@ def test_more_racks_take_the_papers_number_of_splitters(world, racks):
     assert world.receivers_of(world.fabric.hosts["r1h1"], part.grant.group_address) == {"r1h2", *members}
 
 
-def test_a_grant_says_what_the_sender_needs_to_know(world):
+def test_grant_contains_address_rate_lease_and_timings(world):
     part = world.granted(multicast("a", "r1h1", HOSTS, size=10**10, max_rate=1e9))
     grant = part.grant
     assert (grant.part, grant.receivers, grant.first_byte, grant.unserved) == (0, tuple(HOSTS), 0, ())
@@ -65,22 +65,22 @@ def test_a_grant_says_what_the_sender_needs_to_know(world):
     assert part.state is PartState.ACTIVE
 
 
-def test_a_small_transfer_has_the_least_lease(world):
+def test_small_transfer_has_the_minimum_lease(world):
     assert world.granted(multicast("a", "r1h1", HOSTS, size=1)).grant.lease == 10.0
 
 
-def test_a_rate_above_the_light_is_the_light_rate(world):
+def test_grant_limits_the_rate_to_the_line_rate(world):
     assert world.granted(multicast("a", "r1h1", HOSTS, max_rate=1e12)).grant.rate == 10e9
 
 
-# -------------------------------------------------------------------------------------------- being rejected
+# -------------------------------------------------------------------------------------------- rejection
 
 
 @pytest.mark.parametrize(
-    ("wanted", "code", "sentence"),
+    ("submitted", "code", "sentence"),
     [
         (multicast("a", "r9h1", HOSTS), "unknown_host", "no host 'r9h1'"),
-        (multicast("a", "r1h1", ["r2h1", "nobody"]), "unknown_host", "no host 'nobody'"),
+        (multicast("a", "r1h1", ["r2h1", "r2h9"]), "unknown_host", "no host 'r2h9'"),
         (multicast("a", "r1h1", ["r2h1", "r1h1"]), "sender_among_receivers", "r1h1 is among the receivers"),
         (multicast("a", "r1h1", []), "no_receivers", "at least one receiver"),
         (multicast("a", "r1h1", ["r2h1", "r3h1", "r2h1"]), "duplicate_receivers", "r2h1 is listed twice"),
@@ -95,14 +95,14 @@ def test_a_rate_above_the_light_is_the_light_rate(world):
         (multicast("a", "r1h1", HOSTS, pending_timeout=-1.0), "bad_time", "not be negative"),
     ],
 )
-def test_wrong_input_is_rejected_with_a_sentence(world, wanted, code, sentence):
+def test_invalid_request_is_rejected_with_its_reason(world, submitted, code, sentence):
     with rejected(code, re.escape(sentence)):
-        world.submit(wanted)
+        world.submit(submitted)
     assert world.core.requests == {}
     assert world.commands == []
 
 
-def test_a_group_too_wide_learns_the_largest_width():
+def test_rejection_of_wide_group_states_the_largest_width():
     world = ready_world(make_fabric(9, [4, 2]))
     with pytest.raises(RejectedError, match="spans 9 racks; the splitters of this fabric reach at most 6") as rejection:
         world.submit(multicast("a", "r1h1", [f"r{n}h1" for n in range(2, 10)]))
@@ -110,23 +110,25 @@ def test_a_group_too_wide_learns_the_largest_width():
     world.granted(multicast("b", "r1h1", [f"r{n}h1" for n in range(2, 7)]))
 
 
-@pytest.mark.parametrize(("most", "loop_leaf", "largest"), [(1, False, 5), (0, False, 2), (1, True, 4), (2, True, 7)])
-def test_the_largest_width_respects_the_limits_of_the_site(most, loop_leaf, largest):
-    world = ready_world(make_fabric(9, [4, 4]), CoreSettings(max_splitters_per_tree=most, loop_leaf=loop_leaf))
+@pytest.mark.parametrize(
+    ("max_splitters", "loop_leaf", "largest"), [(1, False, 5), (0, False, 2), (1, True, 4), (2, True, 7)]
+)
+def test_largest_width_respects_splitter_limit_and_loop_leaf(max_splitters, loop_leaf, largest):
+    world = ready_world(make_fabric(9, [4, 4]), CoreSettings(max_splitters_per_tree=max_splitters, loop_leaf=loop_leaf))
     with pytest.raises(RejectedError) as rejection:
         world.submit(multicast("wide", "r1h1", [f"r{n}h1" for n in range(2, 10)]))
     assert rejection.value.largest == largest
     world.granted(multicast("fits", "r1h1", [f"r{n}h1" for n in range(2, largest + 1)]))
 
 
-def test_the_largest_width_counts_one_switch_at_a_time():
+def test_largest_width_counts_the_splitters_of_one_switch():
     world = ready_world(make_fabric(9, [4, 4], switches=2))
     with pytest.raises(RejectedError) as rejection:
         world.submit(multicast("wide", "r1h1", [f"r{n}h1" for n in range(2, 8)]))
     assert rejection.value.largest == 5
 
 
-def test_too_many_requests_are_refused():
+def test_core_rejects_requests_beyond_max_requests():
     world = ready_world(make_fabric(2), CoreSettings(max_requests=1))
     world.submit(multicast("a", "r1h1", ["r2h1"]))
     with rejected("too_many_requests"):
@@ -138,7 +140,7 @@ def test_too_many_requests_are_refused():
 # --------------------------------------------------------------------------------------------------- the key
 
 
-def test_an_ended_request_is_forgotten_in_time(world):
+def test_ended_request_is_forgotten_after_an_hour(world):
     world.granted(multicast("a", "r1h1", HOSTS))
     world.finish("a")
     later(world, 3599.9)
@@ -155,7 +157,7 @@ def test_an_ended_request_is_forgotten_in_time(world):
 @pytest.mark.parametrize(
     ("policy", "order"), [("paper", ["large", "middle", "small"]), ("srpt-lease", ["small", "middle", "large"])]
 )
-def test_who_waits_is_served_in_the_policys_order_as_resources_return(policy, order):
+def test_pending_requests_are_served_in_the_order_of_the_policy(policy, order):
     world = ready_world(make_fabric(12, [4]), CoreSettings(policy=policy))
 
     def group(key, first, size):
@@ -173,7 +175,7 @@ def test_who_waits_is_served_in_the_policys_order_as_resources_return(policy, or
         assert active == [following]
 
 
-def test_a_waiting_group_does_not_hold_up_one_that_fits(world):
+def test_pending_group_does_not_block_one_that_fits(world):
     world.granted(multicast("a", "r1h1", ["r2h1"]))
     part = world.submit(multicast("waits", "r1h2", ["r3h1"])).parts[0]
     assert (
@@ -183,16 +185,16 @@ def test_a_waiting_group_does_not_hold_up_one_that_fits(world):
     world.granted(multicast("fits", "r4h1", ["r5h1"]))
 
 
-def test_resources_are_free_only_when_devices_have_confirmed(world):
+def test_resources_become_free_when_devices_confirm(world):
     world.granted(multicast("a", "r1h1", HOSTS))
-    world.handle(FinishAsked(key_of("a"), 0))
+    world.handle(FinishRequested(key_of("a"), 0))
     world.submit(multicast("b", "r1h1", HOSTS))
     assert world.state("b") is PartState.PENDING
     world.settle()
     assert world.state("b") is PartState.ACTIVE
 
 
-def test_group_addresses_are_not_used_again_at_once():
+def test_group_addresses_are_reused_in_rotation():
     world = ready_world(make_fabric(2), CoreSettings(group_network=IPv4Network("239.1.1.0/29")))
     seen = []
     for number in range(8):
@@ -201,7 +203,7 @@ def test_group_addresses_are_not_used_again_at_once():
     assert seen == [f"239.1.1.{n}" for n in (1, 2, 3, 4, 5, 6, 1, 2)]
 
 
-def test_without_a_free_group_address_a_group_waits():
+def test_request_waits_for_a_free_group_address():
     world = ready_world(make_fabric(2), CoreSettings(group_network=IPv4Network("239.1.1.0/30")))
     for key in "ab":
         world.granted(multicast(key, "r1h1", ["r1h2"]))
@@ -213,41 +215,41 @@ def test_without_a_free_group_address_a_group_waits():
 # ---------------------------------------------------------------------------------------------------- ending
 
 
-def test_finish_twice_is_finish_once(world):
+def test_finish_is_idempotent(world):
     world.granted(multicast("a", "r1h1", HOSTS))
-    world.handle(FinishAsked(key_of("a"), 0))
-    assert world.handle(FinishAsked(key_of("a"), 0)) == []
+    world.handle(FinishRequested(key_of("a"), 0))
+    assert world.handle(FinishRequested(key_of("a"), 0)) == []
     assert world.kinds("a") == ["granted", "ended"]
     world.settle()
     assert world.core.view.holders == {}
 
 
-def test_finish_needs_a_part_that_is_active(world):
+def test_finish_requires_an_active_part(world):
     world.submit(multicast("a", "r1h1", HOSTS))
     with rejected("not_active", "configuring: only an active part can be finished"):
-        world.handle(FinishAsked(key_of("a"), 0))
+        world.handle(FinishRequested(key_of("a"), 0))
 
     with pytest.raises(RejectedError, match="no part 1"):
-        world.handle(FinishAsked(key_of("a"), 1))
+        world.handle(FinishRequested(key_of("a"), 1))
     with pytest.raises(UnknownRequestError):
-        world.handle(FinishAsked(key_of("b"), 0))
+        world.handle(FinishRequested(key_of("b"), 0))
 
 
-def test_withdraw_pending(world):
+def test_withdraw_ends_a_pending_request(world):
     world.granted(multicast("a", "r1h1", HOSTS))
     world.submit(multicast("b", "r1h1", HOSTS))
-    commands = world.handle(WithdrawAsked(key_of("b")))
+    commands = world.handle(WithdrawRequested(key_of("b")))
     assert [type(c) for c in commands] == [Publish]
     assert world.state("b") is PartState.WITHDRAWN
 
 
 @pytest.mark.parametrize("settled", [False, True], ids=["configuring", "active"])
-def test_withdraw_gives_everything_back(world, settled):
+def test_withdraw_releases_all_resources(world, settled):
     world.submit(multicast("a", "r1h1", HOSTS))
     if settled:
         world.settle()
-    world.handle(WithdrawAsked(key_of("a")))
-    assert world.handle(WithdrawAsked(key_of("a"))) == [], "withdrawing twice is withdrawing once"
+    world.handle(WithdrawRequested(key_of("a")))
+    assert world.handle(WithdrawRequested(key_of("a"))) == [], "withdrawing twice is withdrawing once"
     world.settle()
     assert world.kinds("a") == (["granted", "ended"] if settled else ["ended"])
     assert world.core.view.holders == {}
@@ -255,19 +257,19 @@ def test_withdraw_gives_everything_back(world, settled):
     assert not any(tor.rules for tor in world.tors.values())
 
 
-def test_what_is_over_cannot_be_withdrawn(world):
+def test_ended_request_cannot_be_withdrawn_or_finished(world):
     world.granted(multicast("a", "r1h1", HOSTS))
-    world.handle(FinishAsked(key_of("a"), 0))
+    world.handle(FinishRequested(key_of("a"), 0))
     with pytest.raises(RequestEndedError) as ended:
-        world.handle(WithdrawAsked(key_of("a")))
+        world.handle(WithdrawRequested(key_of("a")))
     assert ended.value.state == "done"
     world.submit(multicast("b", "r1h1", HOSTS))
-    world.handle(WithdrawAsked(key_of("b")))
+    world.handle(WithdrawRequested(key_of("b")))
     with pytest.raises(RequestEndedError, match="Withdrawn by the client"):
-        world.handle(FinishAsked(key_of("b"), 0))
+        world.handle(FinishRequested(key_of("b"), 0))
 
 
-def test_a_lease_ends_by_itself(world):
+def test_lease_expires_and_releases_its_resources(world):
     world.granted(multicast("a", "r1h1", HOSTS))
     later(world, 9.9)
     assert world.state("a") is PartState.ACTIVE
@@ -278,7 +280,7 @@ def test_a_lease_ends_by_itself(world):
     assert world.core.view.holders == {}
 
 
-def test_patience_ends_the_wait(world):
+def test_pending_request_expires_at_its_pending_timeout(world):
     world.granted(multicast("a", "r1h1", HOSTS))
     world.submit(multicast("b", "r1h1", HOSTS, pending_timeout=3.0))
     assert world.core.next_timer() == 3.0
@@ -287,7 +289,7 @@ def test_patience_ends_the_wait(world):
     assert world.kinds("b") == ["ended"]
 
 
-def test_patience_does_not_end_what_is_granted(world):
+def test_pending_timeout_does_not_end_a_granted_request(world):
     world.granted(multicast("a", "r1h1", HOSTS, pending_timeout=3.0))
     later(world, 3.0)
     assert world.state("a") is PartState.ACTIVE
@@ -297,11 +299,11 @@ def test_patience_does_not_end_what_is_granted(world):
 
 
 def attach(world, key):
-    """Ask, and wait for the grant on a connection."""
+    """Submit a request whose client waits for the grant on a connection."""
     world.handle(RequestSubmitted(multicast(key, "r1h1", HOSTS), attached=True))
 
 
-def test_every_disappearance_has_its_whole_grace(world):
+def test_each_client_disconnection_starts_a_full_grace(world):
     world.granted(multicast("a", "r1h1", HOSTS))
     attach(world, "b")
     world.handle(ClientsVanished((key_of("b"),)))
@@ -310,12 +312,12 @@ def test_every_disappearance_has_its_whole_grace(world):
     later(world, 0.5)
     world.handle(ClientsVanished((key_of("b"),)))
     later(world, 1.0)
-    assert world.state("b") is PartState.PENDING, "the first grace is of no concern any more"
+    assert world.state("b") is PartState.PENDING, "the first grace no longer applies"
     later(world, 1.0)
     assert world.state("b") is PartState.WITHDRAWN
 
 
-def test_a_granted_request_outlives_its_client_until_the_lease_ends(world):
+def test_granted_request_outlives_its_client(world):
     world.granted(multicast("a", "r1h1", HOSTS))
     world.handle(ClientsVanished((key_of("a"),)))
     later(world, 5.0)
@@ -327,7 +329,7 @@ def test_a_granted_request_outlives_its_client_until_the_lease_ends(world):
 
 
 @pytest.mark.parametrize("reason", ["dirty", ""])
-def test_a_quarantined_element_serves_on_and_is_not_taken_again(world, reason):
+def test_quarantined_element_serves_its_request_but_no_new_one(world, reason):
     world.granted(multicast("a", "r1h1", ["r2h1"]))
     world.handle(ElementQuarantined("port:r2/50", reason))
     assert world.state("a") is PartState.ACTIVE
@@ -340,7 +342,7 @@ def test_a_quarantined_element_serves_on_and_is_not_taken_again(world, reason):
     world.granted(multicast("c", "r1h1", ["r2h1"]))
 
 
-def test_only_elements_of_the_fabric_can_be_quarantined(world):
+def test_quarantine_of_unknown_element_is_rejected(world):
     with pytest.raises(RejectedError, match="no element 'port:r1/7'"):
         world.handle(ElementQuarantined("port:r1/7", "x"))
     with pytest.raises(RejectedError, match="not quarantined"):
@@ -355,26 +357,26 @@ OTHER = CrossConnect("ocs1", 3, 4)
 FORWARD = Forward(1, "10.0.0.1", "239.77.0.1", (9,))
 
 
-def test_one_decision_is_one_command_to_the_optical_switch():
+def test_decision_sends_one_command_to_the_optical_switch():
     world = ready_world(make_fabric(racks=6, splitters=(4, 4)))
     core = world.core
     core.take(RequestSubmitted(multicast("a", "r1h1", ["r2h1", "r3h1"])), world.now)
     core.take(RequestSubmitted(multicast("b", "r4h1", ["r5h1", "r6h1"])), world.now)
-    assert core.pending_count == 2, "nothing is decided before the conclusion"
+    assert core.pending_count == 2, "the core decides at the conclusion only"
     (circuits,) = [c for c in core.conclude(world.now) if isinstance(c, SetCircuits)]
     assert [c.reservation for c in circuits.changes] == [1, 2]
     assert core.conclude(world.now) == [], "once"
 
 
-def test_what_two_releases_free_is_given_out_in_one_decision():
-    """The wider group needs what both give back; decided on one by one, the narrow one would have gone first."""
+def test_resources_of_two_releases_are_allocated_in_one_decision():
+    """The wide group needs the resources of both; two decisions would serve the narrow group first."""
     world = ready_world(make_fabric(racks=6, splitters=(4, 4)), CoreSettings(policy="paper"))
     for key, sender, receivers in (("a", "r1h1", ["r2h1", "r3h1"]), ("b", "r4h1", ["r5h1", "r6h1"])):
         world.granted(multicast(key, sender, receivers))
     world.submit(multicast("narrow", "r1h1", ["r2h1", "r3h1"], size=1))
     world.submit(multicast("wide", "r1h1", ["r2h1", "r4h1", "r5h1"], size=10**9))
     core = world.core
-    asked = [c for key in "ab" for c in core.handle(FinishAsked(key_of(key), 0), world.now)]
+    asked = [c for key in "ab" for c in core.handle(FinishRequested(key_of(key), 0), world.now)]
     answers = []
     for command in asked:
         if isinstance(command, SetCircuits | SetForwarding):
@@ -387,7 +389,7 @@ def test_what_two_releases_free_is_given_out_in_one_decision():
     assert states == {"wide": PartState.CONFIGURING, "narrow": PartState.PENDING}
 
 
-def test_an_event_that_is_refused_leaves_the_others_of_its_batch():
+def test_rejected_event_does_not_affect_the_rest_of_its_batch():
     world = ready_world(make_fabric(racks=3, splitters=(4,)))
     core = world.core
     core.take(RequestSubmitted(multicast("a", "r1h1", ["r2h1", "r3h1"])), world.now)
@@ -399,14 +401,14 @@ def test_an_event_that_is_refused_leaves_the_others_of_its_batch():
 
 
 @pytest.mark.parametrize("key", ["b", "d"])
-def test_what_ends_and_is_forgotten_together_is_not_waited_for(key):
+def test_requests_forgotten_in_their_batch_do_not_block_the_queue(key):
     world = ready_world(make_fabric(3, [4]), CoreSettings(max_ended=1))
     world.granted(multicast("a", "r1h1", ["r2h1", "r3h1"]))
     for waiting in "bc":
         world.handle(RequestSubmitted(multicast(waiting, "r1h1", ["r2h1", "r3h1"])))
     for waiting in "bc":
-        world.core.take(WithdrawAsked(key_of(waiting)), world.now)
-    # The key of one that is forgotten may be used again at once.
+        world.core.take(WithdrawRequested(key_of(waiting)), world.now)
+    # The key of a forgotten request may be reused at once.
     world.core.take(RequestSubmitted(multicast(key, "r1h1", ["r2h1", "r3h1"], size=10)), world.now)
     world.core.conclude(world.now)
     assert key_of("b") not in world.core.requests or key == "b"
@@ -414,7 +416,7 @@ def test_what_ends_and_is_forgotten_together_is_not_waited_for(key):
     assert world.state(key) is PartState.ACTIVE
 
 
-def test_a_reservation_that_connects_and_is_given_up_in_one_batch_is_told_so_in_that_order():
+def test_outbox_keeps_the_step_order_of_a_reservation():
     outbox = Outbox()
     outbox.step(1, 1, Step((), (CIRCUIT,), {}, {7: (FORWARD,)}))
     outbox.step(2, 1, Step((), (OTHER,), {}, {}))

@@ -1,4 +1,4 @@
-"""A new process takes over what an earlier one has left on disk and on devices: each state and phase, and who waits."""
+"""A new controller process takes over the journal and devices: each state and phase, and pending requests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from blast_controller.core.model.errors import FabricError, KeyReusedError
-from blast_controller.core.model.events import FinishAsked, RequestSubmitted
+from blast_controller.core.model.events import FinishRequested, RequestSubmitted
 from blast_controller.core.model.fabric import OpticalPort, Rack, StaticTree
 from blast_controller.core.model.part_states import PartState
 from blast_controller.store.memory import MemoryStore
@@ -31,9 +31,9 @@ def come_up(world):
 
 
 @pytest.mark.parametrize("worked", range(4))
-def test_adding_is_undone_and_the_client_is_told(world, worked):
+def test_restart_undoes_an_addition_and_notifies_the_client(world, worked):
     world.granted(multicast("a", "r1h1", GROUP))
-    world.after_operation = lambda: set(GROUP) <= world.served() or pytest.fail("a receiver who stays was cut off")
+    world.after_operation = lambda: set(GROUP) <= world.served() or pytest.fail("a staying receiver was cut off")
     world.extend("a", add_receivers=("r4h1", "r2h2"), remove_receivers=("r3h1",))
     for name in [name for name in world.devices if world.device(name).queue][:worked]:
         world.work(name)
@@ -47,7 +47,7 @@ def test_adding_is_undone_and_the_client_is_told(world, worked):
     assert {c.output for c in world.switches["ocs1"].held if c.output <= 5} == {2, 3}
 
 
-def test_numbers_and_addresses_are_not_used_again_at_once(world):
+def test_restart_does_not_reuse_numbers_and_addresses_at_once(world):
     """A late packet or a rule with an old cookie must not meet a new group."""
     world.granted(multicast("a", "r1h1", GROUP))
     first = world.part()
@@ -56,7 +56,7 @@ def test_numbers_and_addresses_are_not_used_again_at_once(world):
     numbers = {first.reservation, second.reservation}
     addresses = {first.grant.group_address, second.grant.group_address}
     for key in "ab":
-        world.handle(FinishAsked(key_of(key), 0))
+        world.handle(FinishRequested(key_of(key), 0))
     world.settle()
     come_up(world)
     third = world.granted(multicast("c", "r1h1", GROUP))
@@ -64,7 +64,7 @@ def test_numbers_and_addresses_are_not_used_again_at_once(world):
     assert third.grant.group_address not in addresses
 
 
-def test_a_new_clock_gives_every_lease_its_full_length():
+def test_restart_gives_every_lease_its_full_length():
     world = ready_world(make_fabric(3, [4]))
     world.now = 1000.0
     part = world.granted(multicast("a", "r1h1", GROUP, size=10**11))
@@ -80,7 +80,7 @@ def test_a_new_clock_gives_every_lease_its_full_length():
     assert world.part().state is PartState.EXPIRED
 
 
-def test_patience_begins_anew():
+def test_restart_starts_the_pending_timeout_again():
     world = World(make_fabric(3, [4]))
     world.now = 100.0
     world.submit(multicast("a", "r1h1", GROUP, pending_timeout=5.0))
@@ -94,43 +94,43 @@ def test_patience_begins_anew():
 
 
 @pytest.mark.parametrize("asked_again", [False, True])
-def test_whoever_waited_on_a_connection_has_a_grace_to_ask_again(asked_again):
+def test_attached_client_has_a_grace_to_reconnect_after_a_restart(asked_again):
     world = World(make_fabric(3, [4]))
-    wanted = multicast("a", "r1h1", GROUP)
-    world.handle(RequestSubmitted(wanted, attached=True))
+    request = multicast("a", "r1h1", GROUP)
+    world.handle(RequestSubmitted(request, attached=True))
     world.submit(multicast("b", "r1h1", GROUP))
     world.restart()
     grace = world.core.settings.orphan_grace
     world.now += grace / 2
     if asked_again:
-        world.handle(RequestSubmitted(wanted, attached=True))
+        world.handle(RequestSubmitted(request, attached=True))
     world.advance(grace)
     assert world.part().state is (PartState.PENDING if asked_again else PartState.WITHDRAWN)
-    assert world.part("b").state is PartState.PENDING, "nobody waited for it on a connection"
+    assert world.part("b").state is PartState.PENDING, "no client was attached to it"
 
 
-def test_ended_requests_are_remembered_their_full_time_again(world):
-    wanted = multicast("a", "r1h1", GROUP)
-    world.granted(wanted)
+def test_restart_remembers_ended_requests_for_their_full_time(world):
+    request = multicast("a", "r1h1", GROUP)
+    world.granted(request)
     world.finish("a")
     events = world.core.request(key_of("a")).events
     world.now = 3599.0
     come_up(world)
     assert world.core.request(key_of("a")).events == events
-    world.handle(RequestSubmitted(wanted))
+    world.handle(RequestSubmitted(request))
     assert world.part().state is PartState.DONE
     with pytest.raises(KeyReusedError):
-        world.handle(RequestSubmitted(replace(wanted, bytes=7)))
+        world.handle(RequestSubmitted(replace(request, bytes=7)))
     world.advance(3599.0)
     assert key_of("a") in world.core.requests
     world.advance(1.0)
     assert key_of("a") not in world.core.requests
     come_up(world)
-    assert key_of("a") not in world.core.requests, "the journal has forgotten it, too"
+    assert key_of("a") not in world.core.requests, "the journal does not contain it either"
 
 
-def test_who_waits_keeps_their_place(world):
-    """One that was being lit when the controller died came before those that waited; all weigh the same."""
+def test_restart_keeps_the_order_of_pending_requests(world):
+    """The request in setup at the crash was ahead of the pending ones; all have the same weight."""
     for key in "abc":
         world.submit(multicast(key, "r1h1", GROUP))
     assert world.part().state is PartState.CONFIGURING
@@ -166,28 +166,28 @@ def other_datapath(fabric):
 
 @pytest.mark.parametrize("other", [without_rack_3, other_fiber, other_outputs, without_splitters, other_datapath])
 @pytest.mark.parametrize("state", ["lit", "configuring", "releasing"])
-def test_light_on_hardware_that_the_configuration_has_not_stops_the_start(world, other, state):
+def test_start_fails_if_used_hardware_is_not_configured(world, other, state):
     world.submit(multicast("a", "r1h1", GROUP))
     if state != "configuring":
         world.settle()
     if state == "releasing":
-        world.handle(FinishAsked(key_of("a"), 0))
+        world.handle(FinishRequested(key_of("a"), 0))
     world.fabric = other(world.fabric)
     world.crash()
     with pytest.raises(FabricError, match="the journal has"):
         world.start()
 
 
-def test_hardware_that_nobody_holds_may_go(world):
+def test_unused_hardware_may_leave_the_configuration(world):
     world.granted(multicast("a", "r1h1", GROUP))
-    gone = {name: splitter for name, splitter in world.fabric.splitters.items() if name == "s1"}
+    kept = {name: splitter for name, splitter in world.fabric.splitters.items() if name == "s1"}
     port = OpticalPort("r6", 50, "ocs1", 90, 90)
-    world.fabric = replace(world.fabric, splitters=gone, racks={**world.fabric.racks, "r6": Rack("r6", 6, (port,))})
+    world.fabric = replace(world.fabric, splitters=kept, racks={**world.fabric.racks, "r6": Rack("r6", 6, (port,))})
     come_up(world)
     assert world.served() == set(GROUP)
 
 
-def test_a_host_that_somebody_waits_for_must_be_in_the_configuration(world):
+def test_start_fails_if_a_host_of_a_pending_request_is_missing(world):
     world.submit(multicast("a", "r1h1", GROUP))
     world.submit(multicast("b", "r1h1", ["r3h2", "r4h1"]))
     world.withdraw("a")
@@ -202,7 +202,7 @@ def test_a_host_that_somebody_waits_for_must_be_in_the_configuration(world):
         world.start()
 
 
-def test_hosts_of_requests_that_are_over_may_go(world):
+def test_hosts_of_ended_requests_may_leave_the_configuration(world):
     world.granted(multicast("a", "r1h1", ["r3h2"]))
     world.finish("a")
     world.fabric = replace(world.fabric, hosts={n: h for n, h in world.fabric.hosts.items() if n != "r3h2"})
@@ -217,9 +217,9 @@ def test_hosts_of_requests_that_are_over_may_go(world):
         {"t1": StaticTree("t1", "r1", 61, None, {"r2": 60, "r3": 60}, frozenset())},
         {"t1": StaticTree("t1", "r1", 60, None, {"r2": 60, "r3": 62}, frozenset())},
     ],
-    ids=["gone", "another root port", "another leaf port"],
+    ids=["removed", "another root port", "another leaf port"],
 )
-def test_a_static_tree_in_use_must_stay_as_it_is(other):
+def test_start_fails_if_a_static_tree_in_use_has_changed(other):
     fabric = make_fabric(3)
     tree = StaticTree("t1", "r1", 60, None, {"r2": 60, "r3": 60}, frozenset())
     world = ready_world(replace(fabric, static_trees={"t1": tree}))
@@ -230,7 +230,7 @@ def test_a_static_tree_in_use_must_stay_as_it_is(other):
         world.start()
 
 
-def test_lost_journal_removes_the_old_rules_and_reports_the_old_circuits_as_drift(world):
+def test_start_without_journal_removes_rules_and_reports_circuits(world):
     world.granted(multicast("a", "r1h1", GROUP, size=10**12))
     circuits = world.switches["ocs1"].held
     world.crash()

@@ -1,4 +1,4 @@
-"""A reservation's steps on devices against a list of what was asked and answered; tables of rollout and change."""
+"""The rollout of steps to devices against a log of requests and answers; the tables of rollout and change."""
 
 from __future__ import annotations
 
@@ -35,55 +35,55 @@ ACTIONS = st.lists(
 
 
 @given(ACTIONS)
-def test_every_device_stands_where_its_latest_answer_has_brought_it(actions) -> None:
+def test_target_states_follow_the_latest_answers(actions) -> None:
     made = Rollout()
-    stands: dict[Device, str] = {}
+    states: dict[Device, str] = {}
     numbers: dict[Device, int] = {}
     order: list[Device] = []
-    for what, device, devices in actions:
-        match what:
+    for action, device, devices in actions:
+        match action:
             case "begin":
                 number = made.begin(step_for(devices))
-                stands, numbers, order = dict.fromkeys(devices, "asked"), dict.fromkeys(devices, number), []
+                states, numbers, order = dict.fromkeys(devices, "asked"), dict.fromkeys(devices, number), []
             case "give":
                 numbers[device] = made.give(device, step_for([device]))
-                stands[device] = "asked"
-            case "give nothing" if stands.get(device) == "failed":
+                states[device] = "asked"
+            case "give nothing" if states.get(device) == "failed":
                 numbers[device] = made.give(device, step_for([]))
-                stands[device] = "done"
+                states[device] = "done"
             case "confirm" | "fail" | "dark":
                 target = made.asked(device, numbers.get(device, 0))
-                assert (target is not None) == (stands.get(device) == "asked")
+                assert (target is not None) == (states.get(device) == "asked")
                 if target is None:
                     continue
-                stands[device] = "failed" if what == "fail" else "done"
-                if what == "confirm":
+                states[device] = "failed" if action == "fail" else "done"
+                if action == "confirm":
                     made.confirmed(target, 0.1)
-                elif what == "dark":
+                elif action == "dark":
                     made.confirmed_dark(target, {10})
                 else:
                     made.failed(target, f"{device} denied")
                     order = [one for one in order if one != device] + [device]
             case "late answer":
                 assert made.asked(device, numbers.get(device, 0) - 1) is None
-        assert {target.device: target.state.value for target in made.targets.values()} == stands
-        assert made.over == ("asked" not in stands.values())
-        assert made.at_work == any(state != "done" for state in stands.values())
-        failed = [one for one in order if stands.get(one) == "failed"]
+        assert {target.device: target.state.value for target in made.targets.values()} == states
+        assert made.over == ("asked" not in states.values())
+        assert made.at_work == any(state != "done" for state in states.values())
+        failed = [one for one in order if states.get(one) == "failed"]
         assert [target.device for target in made.failures] == failed
         assert made.failure == "; ".join(f"{one} denied" for one in failed)
         assert made.refusals(failed[:1]) == [f"{one} denied" for one in failed[1:]]
         assert len(set(numbers.values())) >= len({n for n in numbers.values() if n != made.begun})
 
 
-def test_a_number_is_never_given_twice() -> None:
+def test_step_numbers_are_unique() -> None:
     made = Rollout(number=7)
     numbers = [made.begin(step_for(DEVICES)), made.give(DEVICES[0], step_for(DEVICES[:1])), made.begin(step_for([]))]
     assert numbers == [8, 9, 10]
 
 
 @pytest.mark.parametrize(("state", "event"), list(product(TargetState, TargetEvent)))
-def test_a_target_takes_what_is_in_the_table_and_nothing_else(state: TargetState, event: TargetEvent) -> None:
+def test_target_accepts_transitions_of_the_table_only(state: TargetState, event: TargetEvent) -> None:
     target = RolloutTarget(DEVICES[0], 1, step_for([]), state)
     if (state, event) in rollout.TRANSITIONS:
         target.take(event)
@@ -94,18 +94,18 @@ def test_a_target_takes_what_is_in_the_table_and_nothing_else(state: TargetState
 
 
 @pytest.mark.parametrize("phase", ChangePhase)
-def test_a_change_is_decided_once(phase: ChangePhase) -> None:
-    for what in (Change.added, lambda made: Change.missed(made, "no light")):
+def test_change_is_decided_once(phase: ChangePhase) -> None:
+    for decide in (Change.added, lambda made: Change.missed(made, "no light")):
         made = Change(Layout((), None, {}), multicast("k", "r1h1", ["r2h1"]), 0.0, phase)
         if phase is ChangePhase.ADDING:
-            what(made)
-            assert made.phase in change.TRANSITIONS.values() and (made.refusal is None) == (what is Change.added)
+            decide(made)
+            assert made.phase in change.TRANSITIONS.values() and (made.refusal is None) == (decide is Change.added)
         else:
             with pytest.raises(ImpossibleTransitionError, match=f"a change in state {phase.value} has no transition"):
-                what(made)
+                decide(made)
 
 
-def test_light_that_was_seen_since_takes_an_alarm_back_but_not_what_a_switch_has_just_said() -> None:
+def test_seen_light_clears_an_alarm_but_not_a_switch_report() -> None:
     dark = DarkLeaves({1}, {1, 2})
     dark.connected([1])
     assert dark.take() == {1, 2} and not dark

@@ -1,4 +1,4 @@
-"""Trees kept lit after a transfer: granted again without touching a device, given up when somebody needs a piece."""
+"""Trees kept lit after a transfer: granted again without device commands, and evicted when others need elements."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pytest
 
 from blast_controller.core.model.commands import SetCircuits
 from blast_controller.core.model.events import (
-    DeviceDown,
+    DeviceDisconnected,
     ElementQuarantined,
-    FinishAsked,
-    LightAlarm,
+    FinishRequested,
+    LightAlarmRaised,
     PortChanged,
     SettingsChanged,
 )
@@ -49,7 +49,7 @@ def circuits(world):
     return set().union(*(switch.circuits for switch in world.switches.values()))
 
 
-def test_the_same_group_again_is_granted_without_a_word_to_a_device(world):
+def test_same_group_is_granted_again_without_device_commands(world):
     iterate(world, "a")
     before = circuits(world)
     world.commands.clear()
@@ -61,14 +61,14 @@ def test_the_same_group_again_is_granted_without_a_word_to_a_device(world):
     assert served == set(GROUP)
 
 
-def test_the_order_of_the_receivers_does_not_matter(world):
+def test_warm_tree_matches_receivers_in_any_order(world):
     iterate(world, "a")
     world.commands.clear()
     assert submit(world, "b", receivers=GROUP[::-1]).state is PartState.ACTIVE and world.device_commands() == []
 
 
 @pytest.mark.parametrize(("sender", "receivers"), [("r1h2", GROUP), ("r1h1", ("r2h1",)), ("r1h1", ("r2h2", "r3h1"))])
-def test_another_group_is_not_served_by_it(world, sender, receivers):
+def test_warm_tree_does_not_serve_another_group(world, sender, receivers):
     iterate(world, "a")
     world.commands.clear()
     part = submit(world, "b", sender, receivers)
@@ -76,14 +76,14 @@ def test_another_group_is_not_served_by_it(world, sender, receivers):
     assert world.receivers_of(world.fabric.hosts[sender], part.grant.group_address) == set(receivers)
 
 
-def test_another_tenant_does_not_get_it(world):
+def test_warm_tree_does_not_serve_another_tenant(world):
     iterate(world, "a")
     world.commands.clear()
     world.serve(replace(multicast("b", "r1h1", GROUP), tenant="other"))
     assert world.device_commands() and world.core.request(("other", "b")).parts[0].state is PartState.ACTIVE
 
 
-def test_it_cools_down(world):
+def test_warm_tree_is_torn_down_after_keep_warm(world):
     iterate(world, "a")
     world.advance(30.0)
     iterate(world, "b")
@@ -93,7 +93,7 @@ def test_it_cools_down(world):
     assert states(world) == [] and circuits(world) == set()
 
 
-def test_nothing_is_kept_of_what_was_withdrawn_or_when_it_is_switched_off(world):
+def test_tree_is_not_kept_after_withdrawal_or_without_keep_warm(world):
     submit(world, "a")
     world.withdraw("a")
     assert states(world) == []
@@ -102,10 +102,10 @@ def test_nothing_is_kept_of_what_was_withdrawn_or_when_it_is_switched_off(world)
     assert states(world) == []
 
 
-def test_what_has_gone_dark_is_not_granted_again(world):
+def test_dark_tree_is_not_kept_warm(world):
     iterate(world, "a")
     (kept,) = world.core.reservations
-    world.run(LightAlarm("ocs1", kept.layout.tree.leaves[0].port.output, "LOS"))
+    world.run(LightAlarmRaised("ocs1", kept.layout.tree.leaves[0].port.output, "LOS"))
     assert states(world) == []
     iterate(world, "b")
     (kept,) = world.core.reservations
@@ -116,13 +116,13 @@ def test_what_has_gone_dark_is_not_granted_again(world):
 
 
 @pytest.mark.parametrize("device", ["ocs1", 2])
-def test_it_is_not_granted_while_a_device_of_it_is_away(world, device):
+def test_warm_tree_is_not_granted_while_its_device_is_disconnected(world, device):
     iterate(world, "a")
-    world.handle(DeviceDown(device, "gone"))
+    world.handle(DeviceDisconnected(device, "gone"))
     assert submit(world, "b").state is PartState.PENDING
 
 
-def test_it_counts_against_no_limit_of_its_tenant(world):
+def test_warm_tree_does_not_count_against_tenant_limits(world):
     limited = replace(WARM, tenants={TENANT: TenantLimits(max_splitters=1)})
     world = ready_world(make_fabric(6, [4, 4]), limited)
     iterate(world, "a")
@@ -131,7 +131,7 @@ def test_it_counts_against_no_limit_of_its_tenant(world):
     assert submit(world, "c").state is PartState.PENDING and world.device_commands() == []
 
 
-def test_a_piece_changes_hands_in_one_round(world):
+def test_element_of_a_warm_tree_moves_in_one_command(world):
     iterate(world, "a")
     world.commands.clear()
     world.submit(multicast("b", "r4h1", ("r2h1", "r5h1")))
@@ -141,7 +141,7 @@ def test_a_piece_changes_hands_in_one_round(world):
     assert world.part("b").state is PartState.ACTIVE
 
 
-def test_what_cannot_be_undone_comes_back_to_who_has_handed_it_over(world):
+def test_failed_takeover_returns_elements_to_the_warm_tree(world):
     iterate(world, "a")
     (kept,) = world.core.reservations
     held = set(kept.elements)
@@ -154,7 +154,7 @@ def test_what_cannot_be_undone_comes_back_to_who_has_handed_it_over(world):
     assert world.part("b").state is PartState.ACTIVE and states(world) == [ReservationState.LIT]
 
 
-def test_who_has_handed_pieces_over_leaves_the_circuits_on_them_alone(world):
+def test_evicted_tree_keeps_circuits_on_its_former_outputs(world):
     """The new tree uses the same outputs; the old one still waits for a ToR when the switch comes back."""
     iterate(world, "a")
     world.submit(multicast("b", "r4h1", GROUP))
@@ -171,7 +171,7 @@ def test_who_has_handed_pieces_over_leaves_the_circuits_on_them_alone(world):
     assert world.receivers_of(world.fabric.hosts["r4h1"], world.part("b").grant.group_address) == set(GROUP)
 
 
-def test_it_is_not_granted_while_a_leaf_has_no_link(world):
+def test_warm_tree_is_not_granted_while_a_leaf_has_no_link(world):
     iterate(world, "a")
     (kept,) = world.core.reservations
     leaf = kept.layout.tree.leaves[0].port
@@ -208,7 +208,7 @@ def ask(world, group):
 
 
 def serve(world, *groups, seconds=1.0):
-    """One request after the other, each done after a while; which of them found their light."""
+    """Serve one request after the other; return for each whether it found a warm tree."""
     found = []
     for group in groups:
         before = world.core.view.warm_counts.hits
@@ -224,59 +224,59 @@ def orders(world):
     return [command for command in world.commands if isinstance(command, SetCircuits)]
 
 
-def test_a_group_that_comes_back_is_warm_from_its_third_request_on():
+def test_group_finds_a_warm_tree_from_its_third_request():
     assert serve(room(), A, A, A, A) == [False, False, True, True]
     assert serve(room(), A, B, A, B, A, B, A, B) == [False] * 4 + [True] * 4
 
 
-def test_without_a_reserve_it_is_warm_from_its_second_request_on():
+def test_group_without_reserve_is_warm_from_its_second_request():
     assert serve(room(settings=replace(SETTINGS, warm_reserve=0.0)), A, A, A) == [False, True, True]
 
 
-def test_with_everything_reserved_nothing_is_kept_but_for_a_group_that_is_alone():
+def test_full_reserve_keeps_no_trees_of_alternating_groups():
     world = room(settings=replace(SETTINGS, warm_reserve=1.0))
     assert serve(world, A, B, A, B, A, B) == [False] * 6 and states(world) == []
 
 
-def test_who_stays_away_too_long_has_not_come_back():
+def test_group_that_returns_too_late_finds_no_warm_tree():
     assert serve(room(), A, A, A, seconds=31.0) == [False, False, True]
     assert serve(room(), A, A, A, A, seconds=60.5) == [False] * 4
 
 
-def test_jobs_that_take_turns_do_not_drive_each_other_out():
-    """The oldest tree is always the next one to be asked for."""
+def test_alternating_jobs_do_not_evict_each_other():
+    """The oldest tree is always the next one to be requested."""
     world = room(splitters=(4, 4))
     assert serve(world, *(A, B, C) * 6)[-9:] in ([True, False, False] * 3, [False, True, False] * 3)
 
 
-def test_a_group_that_has_the_fabric_to_itself_keeps_all_that_it_needs():
+def test_lone_group_keeps_all_its_elements_warm():
     world = room(splitters=(4, 4))
     assert serve(world, WIDE, WIDE, WIDE, WIDE) == [False, False, True, True]
     assert states(world) == [ReservationState.IDLE]
-    # Somebody else comes: what stands in his way goes with his own light, the rest is for the next ones.
+    # Another group evicts the elements that it needs; the rest is freed for the next groups.
     assert serve(world, ("r9h1", ("r8h1",)), WIDE, WIDE, WIDE) == [False] * 4
     assert states(world) == []
 
 
-def test_a_tree_gives_way_as_soon_as_somebody_else_has_come():
-    """The newcomer needs no piece of it."""
+def test_warm_tree_is_evicted_when_another_group_arrives():
+    """The newcomer needs no element of the tree."""
     world = room(splitters=(4, 4))
     serve(world, WIDE, WIDE)
     assert states(world) == [ReservationState.IDLE]
     serve(world, ("r9h1", ("r9h2",)))
-    assert states(world) == [ReservationState.IDLE], "a group within its rack needs no light"
+    assert states(world) == [ReservationState.IDLE], "a group within its rack uses no optical port"
     world = room(racks=11, splitters=(4, 4))
     serve(world, WIDE, WIDE)
     ask(world, ("r10h1", ("r11h1",)))
     assert states(world) == [ReservationState.LIT] and world.core.view.warm_counts.taken_over == 0
 
 
-def test_no_disconnect_is_told_to_a_switch_that_lights_somebody():
+def test_eviction_waits_for_a_connect_in_progress():
     world = room()
     first = ask(world, A)
     world.submit(multicast("late", *B))
     world.commands.clear()
-    world.handle(FinishAsked(key_of(first), 0))
+    world.handle(FinishRequested(key_of(first), 0))
     assert orders(world) == [] and ReservationState.IDLE in states(world)
     world.settle()
     (order,) = orders(world)
@@ -284,12 +284,12 @@ def test_no_disconnect_is_told_to_a_switch_that_lights_somebody():
     assert states(world) == [ReservationState.LIT]
 
 
-def test_what_is_asked_for_with_the_end_of_another_is_told_alone():
+def test_connect_in_the_batch_of_a_finish_is_sent_alone():
     """Both reach the core in one batch: the connect does not wait for the disconnect."""
     world = room()
     first = ask(world, A)
     world.commands.clear()
-    world.core.take(FinishAsked(key_of(first), 0), world.now)
+    world.core.take(FinishRequested(key_of(first), 0), world.now)
     world.submit(multicast("at once", *B))
     (order,) = orders(world)
     assert [bool(change.disconnect) for change in order.changes] == [False]
@@ -297,7 +297,7 @@ def test_what_is_asked_for_with_the_end_of_another_is_told_alone():
     assert states(world) == [ReservationState.LIT]
 
 
-def test_a_larger_reserve_takes_effect_at_once():
+def test_larger_reserve_evicts_warm_trees_at_once():
     world = room(settings=replace(SETTINGS, warm_reserve=0.0))
     serve(world, A, B, A, B)
     assert states(world) == [ReservationState.IDLE] * 2
@@ -305,14 +305,14 @@ def test_a_larger_reserve_takes_effect_at_once():
     assert states(world) == [] and world.core.view.warm_counts.gave_way == 2
 
 
-def test_a_quarantine_does_not_count_as_giving_way():
+def test_quarantine_does_not_count_as_eviction():
     world = room()
     serve(world, A, A)
     world.run(ElementQuarantined("splitter:s1", "broken"))
     assert world.core.view.warm_counts.gave_way == 1 and states(world) == [], "the first of the two was a newcomer"
 
 
-def test_what_was_found_lit_given_way_and_taken_over_is_counted():
+def test_warm_counts_cover_hits_evictions_and_takeovers():
     world = room()
     serve(world, A, A, A, A)
     serve(world, ("r2h1", ("r4h1",)))
@@ -320,28 +320,28 @@ def test_what_was_found_lit_given_way_and_taken_over_is_counted():
     assert (counts.lit, counts.hits, counts.gave_way, counts.taken_over) == (5, 2, 2, 1)
 
 
-def test_a_group_whose_racks_others_need_in_between_is_in_nobodys_way():
-    """With one port a rack each of them would stand in the other's way for ever."""
+def test_group_whose_racks_others_need_is_not_kept_warm():
+    """With one port per rack, each group would block the other for ever."""
     world, other = room(), ("r2h1", ("r4h1", "r5h1"))
     assert serve(world, *(A, other) * 6) == [False] * 12
     assert world.core.view.warm_counts.taken_over == 0 and states(world) == []
 
 
-def test_a_job_that_was_disturbed_once_keeps_its_light_the_next_time():
-    world, stranger = room(), ("r4h1", ("r3h1",))
+def test_job_disturbed_once_keeps_its_tree_the_next_time():
+    world, other = room(), ("r4h1", ("r3h1",))
     assert serve(world, A, A, A, A) == [False, False, True, True]
-    assert serve(world, stranger, A, A) == [False, False, True]
-    assert serve(world, stranger, A, ("r3h1", ("r5h1",)), A, A, A) == [False, False, False, False, False, True]
+    assert serve(world, other, A, A) == [False, False, True]
+    assert serve(world, other, A, ("r3h1", ("r5h1",)), A, A, A) == [False, False, False, False, False, True]
     assert world.core.view.warm_counts.taken_over == 3
 
 
-def test_needs_of_others_that_leave_enough_do_not_count():
+def test_needs_of_others_do_not_count_while_enough_is_free():
     world = room(ports=3)
     assert serve(world, A, ("r2h1", ("r4h1",)), A) == [False, False, True]
 
 
 @pytest.mark.parametrize("number", [1, MAX_GROUPS, MAX_GROUPS + 1])
-def test_of_very_many_groups_those_heard_of_last_are_remembered(number):
+def test_returning_groups_remember_the_latest_max_groups(number):
     groups = ReturningGroups()
     for index in range(number):
         for _ in range(2):

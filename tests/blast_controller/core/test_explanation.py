@@ -1,4 +1,4 @@
-"""Explanations of requests in random worlds, held against what then happens there."""
+"""Explanations of requests in random worlds, compared with the later course of events."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from blast_controller.core.model.errors import RequestError
 from blast_controller.core.model.events import (
     ElementQuarantined,
-    ExtensionAsked,
-    FinishAsked,
+    ExtendRequested,
+    FinishRequested,
     RequestSubmitted,
-    WithdrawAsked,
+    WithdrawRequested,
 )
 from blast_controller.core.model.fabric import StaticTree
 from blast_controller.core.model.part_states import PartState
@@ -31,7 +31,7 @@ TENANTS = ("physics", "biology")
 
 @dataclass(frozen=True)
 class Place:
-    """Where it happens."""
+    """A fabric and the settings of its core."""
 
     splitters: tuple[int, ...]
     ports: int
@@ -89,7 +89,7 @@ histories = st.builds(
 
 
 def happen(world: World, history: list, tenants: tuple[str, str] = TENANTS, keys: tuple[str, str] = ("k", "k")) -> None:
-    """Let a history happen; what the core refuses does not."""
+    """Apply a history, and skip the events that the core rejects."""
     for number, (kind, *more) in enumerate(history):
         try:
             _do(world, number, kind, more, tenants, keys)
@@ -100,15 +100,17 @@ def happen(world: World, history: list, tenants: tuple[str, str] = TENANTS, keys
 
 def _do(world: World, number: int, kind: str, more: list, tenants: tuple[str, str], keys: tuple[str, str]) -> None:
     match kind, *more:
-        case "ask", (sender, receivers), size, who:
-            wanted = tuple(sorted(receivers - {sender}))
-            world.handle(RequestSubmitted(MulticastRequest(f"{keys[who]}{number}", tenants[who], sender, wanted, size)))
+        case "ask", (sender, receivers), size, tenant:
+            others = tuple(sorted(receivers - {sender}))
+            world.handle(
+                RequestSubmitted(MulticastRequest(f"{keys[tenant]}{number}", tenants[tenant], sender, others, size))
+            )
         case "wait", seconds:
             world.advance_to(world.now + seconds)
         case "finish", which:
             names = list(world.core.requests)
             if names:
-                world.handle(FinishAsked(names[which % len(names)], 0))
+                world.handle(FinishRequested(names[which % len(names)], 0))
         case "lose", device:
             if world.device(device).up:
                 world.lose(device)
@@ -121,7 +123,7 @@ def waiting(world: World) -> list[RequestKey]:
     return [name for name, request in world.core.requests.items() if request.state is PartState.PENDING]
 
 
-def told(world: World, name: RequestKey, viewer: str | None = None):
+def explanation_of(world: World, name: RequestKey, viewer: str | None = None):
     return world.core.explain(name, viewer, world.now)
 
 
@@ -132,7 +134,7 @@ def state_after_leaving_out(
     world = place.world()
     happen(world, history)
     try:
-        world.handle(ExtensionAsked(name, Extension(remove_receivers=receivers)))
+        world.handle(ExtendRequested(name, Extension(remove_receivers=receivers)))
     except RequestError:
         return None
     world.settle()
@@ -151,15 +153,15 @@ def fewer_racks(world: World, name: RequestKey, than: int) -> Iterator[tuple[str
 
 @settings(max_examples=40, deadline=None)
 @given(places, histories)
-def test_the_smallest_change_frees_it_and_no_smaller_one_does(place, history):
+def test_smallest_change_starts_the_request_and_is_minimal(place, history):
     world = place.world()
     happen(world, history)
     for name in waiting(world):
-        found = told(world, name)
+        found = explanation_of(world, name)
         if found.leave_out:
             assert state_after_leaving_out(place, history, name, found.leave_out) is PartState.ACTIVE, found
         if world.core.view.kept_free_for not in (None, (name, 0)):
-            # What an overdue request leaves free is not foreseen.
+            # Explanations do not foresee resources that an overdue request leaves free.
             continue
         racks = len({world.fabric.hosts[host].rack for host in found.leave_out}) or RACKS
         for receivers in fewer_racks(world, name, racks):
@@ -168,16 +170,16 @@ def test_the_smallest_change_frees_it_and_no_smaller_one_does(place, history):
 
 @settings(max_examples=50, deadline=None)
 @given(places, histories)
-def test_who_waits_alone_starts_when_it_is_told_to(place, history):
+def test_lone_pending_request_starts_at_the_predicted_time(place, history):
     world = place.world()
     happen(world, history)
     names = waiting(world)
     for other in names[1:]:
-        world.handle(WithdrawAsked(other))
+        world.handle(WithdrawRequested(other))
     world.settle()
     if not names or world.core.request(names[0]).state is not PartState.PENDING:
         return
-    found = told(world, names[0])
+    found = explanation_of(world, names[0])
     assert found.blockers, found
     if found.start is None:
         world.advance_to(world.now + LONG_AFTER)
@@ -192,12 +194,12 @@ def test_who_waits_alone_starts_when_it_is_told_to(place, history):
 
 @settings(max_examples=40, deadline=None)
 @given(places, histories)
-def test_a_tenant_learns_no_name_of_another(place, history):
+def test_explanation_reveals_no_names_of_other_tenants(place, history):
     seen = []
     for key in ("secret", "hidden"):
         world = place.world()
         happen(world, history, keys=("mine", key))
         mine = [name for name in world.core.requests if name[0] == TENANTS[0]]
-        seen.append([told(world, name, TENANTS[0]) for name in mine])
+        seen.append([explanation_of(world, name, TENANTS[0]) for name in mine])
         assert not any(word in repr(seen[-1]) for word in (key, TENANTS[1]))
     assert seen[0] == seen[1]

@@ -22,7 +22,13 @@ from algorithms.scheduling.advised import AdvisedScheduler
 from algorithms.scheduling.queues import NEW, Token
 from algorithms.scheduling.selection import Start
 from blast_controller.core.model.errors import RequestError
-from blast_controller.core.model.events import Event, FinishAsked, ProgressReported, RequestSubmitted, WithdrawAsked
+from blast_controller.core.model.events import (
+    Event,
+    FinishRequested,
+    ProgressReported,
+    RequestSubmitted,
+    WithdrawRequested,
+)
 from blast_controller.core.model.fabric import Fabric
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import MulticastRequest, RequestKey
@@ -81,11 +87,11 @@ def event_of(kind: str, chance: random.Random, number: int, world: World) -> Eve
     if kind == "submit":
         return RequestSubmitted(new_request(chance, str(number)))
     if kind == "withdraw":
-        return WithdrawAsked(chance.choice(pending)) if pending else None
+        return WithdrawRequested(chance.choice(pending)) if pending else None
     if not active:
         return None
     key = chance.choice(active)
-    return FinishAsked(key, 0) if kind == "finish" else ProgressReported(key, 0, 10**6)
+    return FinishRequested(key, 0) if kind == "finish" else ProgressReported(key, 0, 10**6)
 
 
 def play(world: World, event: Event | None) -> None:

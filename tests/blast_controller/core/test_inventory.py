@@ -1,4 +1,4 @@
-"""What the inventory counts as things change is what a count of everything would give, out of what has happened."""
+"""Incremental counts of the inventory against full counts from a model of all events."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PAIRS = st.lists(st.tuples(st.integers(1, 25), st.integers(1, 25)), max_size=3)
 
 @dataclass
 class Truth:
-    """What happened, by element and by holder; `given` is as what the policy has given an element away."""
+    """A model of the inventory, by element and by holder; `given` has the pieces as the policy allocated them."""
 
     holder: dict = field(default_factory=dict)
     lit: set = field(default_factory=set)
@@ -78,11 +78,11 @@ def held_by(truth: Truth, number: int, *standings: HolderState):
 
 
 def act(data: st.DataObject, fabric, inventory: Inventory, truth: Truth) -> None:
-    """Something happens to both."""
-    data.draw(st.sampled_from([take, take, probe, give_back, keep, reclaim, release, forget, *CONDITIONS]))(
+    """Apply a random action to the inventory and to the model."""
+    data.draw(st.sampled_from([take, take, probe, free, keep, reclaim, release, forget, *CONDITIONS]))(
         data, inventory, truth
     )
-    note_what_is_given(fabric, truth)
+    record_offers(fabric, truth)
 
 
 def take(data: st.DataObject, inventory: Inventory, truth: Truth, number: int | None = None) -> None:
@@ -97,7 +97,7 @@ def probe(data: st.DataObject, inventory: Inventory, truth: Truth) -> None:
     take(data, inventory, truth, PROBER)
 
 
-def give_back(data: st.DataObject, inventory: Inventory, truth: Truth) -> None:
+def free(data: st.DataObject, inventory: Inventory, truth: Truth) -> None:
     holder = data.draw(st.sampled_from([*RESERVATIONS, PROBER]))
     some = held_by(truth, holder, HolderState.HELD, HolderState.LEAVING, HolderState.PROBED)
     inventory.free(some)
@@ -166,7 +166,7 @@ def connect(data: st.DataObject, inventory: Inventory, truth: Truth) -> None:
 CONDITIONS = [quarantine, lift, lose, regain, regain, regain, connect]
 
 
-def note_what_is_given(fabric, truth: Truth) -> None:
+def record_offers(fabric, truth: Truth) -> None:
     """Record what each piece offers; a held piece stays on offer as it was when it was allocated."""
     for piece in pieces_of(fabric):
         if truth.is_available(fabric, piece):
@@ -178,7 +178,7 @@ def note_what_is_given(fabric, truth: Truth) -> None:
 
 
 @given(st.data(), st.sampled_from(FABRICS), st.integers(0, 30))
-def test_counted_piece_by_piece_or_all_at_once(data, fabric, steps) -> None:
+def test_incremental_counts_equal_a_full_count(data, fabric, steps) -> None:
     inventory, truth = Inventory(fabric, None), Truth()
     reported: Counter[PieceKind] = Counter()
     for _ in range(steps):
@@ -202,7 +202,7 @@ def test_counted_piece_by_piece_or_all_at_once(data, fabric, steps) -> None:
 
 
 def check_choices(fabric, inventory: Inventory, truth: Truth, available: list[Piece]) -> None:
-    """Who chooses gets what is available, in the fabric's order and what somebody keeps lit last."""
+    """Check that choices are available pieces in the fabric's order, with warm pieces last."""
     for switch in fabric.switches:
         splitters = [p for p in available if isinstance(p, Splitter) and p.switch == switch]
         splitters.sort(key=lambda splitter: truth.standing(splitter.element) is HolderState.KEPT_LIT)
@@ -219,17 +219,17 @@ def check_choices(fabric, inventory: Inventory, truth: Truth, available: list[Pi
             found = [port for port in ports if port.end == end]
             unlit = [port for port in found if truth.standing(port.element) is HolderState.FREE]
             assert inventory.available_ports(end, switch) == (unlit or found)
-        nobodys = [p for p in available if truth.standing(p.element) is HolderState.FREE and p.switch == switch]
+        unheld = [p for p in available if truth.standing(p.element) is HolderState.FREE and p.switch == switch]
         untouched = inventory.untouched(switch)
-        assert {p for p in untouched if isinstance(p, Splitter)} == {p for p in nobodys if isinstance(p, Splitter)}
-        whole = Counter(p.whole_element for p in nobodys if isinstance(p, OpticalPort))
+        assert {p for p in untouched if isinstance(p, Splitter)} == {p for p in unheld if isinstance(p, Splitter)}
+        whole = Counter(p.whole_element for p in unheld if isinstance(p, OpticalPort))
         sides = Counter(p.whole_element for p in fabric.ports_on(switch))
         both = {element for element, number in sides.items() if whole[element] == number}
         assert {p.element for p in untouched if isinstance(p, OpticalPort)} == both
 
 
 @given(st.data(), st.sampled_from(FABRICS))
-def test_what_is_unsettled_is_told_until_it_is_taken_off(data, fabric) -> None:
+def test_inventory_reports_changed_kinds_as_unsettled(data, fabric) -> None:
     inventory, truth = Inventory(fabric, None), Truth()
     for _ in range(10):
         inventory.unsettled.clear()
@@ -240,7 +240,7 @@ def test_what_is_unsettled_is_told_until_it_is_taken_off(data, fabric) -> None:
         assert changed <= {kind for kinds in inventory.unsettled.values() for kind in kinds}
 
 
-def test_no_element_has_two_holders_and_none_is_given_back_twice() -> None:
+def test_inventory_rejects_double_booking_and_double_free() -> None:
     inventory = Inventory(FABRIC, None)
     inventory.take(["port:r1/50"], 1)
     with pytest.raises(DoubleBookingError, match="port:r1/50 is held by reservation 1, wanted by 2"):
@@ -251,7 +251,7 @@ def test_no_element_has_two_holders_and_none_is_given_back_twice() -> None:
         inventory.free(["port:r1/50"])
 
 
-def test_a_whole_port_stands_for_both_of_its_sides() -> None:
+def test_whole_port_includes_both_of_its_sides() -> None:
     inventory = Inventory(by_sides(FABRIC), None)
     inventory.take(["port:r1/50"], PROBER)
     assert inventory.holders == {"port:r1/50/tx": PROBER, "port:r1/50/rx": PROBER}
@@ -260,13 +260,13 @@ def test_a_whole_port_stands_for_both_of_its_sides() -> None:
     assert inventory.holders == {}
 
 
-def test_only_held_elements_are_released() -> None:
+def test_release_of_a_free_element_raises_error() -> None:
     inventory = Inventory(FABRIC, None)
     with pytest.raises(ImpossibleTransitionError):
         inventory.release(1, ["port:r1/50"])
 
 
-def test_what_comes_back_to_who_is_leaving_is_leaving_too() -> None:
+def test_element_taken_by_a_leaving_holder_is_leaving() -> None:
     holders = Holders()
     holders.take(["splitter:s1"], 1)
     holders.release(1, ["splitter:s1"])
@@ -276,6 +276,6 @@ def test_what_comes_back_to_who_is_leaving_is_leaving_too() -> None:
 
 
 @pytest.mark.parametrize("view", ["away", "quarantined", "holders", "occupied"])
-def test_what_is_looked_at_cannot_be_changed_behind_the_counts(view: str) -> None:
+def test_inventory_views_are_read_only(view: str) -> None:
     with pytest.raises(TypeError):
         getattr(Inventory(FABRIC, None), view)["port:r1/50"] = "dirty"

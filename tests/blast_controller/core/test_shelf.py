@@ -1,4 +1,4 @@
-"""The first splitters of a shelf are those of a sorted list, whatever has come and gone."""
+"""Ordered splitters return the first ones of a sorted list after any insertions and removals."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ def splitter(place: Place) -> Splitter:
 
 
 @given(steps)
-def test_it_is_a_sorted_list(steps):
-    shelf, there = OrderedSplitters(), dict[Place, Splitter]()
+def test_ordered_splitters_behave_like_a_sorted_list(steps):
+    ordered, expected = OrderedSplitters(), dict[Place, Splitter]()
     for step in steps:
         if isinstance(step, int):
-            assert shelf.first(step) == [there[place] for place in sorted(there)][:step]
-        elif step in there:
-            shelf.take(step)
-            del there[step]
+            assert ordered.first(step) == [expected[place] for place in sorted(expected)][:step]
+        elif step in expected:
+            ordered.take(step)
+            del expected[step]
         else:
-            there[step] = splitter(step)
-            shelf.put(step, there[step])
-        assert len(shelf) == len(there)
-        assert sorted(one.name for one in shelf) == sorted(one.name for one in there.values())
+            expected[step] = splitter(step)
+            ordered.put(step, expected[step])
+        assert len(ordered) == len(expected)
+        assert sorted(one.name for one in ordered) == sorted(one.name for one in expected.values())
 
 
-def test_who_comes_and_goes_leaves_nothing_behind():
-    shelf = OrderedSplitters()
+def test_repeated_insertions_and_removals_leave_no_entries():
+    ordered = OrderedSplitters()
     for _ in range(1000):
-        shelf.put((False, 1), splitter((False, 1)))
-        shelf.take((False, 1))
-    assert len(shelf._heap) == 1
+        ordered.put((False, 1), splitter((False, 1)))
+        ordered.take((False, 1))
+    assert len(ordered._heap) == 1

@@ -1,4 +1,4 @@
-"""Requests of any kind in any order: the reserve is dark, and who needs no more than it waits for no disconnect."""
+"""Random requests: the reserve stays dark, and a group that fits into it waits for no disconnect."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from blast_controller.core.inventory.kinds import PieceKind
 from blast_controller.core.model.commands import SetCircuits
-from blast_controller.core.model.events import FinishAsked, Tick
+from blast_controller.core.model.events import FinishRequested, TimePassed
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.settings import CoreSettings
 from blast_controller.core.policy.returning_groups import MAX_TRUST, ReturningGroups
-from blast_controller.core.policy.warm_eviction import GivingWay
+from blast_controller.core.policy.warm_eviction import EvictionOrder
 from tests.support.core import World, key_of, make_fabric, multicast, ready_world
 from tests.support.core_checks import check_reserve, has_fabric_to_itself, recounted
 
-WAYS = 4
-FABRIC = make_fabric(6, [WAYS] * 5, ports=2)
+FAN_OUT = 4
+FABRIC = make_fabric(6, [FAN_OUT] * 5, ports=2)
 HOSTS = [f"r{n}h1" for n in range(1, 7)]
 
 groups = st.lists(st.sampled_from(HOSTS), min_size=2, max_size=6, unique=True).map(tuple)
@@ -32,21 +32,21 @@ histories = st.lists(groups, min_size=1, max_size=4).flatmap(
 
 
 def is_below_reserve(world: World, group: tuple[str, ...]) -> bool:
-    """Whether this group needs no more than is to be dark of each kind, and there are others for whom it is."""
+    """Return whether a group fits into the dark reserve of each kind and is not alone on the fabric."""
     idle, _ = recounted(world.core)
-    reserve = {what: int(world.core.settings.warm_reserve * number) for (_, what), number in idle.items()}
-    splitters = math.ceil((len(group) - 2) / (WAYS - 1))
-    enough = reserve.get(f"1:{WAYS}", 0) >= splitters and all(reserve.get(host[:2]) for host in group)
+    reserve = {kind: int(world.core.settings.warm_reserve * number) for (_, kind), number in idle.items()}
+    splitters = math.ceil((len(group) - 2) / (FAN_OUT - 1))
+    enough = reserve.get(f"1:{FAN_OUT}", 0) >= splitters and all(reserve.get(host[:2]) for host in group)
     return enough and not has_fabric_to_itself(world.core, world.now)
 
 
 @given(histories, st.sampled_from([0.5, 0.7, 1.0]))
-def test_who_needs_no_more_than_the_reserve_waits_for_no_disconnect(history, share):
+def test_group_within_the_reserve_waits_for_no_disconnect(history, share):
     world = ready_world(FABRIC, CoreSettings(keep_warm=20.0, warm_reserve=share, reconcile_every=None))
     keys = count()
     lit: dict[tuple[str, ...], list[str]] = {}
-    for group, what in history:
-        match what:
+    for group, action in history:
+        match action:
             case "ask":
                 key, (sender, *receivers) = f"k{next(keys)}", group
                 easy = is_below_reserve(world, group)
@@ -61,10 +61,10 @@ def test_who_needs_no_more_than_the_reserve_waits_for_no_disconnect(history, sha
                 if request.state is PartState.ACTIVE:
                     lit.setdefault(group, []).append(key)
             case "finish" if lit.get(group):
-                world.handle(FinishAsked(key_of(lit[group].pop()), 0))
+                world.handle(FinishRequested(key_of(lit[group].pop()), 0))
             case "wait":
                 world.now += 7.0
-                world.handle(Tick())
+                world.handle(TimePassed())
         check_reserve(world.core, world.now)
         world.settle()
         check_reserve(world.core, world.now)
@@ -86,9 +86,9 @@ KINDS = [PieceKind("ocs1", 0, "r1"), PieceKind("ocs1", 0, "r2"), PieceKind("ocs1
     ),
     st.integers(0, 9).map(float),
 )
-def test_who_gives_way_first_is_who_would_of_a_list_of_all(steps, now):
-    """A number that is there goes; one that is not comes."""
-    order, kept = GivingWay(), {}
+def test_eviction_order_equals_that_of_a_full_list(steps, now):
+    """Each step removes a known number or adds a new one."""
+    order, kept = EvictionOrder(), {}
     for number, kinds, due in steps:
         if kept.pop(number, None) is None:
             kept[number] = (kinds, due)
@@ -111,37 +111,37 @@ visits = st.lists(
     max_size=40,
 )
 HELD = {"a": KINDS[:1], "b": KINDS[1:], "c": KINDS}
-"""What groups use; of KINDS[1] and KINDS[2] somebody takes the last ones."""
+"""The kinds that each group uses; others take the last elements of KINDS[1] and KINDS[2]."""
 
 
 @given(visits)
-def test_who_is_trusted_and_who_is_alone_is_what_the_whole_history_says(history):
+def test_trust_and_solitude_follow_the_whole_history(history):
     groups, now, log = ReturningGroups(), 0.0, []
-    for name, what, pause in history:
+    for name, action, pause in history:
         now += pause
         group = (name, name, frozenset(name))
-        match what:
+        match action:
             case "need":
                 groups.needed.update(KINDS[1:])
             case "come" | "find":
-                groups.come(group, what == "find", WITHIN, now)
+                groups.come(group, action == "find", WITHIN, now)
             case "go":
                 assert groups.go(group, HELD[name], now) == away_if_trusted(name, log)
-        log.append((name, what, now))
-        heard_of = {other for other, deed, at in log if deed != "need" and now - at <= WITHIN}
-        assert groups.is_alone(WITHIN, now) == (len(heard_of) < 2)
+        log.append((name, action, now))
+        recent = {other for other, deed, at in log if deed != "need" and now - at <= WITHIN}
+        assert groups.is_alone(WITHIN, now) == (len(recent) < 2)
 
 
 def away_if_trusted(name: str, log: list[tuple[str, str, float]]) -> float | None:
-    """How long a group was away before it came the last time after it had gone, if it is trusted by all its returns."""
+    """Return how long a group was away before its latest return, or None if it is not trusted."""
     trust, away, left, disturbed = 0, 0.0, None, False
-    for other, what, at in log:
-        if what == "need":
+    for other, action, at in log:
+        if action == "need":
             disturbed |= name != "a"
-        elif other == name and what == "go":
+        elif other == name and action == "go":
             left, disturbed = at, False
         elif other == name and left is not None:
             away, left = at - left, None
-            trust += 1 if what == "find" or not disturbed else -1
+            trust += 1 if action == "find" or not disturbed else -1
             trust = 0 if away > WITHIN else max(0, min(trust, MAX_TRUST))
     return away if trust else None

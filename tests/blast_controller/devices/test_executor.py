@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from blast_controller.core.model.commands import CircuitChange
-from blast_controller.core.model.events import DeviceDown, DeviceUp, StepConfirmed, StepFailed
+from blast_controller.core.model.events import DeviceConnected, DeviceDisconnected, StepConfirmed, StepFailed
 from blast_controller.core.model.fabric import CrossConnect
-from tests.support.executor_contract import PATIENCE, Bench, SwitchThread, bench, circuits
+from tests.support.executor_contract import TIMEOUT, Bench, SwitchThread, bench, circuits
 from tests.support.ssh_server import free_port
 from tests.support.waiting import eventually
 
@@ -21,14 +21,14 @@ def lab() -> Iterator[tuple[SwitchThread, Bench]]:
     switch = SwitchThread(free_port())
     try:
         with bench(switch.port) as found:
-            assert found.next(DeviceUp) == DeviceUp("ocs1")
+            assert found.next(DeviceConnected) == DeviceConnected("ocs1")
             yield switch, found
             found.quiet()
     finally:
         switch.stop()
 
 
-def test_one_decision_is_one_delete_and_one_connect_roots_first(lab):
+def test_executor_sends_one_delete_and_one_connect_per_decision(lab):
     switch, found = lab
     found.apply(CircuitChange(1, 1, (), circuits((9, 9), (10, 2), (11, 3))))
     found.answers(1)
@@ -47,7 +47,7 @@ def test_one_decision_is_one_delete_and_one_connect_roots_first(lab):
     assert switch.lit == {(1, 12), (13, 4), (14, 5), (6, 7)}
 
 
-def test_a_denied_port_fails_only_its_own_reservation(lab):
+def test_denied_port_fails_only_its_own_reservation(lab):
     switch, found = lab
     switch.do(lambda: switch.switch.faults.refused_inputs.add(5))
     found.apply(
@@ -63,13 +63,13 @@ def test_a_denied_port_fails_only_its_own_reservation(lab):
     }
     assert answers[2, 1].reason.startswith("optical switch ocs1: ")
     assert {(1, 2), (3, 4), (7, 9)} <= switch.lit
-    # Of all together, and then of the one alone.
+    # Once in the bulk command, and once in the command for this reservation alone.
     [(dialect, code)] = found.refusals
     assert dialect == "glimmerglass" and code in answers[2, 1].reason and found.refusals[dialect, code] == 2
 
 
 @pytest.mark.parametrize("partial", [False, True], ids=["nothing done", "half done"])
-def test_what_a_denial_left_behind_does_not_matter(lab, partial):
+def test_undo_after_a_denial_removes_partial_circuits(lab, partial):
     switch, found = lab
     switch.do(
         lambda: (switch.switch.faults.refused_outputs.add(8), setattr(switch.switch.faults, "partial_bulk", partial))
@@ -83,7 +83,7 @@ def test_what_a_denial_left_behind_does_not_matter(lab, partial):
     assert switch.lit == {(1, 2)}
 
 
-def test_disconnecting_what_is_not_there_is_done(lab):
+def test_disconnect_of_absent_circuits_is_confirmed(lab):
     switch, found = lab
     found.apply(CircuitChange(1, 1, (), circuits((1, 2))))
     found.answers(1)
@@ -92,13 +92,13 @@ def test_disconnecting_what_is_not_there_is_done(lab):
     assert switch.lit == set()
 
 
-def test_a_step_without_anything_is_confirmed(lab):
+def test_empty_step_is_confirmed(lab):
     _, found = lab
     found.apply(CircuitChange(1, 1))
     found.answers(1)
 
 
-def test_decisions_are_carried_out_in_order(lab):
+def test_executor_runs_decisions_in_order(lab):
     switch, found = lab
     for step in range(1, 9):
         pair = circuits((1, 2))
@@ -107,7 +107,7 @@ def test_decisions_are_carried_out_in_order(lab):
     assert switch.lit == set()
 
 
-def test_what_comes_while_the_switch_is_busy_goes_out_together(lab):
+def test_executor_merges_steps_while_the_switch_is_busy(lab):
     switch, found = lab
     switch.do(lambda: setattr(switch.switch.faults, "answer_delay", 0.2))
     found.apply(CircuitChange(1, 1, (), circuits((1, 2))))
@@ -118,26 +118,26 @@ def test_what_comes_while_the_switch_is_busy_goes_out_together(lab):
     assert switch.commands[1:] == ["ent 10004&10006&10008,20005&20007&20009"]
 
 
-def test_a_session_cut_in_the_middle_answers_every_step_once_and_reads_what_is_there(lab):
+def test_cut_session_fails_each_step_once_and_reads_circuits_again(lab):
     switch, found = lab
     switch.do(lambda: setattr(switch.switch.faults, "cut_before_answer", True))
     found.apply(CircuitChange(1, 1, (), circuits((1, 2))), CircuitChange(2, 1, (), circuits((3, 4))))
     found.apply(CircuitChange(3, 1, (), circuits((5, 6))))
-    events = [found.events.get(timeout=PATIENCE) for _ in range(4)]
+    events = [found.events.get(timeout=TIMEOUT) for _ in range(4)]
     failed = [(e.reservation, e.step) for e in events if isinstance(e, StepFailed)]
     assert sorted(failed) == [(1, 1), (2, 1), (3, 1)]
-    assert [type(e) for e in events if not isinstance(e, StepFailed)] == [DeviceDown]
+    assert [type(e) for e in events if not isinstance(e, StepFailed)] == [DeviceDisconnected]
     switch.do(lambda: setattr(switch.switch.faults, "cut_before_answer", False))
-    up = found.next(DeviceUp)
+    up = found.next(DeviceConnected)
     # The third may have gone out together with the other two.
     assert {CrossConnect("ocs1", c.input, c.output) for c in switch.switch.circuits} == up.circuits
-    assert up.circuits >= set(circuits((1, 2), (3, 4))), "what was done before the cut"
+    assert up.circuits >= set(circuits((1, 2), (3, 4))), "circuits connected before the cut"
 
 
-def test_an_absent_switch_fails_steps_with_a_sentence_and_is_seen_when_it_appears():
+def test_executor_fails_steps_of_absent_switch_until_it_appears():
     port = free_port()
     with bench(port) as found:
-        down = found.next(DeviceDown)
+        down = found.next(DeviceDisconnected)
         assert "not reachable" in down.reason
         found.apply(CircuitChange(1, 1, (), circuits((1, 2))))
         answer = found.answers(1)[1, 1]
@@ -145,42 +145,42 @@ def test_an_absent_switch_fails_steps_with_a_sentence_and_is_seen_when_it_appear
         assert answer.reason == f"optical switch ocs1: {down.reason}"
         switch = SwitchThread(port)
         try:
-            found.next(DeviceUp)
+            found.next(DeviceConnected)
             found.apply(CircuitChange(1, 2, (), circuits((1, 2))))
             assert isinstance(found.answers(1)[1, 2], StepConfirmed)
         finally:
             switch.stop()
 
 
-def test_a_silent_switch_is_given_up_after_the_timeout():
+def test_executor_disconnects_silent_switch_after_the_timeout():
     switch = SwitchThread(free_port())
     try:
         with bench(switch.port, timeout=1.0) as found:
-            found.next(DeviceUp)
+            found.next(DeviceConnected)
             switch.do(lambda: setattr(switch.switch.faults, "silent", True))
             started = time.monotonic()
             found.apply(CircuitChange(1, 1, (), circuits((1, 2))))
             assert isinstance(found.answers(1)[1, 1], StepFailed)
             assert time.monotonic() - started >= 1.0
-            found.next(DeviceDown)
+            found.next(DeviceDisconnected)
             switch.do(lambda: setattr(switch.switch.faults, "silent", False))
-            event = found.events.get(timeout=PATIENCE)
-            while isinstance(event, DeviceDown):
-                event = found.events.get(timeout=PATIENCE)
-            assert event == DeviceUp("ocs1")
+            event = found.events.get(timeout=TIMEOUT)
+            while isinstance(event, DeviceDisconnected):
+                event = found.events.get(timeout=TIMEOUT)
+            assert event == DeviceConnected("ocs1")
     finally:
         switch.stop()
 
 
-def test_circuits_that_are_there_already_are_reported():
+def test_executor_reports_existing_circuits():
     switch = SwitchThread(free_port())
     try:
         for _ in range(2):
             with bench(switch.port) as found:
-                first = found.next(DeviceUp)
+                first = found.next(DeviceConnected)
                 if not first.circuits:
                     found.apply(CircuitChange(1, 1, (), circuits((1, 2))))
                     found.answers(1)
-        assert first.circuits == set(circuits((1, 2))), "they stay when the controller goes"
+        assert first.circuits == set(circuits((1, 2))), "circuits remain when the controller ends"
     finally:
         switch.stop()

@@ -1,4 +1,4 @@
-"""The driver in one process: what it refuses, and that a failing thread of its own ends the process."""
+"""The driver in one process: rejected input, and failures of its threads, which end the process."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from blast_controller.openflow.framework import (
     HANDSHAKE_DISPATCHER,
     MAIN_DISPATCHER,
     RyuApplication,
+    dispatch,
     handles,
-    hear,
     ofp_event,
 )
 from blast_controller.openflow.rules import RuleSettings
@@ -40,7 +40,7 @@ def _driver(events: queue.Queue[Event], fatal: queue.Queue[BaseException]) -> Op
     return OpenFlowDriver(ANYWHERE, RuleSettings(), {1: [9]}, "239.77.0.0/16", events.put, fatal.put)
 
 
-def test_it_starts_and_stops_again_in_one_process() -> None:
+def test_driver_can_start_and_stop_repeatedly_in_one_process() -> None:
     for _ in range(2):
         events: queue.Queue[Event] = queue.Queue()
         driver = _driver(events, queue.Queue())
@@ -54,7 +54,7 @@ def test_it_starts_and_stops_again_in_one_process() -> None:
         assert events.empty()
 
 
-def test_a_new_certificate_is_shown_to_whoever_connects_from_then_on(tmp_path: Path) -> None:
+def test_reloaded_certificate_applies_to_new_connections(tmp_path: Path) -> None:
     authority = Authority(tmp_path, "ca")
     first, second = (authority.issue("/CN=blast", "IP:127.0.0.1") for _ in range(2))
     tor = authority.issue("/CN=tor")
@@ -83,7 +83,7 @@ def test_a_new_certificate_is_shown_to_whoever_connects_from_then_on(tmp_path: P
         driver.stop()
 
 
-def test_a_callback_that_fails_ends_the_process() -> None:
+def test_failing_callback_ends_the_process() -> None:
     fatal: queue.Queue[BaseException] = queue.Queue()
 
     def fail(_: Event) -> None:
@@ -96,7 +96,7 @@ def test_a_callback_that_fails_ends_the_process() -> None:
     driver.stop()
 
 
-def test_a_handler_that_fails_ends_the_process() -> None:
+def test_failing_handler_ends_the_process() -> None:
     reached: list[BaseException] = []
 
     class Failing(RyuApplication):
@@ -111,16 +111,16 @@ def test_a_handler_that_fails_ends_the_process() -> None:
 BARRIER_REPLY = bytes.fromhex("04 15 0008 00000007")
 
 
-def _heard(state: str, application: RyuApplication) -> None:
-    hear(SimpleNamespace(state=state, ofp_brick=SimpleNamespace(application=application)), BARRIER_REPLY)
+def _receive(state: str, application: RyuApplication) -> None:
+    dispatch(SimpleNamespace(state=state, ofp_brick=SimpleNamespace(application=application)), BARRIER_REPLY)
 
 
 def test_barrier_reply_is_ignored_before_the_handshake_is_complete() -> None:
     delivered: list[Input] = []
     application = ForwardingApplication(delivered.append, print)
-    _heard(HANDSHAKE_DISPATCHER, application)
+    _receive(HANDSHAKE_DISPATCHER, application)
     assert delivered == []
-    _heard(MAIN_DISPATCHER, application)
+    _receive(MAIN_DISPATCHER, application)
     assert [answer.xid for answer in delivered if isinstance(answer, BarrierAnswered)] == [7]
 
 
@@ -130,11 +130,11 @@ def test_failure_at_a_barrier_reply_ends_the_process() -> None:
     def fail(_: Input) -> None:
         raise KeyError("the driver's fault")
 
-    _heard(MAIN_DISPATCHER, ForwardingApplication(fail, fatal.append))
+    _receive(MAIN_DISPATCHER, ForwardingApplication(fail, fatal.append))
     assert isinstance(fatal[0], KeyError)
 
 
-def test_commands_that_come_together_leave_in_one_write_for_each_tor(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_driver_sends_queued_commands_in_one_write_per_tor(monkeypatch: pytest.MonkeyPatch) -> None:
     driver = _driver(queue.Queue(), queue.Queue())
     written: list[tuple[int, bytes]] = []
     due: list[Callable[[], None]] = []
@@ -169,18 +169,18 @@ def test_commands_that_come_together_leave_in_one_write_for_each_tor(monkeypatch
     assert written == [(1, first + third), (2, second)]
 
 
-def test_a_port_in_use_is_said_at_once() -> None:
+def test_driver_rejects_a_port_in_use() -> None:
     with socket.create_server(ANYWHERE) as taken, pytest.raises(OSError, match="in use"):
         OpenFlowDriver(taken.getsockname(), RuleSettings(), {}, "239.77.0.0/16", print, print)
 
 
 @pytest.mark.parametrize("network", ["10.0.0.0/8", "239.77.0.1/16", "239.77", "ff02::/16"])
-def test_a_group_network_must_be_one(network: str) -> None:
+def test_driver_rejects_an_invalid_group_network(network: str) -> None:
     with pytest.raises(ValueError, match=network.partition("/")[0]):
         OpenFlowDriver(ANYWHERE, RuleSettings(), {}, network, print, print)
 
 
-def test_an_unknown_framework_is_named() -> None:
+def test_import_error_names_the_unknown_framework() -> None:
     done = subprocess.run(
         [sys.executable, "-c", "import blast_controller.openflow.framework"],
         env={**os.environ, "BLAST_OPENFLOW_FRAMEWORK": "pox"},
@@ -191,7 +191,7 @@ def test_an_unknown_framework_is_named() -> None:
     assert "'pox', but must be one of: os-ken, ryu" in done.stderr
 
 
-def test_a_wrong_configuration_is_exit_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_configuration_exits_with_status_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = tmp_path / "config.json"
     bad_tls = (
         '{"optical_ports": {}, "group_network": "239.77.0.0/16", "tls": {"certificate": "/x", "private_key": "/x"}}'
@@ -203,19 +203,19 @@ def test_a_wrong_configuration_is_exit_status_2(tmp_path: Path, capsys: pytest.C
 
 
 @pytest.mark.parametrize("generation", [-1, 1 << 64])
-def test_a_generation_must_fit_in_its_field(generation: int) -> None:
+def test_driver_rejects_a_generation_beyond_64_bits(generation: int) -> None:
     with pytest.raises(ValueError, match="64 bits"):
         OpenFlowDriver(ANYWHERE, RuleSettings(), {}, "239.77.0.0/16", print, print, generation=generation)
 
 
-def test_a_probe_must_fit_in_a_frame() -> None:
+def test_driver_rejects_a_probe_beyond_1400_bytes() -> None:
     driver = _driver(queue.Queue(), queue.Queue())
     with pytest.raises(ValueError, match="longer than 1400"):
         driver.probe(1, 9, bytes(1401))
     driver.stop()
 
 
-def test_readings_and_probes_of_a_tor_that_is_away_are_nothing() -> None:
+def test_readings_and_probes_of_a_disconnected_tor_are_ignored() -> None:
     events: queue.Queue[Event] = queue.Queue()
     driver = _driver(events, queue.Queue())
     driver.start()

@@ -1,4 +1,4 @@
-"""Flow statistics read back as rules: what is ours in form, what is a stray, and what contradicts itself."""
+"""Decoding of flow statistics into rules, strays and errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from blast_controller.openflow.flow_stats import MalformedEntryError, decode_entry
 from blast_controller.openflow.framework import RawEntry
-from blast_controller.openflow.rules import Match, Rule, Stray
+from blast_controller.openflow.rules import Match, Rule, UnknownRule
 from tests.blast_controller.devices.test_openflow_messages import RULE
 from tests.support.openflow_entries import entry, match_bytes, raw_entry, treatment
 
@@ -22,11 +22,11 @@ WIRE = bytes.fromhex(
 )
 
 
-def test_an_entry_laid_out_by_hand() -> None:
+def test_entry_laid_out_by_hand_decodes_to_its_rule() -> None:
     assert decode_entry(WIRE) == RULE
 
 
-def test_a_full_mask_is_no_mask() -> None:
+def test_full_mask_decodes_to_a_host_address() -> None:
     match = struct.pack("!HHIHI", 1, 22, 0x80000A02, 0x0800, 0x80001908) + bytes.fromhex("ef4d0001 ffffffff")
     assert decode_entry(raw_entry(0, 1, 2, match, b"")) == Rule(
         0, 1, 2, Match(destination=IPv4Network("239.77.0.1/32"))
@@ -39,7 +39,7 @@ STRAYS = {
     "it will vanish": entry(RULE, hard=5),
     "another instruction": entry(RULE, instructions=struct.pack("!HHB3x", 1, 8, 3)),
     "an instruction more": entry(RULE, instructions=treatment(RULE) + struct.pack("!HHB3x", 1, 8, 3)),
-    "an instruction that nobody knows": entry(RULE, instructions=struct.pack("!HH4x", 0x7777, 8)),
+    "an unknown instruction": entry(RULE, instructions=struct.pack("!HH4x", 0x7777, 8)),
     "actions of length 0": entry(RULE, instructions=struct.pack("!HH4x", 4, 16) + bytes(8)),
     "no action": entry(RULE, instructions=struct.pack("!HH4x", 4, 8)),
     "another field is set": entry(RULE, instructions=struct.pack("!HH4xHHIB7x", 4, 24, 25, 16, 0x80001201, 4)),
@@ -55,14 +55,14 @@ STRAYS = {
 
 
 @pytest.mark.parametrize("data", STRAYS.values(), ids=STRAYS.keys())
-def test_what_we_would_never_write_is_a_stray(data: bytes) -> None:
+def test_entry_that_blast_never_writes_is_a_stray(data: bytes) -> None:
     stray = decode_entry(data)
-    assert isinstance(stray, Stray)
+    assert isinstance(stray, UnknownRule)
     assert data[48:].startswith(stray.match)
 
 
-def test_a_stray_keeps_its_place_and_its_match() -> None:
-    assert decode_entry(entry(RULE, hard=1)) == Stray(2, 0x9C40, RULE.cookie, match_bytes(RULE.match))
+def test_stray_keeps_its_place_and_its_match() -> None:
+    assert decode_entry(entry(RULE, hard=1)) == UnknownRule(2, 0x9C40, RULE.cookie, match_bytes(RULE.match))
 
 
 @pytest.mark.parametrize(
@@ -76,18 +76,18 @@ def test_a_stray_keeps_its_place_and_its_match() -> None:
         entry(RULE)[:50] + b"\0\0" + entry(RULE)[52:],
     ],
 )
-def test_lengths_that_contradict_each_other_are_the_tors_fault(data: bytes) -> None:
+def test_contradicting_lengths_raise_malformed_entry_error(data: bytes) -> None:
     with pytest.raises(MalformedEntryError):
         decode_entry(data)
 
 
 @pytest.mark.parametrize("length", [0, 55, 57])
-def test_a_reply_is_not_cut_where_no_entry_ends(length: int) -> None:
+def test_reply_with_invalid_entry_length_is_rejected(length: int) -> None:
     with pytest.raises(ValueError, match="flow statistics entry"):
         RawEntry.parser(struct.pack("!H", length) + bytes(54), 0)
 
 
-def test_a_reply_is_cut_into_entries() -> None:
+def test_reply_is_split_into_entries() -> None:
     data = entry(RULE) + entry(replace(RULE, priority=7))
     first = RawEntry.parser(data, 0)
     assert [decode_entry(e.data) for e in (first, RawEntry.parser(data, first.length))] == [

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from blast_controller.openflow import framework
 from blast_controller.openflow.flow_stats import MalformedEntryError, decode_entry
 from blast_controller.openflow.probe import MAX_BYTES, probe_frame, probe_payload
-from blast_controller.openflow.rules import Match, Rule, Stray
+from blast_controller.openflow.rules import Match, Rule, UnknownRule
 from blast_controller.openflow.screening import is_readable
 from tests.support.fuzzing import Decoder, fuzz, inputs
 from tests.support.openflow_entries import entry
@@ -74,7 +74,7 @@ def check(_rng: random.Random, data: bytes) -> str:
         read = decode_entry(data)
     except MalformedEntryError:
         return "refused"
-    if isinstance(read, Stray):
+    if isinstance(read, UnknownRule):
         assert len(read.match) >= 4
         assert read.match in data
         return "a stray"
@@ -87,13 +87,13 @@ ENTRIES = Decoder(
 )
 
 
-def test_any_bytes_and_almost_valid_ones() -> None:
+def test_random_and_mutated_entries_decode_or_are_rejected() -> None:
     run = fuzz(ENTRIES, inputs(6000))
     assert min(run.outcomes[name] for name in ("refused", "a stray", "a rule")) > run.inputs // 100, run.outcomes
 
 
 @given(st.binary(max_size=MAX_BYTES), st.binary(max_size=40))
-def test_a_probe_is_read_back_whatever_padding_follows(payload: bytes, padding: bytes) -> None:
+def test_probe_is_read_back_with_any_padding(payload: bytes, padding: bytes) -> None:
     assert len(probe_frame(payload)) >= 60
     assert probe_payload(probe_frame(payload) + padding) == payload
 
@@ -129,7 +129,7 @@ def message(dice: random.Random) -> bytes:
 
 # By a thread: the parsers swallow every exception, the one of a signal too.
 @pytest.mark.timeout(60, method="thread")
-def test_every_message_that_may_be_parsed_is_parsed_in_the_end() -> None:
+def test_parsing_of_every_readable_message_ends() -> None:
     dice = random.Random("openflow messages")
     read = 0
     for _ in range(MESSAGES):
@@ -148,7 +148,7 @@ def test_every_message_that_may_be_parsed_is_parsed_in_the_end() -> None:
     assert read > MESSAGES / 20, "some are understood"
 
 
-def test_a_hello_ends_where_its_elements_do() -> None:
+def test_hello_must_end_with_its_last_element() -> None:
     bitmap = struct.pack("!HHI", 1, 8, 1 << 4)
     for elements, expected in (
         (b"", True),

@@ -1,4 +1,4 @@
-"""Translation of forwards and guards into rules, and what is refused."""
+"""Translation of forwards and guards into rules, and rejected input."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_guards_cover_the_groups_and_every_optical_port() -> None:
     assert {(rule.reservation, rule.priority, rule.outputs) for rule in probes} == {(0, 40_000, (CONTROLLER,))}
 
 
-def test_what_is_removed_and_added_is_only_added() -> None:
+def test_forward_both_removed_and_added_is_only_added() -> None:
     settings = RuleSettings()
     other, replaced = Forward(3, "10.0.0.1", "239.77.0.1", ()), Forward(*FORWARD.key, (5,))
     change = ForwardingChange(7, 1, remove=(FORWARD, other), add=(replaced,))
@@ -61,7 +61,7 @@ def test_what_is_removed_and_added_is_only_added() -> None:
     assert removals(settings, change) == [DeleteRule(forward_rule(settings, 7, other))]
 
 
-def test_all_that_a_step_changes_is_one_change() -> None:
+def test_changes_of_one_step_are_merged() -> None:
     other = Forward(3, "10.0.0.1", "239.77.0.1", (4,))
     parts = [ForwardingChange(7, 1, remove=(FORWARD,)), ForwardingChange(8, 1), ForwardingChange(7, 1, add=(other,))]
     assert merged(parts) == {
@@ -70,13 +70,13 @@ def test_all_that_a_step_changes_is_one_change() -> None:
     }
 
 
-def test_a_forward_to_nobody_is_not_marked() -> None:
+def test_forward_without_outputs_has_no_dscp_and_no_queue() -> None:
     rule = forward_rule(RuleSettings(dscp=46, queue=1), 7, Forward(*FORWARD.key, ()))
     assert (rule.outputs, rule.dscp, rule.queue) == ((), None, None)
 
 
 @pytest.mark.parametrize(
-    ("forward", "says"),
+    ("forward", "message"),
     [
         (Forward(1, "10.0.0.1", "10.0.0.2", (2,)), "not a multicast address"),
         (Forward(1, "10.0.0", "239.77.0.1", (2,)), "Expected 4 octets"),
@@ -87,13 +87,13 @@ def test_a_forward_to_nobody_is_not_marked() -> None:
         (Forward(1, "10.0.0.1", "239.77.0.1", (0xFFFF_FFFB,)), "outputs must be port numbers"),
     ],
 )
-def test_a_forward_that_no_rule_can_express_is_refused(forward: Forward, says: str) -> None:
-    with pytest.raises(InvalidForwardError, match=says):
+def test_invalid_forward_is_rejected(forward: Forward, message: str) -> None:
+    with pytest.raises(InvalidForwardError, match=message):
         forward_rule(RuleSettings(), 7, forward)
 
 
 @pytest.mark.parametrize("reservation", [-1, 0, 1 << 32])
-def test_a_reservation_must_fit_in_the_cookie_and_is_not_the_guards(reservation: int) -> None:
+def test_reservation_out_of_the_cookie_range_is_rejected(reservation: int) -> None:
     with pytest.raises(InvalidForwardError, match="reservation"):
         forward_rule(RuleSettings(), reservation, FORWARD)
 
@@ -110,13 +110,13 @@ def test_a_reservation_must_fit_in_the_cookie_and_is_not_the_guards(reservation:
         {"epoch": 0x1_0000},
     ],
 )
-def test_settings_out_of_range_are_refused(wrong: dict[str, int]) -> None:
+def test_settings_out_of_range_are_rejected(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=f"{next(iter(wrong))} is"):
         RuleSettings(**wrong)
 
 
-def test_groups_that_come_once_are_not_remembered_for_ever() -> None:
-    """Each request has one of its own, of 65,536: 65 MB in a few hours, where nothing else grows."""
+def test_addresses_of_single_use_groups_are_not_cached_for_ever() -> None:
+    """Each request uses one of 65,536 addresses; a cache of all would grow to 65 MB within hours."""
     settings = RuleSettings(table=3, priority=500, guard_priority=400, dscp=10, queue=2, epoch=0xABC)
     gc.collect()
     for number in range(GROUPS):

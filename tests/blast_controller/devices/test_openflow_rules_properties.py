@@ -1,4 +1,4 @@
-"""Whatever changes come, a flow table that keeps OpenFlow 1.3 semantics forwards exactly what is wanted."""
+"""After any changes, a flow table with OpenFlow 1.3 semantics forwards exactly the desired packets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from blast_controller.openflow.rules import (
     Operation,
     Rule,
     RuleSettings,
-    Stray,
+    UnknownRule,
     additions,
     forward_rule,
     guards,
@@ -40,7 +40,7 @@ class FlowTable:
     """OpenFlow 1.3.5 sections 5.2 and 6.4: a rule is identified by match and priority; the highest priority wins."""
 
     rules: dict[tuple[int, Match], Rule] = field(default_factory=dict)
-    strays: list[Stray] = field(default_factory=list)
+    strays: list[UnknownRule] = field(default_factory=list)
 
     def apply(self, operation: Operation) -> None:
         match operation:
@@ -97,31 +97,31 @@ def _prepared_table() -> FlowTable:
 
 
 @given(st.lists(changes, max_size=12))
-def test_the_table_forwards_exactly_what_is_wanted(sequence: list[ForwardingChange]) -> None:
+def test_table_forwards_exactly_the_desired_forwards(sequence: list[ForwardingChange]) -> None:
     table = _prepared_table()
-    wanted: dict[tuple[int, str, str], tuple[int, Forward]] = {}
+    expected: dict[tuple[int, str, str], tuple[int, Forward]] = {}
     for change in sequence:
         for forward in change.remove:
-            if wanted.get(forward.key, (0,))[0] == change.reservation:
-                del wanted[forward.key]
+            if expected.get(forward.key, (0,))[0] == change.reservation:
+                del expected[forward.key]
         for forward in change.add:
-            wanted[forward.key] = (change.reservation, forward)
+            expected[forward.key] = (change.reservation, forward)
         for operation in _operations(SETTINGS, change):
             table.apply(operation)
         for in_port in PORTS:
             for source in SOURCES:
                 for group in ADDRESSES:
-                    held = wanted.get((in_port, source, group))
+                    held = expected.get((in_port, source, group))
                     assert table.outputs(in_port, source, group) == (held[1].outputs if held else ())
 
 
 @given(st.lists(changes, max_size=8))
-def test_nothing_else_ever_leaves_or_changes(sequence: list[ForwardingChange]) -> None:
+def test_changes_do_not_affect_other_traffic_and_rules(sequence: list[ForwardingChange]) -> None:
     table = _prepared_table()
     for change in sequence:
         for operation in _operations(SETTINGS, change):
             table.apply(operation)
-            # A stranger to the group, light without a forward, and packets that are none of ours, at every moment.
+            # Always: a foreign sender, an optical port without a forward, and packets outside our groups.
             assert table.outputs(1, "10.9.9.9", ADDRESSES[0]) == ()
             assert table.outputs(OPTICAL[0], "10.0.0.1", "10.0.0.7") == ()
             assert table.outputs(1, "10.0.0.1", "10.0.0.7") == FOREIGN.outputs
@@ -129,9 +129,7 @@ def test_nothing_else_ever_leaves_or_changes(sequence: list[ForwardingChange]) -
 
 
 @given(forwards(), forwards(), st.integers(1, 2), st.integers(1, 2))
-def test_replacing_a_forward_never_passes_through_a_moment_without_one(
-    old: Forward, new: Forward, owner: int, taker: int
-) -> None:
+def test_replacing_a_forward_leaves_no_gap(old: Forward, new: Forward, owner: int, taker: int) -> None:
     new = Forward(*old.key, tuple(port for port in new.outputs if port != old.in_port))
     table = _prepared_table()
     for operation in _operations(SETTINGS, ForwardingChange(owner, 1, add=(old,))):
@@ -153,7 +151,7 @@ OLDER = RuleSettings(epoch=2)
 
 @st.composite
 def found_tables(draw: st.DrawFn) -> tuple[FlowTable, set[tuple[int, Forward]]]:
-    """Any mixture of rules with our magic, and the forwards that are well-formed among them."""
+    """Draw any mixture of rules with our magic, and the well-formed forwards among them."""
     table = FlowTable()
     right: dict[tuple[int, str, str], tuple[int, Forward]] = {}
     for reservation, forward in draw(st.lists(st.tuples(st.integers(1, 3), forwards()), max_size=6)):
@@ -168,13 +166,13 @@ def found_tables(draw: st.DrawFn) -> tuple[FlowTable, set[tuple[int, Forward]]]:
         in_wrong_place = replace(forward_rule(SETTINGS, reservation, draw(forwards())), priority=123)
         table.apply(AddRule(in_wrong_place))
     table.strays = draw(
-        st.lists(st.builds(Stray, st.just(0), st.integers(1, 9), st.just(0xB1A5 << 48), st.binary()), max_size=2)
+        st.lists(st.builds(UnknownRule, st.just(0), st.integers(1, 9), st.just(0xB1A5 << 48), st.binary()), max_size=2)
     )
     return table, set(right.values())
 
 
 @given(found_tables())
-def test_an_audit_leads_to_the_guards_and_the_forwards_found_and_then_to_nothing(
+def test_audit_restores_guards_and_found_forwards_in_one_pass(
     found: tuple[FlowTable, set[tuple[int, Forward]]],
 ) -> None:
     table, right = found
@@ -185,19 +183,19 @@ def test_an_audit_leads_to_the_guards_and_the_forwards_found_and_then_to_nothing
         assert not isinstance(operation, AddRule) or (operation.rule.priority, operation.rule.match) not in untouched
         table.apply(operation)
     assert untouched.items() <= table.rules.items(), "the epoch alone is no difference"
-    wanted = {guard.place for guard in GUARDS} | {forward_rule(SETTINGS, r, f).place for r, f in right}
-    assert {rule.place for rule in table.rules.values()} == wanted
+    expected = {guard.place for guard in GUARDS} | {forward_rule(SETTINGS, r, f).place for r, f in right}
+    assert {rule.place for rule in table.rules.values()} == expected
     assert table.strays == []
     again = audit(SETTINGS, GUARDS, table.rules.values())
     assert (again.forwards, again.deletions, again.additions) == (right, (), ())
 
 
 def _is_right(rule: Rule, right: set[tuple[int, Forward]]) -> bool:
-    wanted = [*GUARDS, *(forward_rule(SETTINGS, r, f) for r, f in right)]
-    return any(replace(rule, cookie=w.cookie) == w and rule.reservation == w.reservation for w in wanted)
+    expected = [*GUARDS, *(forward_rule(SETTINGS, r, f) for r, f in right)]
+    return any(replace(rule, cookie=w.cookie) == w and rule.reservation == w.reservation for w in expected)
 
 
-def test_a_forward_that_older_settings_marked_otherwise_is_rewritten_in_place() -> None:
+def test_audit_rewrites_forward_of_older_settings_in_place() -> None:
     forward = Forward(1, SOURCES[0], ADDRESSES[0], (2,))
     old = forward_rule(RuleSettings(dscp=10), 7, forward)
     judged = audit(SETTINGS, (), [old])

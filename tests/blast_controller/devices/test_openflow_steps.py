@@ -10,8 +10,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from blast_controller.core.model.commands import Forward, ForwardingChange, SetForwarding
-from blast_controller.core.model.events import DeviceDown, DeviceUp, StepConfirmed, StepFailed, TableObserved
-from blast_controller.openflow.rules import AddRule, DeleteRule, DeleteStray, RuleSettings, Stray
+from blast_controller.core.model.events import (
+    DeviceConnected,
+    DeviceDisconnected,
+    StepConfirmed,
+    StepFailed,
+    TableObserved,
+)
+from blast_controller.openflow.rules import AddRule, DeleteRule, DeleteStray, RuleSettings, UnknownRule
 from blast_controller.openflow.session import ANSWER_TIMEOUT, WINDOW, MasterTerms
 from blast_controller.openflow.steps import ForwardingSteps
 from blast_controller.openflow.vocabulary import (
@@ -47,11 +53,11 @@ GROUPS = IPv4Network("239.77.0.0/16")
 GOOD = Forward(1, "10.0.0.1", "239.77.0.1", (2,))
 OTHER = Forward(3, "10.0.0.1", "239.77.0.1", (2,))
 BAD = Forward(1, "10.0.0.1", "10.0.0.2", (2,))
-STRAY = Stray(0, 5, 0xB1A5 << 48, b"\0\1\0\4")
+STRAY = UnknownRule(0, 5, 0xB1A5 << 48, b"\0\1\0\4")
 
 
 class Switches(RuleBasedStateMachine):
-    """Two ToRs that answer late, wrongly, never, twice, or go away; a third that nobody knows."""
+    """Two ToRs that answer late, wrongly, never, twice, or go away; a third that is not configured."""
 
     @initialize()
     def start(self) -> None:
@@ -81,16 +87,16 @@ class Switches(RuleBasedStateMachine):
                     assert session in self.master or kinds == {RequestMaster}, "written to before the role was ours"
                     self.received[session] += messages
                 case RejectCall(session):
-                    assert not self.received[session], "nothing was said to it"
+                    assert not self.received[session], "no message was sent to it"
                     self.dead.append(session)
                     self.waiting = {d: s for d, s in self.waiting.items() if s is not session}
                 case HangUp(session):
                     self.dead.append(session)
                     self.sessions = {d: s for d, s in self.sessions.items() if s is not session}
-                case DeviceUp(device):
+                case DeviceConnected(device):
                     assert not self.up[int(device)]
                     self.up[int(device)] = True
-                case DeviceDown(device):
+                case DeviceDisconnected(device):
                     self.up[int(device)] = False
                 case StepConfirmed() | StepFailed():
                     self.answers[effect.reservation, effect.step] += 1
@@ -109,7 +115,7 @@ class Switches(RuleBasedStateMachine):
         up = dict(self.up)
         self.give(Connected(session, datapath))
         assert bool(self.received[session]) == (datapath != 3 and first)
-        assert up == self.up, "nobody takes a ToR over by connecting"
+        assert up == self.up, "a connection alone takes over no ToR"
         assert (session in self.dead) == third
 
     @rule(datapath=st.sampled_from([1, 2]))
@@ -188,7 +194,7 @@ class Switches(RuleBasedStateMachine):
 
     @rule(datapath=st.sampled_from([1, 2]), stray=st.booleans())
     def answer_everything(self, datapath: int, stray: bool) -> None:
-        """As a sound switch does, until nothing is left to answer."""
+        """Answer every message, as a correct switch does."""
         session, done = self.sessions.get(datapath), 0
         while session is not None and session not in self.dead and done < len(self.received[session]):
             xid, message = self.received[session][done]
@@ -228,7 +234,7 @@ class Switches(RuleBasedStateMachine):
     def teardown(self) -> None:
         if hasattr(self, "answers"):
             for _ in range(2):
-                # A second connection is made use of when the first one has been silent, and is silent in its turn.
+                # The second connection is used once the first one has been silent, and is silent as well.
                 self.wait(TIMEOUT + ANSWER_TIMEOUT)
             assert all(self.answers[step] == 1 for step in self.asked)
             assert self.steps.next_deadline() is None
@@ -251,7 +257,7 @@ class Bench:
         self.note(self.steps.receive(RulesRead(self.session, self.xids[ReadOurRules], (), True), 0.0))
         self.note(self.steps.receive(RulesCounted(self.session, self.xids[CountRules], 0), 0.0))
         self.barrier(0.0)
-        assert self.events == [DeviceUp(1, rules=frozenset())]
+        assert self.events == [DeviceConnected(1, rules=frozenset())]
 
     def note(self, effects: list[Effect]) -> list[type[Message]]:
         """Record the effects and keep the events; return the kinds of messages that were sent."""
@@ -286,7 +292,7 @@ def test_additions_are_in_force_before_deletions_are_sent() -> None:
     assert bench.taken() == [StepConfirmed(1, 7, 1, 0.5)]
 
 
-def test_a_step_whose_addition_was_refused_deletes_nothing() -> None:
+def test_step_with_a_refused_addition_deletes_nothing() -> None:
     bench = Bench()
     bench.change(BOTH)
     bench.refuse(AddRule)
@@ -294,16 +300,18 @@ def test_a_step_whose_addition_was_refused_deletes_nothing() -> None:
     assert bench.taken() == [StepFailed(1, 7, 1, "ToR 0000000000000001 refused: table full")]
 
 
-def test_a_step_that_is_too_late_deletes_nothing() -> None:
+def test_overdue_step_deletes_nothing() -> None:
     bench = Bench()
     bench.change(BOTH)
     late = bench.xids[Fence]
     assert len(bench.steps.expire(TIMEOUT)) == 1
-    assert bench.change(ForwardingChange(8, 1, add=(GOOD,)), now=TIMEOUT) == [AddRule, Fence], "nor holds others up"
+    assert bench.change(ForwardingChange(8, 1, add=(GOOD,)), now=TIMEOUT) == [AddRule, Fence], (
+        "and does not delay others"
+    )
     assert bench.note(bench.steps.receive(BarrierAnswered(bench.session, late), TIMEOUT)) == []
 
 
-def test_steps_that_only_add_or_only_remove_do_not_wait_for_the_others() -> None:
+def test_pure_additions_and_removals_do_not_wait_for_other_steps() -> None:
     bench = Bench()
     removal, addition = ForwardingChange(8, 1, remove=(GOOD,)), ForwardingChange(9, 1, add=(GOOD,))
     assert bench.change(BOTH, removal, addition) == [AddRule, DeleteRule, AddRule, Fence]
@@ -311,15 +319,15 @@ def test_steps_that_only_add_or_only_remove_do_not_wait_for_the_others() -> None
     assert bench.taken() == [StepConfirmed(1, 8, 1, 0.5), StepConfirmed(1, 9, 1, 0.5)]
 
 
-def test_a_later_change_waits_for_the_deletions_of_an_earlier_one() -> None:
-    """Or a rule that it adds would be deleted as the earlier one's."""
+def test_later_change_waits_for_the_deletions_of_an_earlier_one() -> None:
+    """Otherwise the deletions would match a rule that the later change adds."""
     bench = Bench()
     bench.change(BOTH)
     assert bench.change(ForwardingChange(7, 2, add=(OTHER,))) == []
     assert bench.barrier() == [DeleteRule, Fence, AddRule, Fence]
 
 
-def test_a_reading_comes_after_earlier_changes_and_holds_up_later_ones() -> None:
+def test_reading_follows_earlier_changes_and_delays_later_ones() -> None:
     bench = Bench()
     bench.change(ForwardingChange(7, 1, add=(GOOD,)))
     assert bench.note(bench.steps.receive(Read(1, mend=True), 0.0)) == [ReadOurRules, CountRules]
@@ -332,7 +340,7 @@ def test_a_reading_comes_after_earlier_changes_and_holds_up_later_ones() -> None
     assert bench.taken() == [TableObserved(1, frozenset(), 3)]
 
 
-def test_a_look_writes_nothing() -> None:
+def test_reading_without_repair_writes_nothing() -> None:
     bench = Bench()
     bench.note(bench.steps.receive(Read(1, mend=False), 0.0))
     bench.note(bench.steps.receive(RulesRead(bench.session, bench.xids[ReadOurRules], (STRAY,), True), 0.1))
@@ -340,7 +348,7 @@ def test_a_look_writes_nothing() -> None:
     assert bench.taken() == [TableObserved(1, frozenset(), 3)]
 
 
-def test_a_step_without_rules_is_a_barrier_and_stops_mattering_after_its_deadline() -> None:
+def test_step_without_rules_is_a_barrier_with_a_deadline() -> None:
     bench, nothing = Bench(), [ForwardingChange(7, 1), ForwardingChange(7, 1), ForwardingChange(8, 1)]
     assert bench.change(*nothing) == [Fence]
     bench.barrier()
@@ -351,7 +359,7 @@ def test_a_step_without_rules_is_a_barrier_and_stops_mattering_after_its_deadlin
     assert bench.steps.next_deadline() is None
 
 
-def test_no_more_than_a_window_is_on_its_way_and_what_waits_too_long_is_never_sent() -> None:
+def test_window_limits_open_steps_and_overdue_steps_are_not_sent() -> None:
     bench = Bench()
     fences = []
     for reservation in range(1, 2 * WINDOW + 1):
@@ -364,7 +372,7 @@ def test_no_more_than_a_window_is_on_its_way_and_what_waits_too_long_is_never_se
     assert bench.note(bench.steps.receive(BarrierAnswered(bench.session, fences[1]), TIMEOUT)) == []
 
 
-def test_a_tor_that_refuses_again_and_again_is_told_of_once() -> None:
+def test_repeated_role_refusal_is_reported_once() -> None:
     steps = ForwardingSteps(MasterTerms(RuleSettings(), 5, TIMEOUT), {1: []}, GROUPS)
     effects = []
     for _ in range(3):
@@ -372,14 +380,14 @@ def test_a_tor_that_refuses_again_and_again_is_told_of_once() -> None:
         (claim,) = steps.receive(Connected(session, 1), 0.0)
         assert isinstance(claim, Transmit)
         effects += steps.receive(ErrorReceived(session, claim.messages[0][0], "stale", fenced=True), 0.0)
-    downs = [effect for effect in effects if isinstance(effect, DeviceDown)]
+    downs = [effect for effect in effects if isinstance(effect, DeviceDisconnected)]
     assert [down.reason for down in downs] == [
         "another controller is the master of this ToR: it refused generation 5 as older than that controller's"
     ]
     assert sum(isinstance(effect, HangUp) for effect in effects) == 3
 
 
-def test_a_tor_that_does_not_answer_the_claim_or_the_reading_is_hung_up_and_told_of() -> None:
+def test_tor_without_role_or_rules_reply_is_disconnected_and_reported() -> None:
     for answers in (0, 1):
         steps, session = ForwardingSteps(MasterTerms(RuleSettings(), 5, TIMEOUT), {1: []}, GROUPS), object()
         (claim,) = steps.receive(Connected(session, 1), 0.0)
@@ -388,7 +396,7 @@ def test_a_tor_that_does_not_answer_the_claim_or_the_reading_is_hung_up_and_told
             steps.receive(RoleAnswered(session, claim.messages[0][0], True), 0.0)
         assert steps.expire(ANSWER_TIMEOUT - 0.1) == []
         down, hang_up = steps.expire(ANSWER_TIMEOUT)
-        assert isinstance(down, DeviceDown)
+        assert isinstance(down, DeviceDisconnected)
         assert down.reason == (
             "it did not answer the request for its rules in time"
             if answers
@@ -398,37 +406,37 @@ def test_a_tor_that_does_not_answer_the_claim_or_the_reading_is_hung_up_and_told
         assert steps.next_deadline() is None
 
 
-def test_a_role_that_is_not_master_is_a_refusal() -> None:
+def test_role_other_than_master_counts_as_refusal() -> None:
     steps, session = ForwardingSteps(MasterTerms(RuleSettings(), 5, TIMEOUT), {1: []}, GROUPS), object()
     (claim,) = steps.receive(Connected(session, 1), 0.0)
     assert isinstance(claim, Transmit)
     down, _ = steps.receive(RoleAnswered(session, claim.messages[0][0], False), 0.0)
-    assert isinstance(down, DeviceDown)
+    assert isinstance(down, DeviceDisconnected)
     assert "another controller" in down.reason
 
 
-def test_a_slaves_probe_ends_the_session_too() -> None:
+def test_fenced_probe_ends_the_session() -> None:
     bench = Bench()
     assert bench.note(bench.steps.receive(ProbeRequested(1, 9, b"x"), 0.0)) == [TransmitProbe]
     bench.note(bench.steps.receive(ErrorReceived(bench.session, bench.xids[TransmitProbe], "bad port"), 0.0))
     assert bench.taken() == [], "another error harms nothing"
     assert bench.note(bench.steps.receive(ProbeRequested(1, 9, b"x"), 0.0)) == [TransmitProbe]
     bench.note(bench.steps.receive(ErrorReceived(bench.session, bench.xids[TransmitProbe], "no", fenced=True), 0.0))
-    assert bench.taken()[0] == DeviceDown(1, "another controller is the master of this ToR")
+    assert bench.taken()[0] == DeviceDisconnected(1, "another controller is the master of this ToR")
 
 
-def test_a_slaves_rule_fails_its_step_and_ends_the_session() -> None:
+def test_fenced_rule_fails_its_step_and_ends_the_session() -> None:
     bench = Bench()
     bench.change(BOTH)
     bench.note(bench.steps.receive(ErrorReceived(bench.session, bench.xids[AddRule], "no", fenced=True), 0.1))
     down, failed, hang_up = bench.taken()
-    assert down == DeviceDown(1, "another controller is the master of this ToR")
+    assert down == DeviceDisconnected(1, "another controller is the master of this ToR")
     assert isinstance(failed, StepFailed)
     assert "another controller is the master" in failed.reason
     assert isinstance(hang_up, HangUp)
 
 
-def test_a_refused_barrier_confirms_nothing() -> None:
+def test_refused_barrier_confirms_nothing() -> None:
     bench = Bench()
     bench.change(BOTH, ForwardingChange(8, 1, add=(GOOD,)))
     assert bench.refuse(Fence) == []

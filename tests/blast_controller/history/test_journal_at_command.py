@@ -1,4 +1,4 @@
-"""`blast journal at`: the past from a file, as text, as JSON, and as a list of what has changed."""
+"""`blast journal at`: the past from a file, as text, as JSON, and as a list of changes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from blast_client.cli.command import main
 from blast_controller.cli.journal_at import OLDEST, moment
-from blast_controller.core.model.events import DeviceDown, ElementQuarantined, ElementReleased, FinishAsked
+from blast_controller.core.model.events import DeviceDisconnected, ElementQuarantined, ElementReleased, FinishRequested
 from blast_controller.core.model.identifiers import ElementId, SwitchId
 from blast_controller.core.snapshot.changes import EVERYTHING
 from blast_controller.history.blocks import stamp_of
@@ -52,12 +52,12 @@ def recorded(tmp_path: Path) -> Recorded:
     world = found.world
     world.granted(multicast("k", "r1h1", ["r2h1", "r3h1"]))
     found.stage()
-    world.handle(DeviceDown(SwitchId("ocs1"), "cable \x1b[2Jpulled"))
+    world.handle(DeviceDisconnected(SwitchId("ocs1"), "cable \x1b[2Jpulled"))
     world.handle(ElementQuarantined(ElementId("port:r4/50"), "dirty"))
     found.stage()
     world.come_back("ocs1")
     world.handle(ElementReleased(ElementId("port:r4/50")))
-    world.handle(FinishAsked(key_of("k"), 0))
+    world.handle(FinishRequested(key_of("k"), 0))
     world.settle()
     found.stage()
     return found
@@ -69,14 +69,14 @@ def at(recorded: Recorded, seconds: float) -> str:
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, str, str]:
     status = main(["journal", "at", *map(str, arguments)])
-    told = capsys.readouterr()
-    return status, told.out, told.err
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
 
 
-def test_a_moment_is_shown_as_it_was(recorded, capsys):
+def test_journal_at_shows_a_past_moment(recorded, capsys):
     status, out, _ = run(capsys, at(recorded, 21), "--recording", recorded.path)
     assert status == 0
-    for told in (
+    for line in (
         "moment 3, epoch 3 of ctl1:9090, release 1.0",
         "4 racks, 1 splitter, 1 optical switch",
         "disconnected  switch:ocs1: cable \\x1b[2Jpulled",
@@ -84,35 +84,35 @@ def test_a_moment_is_shown_as_it_was(recorded, capsys):
         "requests      1 active",
         "default/k  r1h1 -> 2 receivers",
     ):
-        assert told in out, out
+        assert line in out, out
     _, before, _ = run(capsys, at(recorded, 5), "--recording", recorded.path)
     assert "moment 1," in before and "requests      none" in before
 
 
-def test_json_has_the_clocks_and_all_rows(recorded, capsys):
+def test_journal_at_json_contains_the_clocks_and_all_rows(recorded, capsys):
     status, out, _ = run(capsys, "now", "--json", "--recording", recorded.path)
-    told = json.loads(out)
+    shown = json.loads(out)
     assert status == 0
-    wanted = {name: json.loads(row) for name, row in all_rows(recorded.world.core.snapshot).items()}
-    assert told["rows"] == wanted and told["moment"] == 4 and told["run"]["epoch"] == 3
-    assert told["gap"]["until"] is None and told["oldest"]["sequence"] == 1
+    rows = {name: json.loads(row) for name, row in all_rows(recorded.world.core.snapshot).items()}
+    assert shown["rows"] == rows and shown["moment"] == 4 and shown["run"]["epoch"] == 3
+    assert shown["gap"]["until"] is None and shown["oldest"]["sequence"] == 1
 
 
-def test_what_has_changed_is_a_list_of_sentences(recorded, capsys):
+def test_journal_at_lists_changes_as_sentences(recorded, capsys):
     args = ("--recording", recorded.path, "--changes-since")
     _, out, _ = run(capsys, at(recorded, 20), *args, at(recorded, 10))
     assert re.findall(r"switch:ocs1 is disconnected: cable|port:r4/50 is unusable: .*dirty", out)[0]
     status, out, _ = run(capsys, "now", *args, "oldest", "--json")
-    told = json.loads(out)
-    assert status == 0 and (told["from"]["moment"], told["to"]["moment"]) == (1, 4)
-    assert "request default/k: new, done (The sender has finished.)" in [one["sentence"] for one in told["changes"]]
+    shown = json.loads(out)
+    assert status == 0 and (shown["from"]["moment"], shown["to"]["moment"]) == (1, 4)
+    assert "request default/k: new, done (The sender has finished.)" in [one["sentence"] for one in shown["changes"]]
     _, out, _ = run(capsys, "now", *args, at(recorded, 20), "--limit", 1)
     assert "switch:ocs1 is connected" in out and "more rows differ" in out
     _, out, _ = run(capsys, "now", *args, "now")
     assert "no changes" in out
 
 
-def test_a_wrong_use_is_answered_by_a_sentence(recorded, capsys, tmp_path):
+def test_journal_at_rejects_invalid_use_with_its_reason(recorded, capsys, tmp_path):
     status, _, error = run(capsys, at(recorded, -60), "--recording", recorded.path)
     assert status == 1 and "no recording of" in error and "recorded from" in error
     for arguments in (["yesterday", "--recording", recorded.path], ["-10x", "--recording", recorded.path], ["now"]):
@@ -128,7 +128,7 @@ def test_a_wrong_use_is_answered_by_a_sentence(recorded, capsys, tmp_path):
     assert status == 1 and "is damaged" in error
 
 
-def test_times_are_absolute_or_ago():
+def test_moment_parses_absolute_and_relative_times():
     now = datetime.now().timestamp()
     assert now - 601 < moment("-10m") < now - 598
     assert moment("-2d") < moment("-3h") < moment("-5s") < moment("now")
@@ -136,7 +136,7 @@ def test_times_are_absolute_or_ago():
     assert moment("2026-03-14T15:09:26+00:00") == 1773500966.0
 
 
-def test_differences_are_told_of_what_people_look_for():
+def test_differences_describe_requests_trees_and_warm_counts():
     def request(**more: object) -> str:
         row = {"state": "pending", "receivers": ["a"], "parts": [{"part": 0, "state": "pending"}], "receivedAt": 1.0}
         return json.dumps({**row, **more})
@@ -152,7 +152,7 @@ def test_differences_are_told_of_what_people_look_for():
         "unit/r1": json.dumps({"port:r1/5": {"holder": 9}}),
     }
     after = {
-        # Times begin anew with a run.
+        # Every run starts its times again.
         "request/t/same": request(receivedAt=5.0),
         "request/t/more": request(receivers=["a", "b"]),
         "request/t/why": request(parts=[{"part": 0, "state": "pending", "reason": "no light"}]),
@@ -168,6 +168,6 @@ def test_differences_are_told_of_what_people_look_for():
         "request t/more: now with b",
         "request t/why: pending (no light)",
     ]
-    few = differences(before, after, most=2)
+    few = differences(before, after, limit=2)
     assert len(few.found) == 2 and few.left_off == 5
     assert differences(before, before) == ([], 0)

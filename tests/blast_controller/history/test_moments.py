@@ -1,4 +1,4 @@
-"""Moments: what is published, on its way to readers that may be slow."""
+"""Moments: published state on its way to readers that may be slow."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import pytest
 
 from blast_controller.core.model.events import ProgressReported
-from blast_controller.core.snapshot.changes import EVERYTHING, MAX_NAMED, NOTHING, Changes, ChangesNoted
+from blast_controller.core.snapshot.changes import EVERYTHING, MAX_NAMED, NOTHING, ChangeCollector, Changes
 from blast_controller.history.encoder import Encoder, all_rows
 from blast_controller.history.mailbox import Mailbox
 from blast_controller.history.moment import Moment
@@ -28,7 +28,7 @@ def moment(world: World, changes: Changes | None = None) -> Moment:
     return Moment(world.core.snapshot, now, now, world.core.take_changes() if changes is None else changes)
 
 
-def test_only_what_differs_is_encoded(world):
+def test_encoder_encodes_changed_rows_only(world):
     encoder = Encoder()
     assert set(encoder.encode(moment(world, EVERYTHING))) == {"fabric"}
     grant = world.granted(multicast("k", "r1h1", ["r2h1", "r3h1"]))
@@ -44,7 +44,7 @@ def test_only_what_differs_is_encoded(world):
 
 
 @pytest.mark.parametrize("known_before", [True, False])
-def test_whose_a_row_is_is_known_until_all_were_told_that_it_is_gone(world, known_before):
+def test_encoder_keeps_row_owner_until_its_removal_is_encoded(world, known_before):
     encoder = Encoder()
     if known_before:
         encoder.encode(moment(world, EVERYTHING))
@@ -58,7 +58,7 @@ def test_whose_a_row_is_is_known_until_all_were_told_that_it_is_gone(world, know
     assert encoder.owners == {REQUEST: TENANT}
 
 
-def test_a_slow_reader_misses_no_change(world):
+def test_mailbox_merges_changes_for_a_slow_reader(world):
     wakes: list[int] = []
     box = Mailbox(2, lambda: wakes.append(len(box)))
     first, names = moment(world, NOTHING), [("t", f"{number}") for number in range(4)]
@@ -72,8 +72,8 @@ def test_a_slow_reader_misses_no_change(world):
     assert wakes == [1, 1]
 
 
-def test_what_nobody_takes_does_not_grow():
-    noted = ChangesNoted()
+def test_untaken_changes_stay_bounded():
+    noted = ChangeCollector()
     for number in range(3 * MAX_NAMED):
         noted.note([("t", f"{number}")], [], [])
     found = noted.take()

@@ -1,4 +1,4 @@
-"""A core that is told the same as another shows the same at every moment: a run can be replayed from its inputs."""
+"""A core with the same inputs as another shows the same state after each: a run can be replayed from its inputs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EPISODES = range(10_000)
 
 
 class RecordedMachine(CoreMachine):
-    """The core's machine, which keeps every call of its cores with what was shown after it (None: nobody looked).
+    """The core's machine, which keeps every call of its cores with the rows shown after it (None: not read).
 
     A core begins with the call "life", whose arguments make another of it.
     """
@@ -25,8 +25,8 @@ class RecordedMachine(CoreMachine):
         self._last: Core | None = None
         super().__init__(dice, counts)
 
-    def remember(self, deed: str, arguments: tuple, said: list[Command]) -> None:
-        super().remember(deed, arguments, said)
+    def remember(self, deed: str, arguments: tuple, commands: list[Command]) -> None:
+        super().remember(deed, arguments, commands)
         core = self.world.core
         if core is not self._last:
             self._last = core
@@ -34,7 +34,7 @@ class RecordedMachine(CoreMachine):
         self.calls.append((deed, arguments, None if deed == "take" else all_rows(core.snapshot)))
 
 
-def test_core_that_is_told_the_same_shows_the_same():
+def test_core_replay_of_the_same_inputs_shows_the_same_state():
     machines: list[RecordedMachine] = []
     compared, kinds = 0, set()
 

@@ -1,4 +1,4 @@
-"""The flight recorder: what stays within bounds, what a fault does to it, and what is said of the past."""
+"""The flight recorder: bounds, faults, and reading the past."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from blast_controller.core.model.events import DeviceDown, FinishAsked
+from blast_controller.core.model.events import DeviceDisconnected, FinishRequested
 from blast_controller.core.model.identifiers import SwitchId
 from blast_controller.core.snapshot.changes import EVERYTHING
 from blast_controller.history import recorder as recording
@@ -51,7 +51,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They take less time to fill."""
+    """Use small blocks, which take less time to fill."""
     monkeypatch.setattr(writing, "BLOCK_BYTES", 1 << 15)
 
 
@@ -74,15 +74,15 @@ def fill(writer: Writer, moments: int, step: int = 1_000_000, size: int = 500) -
 # ------------------------------------------------------------------------------------------------ the file
 
 
-def test_the_file_stays_within_its_bytes_and_the_oldest_moment_is_told(path):
-    most = MIB
-    writer = begun(path, Keep(bytes=most))
+def test_recording_stays_within_max_bytes_and_reports_oldest_moment(path):
+    max_bytes = MIB
+    writer = begun(path, Keep(bytes=max_bytes))
     sizes = []
     for _ in range(4):
         fill(writer, 200, size=2000)
         sizes.append(sum(file.stat().st_size for file in path.parent.glob(f"{path.name}*")))
-    # A block more than is to be kept, and what the write-ahead log may have.
-    assert max(sizes[1:]) < most + 13 * MIB and writer.bytes <= most + MIB // 2
+    # One block more than the limit, and the write-ahead log.
+    assert max(sizes[1:]) < max_bytes + 13 * MIB and writer.bytes <= max_bytes + MIB // 2
     reader = RecordingReader(path)
     span = reader.span()
     assert 1 < span.oldest.sequence < span.newest.sequence == 801
@@ -91,14 +91,14 @@ def test_the_file_stays_within_its_bytes_and_the_oldest_moment_is_told(path):
         reader.moment(1)
 
 
-def test_what_is_too_old_goes(path):
+def test_recording_drops_moments_beyond_its_retention(path):
     writer = begun(path, Keep(days=1.0))
     fill(writer, 400, step=MICROSECONDS_PER_DAY // 100)
     oldest = RecordingReader(path).span().oldest
     assert BEGIN / 1e6 + 2 * 86400 < oldest.wall < BEGIN / 1e6 + 3.5 * 86400
 
 
-def test_a_clock_that_was_wrong_for_a_moment_does_not_cost_the_past(path):
+def test_recording_keeps_the_past_after_a_clock_jump(path):
     writer = begun(path, Keep(days=1.0))
     fill(writer, 600, step=1000)
     before = RecordingReader(path).span().oldest
@@ -107,7 +107,7 @@ def test_a_clock_that_was_wrong_for_a_moment_does_not_cost_the_past(path):
     assert after.oldest == before and after.newest.sequence == 602
 
 
-def test_only_one_controller_writes_a_file(path):
+def test_recording_has_one_writer_at_a_time(path):
     writer = begun(path)
     with pytest.raises(RecordingInUseError, match="a different file"):
         Writer(path, Keep())
@@ -115,7 +115,7 @@ def test_only_one_controller_writes_a_file(path):
     Writer(path, Keep()).close()
 
 
-def test_what_is_no_recording_is_refused_by_a_sentence(path, tmp_path):
+def test_invalid_recordings_are_rejected_with_their_reason(path, tmp_path):
     with pytest.raises(MissingRecordingError, match="no such file"):
         RecordingReader(path)
     with pytest.raises(MissingRecordingError, match="no file can be created"):
@@ -134,7 +134,7 @@ def test_what_is_no_recording_is_refused_by_a_sentence(path, tmp_path):
             RecordingReader(path)
 
 
-def test_runs_and_the_gaps_between_them_are_told(path):
+def test_span_reports_runs_and_gaps(path):
     writer = begun(path)
     writer.flush(BEGIN + 5_000_000)
     writer.close()
@@ -144,7 +144,7 @@ def test_runs_and_the_gaps_between_them_are_told(path):
     assert span.gaps == ((BEGIN / 1e6 + 5, BEGIN / 1e6 + 65, FACTS.reason),)
 
 
-def test_a_clock_set_back_shows_what_was_shown_the_last_time_that_it_was_so_late(path):
+def test_reader_shows_the_latest_moment_after_a_clock_set_back(path):
     writer = begun(path)
     for number, second in enumerate((10, 20, 30, 5, 15, 25)):
         writer.append(Stamp(number, BEGIN + second * 1_000_000), {"warm": f'{{"n":{number}}}'})
@@ -160,7 +160,7 @@ def test_a_clock_set_back_shows_what_was_shown_the_last_time_that_it_was_so_late
         reader.at(wall - 1)
 
 
-def test_activity_adds_up_to_all_that_happened(path):
+def test_activity_adds_up_to_all_moments(path):
     writer = begun(path)
     fill(writer, 500)
     reader = RecordingReader(path)
@@ -188,15 +188,15 @@ def started(path: Path) -> tuple[Recorder, World]:
     return recorder, world
 
 
-def test_what_is_published_is_recorded_from_the_start_on(path, soon):
+def test_recorder_records_published_state_from_its_start(path, soon):
     recorder, world = started(path)
     eventually(path.exists, "the file")
     grant = world.granted(multicast("k", "r1h1", ["r2h1", "r3h1"]))
     publish(recorder, world)
     lit = all_rows(world.core.snapshot)
     eventually(lambda: not recorder.lag, "it to be taken")
-    world.handle(FinishAsked(key_of("k"), 0))
-    world.handle(DeviceDown(SwitchId("ocs1"), "cable pulled"))
+    world.handle(FinishRequested(key_of("k"), 0))
+    world.handle(DeviceDisconnected(SwitchId("ocs1"), "cable pulled"))
     publish(recorder, world)
     recorder.stop()
     assert recorder.fault is None and recorder.bytes > 0 and not recorder.merged
@@ -208,7 +208,7 @@ def test_what_is_published_is_recorded_from_the_start_on(path, soon):
     assert past.run.epoch == 7 and past.run.reason == recording.STARTED
 
 
-def test_a_damaged_file_is_said_once_and_left_alone(path, soon, caplog):
+def test_recorder_logs_a_damaged_file_once_and_keeps_it(path, soon, caplog):
     path.write_bytes(b"x" * 5000)
     with caplog.at_level(logging.INFO):
         recorder, world = started(path)
@@ -225,7 +225,7 @@ def test_a_damaged_file_is_said_once_and_left_alone(path, soon, caplog):
     assert run.reason.startswith("recording had paused")
 
 
-def test_a_full_disk_makes_a_gap_and_everything_is_whole_after_it(path, soon, monkeypatch):
+def test_full_disk_leaves_a_gap_and_a_complete_recording_after_it(path, soon, monkeypatch):
     recorder, world = started(path)
     eventually(path.exists, "the file")
     full = [True]
@@ -242,7 +242,7 @@ def test_a_full_disk_makes_a_gap_and_everything_is_whole_after_it(path, soon, mo
     eventually(lambda: recorder.fault is not None, "the fault")
     full[0] = False
     eventually(lambda: recorder.fault is None, "room")
-    world.handle(FinishAsked(key_of("k"), 0))
+    world.handle(FinishRequested(key_of("k"), 0))
     publish(recorder, world)
     recorder.stop()
     reader = RecordingReader(path)

@@ -1,4 +1,4 @@
-"""A recording gives back every moment as it was noted then: over blocks, bases, reopening, crashes and trimming."""
+"""A recording returns every moment as it was recorded, over blocks, bases, reopening, crashes and trimming."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def looked_at(path: Path) -> list[object]:
 
 
 def taken(difference: Difference, rows: Rows) -> None:
-    """Let rows change so."""
+    """Apply a difference to rows."""
     for name, row in difference.items():
         if row is None:
             rows.pop(name, None)
@@ -78,7 +78,7 @@ def taken(difference: Difference, rows: Rows) -> None:
 
 
 class Tape:
-    """A recording and, beside it, all that was given to it. `flushed` moments must survive a kill."""
+    """A recording and a copy of its input; `flushed` moments must survive a kill."""
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / "recording.sqlite"
@@ -107,7 +107,7 @@ class Tape:
         self.flushed = len(self.noted)
 
     def copy(self, *_: object) -> None:
-        """As a kill leaves the files."""
+        """Copy the files as a kill leaves them."""
         there = self.path.with_name(f"copy{len(self.copies)}.sqlite")
         for end in ("", "-wal"):
             shutil.copy(f"{self.path}{end}", f"{there}{end}")
@@ -124,11 +124,11 @@ class Tape:
         self.begin()
 
 
-def check(path: Path, noted: list[tuple[Stamp, Rows]], least: int) -> None:
-    """Everything that is there is as it was noted, and so much is there at least."""
+def check(path: Path, noted: list[tuple[Stamp, Rows]], min_moments: int) -> None:
+    """Check that `min_moments` or more are readable, each as it was recorded."""
     reader = RecordingReader(path)
     newest = reader.span().newest.sequence
-    assert least <= newest <= len(noted)
+    assert min_moments <= newest <= len(noted)
     for sequence in range(1, newest + 1):
         past = reader.moment(sequence)
         stamp, rows = noted[sequence - 1]
@@ -142,7 +142,7 @@ def check(path: Path, noted: list[tuple[Stamp, Rows]], least: int) -> None:
 
 @settings(max_examples=60)
 @given(ACTIONS)
-def test_every_moment_is_given_back_as_it_was(actions):
+def test_recording_returns_every_moment_unchanged(actions):
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as small:
         small.setattr(writer, "BLOCK_BYTES", 120)
         small.setattr(writer, "MAX_PIECES", 5)
@@ -159,13 +159,13 @@ def test_every_moment_is_given_back_as_it_was(actions):
 
 
 @given(st.lists(st.text()))
-def test_names_are_lines_and_come_back(names):
+def test_names_round_trip_through_lines(names):
     lines = to_lines(names)
     assert not any("\n" in line for line in lines) and from_lines(lines) == names
 
 
 @given(st.lists(st.tuples(DIFFERENCES, st.integers(0, 10**12), STEPS), min_size=1, max_size=20))
-def test_a_block_is_played_to_any_of_its_moments(moments):
+def test_block_replays_to_each_of_its_moments(moments):
     rows: Rows = {}
     text, noted, stamps = BlockText(), [], []
     for difference, now, wall in moments:
@@ -182,15 +182,15 @@ def test_a_block_is_played_to_any_of_its_moments(moments):
 
 
 @given(st.dictionaries(NAMES, ROWS), DIFFERENCES)
-def test_an_image_lets_rows_become_what_it_says(rows, difference):
-    found, wanted = dict(rows), dict(rows)
+def test_image_applies_its_difference_to_rows(rows, difference):
+    found, expected = dict(rows), dict(rows)
     apply_image(image_texts(difference), found)
-    taken(difference, wanted)
-    assert found == wanted
+    taken(difference, expected)
+    assert found == expected
 
 
 @given(st.data())
-def test_what_is_no_block_or_image_is_refused_or_read_but_never_fails(data):
+def test_malformed_block_or_image_is_read_or_rejected(data):
     """A good text with a piece of it replaced, or any text."""
     good = BlockText()
     good.add(Stamp(0, 0), {"unit/r1": '{"port:r1/5":1}', "tree/1": '{"a":1}'}, {})
@@ -204,7 +204,7 @@ def test_what_is_no_block_or_image_is_refused_or_read_but_never_fails(data):
 
 
 @given(st.binary(max_size=200), st.integers(0, 150), st.integers(0, 255), st.sampled_from([packed, packed_for_speed]))
-def test_bytes_that_are_not_packed_are_refused(anything, place, other, pack):
+def test_changed_packed_bytes_are_rejected(anything, place, other, pack):
     good = bytearray(pack(TEXT))
     good[place % len(good)] = other
     for spoilt in (anything, bytes(good), bytes(good[:-1]), bytes(good) + anything):
@@ -214,7 +214,7 @@ def test_bytes_that_are_not_packed_are_refused(anything, place, other, pack):
 
 
 @pytest.mark.parametrize("pack", [packed, packed_for_speed])
-def test_no_changed_byte_makes_another_text(pack):
+def test_changed_byte_never_yields_another_text(pack):
     good = pack(TEXT)
     for place, other in itertools.product(range(len(good)), range(256)):
         with suppress(DecompressionError):
@@ -223,7 +223,7 @@ def test_no_changed_byte_makes_another_text(pack):
 
 @settings(max_examples=40)
 @given(st.data())
-def test_a_file_with_any_byte_changed_is_read_as_it_was_or_refused_by_a_sentence(data):
+def test_damaged_recording_is_read_unchanged_or_rejected(data):
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as small:
         small.setattr(writer, "BLOCK_BYTES", 300)
         tape = Tape(Path(folder))

@@ -59,27 +59,27 @@ def lit(tree):
 
 @pytest.mark.parametrize("receivers", range(1, RACKS))
 @pytest.mark.parametrize("loop_leaf", [False, True])
-def test_light_reaches_all_of_them_and_nobody_else(receivers, loop_leaf):
-    wanted = ends(receivers, loop_leaf)
-    found = fit(optics(overload=10.0), wanted, SPLITTERS)
+def test_tree_reaches_all_receivers_and_no_other_port(receivers, loop_leaf):
+    tree_ends = ends(receivers, loop_leaf)
+    found = fit(optics(overload=10.0), tree_ends, SPLITTERS)
     assert isinstance(found, BudgetedTree)
     two_way = loop_leaf and receivers == 1
-    others = {(p.rack, p.port) for p in wanted.receivers}
+    others = {(p.rack, p.port) for p in tree_ends.receivers}
     assert lit(found.tree) == others | ({("r0", 49)} if loop_leaf and not two_way else set())
     if two_way:
-        assert reached_ports(FABRIC, found.tree.circuits, wanted.receivers[0]) == {("r0", 49)}
+        assert reached_ports(FABRIC, found.tree.circuits, tree_ends.receivers[0]) == {("r0", 49)}
     assert certify_tree(optics(overload=10.0), found.tree) == found.certificates
     assert all(c.margin >= 0 for c in found.certificates)
 
 
-def test_a_tree_built_without_a_budget_can_be_certified_all_the_same():
+def test_tree_built_without_a_budget_can_be_certified():
     tree = build(PORTS[0], PORTS[1:8], SPLITTERS[:3], loop_leaf=False)
     margins = {c.receiver: c.sensitivity_margin for c in certify_tree(optics(weak=["r1", "r7"]), tree)}
     assert margins["port:r1/49"] == pytest.approx(24 - 0.3 - 1.5 - 7.4 - 1.5 - 6), "on a shallow leaf"
     assert margins["port:r7/49"] == pytest.approx(24 - 0.3 - 2 * (1.5 + 7.4) - 1.5 - 6), "on a deep one"
 
 
-def test_a_weak_rack_moves_up_and_the_pieces_stay():
+def test_fit_moves_a_weak_rack_up_with_the_same_splitters():
     chosen = [4, 4, 4]
     plain = build(PORTS[0], PORTS[1:8], SPLITTERS[:3], loop_leaf=False)
     assert min(c.margin for c in certify_tree(optics(weak=["r7"]), plain)) < 0
@@ -88,7 +88,7 @@ def test_a_weak_rack_moves_up_and_the_pieces_stay():
     assert {h.splitter.name for h in found.tree.splitters} == {"s0", "s1", "s2"}
 
 
-def test_another_size_is_found_among_all_that_are_free():
+def test_fit_finds_another_size_among_all_free_splitters():
     many = [f"r{n}" for n in range(1, 8)]
     small = fit(optics(weak=many), ends(7), SPLITTERS[:3], shallowest(7, [4, 4, 4]))
     assert isinstance(small, Refusal) and small.binding is not None
@@ -97,14 +97,14 @@ def test_another_size_is_found_among_all_that_are_free():
     assert isinstance(found, BudgetedTree) and [h.splitter.name for h in found.tree.splitters] == ["s3"]
 
 
-def test_a_splitter_with_a_broken_output_has_the_others():
+def test_fit_uses_the_working_outputs_of_a_splitter():
     broken = replace(SPLITTERS[3], outputs=SPLITTERS[3].outputs[1:])
     found = fit(optics(), ends(11), [broken])
     assert isinstance(found, BudgetedTree)
     assert SPLITTERS[3].outputs[0] not in {leaf.feed for leaf in found.tree.leaves}
 
 
-def test_the_matching_takes_what_the_catalog_says():
+def test_matching_uses_the_splitters_of_the_catalog():
     trees = catalog(optics(), PORTS, SPLITTERS)
     kernel = Feasibility([1] * RACKS, {4: 3, 16: 1}, trees.choose)
     group = CompetingGroup("g", shared_ports(0, range(1, 9)), 9, 8, 1.0)
@@ -116,7 +116,7 @@ def test_the_matching_takes_what_the_catalog_says():
     assert kernel.fit(group) is None, "two levels, or 1:16, are too dark"
 
 
-def test_of_one_size_the_common_sort_at_its_worst_counts():
+def test_catalog_uses_the_worst_loss_of_the_common_splitter_type():
     known = optics()
     better = replace(known.splitters["splitter:s0"], loss=exactly(5.0))
     amplified = replace(known.splitters["splitter:s2"], amplifier=Amplifier("a", (20, 20, 20), 17))

@@ -5,20 +5,20 @@ from __future__ import annotations
 import pytest
 
 from blast_controller.core.model.commands import SetCircuits
-from blast_controller.core.model.events import ElementQuarantined, LightAlarm, PortChanged, Tick
+from blast_controller.core.model.events import ElementQuarantined, LightAlarmRaised, PortChanged, TimePassed
 from blast_controller.core.model.fabric import CrossConnect
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.settings import CoreSettings
 from tests.support.core import key_of, multicast, rejected
 from tests.support.core_light import (
     GROUP,
-    circuits_told,
+    commanded_circuits,
+    commanded_rules,
     measuring,
     output,
     output_name,
     output_of,
     quarantined,
-    rules_reported,
 )
 
 
@@ -31,7 +31,7 @@ def world():
     return world
 
 
-def test_a_dark_output_is_avoided_in_the_next_attempt():
+def test_next_attempt_avoids_a_dark_output():
     world = measuring(3, [4])
     world.dead = {("in", output(world, 0))}
     world.granted(multicast("a", "r1h1", GROUP))
@@ -42,7 +42,7 @@ def test_a_dark_output_is_avoided_in_the_next_attempt():
     assert output(world, 0) not in {c.input for c in world.switches["ocs1"].held}
 
 
-def test_a_receiver_that_is_dark_over_two_outputs_is_to_blame_and_the_outputs_are_not():
+def test_receiver_dark_over_two_outputs_is_quarantined():
     world = measuring(4, [4])
     world.dead = {("out", output_of(world, "r2"))}
     world.serve(multicast("a", "r1h1", GROUP))
@@ -56,7 +56,7 @@ def test_a_receiver_that_is_dark_over_two_outputs_is_to_blame_and_the_outputs_ar
     assert world.core.view.quarantined.keys() == {"port:r2/50"}
 
 
-def test_a_plain_cross_connect_dark_twice_condemns_the_receiver():
+def test_receiver_dark_twice_over_a_cross_connect_is_quarantined():
     world = measuring(2, [])
     world.dead = {("out", output_of(world, "r2"))}
     world.serve(multicast("a", "r1h1", ["r2h1"]))
@@ -66,17 +66,17 @@ def test_a_plain_cross_connect_dark_twice_condemns_the_receiver():
     assert len(lightings) == 2
 
 
-def test_an_alarm_moves_just_that_branch(world):
+def test_alarm_moves_only_the_dark_branch(world):
     (old,) = [c for c in world.switches["ocs1"].held if c.output == output_of(world, "r2")]
     world.after_operation = lambda: "r3h1" in world.served() or pytest.fail("the other receiver was cut off")
-    world.handle(LightAlarm("ocs1", old.output, "loss of light"))
+    world.handle(LightAlarmRaised("ocs1", old.output, "loss of light"))
     assert next(iter(world.core.reservations)).state.value == "changing"
     world.settle()
-    gone, come = circuits_told(world)
-    assert gone == {old}
-    assert [c.output for c in come] == [old.output]
-    assert not {c.input for c in come} & {output(world, 0), output(world, 1)}
-    assert rules_reported(world) == []
+    removed, added = commanded_circuits(world)
+    assert removed == {old}
+    assert [c.output for c in added] == [old.output]
+    assert not {c.input for c in added} & {output(world, 0), output(world, 1)}
+    assert commanded_rules(world) == []
     assert world.served() == set(GROUP)
     assert world.kinds("a") == ["granted", "changed"]
     assert world.part().state is PartState.ACTIVE
@@ -84,22 +84,22 @@ def test_an_alarm_moves_just_that_branch(world):
     assert quarantined(world) == {f"output:s1/{old.input}"}
 
 
-def test_without_an_free_output_the_status_says_so():
+def test_status_reports_a_dark_leaf_without_a_free_output():
     world = measuring(3, [2])
     world.granted(multicast("a", "r1h1", GROUP))
     world.commands.clear()
-    world.run(LightAlarm("ocs1", output_of(world, "r2")))
+    world.run(LightAlarmRaised("ocs1", output_of(world, "r2")))
     assert world.commands == []
     assert world.reason() == "no light at port:r2/50, and no free splitter output to replace it"
     assert world.part().state is PartState.ACTIVE
-    assert world.served() == set(GROUP), "the switch may be wrong: nothing is taken away"
+    assert world.served() == set(GROUP), "the switch may be wrong: no circuit is removed"
     world.restart()
     assert world.reason() == "no light at port:r2/50, and no free splitter output to replace it", (
         "the journal knows it, too"
     )
 
 
-def test_free_outputs_of_a_condemned_splitter_are_no_way_out():
+def test_repair_skips_free_outputs_of_a_quarantined_splitter():
     """All leaves behind a splitter are dark: its open outputs are dark as well."""
     world = measuring(3, [4])
     world.granted(multicast("a", "r1h1", GROUP))
@@ -108,29 +108,29 @@ def test_free_outputs_of_a_condemned_splitter_are_no_way_out():
     world.commands.clear()
     world.settle()
     assert quarantined(world) == {"splitter:s1"}
-    assert circuits_told(world)[0] == set()
+    assert commanded_circuits(world)[0] == set()
     assert "no free splitter output" in world.reason()
 
 
-def test_a_branch_that_stays_dark_over_another_output_is_left_alone_with_its_receiver_to_blame(world):
+def test_branch_dark_over_two_outputs_quarantines_its_receiver(world):
     (old,) = [c for c in world.switches["ocs1"].held if c.output == output_of(world, "r2")]
     world.dead = {("out", old.output)}
     world.after_operation = lambda: "r3h1" in world.served() or pytest.fail("the other receiver was cut off")
-    world.run(LightAlarm("ocs1", old.output))
+    world.run(LightAlarmRaised("ocs1", old.output))
     assert quarantined(world) == {"port:r2/50"}
     assert world.switches["ocs1"].held >= {old}
     assert world.part().state is PartState.ACTIVE
     assert "port:r2/50" in world.reason()
     world.commands.clear()
-    world.run(LightAlarm("ocs1", old.output))
-    assert circuits_told(world) == (set(), set()), "no further attempt: the receiver itself is to blame"
+    world.run(LightAlarmRaised("ocs1", old.output))
+    assert commanded_circuits(world) == (set(), set()), "no further attempt: the receiver itself is to blame"
     assert "port:r2/50" in world.reason()
 
 
-def test_an_alarm_during_a_change_is_heeded_when_that_is_done(world):
-    """The switch tells it once; the branch is not part of the change."""
+def test_alarm_during_a_change_is_handled_after_it(world):
+    """The switch sends the alarm once, and the branch is not part of the change."""
     world.extend("a", add_receivers=("r4h1",))
-    world.handle(LightAlarm("ocs1", output_of(world, "r2")))
+    world.handle(LightAlarmRaised("ocs1", output_of(world, "r2")))
     assert world.kinds("a") == ["granted"]
     world.settle()
     assert world.kinds("a") == ["granted", "changed", "changed"]
@@ -138,15 +138,15 @@ def test_an_alarm_during_a_change_is_heeded_when_that_is_done(world):
     assert output_name(world, 0) in quarantined(world)
 
 
-def test_the_alarm_that_a_repair_itself_causes_is_ignored(world):
+def test_alarm_caused_by_a_repair_is_ignored(world):
     """While a leaf is moved it sees no light for a moment."""
-    world.handle(LightAlarm("ocs1", output_of(world, "r2")))
-    world.run(LightAlarm("ocs1", output_of(world, "r2")))
+    world.handle(LightAlarmRaised("ocs1", output_of(world, "r2")))
+    world.run(LightAlarmRaised("ocs1", output_of(world, "r2")))
     assert world.kinds("a") == ["granted", "changed"]
 
 
-def test_a_quarantine_of_the_operator_is_not_lifted_by_a_finding(world):
-    world.handle(LightAlarm("ocs1", output_of(world, "r2")))
+def test_diagnosis_does_not_lift_a_quarantine_of_the_operator(world):
+    world.handle(LightAlarmRaised("ocs1", output_of(world, "r2")))
     world.handle(ElementQuarantined(output_name(world, 0), "dirty"))
     world.dead = {("out", output_of(world, "r2"))}
     world.settle()
@@ -154,10 +154,10 @@ def test_a_quarantine_of_the_operator_is_not_lifted_by_a_finding(world):
     assert "port:r2/50" in quarantined(world)
 
 
-def test_no_light_at_a_new_leaf_refuses_the_extension_and_keeps_the_old_state(world):
+def test_extension_with_a_dark_new_leaf_is_undone(world):
     before = {name: world.device(name).held for name in world.devices}
     holder = dict(world.core.view.holders)
-    world.after_operation = lambda: set(GROUP) <= world.served() or pytest.fail("a receiver who stays was cut off")
+    world.after_operation = lambda: set(GROUP) <= world.served() or pytest.fail("a staying receiver was cut off")
     world.dead = {("in", output(world, 2))}
     world.extend("a", add_receivers=("r4h1",))
     world.settle()
@@ -166,11 +166,11 @@ def test_no_light_at_a_new_leaf_refuses_the_extension_and_keeps_the_old_state(wo
     event = world.core.request(key_of("a")).events[-1]
     assert (event.kind.value, event.reason) == ("changed", "no light at the new leaves")
     assert event.grant.receivers == tuple(GROUP)
-    assert world.reason() is None, "nobody who was promised light lacks it"
+    assert world.reason() is None, "all granted receivers are lit"
     assert quarantined(world) == {output_name(world, 2)}
 
 
-def test_quarantined_outputs_do_not_count_as_open(world):
+def test_quarantined_outputs_do_not_count_as_free(world):
     for number in (2, 3):
         world.handle(ElementQuarantined(output_name(world, number), "dirty"))
     with rejected("no_free_output"):
@@ -178,7 +178,7 @@ def test_quarantined_outputs_do_not_count_as_open(world):
 
 
 def link_world(**settings):
-    """ToRs tell that no optical port has a link; receivers lock when they see light."""
+    """Return a world whose ToRs report that no optical port has a link."""
     world = measuring(4, [4], settings=CoreSettings(**settings))
     for datapath in (1, 2, 3, 4):
         world.handle(PortChanged(datapath, 50, up=False, reason="no signal"))
@@ -186,7 +186,7 @@ def link_world(**settings):
     return world
 
 
-def test_a_grant_waits_for_the_links_of_its_leaves():
+def test_grant_waits_for_the_links_of_its_leaves():
     world = link_world()
     world.serve(multicast("a", "r1h1", GROUP))
     assert world.part().state is PartState.CONFIGURING
@@ -196,7 +196,7 @@ def test_a_grant_waits_for_the_links_of_its_leaves():
     assert world.kinds("a") == ["granted"]
 
 
-def test_a_link_that_does_not_come_in_time_is_a_dark_leaf():
+def test_link_down_past_link_wait_counts_as_a_dark_leaf():
     world = link_world(link_wait=3.0)
     world.serve(multicast("a", "r1h1", GROUP))
     world.handle(PortChanged(3, 50, up=True))
@@ -204,7 +204,7 @@ def test_a_link_that_does_not_come_in_time_is_a_dark_leaf():
     world.advance(2.9)
     assert quarantined(world) == set()
     world.now += 0.1
-    world.handle(Tick())
+    world.handle(TimePassed())
     assert quarantined(world) == {output_name(world, 0)}
     assert world.part().state is PartState.PENDING
     assert "no light at port:r2/50" in world.reason()
@@ -213,7 +213,7 @@ def test_a_link_that_does_not_come_in_time_is_a_dark_leaf():
     assert world.kinds("a") == ["granted"]
 
 
-def test_the_wait_for_links_of_an_earlier_attempt_does_not_end_a_later_one():
+def test_each_attempt_has_its_own_link_wait():
     world = link_world(link_wait=3.0)
     world.serve(multicast("a", "r1h1", GROUP))
     world.now += 1.0
@@ -229,7 +229,7 @@ def test_the_wait_for_links_of_an_earlier_attempt_does_not_end_a_later_one():
     assert world.served() == set(GROUP)
 
 
-def test_flaps_in_a_row_are_not_added_up(world):
+def test_flap_tolerance_starts_again_for_each_flap(world):
     """A receiver that locks loses its link several times; each time has the whole tolerance."""
     for _ in range(5):
         world.handle(PortChanged(2, 50, up=False))
@@ -240,31 +240,31 @@ def test_flaps_in_a_row_are_not_added_up(world):
     world.advance(0.9)
     assert world.commands == []
     world.advance(0.1)
-    assert circuits_told(world)[0] == {CrossConnect("ocs1", output(world, 0), output_of(world, "r2"))}
+    assert commanded_circuits(world)[0] == {CrossConnect("ocs1", output(world, 0), output_of(world, "r2"))}
 
 
-def test_a_loss_told_twice_counts_from_the_first_time(world):
+def test_repeated_link_loss_counts_from_the_first_report(world):
     world.handle(PortChanged(2, 50, up=False))
     world.advance(0.9)
     world.handle(PortChanged(2, 50, up=False))
     world.advance(0.1)
-    assert circuits_told(world)[0] == {CrossConnect("ocs1", output(world, 0), output_of(world, "r2"))}
+    assert commanded_circuits(world)[0] == {CrossConnect("ocs1", output(world, 0), output_of(world, "r2"))}
 
 
-def test_a_link_that_stays_away_is_repaired_over_another_output(world):
+def test_lost_link_is_repaired_over_another_output(world):
     world.after_operation = lambda: "r3h1" in world.served() or pytest.fail("the other receiver was cut off")
     world.handle(PortChanged(2, 50, up=False))
     world.advance(1.0)
     assert world.kinds("a") == ["granted"], "the change waits for the link"
     world.handle(PortChanged(2, 50, up=True))
     assert world.kinds("a") == ["granted", "changed"]
-    assert rules_reported(world) == []
-    gone, come = circuits_told(world)
-    assert len(gone) == len(come) == 1
+    assert commanded_rules(world) == []
+    removed, added = commanded_circuits(world)
+    assert len(removed) == len(added) == 1
     assert world.served() == set(GROUP)
 
 
-def test_a_link_that_comes_over_no_output_is_left_alone_and_the_tree_can_be_changed_again(world):
+def test_tree_with_an_unrepairable_link_can_still_be_changed(world):
     world.handle(PortChanged(2, 50, up=False))
     world.advance(1.0)
     world.advance(world.core.settings.link_wait)
@@ -273,14 +273,14 @@ def test_a_link_that_comes_over_no_output_is_left_alone_and_the_tree_can_be_chan
     assert "no light at port:r2/50" in world.reason()
     world.commands.clear()
     world.advance(20.0)
-    assert circuits_told(world) == (set(), set()), "it is not tried for ever"
+    assert commanded_circuits(world) == (set(), set()), "the repair is not retried"
     world.extend("a", remove_receivers=("r2h1",), add_receivers=("r4h1",))
     world.settle()
     assert world.served() == {"r3h1", "r4h1"}
     assert world.reason() is None
 
 
-def test_a_link_lost_before_the_grant_is_waited_for_again():
+def test_grant_waits_again_for_a_link_lost_before_it():
     """A receiver that locks flaps."""
     world = link_world()
     world.submit(multicast("a", "r1h1", GROUP, size=10**12))
@@ -291,5 +291,5 @@ def test_a_link_lost_before_the_grant_is_waited_for_again():
     assert world.kinds("a") == []
     world.handle(PortChanged(2, 50, up=True))
     assert world.kinds("a") == ["granted"]
-    assert circuits_told(world)[0] == set()
+    assert commanded_circuits(world)[0] == set()
     assert quarantined(world) == set()

@@ -1,4 +1,4 @@
-"""The core under a power budget: who gets light over which splitters, who waits, who is refused, and what it says."""
+"""The core under a power budget: chosen splitters, pending and rejected requests, and their explanations."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.events import (
     ElementQuarantined,
     ElementReleased,
-    ExtensionAsked,
-    FinishAsked,
-    LightAlarm,
-    Tick,
-    WithdrawAsked,
+    ExtendRequested,
+    FinishRequested,
+    LightAlarmRaised,
+    TimePassed,
+    WithdrawRequested,
 )
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.records import Record
@@ -56,19 +56,21 @@ def check_light(world):
             assert all(is_lit_well(world.fabric, world.switches[tree.switch].held, leaf.port) for leaf in tree.leaves)
 
 
-def test_a_grant_tells_the_light_of_every_leaf_worst_first():
+def test_grant_lists_the_margins_of_its_leaves_worst_first():
     world = world_of([4], {"r3": 2.0})
     grant = world.granted(multicast("k", "r1h1", to(2, 3, 4))).grant
     assert [margin.rack for margin in grant.margins] == ["r3", "r2", "r4"]
-    least, most = received(world.fabric, world.switches["ocs1"].held, world.fabric.racks["r3"].optical_ports[0])
+    minimum, maximum = received(world.fabric, world.switches["ocs1"].held, world.fabric.racks["r3"].optical_ports[0])
     worst = grant.margins[0]
-    assert (worst.least, worst.most) == pytest.approx((least, most)) and worst.least < worst.received < worst.most
-    assert (worst.sensitivity, worst.overload) == pytest.approx((least + 14.0, 10.0 - most))
+    assert (worst.min_power, worst.max_power) == pytest.approx(
+        (minimum, maximum)
+    ) and worst.min_power < worst.received < worst.max_power
+    assert (worst.sensitivity, worst.overload) == pytest.approx((minimum + 14.0, 10.0 - maximum))
     assert worst.binding == "splitter:s1"
     check_light(world)
 
 
-def test_the_matching_knows_that_a_cascade_is_too_dark():
+def test_core_rejects_a_cascade_beyond_the_power_budget():
     world = world_of([4, 2])
     with pytest.raises(RejectedError) as refused:
         world.submit(multicast("k", "r1h1", to(2, 3, 4, 5, 6)))
@@ -76,7 +78,7 @@ def test_the_matching_knows_that_a_cascade_is_too_dark():
     world.granted(multicast("k", "r1h1", to(2, 3, 4, 5)))
 
 
-def test_a_refusal_names_receiver_element_and_both_margins():
+def test_rejection_names_receiver_element_and_both_margins():
     world = world_of([4], {"r3": 6.0})
     with pytest.raises(RejectedError) as refused:
         world.submit(multicast("k", "r1h1", to(2, 3)))
@@ -97,7 +99,7 @@ def refused():
     return world, world.serve(multicast("weak", "r9h1", to(6, 7, 8)))
 
 
-def test_refused_what_is_free_it_starts_when_more_is():
+def test_request_beyond_the_budget_starts_when_its_splitter_is_free():
     world, weak = refused()
     assert weak.state is PartState.PENDING
     reason = world.core.reason(weak.current, weak.parts[0], world.now)
@@ -105,7 +107,7 @@ def test_refused_what_is_free_it_starts_when_more_is():
     explained = world.core.explain(key_of("weak"), TENANT, world.now)
     assert "waits for splitters or ports that meet the power budget of every receiver" in explained.sentence
     assert "splitter:s" in explained.blockers[0] and explained.start is None
-    # What it was refused is still there for others, at once.
+    # Other requests can use the refused splitters at once.
     world.granted(multicast("other", "r6h1", to(7, 8)))
     world.finish("other")
     assert weak.state is PartState.PENDING
@@ -115,17 +117,17 @@ def test_refused_what_is_free_it_starts_when_more_is():
     check_light(world)
 
 
-def test_the_exact_search_is_not_repeated_while_nothing_comes_free(monkeypatch):
+def test_exact_search_is_not_repeated_while_nothing_is_freed(monkeypatch):
     world, weak = refused()
     asked = []
     monkeypatch.setattr(LightBudget, "tree", lambda *given: asked.append(given))
     for _ in range(5):
         world.now += 1.0
-        world.handle(Tick())
+        world.handle(TimePassed())
     assert weak.state is PartState.PENDING and not asked
 
 
-def test_when_the_only_hardware_for_it_goes_it_fails_with_the_sentence():
+def test_request_fails_when_its_only_splitter_is_quarantined():
     world, weak = refused()
     world.handle(ElementQuarantined("splitter:s1", "broken"))
     assert weak.state is PartState.PENDING
@@ -135,24 +137,24 @@ def test_when_the_only_hardware_for_it_goes_it_fails_with_the_sentence():
     assert "lacks" in weak.parts[0].reason
 
 
-def test_a_request_that_waits_may_ask_for_less_and_is_looked_at_anew():
+def test_reduced_pending_request_is_scheduled_again():
     world, weak = refused()
     assert weak.state is PartState.PENDING
     world.extend("weak", remove_receivers=("r8h1",))
     world.settle()
     assert weak.state is PartState.ACTIVE
-    world.handle(WithdrawAsked(key_of("weak")))
+    world.handle(WithdrawRequested(key_of("weak")))
 
 
-def test_a_tenants_limit_holds_for_what_light_needs():
-    # Alone, the dimming takes one splitter more than counting says.
+def test_tenant_limit_applies_to_splitters_that_the_budget_needs():
+    # The attenuation alone takes one splitter more than the number of leaves.
     settings = CoreSettings(tenants={TENANT: TenantLimits(max_splitters=0)})
     world = world_of([4], overload={"r2": -5.0}, settings=settings)
     with rejected("power_budget", "needs 1 splitters"):
         world.submit(multicast("k", "r1h1", to(2)))
 
 
-def test_an_extension_is_refused_with_the_receiver_that_would_be_dark():
+def test_rejected_extension_names_the_receiver_beyond_the_budget():
     world = world_of([4], {"r6": 3.0, "r7": 8.0})
     world.granted(multicast("k", "r1h1", to(2, 3)))
     with rejected("power_budget", "port:r7/50 lacks"):
@@ -165,7 +167,7 @@ def test_an_extension_is_refused_with_the_receiver_that_would_be_dark():
     check_light(world)
 
 
-def test_a_group_within_one_rack_may_grow_into_light():
+def test_local_group_can_be_extended_to_other_racks():
     world = world_of([4], {"r3": 6.0})
     world.granted(multicast("k", "r1h1", ["r1h2"]))
     with rejected("power_budget"):
@@ -177,7 +179,7 @@ def test_a_group_within_one_rack_may_grow_into_light():
 
 
 @pytest.mark.parametrize(("fiber", "moved"), [(1.0, True), (2.5, False)])
-def test_a_dark_leaf_moves_only_to_a_output_that_does_for_it(fiber, moved):
+def test_dark_leaf_moves_only_to_an_output_within_the_budget(fiber, moved):
     # A tree of 1:2 over 1:2 has its open output on the second level: -12.2 dBm less the fiber's loss.
     world = world_of([2, 2], {"r3": fiber})
     world.granted(multicast("k", "r1h1", to(2, 3, 4)))
@@ -185,8 +187,8 @@ def test_a_dark_leaf_moves_only_to_a_output_that_does_for_it(fiber, moved):
     tree = reservation.layout.tree
     shallow = next(leaf for leaf in tree.leaves if leaf.feed in tree.splitters[0].splitter.outputs)
     assert shallow.port.rack == "r3"
-    world.run(ExtensionAsked(key_of("k"), Extension(remove_receivers=(f"{_deep(tree)[0].port.rack}h1",))))
-    world.run(LightAlarm("ocs1", shallow.port.output, "loss of light"))
+    world.run(ExtendRequested(key_of("k"), Extension(remove_receivers=(f"{_deep(tree)[0].port.rack}h1",))))
+    world.run(LightAlarmRaised("ocs1", shallow.port.output, "loss of light"))
     feed = next(leaf.feed for leaf in reservation.layout.tree.leaves if leaf.port == shallow.port)
     assert (feed != shallow.feed) == moved
     check_light(world)
@@ -208,12 +210,12 @@ def test_margins_survive_a_restart_and_old_journals_have_none():
     assert isinstance(found, Grant) and found.margins == ()
 
 
-def test_a_client_is_shown_the_least_margin():
+def test_client_views_show_the_minimum_margin():
     world = world_of([4], {"r3": 2.0})
     part = world.granted(multicast("k", "r1h1", to(2, 3, 4)))
-    told = convert.grant("k", part.grant)
-    assert [margin.rack for margin in told.margins] == ["r3", "r2", "r4"]
-    text = describe_grant(told, 10**9)
+    grant = convert.grant("k", part.grant)
+    assert [margin.rack for margin in grant.margins] == ["r3", "r2", "r4"]
+    text = describe_grant(grant, 10**9)
     line = "minimum margin at r3, which receives -10.2 dBm: +1.3 dB to sensitivity, +17.4 dB to overload"
     assert f"  power      {line} (limited by splitter:s1)" in text
     facts = world.core.snapshot.request(key_of("k"))
@@ -222,16 +224,16 @@ def test_a_client_is_shown_the_least_margin():
     )
     assert len(status.parts[0].grant.margins) == 1 and line in describe_request(status)
     assert convert.grant("k", replace(part.grant, margins=())).margins is None
-    assert isinstance(told.margins[0], ttypes.LeafMargin)
+    assert isinstance(grant.margins[0], ttypes.LeafMargin)
     explained = world.core.explain(key_of("k"), TENANT, world.now).sentence
     assert "the smallest margin is at r3 (+1.3 dB to sensitivity, +17.4 dB to overload; splitter:s1 binds)" in explained
 
 
-def test_a_warm_tree_that_no_longer_holds_the_budget_is_not_used_again():
+def test_warm_tree_beyond_the_budget_is_not_used_again():
     settings = CoreSettings(keep_warm=60.0)
     world = world_of([4], settings=settings)
     world.granted(multicast("k", "r1h1", to(2, 3)))
-    world.handle(FinishAsked(key_of("k"), 0))
+    world.handle(FinishRequested(key_of("k"), 0))
     for aged in (False, True):
         if aged:
             world.fabric = with_optics(make_fabric(8, [4]), {"r3": 6.0})
@@ -241,10 +243,10 @@ def test_a_warm_tree_that_no_longer_holds_the_budget_is_not_used_again():
         world.settle()
         assert world.core.view.kept_warm == aged and world.core.view.warm_counts.hits == (not aged)
         if not aged:
-            world.handle(FinishAsked(key_of("again, False"), 0))
+            world.handle(FinishRequested(key_of("again, False"), 0))
 
 
-def test_a_splitter_that_loses_a_output_is_used_for_what_is_left_of_it():
+def test_splitter_with_a_quarantined_output_serves_its_others():
     world = world_of([4])
     world.handle(ElementQuarantined("output:s1/9", "dirty"))
     world.granted(multicast("k", "r1h1", to(2, 3, 4)))

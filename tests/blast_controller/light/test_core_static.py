@@ -9,7 +9,7 @@ import pytest
 from blast_controller.core.light.static_tree import covers, light_of
 from blast_controller.core.model.commands import Forward, SetCircuits, SetForwarding
 from blast_controller.core.model.errors import RejectedError
-from blast_controller.core.model.events import ElementQuarantined, ElementReleased, PortChanged, Tick
+from blast_controller.core.model.events import ElementQuarantined, ElementReleased, PortChanged, TimePassed
 from blast_controller.core.model.fabric import StaticTree
 from blast_controller.core.model.part_states import PartState
 from tests.support.core import make_fabric, multicast, ready_world, rejected
@@ -17,7 +17,7 @@ from tests.support.core import make_fabric, multicast, ready_world, rejected
 AT_TOR = StaticTree("t1", "r1", 60, None, {"r2": 60, "r3": 61}, frozenset({"r4h2"}))
 """From the ToR of r1 to the ToRs of r2 and r3, and straight to the host r4h2."""
 AT_HOST = StaticTree("t2", None, 0, "r1h2", {"r2": 62, "r1": 63}, frozenset({"r3h2"}))
-"""From the host r1h2, with light of its own, to two ToRs (one its own) and a host."""
+"""From the host r1h2, with its own transmitter, to two ToRs (one its own) and a host."""
 GROUP = ["r2h1", "r2h2", "r3h1"]
 
 
@@ -34,8 +34,8 @@ def rules(world):
     return {tor.datapath: {forward for _, forward in tor.held} for tor in world.tors.values() if tor.rules}
 
 
-def test_what_a_static_tree_serves_when_a_tor_comes_takes_nothing_of_the_switch_in_the_policys_mind():
-    """The ToR brings its port of the switch at the same moment, and no device has to answer for the tree."""
+def test_static_tree_granted_on_tor_connect_leaves_switch_ports_free():
+    """The ToR's port on the switch becomes usable at the same time, and no device has to confirm the tree."""
     world = world_with(AT_HOST, ports=1)
     world.lose(3)
     world.settle()
@@ -65,19 +65,19 @@ def test_what_a_static_tree_serves_when_a_tor_comes_takes_nothing_of_the_switch_
         (AT_HOST, "r1h2", ["r3h1"], False),
     ],
 )
-def test_a_tree_covers_what_its_fibers_reach_from_its_root(tree, sender, receivers, covered):
+def test_static_tree_covers_hosts_reachable_from_its_root(tree, sender, receivers, covered):
     hosts = make_fabric(5).hosts
     assert covers(tree, hosts[sender], [hosts[name] for name in receivers]) == covered
 
 
-def test_without_a_way_back_to_its_rack_a_host_does_not_reach_its_neighbors():
-    """The light of a root host goes past its own ToR."""
+def test_root_host_without_a_leaf_at_its_rack_misses_its_neighbors():
+    """The signal of a root host bypasses its own ToR."""
     hosts = make_fabric(5).hosts
     tree = replace(AT_HOST, leaf_ports={"r2": 62})
     assert not covers(tree, hosts["r1h2"], [hosts["r1h1"]])
 
 
-def test_light_uses_only_the_leaves_that_have_members():
+def test_static_tree_uses_only_leaves_with_members():
     hosts = make_fabric(5).hosts
     light = light_of(AT_TOR, hosts["r1h1"], [hosts["r1h2"], hosts["r3h1"], hosts["r4h2"]])
     assert [(leaf.port.rack, leaf.port.port) for leaf in light.leaves] == [("r3", 61)]
@@ -85,7 +85,7 @@ def test_light_uses_only_the_leaves_that_have_members():
     assert (light.circuits, light.elements, light.free_outputs) == ((), {"static:t1"}, ())
 
 
-def test_it_is_granted_through_rules_alone():
+def test_static_tree_is_granted_by_rules_alone():
     world = world_with(AT_TOR)
     part = world.granted(multicast("a", "r1h1", ["r1h2", *GROUP]))
     group = part.grant.group_address
@@ -101,14 +101,14 @@ def test_it_is_granted_through_rules_alone():
     assert world.core.view.holders == {}
 
 
-def test_a_host_that_hangs_on_a_splitter_needs_no_rule():
+def test_host_attached_to_a_splitter_needs_no_rule():
     world = world_with(AT_TOR)
     part = world.granted(multicast("a", "r1h1", ["r4h2", "r2h1"]))
     assert rules(world).keys() == {1, 2}
     assert part.grant.receivers == ("r4h2", "r2h1")
 
 
-def test_only_hosts_on_light_need_no_device_at_all():
+def test_group_of_attached_hosts_needs_no_device():
     world = world_with(AT_HOST)
     part = world.granted(multicast("a", "r1h2", ["r3h2"]))
     assert rules(world) == {}
@@ -119,7 +119,7 @@ def test_only_hosts_on_light_need_no_device_at_all():
     assert not list(world.core.reservations)
 
 
-def test_one_group_at_a_time():
+def test_static_tree_serves_one_group_at_a_time():
     world = world_with(AT_TOR)
     world.granted(multicast("a", "r1h1", GROUP))
     world.serve(multicast("b", "r1h2", ["r2h1"]))
@@ -129,7 +129,7 @@ def test_one_group_at_a_time():
     assert world.part("b").state is PartState.ACTIVE
 
 
-def test_who_is_outside_every_tree_is_refused_at_once():
+def test_request_outside_every_static_tree_is_rejected():
     world = world_with(AT_TOR)
     with pytest.raises(RejectedError) as refusal:
         world.submit(multicast("a", "r1h1", ["r2h1", "r5h1"]))
@@ -138,14 +138,14 @@ def test_who_is_outside_every_tree_is_refused_at_once():
         world.submit(multicast("a", "r2h1", ["r1h1"]))
 
 
-def test_a_static_tree_is_preferred_to_the_switch():
+def test_static_tree_is_preferred_to_the_switch():
     world = world_with(AT_TOR, splitters=[4], ports=1)
     world.granted(multicast("a", "r1h1", GROUP))
     assert world.core.view.holders == {"static:t1": 1}
     assert not world.switches["ocs1"].held
 
 
-def test_back_in_use_it_serves_who_waits_for_the_switch():
+def test_released_static_tree_serves_a_pending_request():
     world = world_with(AT_TOR, splitters=[4], ports=1)
     world.handle(ElementQuarantined("static:t1", "cut"))
     world.granted(multicast("before", "r5h1", ["r1h1", "r2h1"]))
@@ -155,7 +155,7 @@ def test_back_in_use_it_serves_who_waits_for_the_switch():
     assert world.part().state is PartState.ACTIVE and world.core.view.holders["static:t1"] == 2
 
 
-def test_members_come_and_go_within_the_tree():
+def test_members_can_change_within_the_static_tree():
     world = world_with(AT_TOR)
     group = world.granted(multicast("a", "r1h1", ["r2h1"], size=10**12)).grant.group_address
     world.extend("a", add_receivers=("r3h2", "r4h2", "r1h2"))
@@ -172,7 +172,7 @@ def test_members_come_and_go_within_the_tree():
     assert world.core.view.holders == {"static:t1": 1}
 
 
-def test_who_is_outside_cannot_join_and_nothing_changes():
+def test_extension_beyond_the_static_tree_changes_nothing():
     world = world_with(AT_TOR, splitters=[4], ports=1)
     world.granted(multicast("a", "r1h1", GROUP))
     before = rules(world)
@@ -183,7 +183,7 @@ def test_who_is_outside_cannot_join_and_nothing_changes():
     assert world.kinds("a") == ["granted"]
 
 
-def test_it_survives_a_restart_untouched():
+def test_static_tree_survives_a_restart_unchanged():
     world = world_with(AT_TOR, AT_HOST)
     world.granted(multicast("a", "r1h1", GROUP, size=10**12))
     world.granted(multicast("b", "r1h2", ["r1h1", "r3h2"], size=10**12))
@@ -204,14 +204,14 @@ def test_it_survives_a_restart_untouched():
     assert rules(world) == {}
 
 
-def test_a_leaf_that_loses_its_link_is_named_in_the_status_and_only_that_one():
-    """There is no other output to lead the light over, and nobody is to blame for what cannot be told apart."""
+def test_status_names_only_the_leaf_without_a_link():
+    """A static tree has no other output, and a faulty element cannot be identified, so none is quarantined."""
     world = world_with(AT_TOR)
     world.granted(multicast("a", "r1h1", GROUP, size=10**12))
     world.commands.clear()
     world.handle(PortChanged(2, 60, up=False))
     world.now += 1.0
-    world.handle(Tick())
+    world.handle(TimePassed())
     assert world.reason() == "no light at port:r2/60, and the fibers of the static tree t1 are fixed"
     assert world.core.view.quarantined == {}
     assert world.commands == []

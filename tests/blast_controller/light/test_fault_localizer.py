@@ -1,4 +1,4 @@
-"""The fault localizer against hardware that is really broken: what it condemns, what it clears, and when it ends."""
+"""The fault localizer against broken hardware: quarantined and cleared elements, and termination."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ OUTPUTS = [s.output_element(output) for s in FABRIC.splitters.values() for outpu
 SPLITTERS = {s.element: s for s in FABRIC.splitters.values()}
 
 
-class Clinic:
-    """Lights groups on what is not quarantined, and lets the localizer see what stays dark.
+class LightBench:
+    """A test bench that lights groups on usable hardware and reports dark leaves to the localizer.
 
     `broken` are the elements that really let no light through.
     """
@@ -42,7 +42,7 @@ class Clinic:
         return bool(way & self.broken)
 
     def attempt(self, ports):
-        """Light a group once; whether anything was dark. None where there is no hardware left."""
+        """Light a group once; return whether a leaf was dark, or None if no hardware is left."""
         tree = self.tree(ports)
         if tree is None:
             return None
@@ -51,7 +51,7 @@ class Clinic:
             self.localizer.lit(tree.root, tree.leaves)
             return False
         diagnosis = self.localizer.dark(tree, dark)
-        assert diagnosis.quarantine, "something is dark, and nobody is suspected"
+        assert diagnosis.quarantine, "a leaf is dark, and no element is suspected"
         assert not diagnosis.clear & diagnosis.quarantine.keys()
         assert all(reason.startswith(NO_LIGHT) for reason in diagnosis.quarantine.values())
         for element in diagnosis.clear:
@@ -59,78 +59,78 @@ class Clinic:
         self.quarantined |= diagnosis.quarantine
         return True
 
-    def run(self, ports, most=20):
-        """Attempt until it is lit or hopeless; how often."""
-        for count in range(most):
+    def run(self, ports, max_attempts=20):
+        """Attempt until the group is lit or no hardware is left; return the number of dark attempts."""
+        for count in range(max_attempts):
             if not self.attempt(ports):
                 return count
-        raise AssertionError("it never comes to an end")
+        raise AssertionError("the attempts never end")
 
 
 groups = st.lists(st.sampled_from(LEAVES), min_size=2, max_size=4, unique=True)
 
 
 @given(st.lists(groups, min_size=1, max_size=6))
-def test_nobody_healthy_is_ever_suspected(patients):
-    clinic = Clinic([])
-    for ports in patients:
-        assert clinic.attempt(ports) is False
-    assert clinic.quarantined == {}
+def test_localizer_never_suspects_healthy_hardware(port_groups):
+    bench = LightBench([])
+    for ports in port_groups:
+        assert bench.attempt(ports) is False
+    assert bench.quarantined == {}
 
 
 @given(groups, st.sampled_from(OUTPUTS))
-def test_one_bad_output_is_found_and_nothing_else_is_condemned(ports, output):
-    clinic = Clinic([output])
-    clinic.run(ports)
-    assert clinic.quarantined.keys() <= {output}
-    assert clinic.attempt(ports) is False, "the group is served"
+def test_localizer_quarantines_only_the_bad_output(ports, output):
+    bench = LightBench([output])
+    bench.run(ports)
+    assert bench.quarantined.keys() <= {output}
+    assert bench.attempt(ports) is False, "the group is served"
 
 
 @given(groups, st.sampled_from(LEAVES))
-def test_one_bad_receiver_is_found_after_two_outputs_and_the_outputs_are_cleared(ports, bad):
-    clinic = Clinic([bad.element])
-    clinic.run(ports)
-    assert clinic.quarantined.keys() == ({bad.element} if bad in ports else set())
+def test_localizer_quarantines_only_the_bad_receiver(ports, bad):
+    bench = LightBench([bad.element])
+    bench.run(ports)
+    assert bench.quarantined.keys() == ({bad.element} if bad in ports else set())
 
 
 @given(groups, st.sampled_from(sorted(SPLITTERS)))
-def test_one_bad_splitter_is_found_and_neither_outputs_nor_receivers_are_condemned(ports, bad):
-    clinic = Clinic([bad])
-    clinic.run(ports)
-    assert clinic.quarantined.keys() <= {bad}
-    assert clinic.attempt(ports) is False
+def test_localizer_quarantines_only_the_bad_splitter(ports, bad):
+    bench = LightBench([bad])
+    bench.run(ports)
+    assert bench.quarantined.keys() <= {bad}
+    assert bench.attempt(ports) is False
 
 
 @given(st.lists(st.sampled_from(LEAVES), min_size=2, max_size=4, unique=True))
-def test_one_bad_transmitter_is_found_and_all_splitters_are_cleared(ports):
-    clinic = Clinic([ROOT.element])
-    clinic.run(ports)
-    assert clinic.quarantined.keys() == {ROOT.element}
+def test_localizer_quarantines_only_the_bad_transmitter(ports):
+    bench = LightBench([ROOT.element])
+    bench.run(ports)
+    assert bench.quarantined.keys() == {ROOT.element}
 
 
 @given(
     st.lists(groups, min_size=1, max_size=5),
     st.sets(st.sampled_from([*OUTPUTS, *(p.element for p in LEAVES)]), max_size=4),
 )
-def test_any_damage_comes_to_an_end(patients, broken):
-    """Each group is lit, or given up for want of hardware, after few attempts; a lit group has no broken part."""
-    clinic = Clinic(broken)
-    for ports in patients:
-        clinic.run(ports)
-        tree = clinic.tree(ports)
-        assert tree is None or not any(clinic.is_dark(tree, leaf) for leaf in tree.leaves)
+def test_localizer_terminates_for_any_damage(port_groups, broken):
+    """Each group is lit, or given up for lack of hardware, after few attempts; a lit group has no broken part."""
+    bench = LightBench(broken)
+    for ports in port_groups:
+        bench.run(ports)
+        tree = bench.tree(ports)
+        assert tree is None or not any(bench.is_dark(tree, leaf) for leaf in tree.leaves)
 
 
 @given(groups, st.integers(2, 4))
-def test_light_between_two_failures_proves_a_receiver_good(ports, times):
+def test_light_between_two_failures_clears_the_receiver(ports, times):
     """Dark over a second output, but lit in between: the output is to blame each time."""
-    clinic = Clinic([])
+    bench = LightBench([])
     for _ in range(times):
-        tree = clinic.tree(ports)
+        tree = bench.tree(ports)
         if tree is None:
             return
         leaf = tree.leaves[0]
-        diagnosis = clinic.localizer.dark(tree, [leaf.port.output])
+        diagnosis = bench.localizer.dark(tree, [leaf.port.output])
         assert diagnosis.quarantine.keys() == {tree.feed_element(leaf)}
-        clinic.quarantined |= diagnosis.quarantine
-        assert clinic.attempt(ports) is not True
+        bench.quarantined |= diagnosis.quarantine
+        assert bench.attempt(ports) is not True

@@ -1,4 +1,4 @@
-"""The check of the fibers inside the core: what it holds and gives back, and what devices and crashes do to it."""
+"""The fiber check in the core: allocated and released elements, device faults and crashes."""
 
 from dataclasses import replace
 
@@ -6,20 +6,20 @@ import pytest
 
 from blast_controller.core.inventory.holders import PROBER
 from blast_controller.core.model.commands import SetCircuits
-from blast_controller.core.model.events import ElementQuarantined, ProbeSeen
+from blast_controller.core.model.events import ElementQuarantined, ProbeReceived
 from blast_controller.core.model.fabric import CrossConnect, StaticTree
 from blast_controller.core.model.settings import CoreSettings
 from tests.support.core import make_fabric, multicast
-from tests.support.core_light import FiberWorld, ready_fibers, said
+from tests.support.core_light import FiberWorld, ready_fibers, sentences
 
 
 @pytest.fixture
 def world():
-    """Six racks; splitters 1:4 and 1:3."""
+    """Return a world of six racks with splitters 1:4 and 1:3."""
     return ready_fibers(make_fabric(6, (4, 3)))
 
 
-def test_a_right_fabric_is_checked_without_waiting_and_left_as_it_was(world):
+def test_correct_fabric_passes_without_waiting_or_residue(world):
     report = world.verified()
     assert (report.faults, report.skipped, report.probed) == ((), (), 8)
     assert world.now == 0
@@ -27,11 +27,11 @@ def test_a_right_fabric_is_checked_without_waiting_and_left_as_it_was(world):
     world.assert_nothing_left()
 
 
-def test_faults_are_named(world):
+def test_fiber_check_reports_swapped_and_dead_fibers(world):
     world.wiring.swap_inputs(2, 5)
     world.wiring.at_input[8] = None
     report = world.verified()
-    assert said(report) == {
+    assert sentences(report) == {
         "port:r2/50": "its transmit fiber is swapped with the transmit fiber of port:r5/50",
         "port:r5/50": "its transmit fiber is swapped with the transmit fiber of port:r2/50",
         "output:s1/8": "the output is dead: no light arrives at input 8 of ocs1",
@@ -40,14 +40,16 @@ def test_faults_are_named(world):
     world.assert_nothing_left()
 
 
-def test_each_switch_is_checked():
+def test_fiber_check_covers_each_switch():
     world = ready_fibers(make_fabric(4, (3, 3), switches=2))
     world.wirings["ocs2"].at_output[1] = None
-    assert said(world.verified()) == {"port:r1/51": "its receive fiber is dead: no light arrives from output 1 of ocs2"}
+    assert sentences(world.verified()) == {
+        "port:r1/51": "its receive fiber is dead: no light arrives from output 1 of ocs2"
+    }
     world.assert_nothing_left()
 
 
-def test_what_is_in_use_is_neither_lit_nor_moved_and_listed(world):
+def test_fiber_check_skips_elements_in_use(world):
     world.granted(multicast("a", "r1h1", ["r2h1", "r3h1"]))
     before = world.switches["ocs1"].held
     held = set(world.core.view.holders)
@@ -66,7 +68,7 @@ def test_what_is_in_use_is_neither_lit_nor_moved_and_listed(world):
     world.assert_nothing_left(but=before)
 
 
-def test_what_cannot_be_used_is_listed_with_the_reason(world):
+def test_fiber_check_lists_unusable_elements_with_the_reason(world):
     world.handle(ElementQuarantined("output:s2/11", "dirty"))
     world.handle(ElementQuarantined("port:r6/50", "broken"))
     world.disconnect(1)
@@ -88,29 +90,29 @@ def test_what_cannot_be_used_is_listed_with_the_reason(world):
     world.assert_nothing_left(but={foreign})
 
 
-def test_without_a_free_port_splitters_are_skipped():
+def test_fiber_check_skips_splitters_without_a_free_port():
     world = ready_fibers(make_fabric(2, (3,)))
     world.granted(multicast("a", "r1h1", ["r2h1"]))
     assert "splitter:s1: no free port for the probe" in world.verified().skipped
 
 
-def test_fibers_that_are_fixed_are_not_said_to_have_been_probed():
+def test_fiber_check_skips_static_trees():
     tree = StaticTree("t1", "r1", 60, None, {"r2": 60}, frozenset())
     world = ready_fibers(replace(make_fabric(2), static_trees={tree.name: tree}))
     report = world.verified()
     assert report.skipped == ("static:t1: its fibers are fixed and pass no optical switch",)
 
 
-def test_where_no_port_passes_light_splitters_are_skipped():
+def test_fiber_check_skips_splitters_without_a_working_port():
     world = ready_fibers(make_fabric(2, (3,)))
     world.wiring.at_output = dict.fromkeys(world.wiring.at_output)
     report = world.verified()
-    assert set(said(report)) == {"port:r1/50", "port:r2/50"} and report.probed == 2
+    assert set(sentences(report)) == {"port:r1/50", "port:r2/50"} and report.probed == 2
     assert report.skipped == ("splitter:s1: no port with a working fiber for the probe",)
     world.assert_nothing_left()
 
 
-def test_what_is_done_is_given_back_before_the_end():
+def test_fiber_check_releases_finished_elements_early():
     world = ready_fibers(make_fabric(12, (3,)))
     dead = world.wiring.splitters[0].outputs[0]
     world.wiring.at_input[dead] = None
@@ -119,10 +121,10 @@ def test_what_is_done_is_given_back_before_the_end():
     world.settle()
     assert topic not in world.announced
     assert part.grant is not None
-    assert set(said(world.report(topic))) == {f"output:s1/{dead}"}
+    assert set(sentences(world.report(topic))) == {f"output:s1/{dead}"}
 
 
-def test_a_probe_that_is_lost_is_sent_again(world):
+def test_lost_probe_is_sent_again(world):
     topic = world.ask()
     world.steps_until(15)
     world.losing = 5
@@ -131,8 +133,8 @@ def test_a_probe_that_is_lost_is_sent_again(world):
 
 
 @pytest.mark.parametrize("probes", [1, 3, 9, 15, 22])
-def test_probes_that_take_almost_as_long_as_they_may_are_waited_for(world, probes):
-    """Also after several rounds whose timers still run."""
+def test_fiber_check_waits_for_slow_probes(world, probes):
+    """Also check rounds after several others whose timers still run."""
     wait = CoreSettings().probe_wait
     topic = world.ask()
     world.steps_until(probes)
@@ -147,22 +149,22 @@ def test_probes_that_take_almost_as_long_as_they_may_are_waited_for(world, probe
     assert world.now < wait
 
 
-def test_probes_of_earlier_rounds_and_forged_ones_tell_nothing(world):
+def test_forged_and_outdated_probes_are_ignored(world):
     world.wiring.at_input[1] = None
     topic = world.ask()
     world.steps_until(2)
     for probe in list(world.probes):
-        world.post(ProbeSeen(1, 50, b"forged" + probe.payload))
+        world.post(ProbeReceived(1, 50, b"forged" + probe.payload))
     old = world.probes[0]
     while world.probes[-1].payload == old.payload or len(world.probes) < 30:
         world.steps_until(1)
     for _ in range(3):
-        world.post(ProbeSeen(3, 50, old.payload))
-        world.post(ProbeSeen(99, 1, world.probes[-1].payload))
-    assert set(said(world.report(topic))) == {"port:r1/50"}
+        world.post(ProbeReceived(3, 50, old.payload))
+        world.post(ProbeReceived(99, 1, world.probes[-1].payload))
+    assert set(sentences(world.report(topic))) == {"port:r1/50"}
 
 
-def test_nobody_can_guess_a_probe(world):
+def test_probe_payloads_are_unpredictable(world):
     world.verified()
     first = {probe.payload for probe in world.probes}
     assert len(first) == len(world.probes)
@@ -172,7 +174,7 @@ def test_nobody_can_guess_a_probe(world):
     assert not first & {probe.payload for probe in other.probes}
 
 
-def test_devices_are_waited_for_as_long_as_said():
+def test_fiber_check_waits_for_devices_until_its_timeout():
     world = FiberWorld(make_fabric(3))
     topic = world.ask(seconds=30.0)
     world.come_back("ocs1")
@@ -192,7 +194,7 @@ def test_devices_are_waited_for_as_long_as_said():
 
 
 @pytest.mark.parametrize("probes", range(1, 20, 3))
-def test_a_tor_that_goes_away_is_no_dead_fiber(world, probes):
+def test_fiber_check_skips_the_port_of_a_disconnected_tor(world, probes):
     topic = world.ask()
     world.steps_until(probes)
     world.lose(6)
@@ -202,7 +204,7 @@ def test_a_tor_that_goes_away_is_no_dead_fiber(world, probes):
     world.assert_nothing_left()
 
 
-def test_tors_that_come_and_go_end_the_survey_of_a_switch(world):
+def test_repeated_tor_disconnections_end_the_survey_of_a_switch(world):
     topic = world.ask()
     for tor in (4, 5, 6):
         world.steps_until(3)
@@ -215,7 +217,7 @@ def test_tors_that_come_and_go_end_the_survey_of_a_switch(world):
     world.assert_nothing_left()
 
 
-def test_a_switch_that_goes_away_is_cleared_when_it_returns(world):
+def test_disconnected_switch_is_cleared_when_it_reconnects(world):
     topic = world.ask()
     world.steps_until(2)
     left = world.switches["ocs1"].held
@@ -231,8 +233,8 @@ def test_a_switch_that_goes_away_is_cleared_when_it_returns(world):
     world.assert_nothing_left()
 
 
-def test_a_switch_that_refuses_is_skipped(world):
-    """Somebody has connected what was free a moment ago."""
+def test_fiber_check_skips_ports_that_the_switch_refuses(world):
+    """A foreign circuit uses ports that were free before."""
     foreign = CrossConnect("ocs1", 3, 4)
     world.switches["ocs1"].circuits[3] = 4
     world.switches["ocs1"].foreign.add(foreign)
@@ -242,7 +244,7 @@ def test_a_switch_that_refuses_is_skipped(world):
     world.assert_nothing_left(but={foreign})
 
 
-def test_a_switch_that_will_not_be_cleared_is_asked_again(world):
+def test_failed_removal_of_probe_circuits_is_retried(world):
     topic = world.ask()
     while not (world.commands and isinstance(world.commands[-1], SetCircuits) and not connects(world.commands[-1])):
         if world.inbox:
@@ -252,7 +254,7 @@ def test_a_switch_that_will_not_be_cleared_is_asked_again(world):
     world.work("ocs1", denied=[0])
     report = world.report(topic)
     assert report.faults == ()
-    assert world.core.view.holders, "what a circuit may still touch is not free"
+    assert world.core.view.holders, "elements that a circuit may still use are not free"
     world.tick()
     while world.core.view.holders:
         world.tick()
@@ -265,7 +267,7 @@ def connects(command: SetCircuits) -> bool:
 
 
 @pytest.mark.parametrize("faulty", [False, True])
-def test_a_crash_at_any_moment_leaves_nothing_behind(faulty):
+def test_crash_at_any_point_leaves_no_probe_circuits(faulty):
     fabric = make_fabric(4, (3,))
     for deeds in range(200):
         world = ready_fibers(fabric)

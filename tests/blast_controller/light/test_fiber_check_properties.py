@@ -1,4 +1,4 @@
-"""The check of the fibers among requests, lost devices and crashes: nothing is lit twice, left behind or maligned."""
+"""The check of the fibers among requests, lost devices and crashes: no circuit is doubled, left or misreported."""
 
 import json
 from contextlib import suppress
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from blast_controller.core.fiber_check import FiberReport
 from blast_controller.core.model.errors import RequestError
-from blast_controller.core.model.events import AuditAsked, FinishAsked, RequestSubmitted, VerifyAsked
+from blast_controller.core.model.events import AuditRequested, FinishRequested, RequestSubmitted, VerifyRequested
 from blast_controller.core.model.fabric import CrossConnect
 from blast_controller.core.model.identifiers import Device
 from blast_controller.core.model.settings import CoreSettings
@@ -19,8 +19,8 @@ RACKS = 5
 ACTIONS = ("verify", "request", "finish", "audit", "work", "work", "deliver", "settle", "tick", "lose", "back", "crash")
 
 
-class Bystander:
-    """Does what it is told to a world, and looks after each step."""
+class Driver:
+    """A driver that applies actions to a world and checks it after each one."""
 
     def __init__(self) -> None:
         self.world = FiberWorld(make_fabric(RACKS, (4,)), CoreSettings(lease_minimum=1e6))
@@ -32,15 +32,15 @@ class Bystander:
         world = self.world
         match action:
             case "verify":
-                world.handle(VerifyAsked(NONCE))
+                world.handle(VerifyRequested(NONCE))
             case "request":
                 self.keys += 1
                 sender, *others = [f"r{(number + n) % RACKS + 1}h1" for n in range(2 + number % 3)]
                 self.attempt(RequestSubmitted(multicast(str(self.keys), sender, others)))
             case "finish" if self.keys:
-                self.attempt(FinishAsked(key_of(str(number % self.keys + 1)), 0))
+                self.attempt(FinishRequested(key_of(str(number % self.keys + 1)), 0))
             case "audit":
-                self.attempt(AuditAsked(dry_run=bool(number % 2)))
+                self.attempt(AuditRequested(dry_run=bool(number % 2)))
             case "work":
                 world.work_once()
             case "deliver":
@@ -48,7 +48,7 @@ class Bystander:
             case "settle":
                 world.settle()
             case "tick":
-                # Time passes only when nobody has anything to say: who is late is away.
+                # Time passes only when no event is left, since a late device counts as disconnected.
                 world.settle()
                 if world.core.next_timer() is not None and world.core.next_timer() < 1e5:
                     world.tick()
@@ -107,9 +107,9 @@ STEPS = st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(0, 41)), min_si
 
 @given(STEPS)
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_whatever_happens_meanwhile(steps):
-    bystander = Bystander()
-    bystander.do("verify", 0)
+def test_fiber_check_survives_concurrent_events(steps):
+    driver = Driver()
+    driver.do("verify", 0)
     for action, number in steps:
-        bystander.do(action, number)
-    bystander.come_to_rest()
+        driver.do(action, number)
+    driver.come_to_rest()

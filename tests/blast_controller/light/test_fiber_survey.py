@@ -1,4 +1,4 @@
-"""Random wirings against an oracle that knows the truth: what is named is exactly what is not as configured."""
+"""Surveys of random wirings against an oracle: they report exactly the deviations from the configuration."""
 
 from itertools import pairwise
 
@@ -19,7 +19,7 @@ def wired(sizes) -> Wiring:
 
 @given(SIZES)
 @settings(max_examples=60, deadline=None)
-def test_a_right_fabric_has_no_faults_and_nothing_is_waited_for(sizes):
+def test_correct_fabric_has_no_faults_and_no_waits(sizes):
     wiring = wired(sizes)
     played = Played(wiring)
     assert played.faults == []
@@ -31,28 +31,28 @@ def test_a_right_fabric_has_no_faults_and_nothing_is_waited_for(sizes):
 
 @given(st.integers(1, 8), st.data())
 @settings(max_examples=150, deadline=None)
-def test_any_muddle_of_port_fibers_is_found_fiber_by_fiber(racks, data):
-    """Every transmit and every receive fiber anywhere, or nowhere."""
+def test_survey_finds_each_misplaced_port_fiber(racks, data):
+    """Connect every transmit and every receive fiber anywhere or nowhere."""
     wiring = Wiring(make_fabric(racks))
     ends = [*wiring.ports, *[None] * racks]
     wiring.at_input = dict(zip(wiring.at_input, data.draw(st.permutations(ends)), strict=False))
     wiring.at_output = dict(zip(wiring.at_output, data.draw(st.permutations(ends)), strict=False))
     assume(any(wiring.at_input.values()) and any(wiring.at_output.values()))
-    said = Played(wiring).said
+    reported = Played(wiring).sentences
     for port in wiring.ports:
-        sentence = said.pop(port.element, "")
+        sentence = reported.pop(port.element, "")
         transmit, receive = wiring.at_input[port.input] == port, wiring.at_output[port.output] == port
         if transmit or receive:
             assert ("transmit" in sentence, "receive" in sentence) == (not transmit, not receive)
         else:
             assert sentence
-    assert said == {}
+    assert reported == {}
 
 
 @given(st.integers(1, 8), st.data())
 @settings(max_examples=100, deadline=None)
-def test_the_map_is_the_truth_whatever_is_plugged_where(racks, data):
-    """Ports, outputs and splitter inputs anywhere, or nowhere: all that the survey believes to know is so."""
+def test_survey_map_matches_any_wiring(racks, data):
+    """Connect ports, outputs and splitter inputs anywhere or nowhere: all entries of the map are true."""
     wiring = Wiring(make_fabric(racks, tuple(data.draw(st.lists(st.integers(2, 4), max_size=3)))))
     inputs, outputs = [*wiring.at_input.values(), None, None], [*wiring.at_output.values(), None, None]
     wiring.at_input = dict(zip(wiring.at_input, data.draw(st.permutations(inputs)), strict=False))
@@ -71,18 +71,18 @@ FAULTS = st.lists(st.tuples(st.sampled_from(["swap", "dead", "reverse"]), st.int
 
 @given(SIZES, FAULTS)
 @settings(max_examples=250, deadline=None)
-def test_faults_that_do_not_touch_each_other_are_named_exactly(sizes, faults):
+def test_survey_names_independent_faults_exactly(sizes, faults):
     wiring = wired(sizes)
     bench = Bench(wiring)
     for kind, one, other in faults[:4]:
         getattr(bench, kind)(one, other)
     untouched = [port for port in wiring.ports if port.element not in bench.expected]
     assume(untouched)
-    assert Played(wiring).said == bench.expected
+    assert Played(wiring).sentences == bench.expected
 
 
 class Bench:
-    """Breaks fibers, each element and each splitter once, and knows what has to be said of it."""
+    """A fault generator that breaks each element and splitter once and records the expected sentences."""
 
     def __init__(self, wiring: Wiring) -> None:
         self.wiring = wiring
@@ -93,7 +93,7 @@ class Bench:
         self._fibers += [("output", o, end) for o, end in wiring.at_output.items()]
 
     def swap(self, one: int, other: int) -> None:
-        """Two fibers on one side; outputs of one splitter are all alike, so those are of two."""
+        """Swap two fibers on one side; outputs are of two splitters, since those of one are interchangeable."""
         fibers = [f for f in self._fibers if f[0] == ("input" if one % 2 else "output") and f[2] not in self._touched]
         if len(fibers) < 2:
             return
@@ -102,8 +102,8 @@ class Bench:
             return
         getattr(self.wiring, f"swap_{side}s")(place, far_place)
         self._touched |= {end, far_end}
-        self._say(side, place, f"is swapped with {self._fiber(side, far_place, far_end)}")
-        self._say(side, far_place, f"is swapped with {self._fiber(side, place, end)}")
+        self._expect(side, place, f"is swapped with {self._fiber(side, far_place, far_end)}")
+        self._expect(side, far_place, f"is swapped with {self._fiber(side, place, end)}")
 
     def dead(self, one: int, other: int) -> None:
         fibers = [f for f in self._fibers if f[2] not in self._touched]
@@ -113,12 +113,12 @@ class Bench:
         self._touched.add(end)
         (self.wiring.at_input if side == "input" else self.wiring.at_output)[place] = None
         if side == "input":
-            self._say(side, place, f"is dead: no light arrives at input {place} of ocs1")
+            self._expect(side, place, f"is dead: no light arrives at input {place} of ocs1")
         elif isinstance(end, str):
             sentence = f"no light arrives from any of its outputs when output {place} of ocs1 is lit"
             self.expected[f"splitter:{end}"] = sentence
         else:
-            self._say(side, place, f"is dead: no light arrives from output {place} of ocs1")
+            self._expect(side, place, f"is dead: no light arrives from output {place} of ocs1")
 
     def reverse(self, one: int, other: int) -> None:
         ports = [port for port in self.wiring.ports if port not in self._touched]
@@ -131,15 +131,15 @@ class Bench:
             "no light passes through its transmit fiber or its receive fiber; they may be reversed"
         )
 
-    def _say(self, side: str, place: int, what: str) -> None:
+    def _expect(self, side: str, place: int, fault: str) -> None:
         end = next(found for s, number, found in self._fibers if (s, number) == (side, place))
         if not isinstance(end, str):
             fiber = "its transmit fiber" if side == "input" else "its receive fiber"
-            self.expected[end.element] = f"{fiber} {what}"
+            self.expected[end.element] = f"{fiber} {fault}"
         elif side == "input":
-            self.expected[f"output:{end}/{place}"] = f"the output {what}"
+            self.expected[f"output:{end}/{place}"] = f"the output {fault}"
         else:
-            self.expected[f"splitter:{end}"] = f"the fiber to its input {what}"
+            self.expected[f"splitter:{end}"] = f"the fiber to its input {fault}"
 
     def _fiber(self, side: str, place: int, end: object) -> str:
         if not isinstance(end, str):
@@ -149,7 +149,7 @@ class Bench:
 
 @pytest.fixture
 def wiring():
-    """Five racks; a splitter 1:4 and one 1:3."""
+    """Return a wiring of five racks with splitters 1:4 and 1:3."""
     return Wiring(make_fabric(5, (4, 3)))
 
 
@@ -157,40 +157,40 @@ def port(wiring, number):
     return wiring.ports[number - 1]
 
 
-def test_a_thousand_ports_and_fifty_splitters_take_a_dozen_rounds():
+def test_survey_of_a_thousand_ports_takes_13_rounds_or_fewer():
     played = Played(Wiring(make_fabric(1000, (16,) * 50)))
     assert played.faults == []
     assert len(played.rounds) <= 13
 
 
-def test_a_duplex_cable_swapped_even_where_there_are_only_two():
+def test_survey_finds_the_swapped_duplex_cables_of_two_ports():
     wiring = Wiring(make_fabric(2, (4,)))
     first, second = wiring.ports
     wiring.swap_inputs(first.input, second.input)
     wiring.swap_outputs(first.output, second.output)
-    assert Played(wiring).said == {
+    assert Played(wiring).sentences == {
         first.element: f"both its fibers are swapped with those of {second.element}",
         second.element: f"both its fibers are swapped with those of {first.element}",
     }
 
 
-def test_a_patch_panel_that_is_off_by_one(wiring):
+def test_survey_finds_a_patch_panel_shifted_by_one(wiring):
     inputs = [p.input for p in wiring.ports]
     for one, other in pairwise(inputs):
         wiring.swap_inputs(one, other)
-    said = Played(wiring).said
-    assert set(said) == {p.element for p in wiring.ports}
-    assert said["port:r2/50"] == "its transmit fiber is at input 1 of ocs1 instead of input 2"
+    reported = Played(wiring).sentences
+    assert set(reported) == {p.element for p in wiring.ports}
+    assert reported["port:r2/50"] == "its transmit fiber is at input 1 of ocs1 instead of input 2"
 
 
-def test_what_is_found_is_found_for_one_output_only():
+def test_survey_assigns_each_finding_to_one_output():
     """Two outputs of s1 are wired as outputs of s2, one in exchange; the other and a third are not where configured."""
     wiring = Wiring(make_fabric(12, (6, 6)))
     one, two = (splitter.outputs for splitter in wiring.splitters)
     wiring.swap_inputs(one[0], two[0])
     wiring.swap_inputs(one[1], two[1])
     wiring.at_input |= {two[1]: None, two[2]: None}
-    assert Played(wiring).said == {
+    assert Played(wiring).sentences == {
         f"output:s1/{one[0]}": f"the output is swapped with output:s2/{two[0]}",
         f"output:s2/{two[0]}": f"the output is swapped with output:s1/{one[0]}",
         f"output:s1/{one[1]}": f"the output is dead: no light arrives at input {one[1]} of ocs1",
@@ -199,45 +199,45 @@ def test_what_is_found_is_found_for_one_output_only():
     }
 
 
-def test_no_splitter_is_found_at_two_outputs():
+def test_survey_locates_each_splitter_at_one_output():
     """Outputs are so mixed that the first output lights most of s2, the second one output of each."""
     wiring = Wiring(make_fabric(9, (3, 3, 3)))
     lit_by = ("s1", "s2", "s3", "s1", "s1", "s2", "s2", "s3", "s3")
     wiring.at_input |= dict(zip(range(10, 19), lit_by, strict=True))
-    said = Played(wiring).said
-    assert {element: sentence for element, sentence in said.items() if element.startswith("splitter:")} == {
+    reported = Played(wiring).sentences
+    assert {element: sentence for element, sentence in reported.items() if element.startswith("splitter:")} == {
         "splitter:s1": "the fiber to its input is swapped with the input of splitter:s2",
         "splitter:s2": "the fiber to its input is swapped with the input of splitter:s1",
     }
 
 
-def test_outputs_of_one_splitter_are_all_alike(wiring):
+def test_swapped_outputs_of_one_splitter_are_no_fault(wiring):
     wiring.swap_inputs(wiring.splitters[0].outputs[0], wiring.splitters[0].outputs[2])
     assert Played(wiring).faults == []
 
 
-def test_a_fabric_without_any_light(wiring):
+def test_survey_reports_every_port_of_a_dark_fabric(wiring):
     wiring.at_input = dict.fromkeys(wiring.at_input)
     played = Played(wiring)
-    assert set(played.said) == {p.element for p in wiring.ports}
-    assert set(played.said.values()) == {"no light passes from it to any free port, or from any free port to it"}
+    assert set(played.sentences) == {p.element for p in wiring.ports}
+    assert set(played.sentences.values()) == {"no light passes from it to any free port, or from any free port to it"}
     assert played.map.probed_splitters == ()
     assert len(played.rounds) <= 16
 
 
-def test_light_that_comes_out_in_the_middle_of_others(wiring):
-    """A port that is in use is not probed, but sees what does not belong to it."""
+def test_survey_reports_foreign_light_at_a_port_in_use(wiring):
+    """A port in use is not probed, but it receives misdirected light."""
     held = port(wiring, 5)
     wiring.swap_inputs(port(wiring, 1).input, held.input)
     wiring.at_output[held.output] = held
     live = CrossOver(wiring, held)
-    assert Played(live, ports=wiring.ports[:4], splitters=wiring.splitters).said == {
+    assert Played(live, ports=wiring.ports[:4], splitters=wiring.splitters).sentences == {
         "port:r1/50": "its transmit fiber is dead: no light arrives at input 1 of ocs1; light arrives at port:r5/50"
     }
 
 
 class CrossOver:
-    """A wiring on which somebody else's circuit leads the input of a port to its own output."""
+    """A wiring with a foreign circuit from the input of a port to its own output."""
 
     def __init__(self, wiring, held):
         self._wiring, self._held = wiring, held
@@ -249,13 +249,13 @@ class CrossOver:
 
 
 @pytest.mark.parametrize(("racks", "ports_back", "splitters_back"), [(20, 13, set()), (4, 0, {"splitter:s1"})])
-def test_what_is_right_is_given_back_and_not_used_again(racks, ports_back, splitters_back):
+def test_survey_releases_verified_elements_for_good(racks, ports_back, splitters_back):
     """Seven outputs need seven ports at once; with four ports, one splitter is done before the other."""
     wiring = Wiring(make_fabric(racks, (4, 3)))
     dead = wiring.splitters[1].outputs[0]
     wiring.at_input[dead] = None
     played = Played(wiring)
-    assert set(played.said) == {f"output:s2/{dead}"}
+    assert set(played.sentences) == {f"output:s2/{dead}"}
     back = played.rounds[-1].done
     assert len([e for e in back if e.startswith("port:")]) == ports_back
     assert {e for e in back if e.startswith("splitter:")} == splitters_back

@@ -1,4 +1,4 @@
-"""Steps between layouts: from whatever devices hold to what is wanted, and nobody who stays loses service."""
+"""Steps between layouts lead from any state of devices to the desired one and interrupt no staying receiver."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.core.light.layout import NOTHING, Holding, Layout, Step, both, everything, step_between
+from blast_controller.core.light.layout import NOTHING, DeviceState, Layout, Step, both, everything, step_between
 from blast_controller.core.light.light_tree import build, good_outputs, grow, prune, rehang
 from blast_controller.core.model.commands import Forward
 from blast_controller.core.model.fabric import CrossConnect
@@ -25,8 +25,8 @@ def layouts(draw: st.DrawFn) -> Layout:
 
 
 @st.composite
-def holdings(draw: st.DrawFn) -> Holding:
-    """Whatever devices can hold at once: no input, no output and no match twice."""
+def device_states(draw: st.DrawFn) -> DeviceState:
+    """Draw a state that devices can hold: no input, no output and no match twice."""
     circuits = [
         CrossConnect(switch, i, o)
         for switch in ("ocs1", "ocs2")
@@ -40,7 +40,7 @@ def holdings(draw: st.DrawFn) -> Holding:
         max_size=3,
         unique_by=lambda forward: forward.key,
     ).map(tuple)
-    return Holding(tuple(circuits), draw(st.dictionaries(st.integers(1, 3), forwards, max_size=3)))
+    return DeviceState(tuple(circuits), draw(st.dictionaries(st.integers(1, 3), forwards, max_size=3)))
 
 
 @dataclass
@@ -51,10 +51,10 @@ class Devices:
     rules: dict[tuple[int, tuple[int, str, str]], Forward] = field(default_factory=dict)
 
     @classmethod
-    def holding(cls, holding: Holding) -> Devices:
-        """Devices that hold just this."""
+    def configured(cls, held: DeviceState) -> Devices:
+        """Return devices that hold exactly this."""
         devices = cls()
-        devices.do(Step((), holding.circuits, {}, holding.forwards))
+        devices.do(Step((), held.circuits, {}, held.forwards))
         return devices
 
     def do(self, step: Step) -> None:
@@ -86,30 +86,30 @@ class Devices:
             del self.circuits[c.switch, c.input]
 
 
-def served(holding):
-    """Who gets the group's packets: by the fibers of the fabric, not by what the layouts say."""
+def served(held):
+    """Return the hosts that receive the group's packets, by the fibers of the fabric and not by the layouts."""
     world = World(FABRIC)
-    for c in holding.circuits:
+    for c in held.circuits:
         world.switches[c.switch].circuits[c.input] = c.output
-    for datapath, found in holding.forwards.items():
+    for datapath, found in held.forwards.items():
         world.tors[datapath].rules = {f.key: (f.outputs, 1) for f in found}
     return world.receivers_of(FABRIC.hosts[SENDER], GROUP)
 
 
 @given(layouts())
-def test_a_layout_serves_its_receivers_and_nobody_else(layout):
-    assert served(layout.holding) == set(layout.receivers)
+def test_layout_serves_exactly_its_receivers(layout):
+    assert served(layout.device_state) == set(layout.receivers)
 
 
-@given(holdings(), holdings())
-def test_a_step_leads_from_any_holding_to_exactly_any_other(before, after):
-    devices = Devices.holding(before)
+@given(device_states(), device_states())
+def test_step_transforms_any_state_into_any_other(before, after):
+    devices = Devices.configured(before)
     devices.do(step_between(before, after))
-    assert devices == Devices.holding(after)
+    assert devices == Devices.configured(after)
 
 
-@given(holdings(), holdings())
-def test_a_step_touches_nothing_that_stays(before, after):
+@given(device_states(), device_states())
+def test_step_leaves_common_circuits_and_rules_unchanged(before, after):
     step = step_between(before, after)
     assert not {*step.disconnect, *step.connect} & set(before.circuits) & set(after.circuits)
     for datapath, found in step.add.items():
@@ -118,76 +118,79 @@ def test_a_step_touches_nothing_that_stays(before, after):
         assert not {f.key for f in found} & {f.key for f in after.forwards.get(datapath, ())}
 
 
-@given(holdings(), holdings())
-def test_the_shares_of_the_devices_are_the_whole(before, after):
+@given(device_states(), device_states())
+def test_steps_per_device_add_up_to_the_whole_step(before, after):
     step = step_between(before, after)
-    devices = Devices.holding(before)
+    devices = Devices.configured(before)
     for device in sorted(step.devices, key=str):
         devices.do(step.only(device))
-    assert devices == Devices.holding(after)
+    assert devices == Devices.configured(after)
 
 
-@given(holdings(), holdings(), st.randoms())
-def test_from_wherever_a_step_was_left_everything_can_be_taken_away(before, after, chance):
-    """A device may have done any part of a step; what it might hold is all of both, and that can go."""
+@given(device_states(), device_states(), st.randoms())
+def test_everything_can_be_removed_after_a_partial_step(before, after, chance):
+    """A device may have run any part of a step, so that it may hold anything of both states."""
     step = step_between(before, after)
-    devices = Devices.holding(before)
+    devices = Devices.configured(before)
     for c in step.disconnect:
         if chance.random() < 0.5:
             devices.disconnect(c)
     free = Devices(dict(devices.circuits))
     for c in step.connect:
-        if chance.random() < 0.5 and not _in_the_way(free, c):
+        if chance.random() < 0.5 and not _conflicts(free, c):
             devices.connect(c)
             free.connect(c)
     devices.do(step_between(everything([before, after]), NOTHING))
     assert devices.circuits == {}
 
 
-def _in_the_way(devices, circuit):
+def _conflicts(devices, circuit):
     used = {(switch, output) for (switch, _), output in devices.circuits.items()}
     return (circuit.switch, circuit.input) in devices.circuits or (circuit.switch, circuit.output) in used
 
 
-@given(holdings(), holdings())
-def test_both_has_all_of_the_new_and_what_does_not_stand_in_its_way_of_the_old(old, new):
+@given(device_states(), device_states())
+def test_union_has_the_new_state_and_compatible_old_circuits(old, new):
     union = both(old, new)
-    Devices.holding(union)
+    Devices.configured(union)
     assert set(new.circuits) <= set(union.circuits) <= {*old.circuits, *new.circuits}
     displaced = set(old.circuits) - set(union.circuits)
     for c in displaced:
         assert any(c.switch == n.switch and (c.input == n.input or c.output == n.output) for n in new.circuits)
-    for holding in (old, new):
-        for datapath, found in holding.forwards.items():
+    for held in (old, new):
+        for datapath, found in held.forwards.items():
             merged = {f.key: set(f.outputs) for f in union.forwards[datapath]}
             assert all(set(f.outputs) <= merged[f.key] for f in found)
 
 
 @given(changes())
-def test_while_a_tree_is_changed_all_old_and_new_members_are_served(change):
+def test_union_serves_old_and_new_members_during_a_change(change):
     before, after = change
-    assert served(both(before.holding, after.holding)) == {*before.receivers, *after.receivers} - _parted(before, after)
+    assert served(both(before.device_state, after.device_state)) == {
+        *before.receivers,
+        *after.receivers,
+    } - _leaving_first(before, after)
 
 
-def _parted(before, after):
-    """Members in racks whose output was given to somebody else: they are leaving, and their light is gone first."""
+def _leaving_first(before, after):
+    """Return leaving members in racks whose output or circuit is reassigned: they lose service first."""
     taken = {(c.switch, c.input): c for c in after.circuits}
     leaves = before.tree.leaves if before.tree else ()
     lost = {leaf.port.rack for leaf in leaves if after.tree.leaf_of(leaf.port.rack) is None}
     displaced = {leaf.port.rack for leaf in leaves if leaf.port.rack in lost and (leaf.port.switch, leaf.feed) in taken}
-    gone = {c for c in before.circuits if (c.switch, c.input) in taken and taken[c.switch, c.input] != c}
-    racks = displaced | _behind(before.tree, gone) & lost
+    removed = {c for c in before.circuits if (c.switch, c.input) in taken and taken[c.switch, c.input] != c}
+    racks = displaced | _behind(before.tree, removed) & lost
     return {name for name in before.receivers if FABRIC.hosts[name].rack in racks} - set(after.receivers)
 
 
-def _behind(tree, gone):
+def _behind(tree, removed):
     """Return the racks whose path from the root passes one of these circuits."""
     feeds = {c.output: c.input for c in tree.circuits}
     inputs = {output: h.splitter.input for h in tree.splitters for output in h.splitter.outputs}
 
     def passes(output):
         while output in feeds:
-            if CrossConnect(tree.switch, feeds[output], output) in gone:
+            if CrossConnect(tree.switch, feeds[output], output) in removed:
                 return True
             output = inputs.get(feeds[output])
         return False
@@ -196,17 +199,17 @@ def _behind(tree, gone):
 
 
 @given(changes())
-def test_whoever_stays_on_their_output_is_served_after_every_single_operation(change):
-    """Add, then take away; each device does its share one by one, circuits before rules or after."""
+def test_receivers_on_unmoved_outputs_are_served_after_each_operation(change):
+    """Add, then remove; each device runs its operations one by one."""
     before, after = change
-    union = both(before.holding, after.holding)
-    moved = {c.output for c in step_between(before.holding, union).disconnect}
+    union = both(before.device_state, after.device_state)
+    moved = {c.output for c in step_between(before.device_state, union).disconnect}
     unmoved = {leaf.port.rack for leaf in before.tree.leaves if leaf.port.output not in moved} | {"r1"}
     kept = set(before.receivers) & set(after.receivers)
     staying = {name for name in kept if FABRIC.hosts[name].rack in unmoved}
     world = World(FABRIC)
-    _fill(world, before.holding)
-    for here, there in ((before.holding, union), (union, after.holding)):
+    _fill(world, before.device_state)
+    for here, there in ((before.device_state, union), (union, after.device_state)):
         step = step_between(here, there)
         for c in step.disconnect:
             world.switches[c.switch].disconnect(c)
@@ -223,23 +226,27 @@ def test_whoever_stays_on_their_output_is_served_after_every_single_operation(ch
     assert world.receivers_of(FABRIC.hosts[SENDER], GROUP) == set(after.receivers)
 
 
-def _fill(world, holding):
-    for c in holding.circuits:
+def _fill(world, held):
+    for c in held.circuits:
         assert world.switches[c.switch].connect(c) is None
-    for datapath, found in holding.forwards.items():
+    for datapath, found in held.forwards.items():
         for forward in found:
             world.tors[datapath].add(forward, 1)
 
 
 @given(changes())
-def test_roots_come_first(change):
+def test_circuits_are_connected_after_their_feeds(change):
     """Circuits are connected from the root on, each after its feed, so that no output lights another tree."""
     before, after = change
-    for start, end in ((NOTHING, before.holding), (NOTHING, after.holding), (before.holding, after.holding)):
+    for start, end in (
+        (NOTHING, before.device_state),
+        (NOTHING, after.device_state),
+        (before.device_state, after.device_state),
+    ):
         held = set(start.circuits) & set(end.circuits)
         fed = _lit_inputs(held)
         for c in step_between(start, end).connect:
-            assert c.input in fed, f"{c} is connected before its light"
+            assert c.input in fed, f"{c} is connected before its feed"
             held.add(c)
             fed = _lit_inputs(held)
 
@@ -266,22 +273,22 @@ def rule(*outputs, port=1, group="239.77.0.1"):
 
 
 def at(*forwards, datapath=1):
-    return Holding((), {datapath: forwards})
+    return DeviceState((), {datapath: forwards})
 
 
-def test_a_rule_with_other_outputs_replaces_and_is_not_removed_first():
-    """Without a rule the packets of that moment would be lost."""
+def test_rule_with_other_outputs_is_replaced_in_place():
+    """A gap between the two rules would lose packets."""
     assert step_between(at(rule(2)), at(rule(2, 3))) == Step((), (), {}, {1: (rule(2, 3),)})
 
 
-def test_a_tree_is_connected_from_its_root_on():
+def test_tree_lists_its_circuits_from_the_root():
     tree = build(PORTS[0], PORTS[1:], [PAIR, QUAD], loop_leaf=False)
     assert tree.circuits[0] == CrossConnect("ocs1", PORTS[0].input, QUAD.input)
     assert tree.circuits[1] == CrossConnect("ocs1", QUAD.outputs[0], PAIR.input)
     assert {c.output for c in tree.circuits[2:]} == {port.output for port in PORTS[1:]}
 
 
-def test_growing_leaves_bad_outputs_open():
+def test_grow_leaves_bad_outputs_open():
     tree = build(PORTS[0], PORTS[1:3], [QUAD], loop_leaf=False)
     grown = grow(tree, [PORTS[3]], [], bad_outputs=[QUAD.outputs[2]])
     assert grown.leaves[-1].feed == QUAD.outputs[3]
@@ -289,22 +296,22 @@ def test_growing_leaves_bad_outputs_open():
     assert grow(grown, [PORTS[4]], [], bad_outputs=[QUAD.outputs[2]]) is None
 
 
-def test_a_splitter_is_not_hung_on_a_bad_output():
+def test_grow_attaches_no_splitter_to_a_bad_output():
     tree = build(PORTS[0], PORTS[1:3], [QUAD], loop_leaf=False)
     assert grow(tree, PORTS[3:5], [PAIR], bad_outputs=[QUAD.outputs[2]]).splitters[-1].feed == QUAD.outputs[3]
     assert grow(tree, PORTS[3:5], [PAIR], bad_outputs=QUAD.outputs[2:]) is None
 
 
-def test_rehanging_moves_only_what_is_dark():
+def test_rehang_moves_only_the_dark_leaf():
     tree = build(PORTS[0], PORTS[1:3], [QUAD], loop_leaf=False)
     dark = PORTS[1].output
-    step = step_between(Holding(tree.circuits, {}), Holding(rehang(tree, [dark], []).circuits, {}))
+    step = step_between(DeviceState(tree.circuits, {}), DeviceState(rehang(tree, [dark], []).circuits, {}))
     assert step.disconnect == (CrossConnect("ocs1", QUAD.outputs[0], dark),)
     assert step.connect == (CrossConnect("ocs1", QUAD.outputs[2], dark),)
     assert rehang(tree, [dark], QUAD.outputs) is None
 
 
-def test_pruning_takes_splitters_that_serve_nobody():
+def test_prune_removes_splitters_without_receivers():
     tree = build(PORTS[0], PORTS[1:], [QUAD, PAIR], loop_leaf=False)
     behind = {leaf.port.rack for leaf in tree.leaves if leaf.feed in PAIR.outputs}
     assert [h.splitter for h in prune(tree, behind).splitters] == [QUAD]

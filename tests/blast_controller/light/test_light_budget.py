@@ -1,4 +1,4 @@
-"""What the matching asks of a power budget: never easier with less, and never impossible where a tree exists."""
+"""The power budget in the matching: never easier with fewer splitters, and never infeasible if a tree exists."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ limits = st.sampled_from([None, None, 1, 2, 3])
 
 @settings(max_examples=60, deadline=None)
 @given(fabrics(), limits, st.data())
-def test_more_leaves_or_fewer_splitters_are_never_easier(fabric, most, data):
-    choose = LightBudget(fabric).choose("ocs1", most)
+def test_more_leaves_or_fewer_splitters_are_never_easier(fabric, max_splitters, data):
+    choose = LightBudget(fabric).choose("ocs1", max_splitters)
     whole = Counter(s.fan_out for s in fabric.splitters.values())
     for _ in range(8):
         pool = Counter({fan_out: data.draw(st.integers(0, count)) for fan_out, count in whole.items()})
@@ -60,12 +60,12 @@ def test_more_leaves_or_fewer_splitters_are_never_easier(fabric, most, data):
         assert hard is None or easy is not None
         for pieces, held in ((hard, fewer), (easy, pool)):
             assert pieces is None or not Counter(pieces) - held
-            assert pieces is None or most is None or len(pieces) <= most
+            assert pieces is None or max_splitters is None or len(pieces) <= max_splitters
 
 
 @settings(max_examples=80, deadline=None)
 @given(fabrics(), limits, st.booleans(), st.data())
-def test_where_a_tree_exists_the_matching_finds_splitters(fabric, most, loop_leaf, data):
+def test_matching_finds_splitters_wherever_a_tree_exists(fabric, max_splitters, loop_leaf, data):
     budget = LightBudget(fabric)
     ports = fabric.ports_on("ocs1")
     splitters = (
@@ -74,13 +74,13 @@ def test_where_a_tree_exists_the_matching_finds_splitters(fabric, most, loop_lea
     root, *receivers = data.draw(st.permutations(ports))[: data.draw(st.integers(2, RACKS))]
     ends = TreeEnds(root, tuple(receivers), loop_leaf)
     leaves = len(receivers) + (1 if loop_leaf and len(receivers) > 1 else 0)
-    pieces = budget.choose("ocs1", most)(leaves, Counter(s.fan_out for s in splitters)) if leaves > 1 else ()
+    pieces = budget.choose("ocs1", max_splitters)(leaves, Counter(s.fan_out for s in splitters)) if leaves > 1 else ()
     left = {fan_out: [s for s in splitters if s.fan_out == fan_out] for fan_out in set(pieces or ())}
     matched = [left[fan_out].pop() for fan_out in pieces or ()]
-    found = budget.tree(ends, matched, splitters, most)
+    found = budget.tree(ends, matched, splitters, max_splitters)
     if isinstance(found, BudgetedTree):
         assert pieces is not None
         assert all(certificate.holds for certificate in budget.certificates(found.tree))
-        assert most is None or len(found.tree.splitters) <= most
+        assert max_splitters is None or len(found.tree.splitters) <= max_splitters
     else:
         assert isinstance(found, Refusal) and found.sentence

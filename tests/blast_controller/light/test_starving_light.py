@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from algorithms.scheduling.policy import AGING, QUANTUM
-from blast_controller.core.model.events import FinishAsked, Tick
+from blast_controller.core.model.events import FinishRequested, TimePassed
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import Request
 from blast_controller.core.model.settings import CoreSettings
@@ -19,7 +19,7 @@ DUE = AGING * QUANTUM
 """When the target is overdue, which is small."""
 
 LEASE = 1.25 * QUANTUM + 0.1
-"""The longest that anybody keeps light for, set-up and all."""
+"""The longest time that a transfer holds a tree, including its setup."""
 
 STREAMS = (("r1h1", ["r2h1", "r3h1"]), ("r5h1", ["r6h1", "r9h1"]))
 TARGET = multicast("target", "r10h1", ["r4h1", "r7h1", "r8h1"], size=10**6)
@@ -51,7 +51,7 @@ class Crowd:
         self.world.settle()
 
     def step(self) -> None:
-        """To the next moment at which a transfer is done, or the core wants to look."""
+        """Advance to the next end of a transfer or timer of the core."""
         world, due = self.world, []
         for transfers in self._running:
             for request, seconds in transfers:
@@ -65,13 +65,13 @@ class Crowd:
             if when <= world.now and request.state is PartState.ACTIVE:
                 self._running = [[t for t in found if t[0] is not request] for found in self._running]
                 self.top_up_after(request)
-        world.handle(Tick())
+        world.handle(TimePassed())
         world.settle()
 
     def top_up_after(self, request: Request) -> None:
-        """Its next one is there before it ends."""
+        """Submit the successor of a transfer, then finish the transfer."""
         self.top_up()
-        self.world.handle(FinishAsked(key_of(request.current.key), 0))
+        self.world.handle(FinishRequested(key_of(request.current.key), 0))
 
 
 times = st.lists(st.floats(0.05, 0.6), min_size=1, max_size=5)
@@ -80,15 +80,15 @@ times = st.lists(st.floats(0.05, 0.6), min_size=1, max_size=5)
 @settings(max_examples=8, deadline=None)
 @given(one=times, other=times, warm=st.sampled_from([0.0, 5.0]))
 @example(one=[0.4], other=[0.3], warm=0.0)
-def test_who_is_overdue_gets_the_light_that_suits_it(one: list[float], other: list[float], warm: float) -> None:
+def test_overdue_request_gets_suitable_splitters(one: list[float], other: list[float], warm: float) -> None:
     crowd = Crowd([one, other], warm)
     crowd.top_up()
     target = crowd.world.submit(TARGET)
     began = crowd.world.now
     while target.state is PartState.PENDING:
         crowd.step()
-        # Those that came before it had two transfers in each stream.
-        assert crowd.world.now <= began + DUE + 5 * LEASE, "it waits for ever"
+        # Two transfers of each stream are ahead of the target.
+        assert crowd.world.now <= began + DUE + 5 * LEASE, "the target starves"
     crowd.world.settle()
     assert target.state is PartState.ACTIVE
     tree = crowd.world.core.view.reservation(target.parts[0].reservation or 0)

@@ -1,4 +1,4 @@
-"""Health and metrics over real HTTP: what is told, to whom, and what a bad client costs."""
+"""Health and metrics over real HTTP: answers, access, and limits on misbehaving clients."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from blast_controller.core.model.events import DeviceDown, FinishAsked, RequestSubmitted
+from blast_controller.core.model.events import DeviceDisconnected, FinishRequested, RequestSubmitted
 from blast_controller.core.model.requests import MulticastRequest, TransferReport
 from blast_controller.ops.http import protocol as http_protocol
 from blast_controller.ops.http.crowd import (
@@ -25,8 +25,8 @@ from blast_controller.ops.http.crowd import (
     MAX_GUESTS_PER_HOST,
     MAX_KNOWN,
     MAX_PER_ACCOUNT,
+    ClientCounts,
     ConnectionLimitError,
-    Crowd,
 )
 from blast_controller.ops.http.sessions import MAX_PER_TOKEN, MAX_SESSIONS, Sessions
 from blast_controller.ops.metering import MAX_CODES, Metering
@@ -39,7 +39,7 @@ from blast_controller.store.errors import DiskFullError
 from tests.support.certificates import Authority
 from tests.support.core import key_of, make_fabric, multicast
 from tests.support.live_server import LiveServer, More, live
-from tests.support.runtime import PATIENCE
+from tests.support.runtime import TIMEOUT
 from tests.support.waiting import eventually
 
 CLOSED = AccessPolicy(
@@ -79,7 +79,7 @@ def metrics(served: LiveServer, **headers: str) -> Samples:
 
 
 def connect(served: LiveServer) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", served.port), PATIENCE)
+    return socket.create_connection(("127.0.0.1", served.port), TIMEOUT)
 
 
 def asked_by(tenant: str) -> MulticastRequest:
@@ -93,7 +93,7 @@ def value(found: dict, name: str, **labels: str) -> float:
 # ----------------------------------------------------------------------------------------------------- metrics
 
 
-def test_what_happens_is_counted(served):
+def test_metrics_count_grants_and_transfers(served):
     lab = served.lab
     lab.runtime.post(RequestSubmitted(multicast("a", "r1h1", ["r2h1", "r3h1"])))
     lab.settle()
@@ -109,7 +109,7 @@ def test_what_happens_is_counted(served):
     assert value(found, "blast_leader") == 7 and value(found, "blast_rpc_calls_total") == 3
     assert value(found, "blast_journal_records_total") > 0 and value(found, "blast_journal_fsync_seconds_count") > 0
     report = TransferReport(bytes_sent=1000, bytes_repaired=50, failed_receivers=("r2h1",))
-    lab.runtime.post(FinishAsked(key_of("a"), 0, report))
+    lab.runtime.post(FinishRequested(key_of("a"), 0, report))
     lab.settle()
     found = metrics(served)
     assert value(found, "blast_requests_total", tenant="default", outcome="done") == 1
@@ -118,12 +118,12 @@ def test_what_happens_is_counted(served):
     assert value(found, "blast_requests", state="active") == 0 and value(found, "blast_requests", state="done") == 1
 
 
-def test_devices_that_fail_or_go_are_told(served):
+def test_metrics_report_failed_steps_and_disconnected_tors(served):
     lab = served.lab
     lab.devices.denied = "no"
     lab.runtime.post(RequestSubmitted(multicast("a", "r1h1", ["r2h1", "r3h1"])))
     lab.settle()
-    lab.runtime.post(DeviceDown(4, "gone"))
+    lab.runtime.post(DeviceDisconnected(4, "gone"))
     lab.settle()
     found = metrics(served)
     assert value(found, "blast_failed_steps_total", device="ocs1") > 0
@@ -132,7 +132,7 @@ def test_devices_that_fail_or_go_are_told(served):
     assert value(found, "blast_optical_switch_up", switch="ocs1") == 1
 
 
-def test_tenants_that_were_not_declared_share_a_label(served):
+def test_undeclared_tenants_share_the_label_other(served):
     for number in range(5):
         served.lab.runtime.post(RequestSubmitted(asked_by(f"x{number}")))
     served.lab.settle()
@@ -140,7 +140,7 @@ def test_tenants_that_were_not_declared_share_a_label(served):
     assert tenants <= {"default", "one", "two", "other"}
 
 
-def test_a_switch_that_invents_error_codes_gets_no_more_labels():
+def test_number_of_tl1_error_code_labels_is_bounded():
     found = Metrics()
     metering = Metering(found, ["default"])
     for number in range(10 * MAX_CODES):
@@ -155,7 +155,7 @@ def test_a_switch_that_invents_error_codes_gets_no_more_labels():
 # ------------------------------------------------------------------------------------------------------ health
 
 
-def test_who_can_give_light_is_ready(served):
+def test_connected_controller_is_ready(served):
     answer = get(served, "/readyz")
     assert answer.status_code == 200
     assert answer.json() == {
@@ -169,8 +169,8 @@ def test_who_can_give_light_is_ready(served):
     assert answer.headers["cache-control"] == "no-store" and "server" not in answer.headers
 
 
-def test_who_cannot_says_why(served, monkeypatch):
-    served.lab.runtime.post(DeviceDown("ocs1", "the cable is out"))
+def test_unready_controller_reports_its_faults(served, monkeypatch):
+    served.lab.runtime.post(DeviceDisconnected("ocs1", "the cable is out"))
     served.lab.settle()
     answer = get(served, "/readyz")
     assert answer.status_code == 503 and answer.json()["faults"] == ["ocs1 is disconnected: the cable is out"]
@@ -181,30 +181,30 @@ def test_who_cannot_says_why(served, monkeypatch):
     with monkeypatch.context() as disk:
         disk.setattr(served.lab.store, "commit", refuse)
         served.lab.runtime.post(RequestSubmitted(multicast("a", "r1h1", ["r2h1"])))
-        eventually(lambda: served.lab.runtime.store_fault is not None, what="the failure to write")
+        eventually(lambda: served.lab.runtime.store_fault is not None, event="the failure to write")
         faults = get(served, "/readyz").json()["faults"]
         assert any(fault.startswith("The journal cannot be written: ") for fault in faults)
         assert value(metrics(served), "blast_journal_writable") == 0
-        assert get(served, "/livez").status_code == 200, "to start it anew would help nobody"
+        assert get(served, "/livez").status_code == 200, "a restart would not free the disk"
     served.lab.settle()
 
 
-def test_a_core_that_hangs_does_not_live_but_is_told_of(served, monkeypatch):
-    monkeypatch.setattr("blast_controller.ops.http.health.PATIENCE", 0.2)
+def test_hanging_core_fails_livez_while_metrics_are_served(served, monkeypatch):
+    monkeypatch.setattr("blast_controller.ops.http.health.ANSWER_TIMEOUT", 0.2)
     hang = threading.Event()
-    served.lab.runtime.call(lambda turn: hang.wait(PATIENCE))
+    served.lab.runtime.call(lambda context: hang.wait(TIMEOUT))
     try:
         assert get(served, "/livez").status_code == 503
         assert value(metrics(served), "blast_leader") == 7
     finally:
         hang.set()
-    eventually(lambda: get(served, "/livez").status_code == 200, what="life")
+    eventually(lambda: get(served, "/livez").status_code == 200, event="life")
 
 
 # ------------------------------------------------------------------------------------------------------ access
 
 
-def test_who_has_not_said_who_it_is_hears_one_word(closed):
+def test_anonymous_client_learns_readiness_only(closed):
     assert get(closed, "/livez").status_code == 200
     assert get(closed, "/readyz").json() == {"ready": True}
     answer = get(closed, "/metrics")
@@ -215,14 +215,14 @@ def test_who_has_not_said_who_it_is_hears_one_word(closed):
     assert get(closed, "/metrics", Authorization="Bearer operator-token").status_code == 401
 
 
-def test_a_page_of_somebody_elses_reads_nothing(served):
-    """Its name may be made to mean 127.0.0.1 (DNS rebinding); a browser then sends that name."""
+def test_foreign_host_header_is_refused(served):
+    """A page can resolve its own name to 127.0.0.1 (DNS rebinding); the browser then sends that name."""
     for host, status in (("evil.example", 421), ("localhost:9464", 200), ("[::1]:9464", 200), ("127.0.0.1", 200)):
         assert get(served, "/metrics", Host=host).status_code == status
     assert get(served, "/readyz", Host="evil.example").json() == {"ready": True}
 
 
-def test_a_tenant_sees_its_own_share(closed):
+def test_tenant_sees_only_its_own_metrics(closed):
     for tenant in ("one", "two"):
         closed.lab.runtime.post(RequestSubmitted(asked_by(tenant)))
     closed.lab.settle()
@@ -231,23 +231,23 @@ def test_a_tenant_sees_its_own_share(closed):
         assert {dict(labels)["tenant"] for _, labels in found if "tenant" in dict(labels)} == seen
 
 
-def test_a_certificate_says_who_scrapes(tmp_path):
+def test_client_certificate_authenticates_a_scraper(tmp_path):
     authority = Authority(tmp_path, "clients")
     files = authority.issue("/CN=server", "DNS:localhost")
     tls = ServerTlsSettings(files.cert, files.key, authority.cert, required=False)
     with live(make_fabric(4, [4]), CLOSED, More(tls=tls)) as served:
         context = ssl.create_default_context(cafile=str(authority.cert))
         base = f"https://localhost:{served.port}"
-        assert httpx.get(f"{base}/metrics", verify=context, timeout=PATIENCE).status_code == 401
+        assert httpx.get(f"{base}/metrics", verify=context, timeout=TIMEOUT).status_code == 401
         own = authority.issue("/CN=scraper")
         context.load_cert_chain(own.cert, own.key)
-        assert httpx.get(f"{base}/metrics", verify=context, timeout=PATIENCE).status_code == 200
+        assert httpx.get(f"{base}/metrics", verify=context, timeout=TIMEOUT).status_code == 200
 
 
 # ------------------------------------------------------------------------------------------------- bad clients
 
 
-def test_nothing_else_is_served(served):
+def test_unknown_paths_methods_and_protocols_are_refused(served):
     assert get(served, "/nothing").status_code == 404
     assert served.client.post("/metrics", content=b"x" * 10**6).status_code == 405
     with connect(served) as connection:
@@ -259,17 +259,17 @@ def test_nothing_else_is_served(served):
     assert get(served, "/livez").status_code == 200
 
 
-def test_who_is_silent_goes(served, monkeypatch):
+def test_silent_connection_is_closed(served, monkeypatch):
     monkeypatch.setattr(http_protocol, "SECONDS_TO_ASK", 0.1)
-    for said in (b"", b"GET /livez HT", b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\nGET /li"):
+    for sent in (b"", b"GET /livez HT", b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\nGET /li"):
         with connect(served) as connection:
-            connection.sendall(said)
+            connection.sendall(sent)
             with contextlib.suppress(ConnectionResetError):
                 while connection.recv(1000):
                     pass
 
 
-def test_a_crowd_of_silent_ones_keeps_nobody_out(served):
+def test_silent_connections_do_not_block_other_clients(served):
     with contextlib.ExitStack() as stack:
         for _ in range(3 * MAX_GUESTS_PER_HOST):
             stack.enter_context(connect(served))
@@ -277,7 +277,7 @@ def test_a_crowd_of_silent_ones_keeps_nobody_out(served):
 
 
 @pytest.mark.parametrize("path", ["/", "/livez"])
-def test_clients_that_read_no_answer_keep_no_other_out(served, path):
+def test_clients_that_read_no_answer_do_not_block_others(served, path):
     request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
     with contextlib.ExitStack() as stack:
         crowd = [stack.enter_context(connect(served)) for _ in range(254)]
@@ -289,7 +289,7 @@ def test_clients_that_read_no_answer_keep_no_other_out(served, path):
         assert len(served.server._state.connections) <= MAX_GUESTS_PER_HOST + 3
 
 
-def test_an_answer_that_is_not_read_is_given_up(served, monkeypatch):
+def test_connection_with_unread_answer_is_closed(served, monkeypatch):
     monkeypatch.setattr(http_protocol, "SECONDS_TO_READ", 0.1)
     request = b"GET /static/picture/geometry.js HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with connect(served) as connection:
@@ -297,22 +297,22 @@ def test_an_answer_that_is_not_read_is_given_up(served, monkeypatch):
         with contextlib.suppress(OSError):
             while True:
                 connection.sendall(request)
-    eventually(lambda: not served.server._state.connections, "the connection to be given up")
+    eventually(lambda: not served.server._state.connections, "the connection to be closed")
 
 
 @pytest.mark.parametrize(
     ("head", "status"),
     [(b"Host: localhost\r\nOrigin: http://[", b"403"), (b"Host: [", b"421"), (b"Host: localhost:99999999", b"200")],
 )
-def test_addresses_in_headers_that_are_none_are_refused(served, head, status):
+def test_invalid_addresses_in_headers_are_refused(served, head, status):
     method = b"DELETE" if b"Origin" in head else b"GET"
     with connect(served) as connection:
         connection.sendall(method + b" /session HTTP/1.1\r\n" + head + b"\r\n\r\n")
         assert connection.recv(1000).split(b" ")[1] == status
 
 
-def test_connections_of_an_account_and_those_for_operators_are_bounded():
-    crowd = Crowd(lambda: 0.0)
+def test_connections_are_bounded_by_account_and_reserved_for_operators():
+    crowd = ClientCounts(lambda: 0.0)
     for _ in range(MAX_PER_ACCOUNT):
         crowd.enter("viewer", is_operator=False)
     with pytest.raises(ConnectionLimitError, match=f"Your account has {MAX_PER_ACCOUNT} connections"):
@@ -327,9 +327,9 @@ def test_connections_of_an_account_and_those_for_operators_are_bounded():
     crowd.enter("another", is_operator=False)
 
 
-def test_requests_of_an_account_and_of_a_host_have_a_rate():
+def test_request_rates_are_limited_by_account_and_host():
     now = [0.0]
-    crowd = Crowd(lambda: now[0])
+    crowd = ClientCounts(lambda: now[0])
     rates = ((crowd.account_wait, ACCOUNT_RATE), (crowd.guest_wait, GUEST_RATE), (crowd.health_wait, HEALTH_RATE))
     for wait, rate in rates:
         assert [wait("flood") for _ in range(rate.burst)] == [0.0] * rate.burst
@@ -339,8 +339,8 @@ def test_requests_of_an_account_and_of_a_host_have_a_rate():
         assert wait("flood") == 0.0
 
 
-def test_a_host_that_asks_too_much_still_hears_health_and_answers_who_is_known(closed, monkeypatch):
-    """A flood from the host of a proxy, or of the operator."""
+def test_flooding_host_still_gets_health_and_authenticated_answers(closed, monkeypatch):
+    """The flood comes from the host of a proxy, or of the operator."""
     monkeypatch.setattr(closed.server._crowd, "guest_wait", lambda host: 60.0)
     with connect(closed) as flood:
         flood.sendall(b"GET /session HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -352,13 +352,13 @@ def test_a_host_that_asks_too_much_still_hears_health_and_answers_who_is_known(c
             flood.recv(1)
 
 
-def test_logins_of_one_token_end_no_session_of_another():
+def test_logins_with_one_token_end_no_session_of_another():
     sessions = Sessions(lambda: 0.0)
     operator, _ = sessions.open(b"operator")
     for number in range(2 * MAX_SESSIONS):
         newest, _ = sessions.open(b"viewer")
         sessions.open(str(number).encode())
-    assert sessions.find(operator) is None, "of as many tokens as there is room for, the oldest goes"
+    assert sessions.find(operator) is None, "the oldest session ends when all places are taken by different tokens"
     operator, _ = sessions.open(b"operator")
     names = [sessions.open(b"viewer")[0] for _ in range(2 * MAX_SESSIONS)]
     assert sessions.find(operator) is not None and sessions.find(names[-1]) is not None
@@ -368,17 +368,17 @@ def test_logins_of_one_token_end_no_session_of_another():
     assert [alone.find(name) is not None for name in names] == [False] + [True] * MAX_PER_TOKEN
 
 
-def test_a_scrape_during_the_end_gets_an_answer_or_none(served):
+def test_scrape_during_shutdown_gets_status_200_or_no_answer(served):
     seen: list[int] = []
 
     def scrape() -> None:
         with contextlib.suppress(httpx.HTTPError):
             while True:
-                seen.append(httpx.get(f"http://127.0.0.1:{served.port}/metrics", timeout=PATIENCE).status_code)
+                seen.append(httpx.get(f"http://127.0.0.1:{served.port}/metrics", timeout=TIMEOUT).status_code)
 
     scraper = threading.Thread(target=scrape)
     scraper.start()
-    eventually(lambda: len(seen) > 2, what="some scrapes")
+    eventually(lambda: len(seen) > 2, event="some scrapes")
     served.server.stop()
-    scraper.join(PATIENCE)
+    scraper.join(TIMEOUT)
     assert set(seen) == {200}

@@ -1,4 +1,4 @@
-"""The live page's side of the controller, over real HTTP: what is sent to whom, and what operators may do by it."""
+"""The controller's side of the live page over real HTTP: streams, sessions and the actions of operators."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 import pytest
 from starlette.exceptions import HTTPException
 
-from blast_controller.core.model.events import DeviceDown, FinishAsked, ProgressReported
+from blast_controller.core.model.events import DeviceDisconnected, FinishRequested, ProgressReported
 from blast_controller.core.model.identifiers import SwitchId
 from blast_controller.core.model.requests import MulticastRequest
 from blast_controller.ops.http.access import HttpAccess
 from blast_controller.ops.live import broadcast
-from blast_controller.ops.live.timeline import LookingBack
+from blast_controller.ops.live.timeline import TimelineReader
 from blast_controller.ops.page.files import page_files
 from blast_controller.rpc.clients.access import OPEN_POLICY, AccessPolicy
 from blast_controller.rpc.clients.identity import Identity, Role
@@ -46,7 +46,7 @@ class Event(NamedTuple):
 
 
 def events_of(lines: Iterable[str]) -> Iterator[Event]:
-    """Server-sent events from their lines."""
+    """Yield the server-sent events of these lines."""
     kind, data = "", ""
     for line in lines:
         if line.startswith("event: "):
@@ -78,26 +78,26 @@ def guarded() -> Iterator[LiveServer]:
         yield found
 
 
-def submit(served: LiveServer, key: str = "a", tenant: str = "default", wanted: MulticastRequest | None = None) -> None:
-    served.submit(replace(wanted or multicast(key, "r1h1", ["r2h1", "r3h1"]), tenant=tenant))
+def submit(served: LiveServer, key: str = "a", tenant: str = "default", request: MulticastRequest | None = None) -> None:
+    served.submit(replace(request or multicast(key, "r1h1", ["r2h1", "r3h1"]), tenant=tenant))
 
 
 def next_of(kind: str, events: Iterator[Event]) -> Event:
     return next(event for event in events if event.kind == kind)
 
 
-def rows_until(events: Iterator[Event], name: str, wanted: str) -> dict:
+def rows_until(events: Iterator[Event], name: str, expected: str) -> dict:
     """Return the rows of the first changes in which the row `name` contains this text."""
     for event in events:
-        if event.kind == "changes" and wanted in str(event.data["rows"].get(name)):
+        if event.kind == "changes" and expected in str(event.data["rows"].get(name)):
             return event.data["rows"]
     raise AssertionError("the stream has ended")
 
 
-# -------------------------------------------------------------------------------------------------- what is sent
+# -------------------------------------------------------------------------------------------------- stream
 
 
-def test_a_page_is_sent_all_and_then_what_changes(served):
+def test_stream_sends_the_whole_state_and_then_changes(served):
     submit(served)
     with stream_of(served) as events:
         whole = next(events)
@@ -108,7 +108,7 @@ def test_a_page_is_sent_all_and_then_what_changes(served):
         assert tree["rootRack"] == "r1" and len(tree["crossConnects"]) == 3
         vitals = next(events)
         assert vitals.kind == "vitals" and vitals.data["leader"] == {
-            "leads": True,
+            "isLeader": True,
             "epoch": 7,
             "leader": None,
             "staleSeconds": None,
@@ -117,13 +117,13 @@ def test_a_page_is_sent_all_and_then_what_changes(served):
         served.lab.runtime.post(ProgressReported(key_of("a"), 0, 5))
         changed = rows_until(events, "request/default/a", "progressBytes")
         assert changed["request/default/a"]["parts"][0]["progressBytes"] == 5
-        served.lab.runtime.post(FinishAsked(key_of("a"), 0))
+        served.lab.runtime.post(FinishRequested(key_of("a"), 0))
         rows_until(events, "request/default/a", "'done'")
-        served.lab.runtime.post(DeviceDown(SwitchId("ocs1"), "cable pulled"))
+        served.lab.runtime.post(DeviceDisconnected(SwitchId("ocs1"), "cable pulled"))
         assert rows_until(events, "away/switch:ocs1", "cable pulled")
 
 
-def test_points_come_every_second_and_count_grants(served):
+def test_stream_sends_a_point_every_second_with_its_grants(served):
     with stream_of(served) as events:
         next_of("whole", events)
         submit(served)
@@ -135,7 +135,7 @@ def test_points_come_every_second_and_count_grants(served):
         assert point["granted"] == 1 and point["trees"] == 1 and point["grantMs"] > 0
 
 
-def test_a_page_that_reads_slowly_is_told_anew(served, monkeypatch):
+def test_slow_page_receives_the_whole_state_again(served, monkeypatch):
     monkeypatch.setattr(broadcast, "MAX_EVENTS", 2)
     page = served.watchers.broadcast
     with stream_of(served) as events:
@@ -143,12 +143,12 @@ def test_a_page_that_reads_slowly_is_told_anew(served, monkeypatch):
         (listener,) = page._listeners
         for _ in range(3):
             listener.put(b"event: changes\ndata: {}\n\n")
-        # More than may wait has come: what waits is dropped, and all is told.
+        # The queue is full: its events are dropped, and the whole state is sent.
         assert listener.needs_whole
         assert next_of("whole", events).data["rows"]["fabric"]
 
 
-def test_a_tenant_sees_its_own_things_only(guarded):
+def test_tenant_sees_only_its_own_requests_and_trees(guarded):
     submit(guarded, "mine", "one")
     submit(guarded, "theirs", "two", multicast("theirs", "r4h1", ["r5h1"]))
     guarded.log_in("user-token")
@@ -157,22 +157,22 @@ def test_a_tenant_sees_its_own_things_only(guarded):
         assert {name for name in rows if name.startswith("request/")} == {"request/one/mine"}
         assert {row["tenant"] for name, row in rows.items() if name.startswith("tree/")} == {"one"}
         assert next_of("vitals", events).data["counts"] == {}
-        guarded.lab.runtime.post(FinishAsked(("two", "theirs"), 0))
-        guarded.lab.runtime.post(FinishAsked(("one", "mine"), 0))
+        guarded.lab.runtime.post(FinishRequested(("two", "theirs"), 0))
+        guarded.lab.runtime.post(FinishRequested(("one", "mine"), 0))
         for event in events:
             assert "theirs" not in str(event.data) and "'two'" not in str(event.data)
             if event.kind == "changes" and "'done'" in str(event.data):
                 break
 
 
-def test_so_many_pages_and_no_more(served, monkeypatch):
+def test_number_of_open_pages_is_limited(served, monkeypatch):
     monkeypatch.setattr(broadcast, "MAX_PAGES", 1)
     with stream_of(served) as events:
         next_of("whole", events)
         refused = served.client.get("/stream")
         assert refused.status_code == 503 and "close one" in refused.json()["message"]
     eventually(
-        lambda: served.client.get("/session") and not served.watchers.broadcast.pages, what="the page to be gone"
+        lambda: served.client.get("/session") and not served.watchers.broadcast.pages, event="the page to be closed"
     )
 
 
@@ -198,17 +198,17 @@ def test_pages_of_one_account_leave_room_for_others(served):
         watchers._listeners.clear()
 
 
-def test_nothing_is_encoded_while_nobody_looks(served, monkeypatch):
+def test_nothing_is_encoded_without_an_open_page(served, monkeypatch):
     submit(served)
     assert served.watchers.broadcast._changes == broadcast.NOTHING
     monkeypatch.setattr(broadcast, "LINGER", 0.0)
     with stream_of(served) as events:
         next_of("whole", events)
-    eventually(lambda: not served.watchers.broadcast._watched, what="the page to be forgotten")
+    eventually(lambda: not served.watchers.broadcast._watched, event="the page to be forgotten")
     assert not served.watchers.broadcast._encoder.rows
 
 
-def test_a_page_hears_that_the_controller_is_stopped():
+def test_page_is_notified_when_the_controller_stops():
     with live(make_fabric(4, [4])) as served, stream_of(served) as events:
         next_of("whole", events)
         served.side.watchers.broadcast.end("It ends.")
@@ -219,15 +219,15 @@ def test_a_page_hears_that_the_controller_is_stopped():
 # ------------------------------------------------------------------------------------------------------- sessions
 
 
-def test_who_is_not_logged_in_is_told_nothing(guarded):
-    told = guarded.client.get("/session").json()
-    assert (told["role"], told["login"], told["csrf"]) == (None, True, None)
+def test_anonymous_client_gets_no_data(guarded):
+    session = guarded.client.get("/session").json()
+    assert (session["role"], session["login"], session["csrf"]) == (None, True, None)
     for path in ("/stream", "/picture", "/explain?tenant=a&key=b", "/actions/drain/foretold"):
         answer = guarded.client.get(path)
         assert answer.status_code == 401 and "Bearer TOKEN" in answer.json()["message"], path
 
 
-def test_a_session_stands_for_its_token_until_that_is_taken_away(guarded):
+def test_session_ends_when_its_token_is_revoked(guarded):
     assert guarded.client.post("/session", json={"token": "guess"}).status_code == 401
     answer = guarded.client.post("/session", json={"token": "operator-token"})
     cookie = answer.headers["set-cookie"].lower()
@@ -240,7 +240,7 @@ def test_a_session_stands_for_its_token_until_that_is_taken_away(guarded):
     assert guarded.client.get("/session").json()["role"] is None
 
 
-def test_logging_out_ends_the_session(guarded):
+def test_logout_ends_the_session(guarded):
     guarded.log_in("operator-token")
     cookies = dict(guarded.client.cookies)
     assert guarded.client.delete("/session").json()["role"] is None
@@ -258,7 +258,7 @@ def test_logging_out_ends_the_session(guarded):
         ("application/json", b" " * 20_000, 413),
     ],
 )
-def test_a_login_that_is_none_is_refused_in_a_sentence(guarded, kind, body, status):
+def test_malformed_login_is_rejected_in_a_sentence(guarded, kind, body, status):
     answer = guarded.client.post("/session", content=body, headers={"Content-Type": kind})
     assert answer.status_code == status and answer.json()["message"].endswith(".")
 
@@ -278,7 +278,7 @@ def foretold(served: LiveServer, name: str, **given: str) -> tuple[str, bool]:
     return " ".join(answer.json()["messages"]), answer.json()["possible"]
 
 
-def test_an_operator_acts_and_the_journal_says_who_has(guarded):
+def test_journal_records_the_actions_of_an_operator(guarded):
     submit(guarded)
     csrf = guarded.log_in("operator-token")
     (element,) = [e.name for e in guarded.handler.elements(operator()) if e.name == "port:r2/50"]
@@ -296,12 +296,12 @@ def test_an_operator_acts_and_the_journal_says_who_has(guarded):
     assert act(guarded, "drain", csrf).startswith("The controller is draining")
     assert not foretold(guarded, "drain")[1]
     act(guarded, "admit", csrf)
-    deeds = [
+    actions = [
         (entry.body["did"], entry.body["by"])
         for entry in guarded.lab.store.journal(0, 1000)
         if entry.key == "latest action"
     ]
-    assert [did for did, _ in deeds] == [
+    assert [action for action, _ in actions] == [
         "quarantine port:r2/50: dirty",
         "release port:r2/50",
         "withdraw default/a",
@@ -309,7 +309,7 @@ def test_an_operator_acts_and_the_journal_says_who_has(guarded):
         "drain over: admit again",
     ]
     token = digest_of("operator-token").hex()[:8]
-    assert all(f"operator of tenant default, token sha256:{token}, from 127.0.0.1:" in by for _, by in deeds)
+    assert all(f"operator of tenant default, token sha256:{token}, from 127.0.0.1:" in by for _, by in actions)
     (part,) = guarded.lab.runtime.snapshot.request(key_of("a")).parts
     assert part.reason == "Withdrawn by an operator."
 
@@ -330,7 +330,7 @@ def operator() -> Connection:
         ("operator-token", {"Sec-Fetch-Site": "cross-site"}, 403, "Cross-site"),
     ],
 )
-def test_what_a_foreign_page_or_another_role_sends_is_refused(guarded, token, headers, status, words):
+def test_actions_of_other_roles_or_foreign_pages_are_denied(guarded, token, headers, status, words):
     csrf = guarded.log_in(token)
     sent = {"X-Blast-Csrf": csrf, **headers}
     answer = guarded.client.post("/actions/drain", json={}, headers=sent)
@@ -338,14 +338,14 @@ def test_what_a_foreign_page_or_another_role_sends_is_refused(guarded, token, he
     assert not guarded.lab.look().draining
 
 
-def test_without_a_proof_the_page_only_shows(served):
+def test_page_is_read_only_without_authentication(served):
     assert served.client.get("/session").json()["role"] == "viewer"
     answer = served.client.post("/actions/drain", json={})
     assert answer.status_code == 403 and "read-only" in answer.json()["message"]
     assert served.client.get("/session", headers={"Host": "rebound.example"}).status_code == 421
 
 
-def test_a_script_with_a_token_acts_without_a_session(guarded):
+def test_script_with_a_token_acts_without_a_session(guarded):
     answer = guarded.client.post("/actions/drain", json={}, headers={"Authorization": "Bearer operator-token"})
     assert answer.status_code == 200 and guarded.lab.look().draining
 
@@ -363,38 +363,38 @@ def test_a_script_with_a_token_acts_without_a_session(guarded):
         ("withdraw", {"tenant": "default", "key": "unknown"}, 404, "unknown"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_a_sentence(guarded, name, given, status, words):
+def test_invalid_action_is_rejected_in_a_sentence(guarded, name, given, status, words):
     csrf = guarded.log_in("operator-token")
     headers = {"X-Blast-Csrf": csrf, "Content-Type": "application/json"}
     answer = guarded.client.post(f"/actions/{name}", content=json.dumps(given), headers=headers)
     assert answer.status_code == status and words in answer.json()["message"], answer.text
 
 
-# --------------------------------------------------------------------------------------------------------- looking
+# --------------------------------------------------------------------------------------------------------- reading
 
 
-def test_an_explanation_is_the_cores(served):
-    submit(served, "a", wanted=replace(multicast("a", "r1h1", ["r2h1"])))
+def test_explain_returns_the_explanation_of_the_core(served):
+    submit(served, "a", request=replace(multicast("a", "r1h1", ["r2h1"])))
     answer = served.client.get("/explain", params={"tenant": "default", "key": "a"}).json()
     assert answer["message"].startswith("The request a")
     assert served.client.get("/explain", params={"tenant": "default", "key": "b"}).status_code == 404
 
 
-def test_the_past_is_shown_as_it_was(tmp_path):
+def test_recorded_state_equals_the_streamed_state(tmp_path):
     with live(make_fabric(4, [4, 4]), more=More(recording=tmp_path / "past")) as served:
-        eventually(lambda: served.client.get("/past").json()["recording"], what="recording to begin")
+        eventually(lambda: served.client.get("/past").json()["recording"], event="recording to begin")
         with stream_of(served) as events:
             whole = next_of("whole", events).data
             begin = whole["clock"]["wall"]
             submit(served)
             tree = rows_until(events, "request/default/a", "'active'")
             assert tree
-        submit(served, "b", wanted=multicast("b", "r4h1", ["r4h2"]))
+        submit(served, "b", request=multicast("b", "r4h1", ["r4h2"]))
 
         def found() -> str:
             return str(served.client.get("/past/changes", params={"from": begin, "to": time.time()}).json())
 
-        eventually(lambda: "default/b" in found() and "default/a" in found(), what="the requests to be recorded")
+        eventually(lambda: "default/b" in found() and "default/a" in found(), event="the requests to be recorded")
         past = served.client.get("/past").json()
         assert past["recording"] and past["oldest"] <= begin <= past["newest"] and len(past["activity"]) == 300
         assert sum(past["activity"]) > 0 and past["gaps"] == []
@@ -405,31 +405,31 @@ def test_the_past_is_shown_as_it_was(tmp_path):
             assert next_of("whole", events).data["rows"] == now
 
 
-def test_of_a_past_that_is_not_kept_or_damaged_that_is_said(served, tmp_path):
-    told = served.client.get("/past").json()
-    assert not told["recording"] and "[recording]" in told["message"]
+def test_missing_or_damaged_recording_is_reported(served, tmp_path):
+    past = served.client.get("/past").json()
+    assert not past["recording"] and "[recording]" in past["message"]
     assert served.client.get("/past/at?wall=5").status_code == 404
     damaged = tmp_path / "past"
     with live(make_fabric(4, [4]), more=More(recording=damaged)) as other:
-        eventually(lambda: other.client.get("/past").json()["recording"], what="recording to begin")
+        eventually(lambda: other.client.get("/past").json()["recording"], event="recording to begin")
         assert other.client.get("/past/at?wall=5").status_code == 404, "before the oldest moment"
         for wall in ("yesterday", "-5", "nan", "1e12", ""):
             answer = other.client.get("/past/at", params={"wall": wall})
             assert answer.status_code == 400 and "1970" in answer.json()["message"]
     damaged.write_bytes(b"no recording" * 1000)
-    looking = LookingBack(damaged, HttpAccess(lambda: OPEN_POLICY))
+    timeline = TimelineReader(damaged, HttpAccess(lambda: OPEN_POLICY))
     with pytest.raises(HTTPException, match="is damaged"):
-        asyncio.run(looking._read(lambda reader: reader.span()))
+        asyncio.run(timeline._read(lambda reader: reader.span()))
 
 
-def test_a_tenant_is_not_shown_the_past_of_all(tmp_path):
+def test_recording_is_denied_to_tenants(tmp_path):
     with live(make_fabric(4, [4]), POLICY, more=More(recording=tmp_path / "past")) as served:
         served.log_in("user-token")
         assert "operator" in served.client.get("/past").json()["message"]
         assert served.client.get("/past/at?wall=5").status_code == 403
 
 
-def test_files_are_served_with_a_strict_policy_and_tags(served):
+def test_page_files_are_served_with_strict_policy_and_etags(served):
     page = served.client.get("/")
     assert page.status_code == 200 and page.headers["content-type"].startswith("text/html")
     policy = page.headers["content-security-policy"]

@@ -6,10 +6,16 @@ import logging
 
 import pytest
 
-from blast_controller.core.model.events import DeviceDown, DeviceUp, PortChanged, StepConfirmed, StepFailed
+from blast_controller.core.model.events import (
+    DeviceConnected,
+    DeviceDisconnected,
+    PortChanged,
+    StepConfirmed,
+    StepFailed,
+)
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import EventKind, Grant, RequestEvent, Timings
-from blast_controller.ops.activity import DriftWatch, device_line, request_line, tell
+from blast_controller.ops.activity import DriftWatch, device_line, request_line, write_line
 
 GRANT = Grant(
     0, ("h2", "h3"), "239.77.0.1", 5001, 1e10, 24.0, 48.0, 0, (), 7, Timings(0.0004, 0.003, 0.0142, 0.0162)
@@ -21,7 +27,7 @@ def event(kind, **more):
     return RequestEvent(1, kind, 0, **more)
 
 
-def test_a_grant():
+def test_grant_has_one_line_with_its_fields():
     line = request_line(KEY, event(EventKind.GRANTED, grant=GRANT))
     assert (line.level, line.event) == (logging.INFO, "grant")
     assert line.message == "granted nightly: group 239.77.0.1, 2 receivers, reservation 7, 16.2 ms after the request"
@@ -42,15 +48,15 @@ def test_a_grant():
         (event(EventKind.ENDED, reason="no light", state=PartState.FAILED), logging.WARNING, "failure"),
     ],
 )
-def test_everything_that_can_happen_to_a_request(happened, level, name):
+def test_event_of_a_request_has_level_and_name(happened, level, name):
     line = request_line(KEY, happened)
     assert (line.level, line.event, line.known["request"]) == (level, name, "nightly")
     assert line.known["reason"] == happened.reason
 
 
-def test_every_kind_of_event_has_a_line():
+def test_every_event_kind_has_a_message():
     for kind in EventKind:
-        assert request_line(KEY, event(kind, grant=GRANT, reason="why", state=PartState.DONE)).message
+        assert request_line(KEY, event(kind, grant=GRANT, reason="reason", state=PartState.DONE)).message
 
 
 def test_a_failed_step_names_device_and_reservation():
@@ -59,20 +65,22 @@ def test_a_failed_step_names_device_and_reservation():
     assert line.known == {"device": "tor:0000000000000001", "reservation": 7, "reason": "the table is full"}
 
 
-def test_tors_and_ports_that_come_and_go():
-    assert device_line(DeviceUp(0xA)).event == "device_up"
-    assert device_line(DeviceDown(0xA, "closed")).message == "tor:000000000000000a is disconnected: closed"
+def test_connected_and_lost_tors_and_ports_have_a_line():
+    assert device_line(DeviceConnected(0xA)).event == "device_up"
+    assert device_line(DeviceDisconnected(0xA, "closed")).message == "tor:000000000000000a is disconnected: closed"
     assert device_line(PortChanged(0xA, 49, False, "link down")).event == "port_down"
     assert device_line(PortChanged(0xA, 49, True)).event == "port_up"
 
 
-@pytest.mark.parametrize("routine", [StepConfirmed(1, 7, 2, 0.001), DeviceUp("ocs1"), DeviceDown("ocs1", "closed")])
-def test_no_line_for_routine_and_for_what_is_told_elsewhere(routine):
+@pytest.mark.parametrize(
+    "routine", [StepConfirmed(1, 7, 2, 0.001), DeviceConnected("ocs1"), DeviceDisconnected("ocs1", "closed")]
+)
+def test_routine_events_have_no_line(routine):
     assert device_line(routine) is None
-    tell(device_line(routine))
+    write_line(device_line(routine))
 
 
-def test_drift_is_told_when_it_changes():
+def test_drift_is_logged_when_it_changes():
     drift = DriftWatch()
     assert drift.occupied("ocs1", []) is None
     found = drift.occupied("ocs1", ["splitter:s1", "port:r1/49"])
@@ -83,13 +91,13 @@ def test_drift_is_told_when_it_changes():
     )
     assert "on port:r1/49, splitter:s1" in found.message
     assert drift.occupied("ocs1", ["splitter:s1", "port:r1/49"]) is None
-    gone = drift.occupied("ocs1", [])
-    assert gone.level == logging.INFO and gone.known["foreign"] == 0
+    cleared = drift.occupied("ocs1", [])
+    assert cleared.level == logging.INFO and cleared.known["foreign"] == 0
     assert drift.rules(1, 12).level == logging.INFO, "the packet network's own rules are no fault"
 
 
-def test_tell_writes_the_line_with_its_fields(caplog):
+def test_write_line_logs_message_and_fields(caplog):
     with caplog.at_level(logging.INFO, "blast.activity"):
-        tell(request_line(KEY, event(EventKind.GRANTED, grant=GRANT)))
+        write_line(request_line(KEY, event(EventKind.GRANTED, grant=GRANT)))
     (record,) = caplog.records
     assert record.blast_fields["event"] == "grant" and record.blast_fields["reservation"] == 7

@@ -1,4 +1,4 @@
-"""Log lines: one line each, whatever is in them, with the fields that are known; and a budget of lines of one kind."""
+"""Log records: one line each, whatever they contain, with known fields and a budget of lines of one kind."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_an_error_carries_its_traceback_on_the_same_line(written):
     assert line["level"] == "error" and "ValueError: two\nlines" in line["error"]
 
 
-def test_a_field_hides_nothing_that_every_line_has(written):
+def test_fields_do_not_overwrite_standard_keys(written):
     _output, stream = written
     log.warning("real", extra=fields(message="forged", level="debug", time="never", request={"a": object}))
     (line,) = lines(stream)
@@ -90,7 +90,7 @@ def test_a_client_cannot_forge_lines(written, form, nasty):
     assert len(text.splitlines()) == 1 and "\x1b" not in text
 
 
-def test_text_names_the_fields(written):
+def test_text_line_ends_with_its_fields(written):
     output, stream = written
     output.set("info", "text")
     output.set_epoch(3)
@@ -101,15 +101,15 @@ def test_text_names_the_fields(written):
     assert second.endswith("nothing known (epoch=3)")
 
 
-def test_level_and_form_change_while_it_runs(written):
+def test_level_and_format_change_at_run_time(written):
     output, stream = written
     output.set("warning", "text")
     output.set_epoch(9)
-    log.info("unheard")
+    log.info("too_dark")
     output.set("info", "json")
-    log.info("heard")
+    log.info("logged")
     (line,) = lines(stream)
-    assert line["message"] == "heard" and line["epoch"] == 9
+    assert line["message"] == "logged" and line["epoch"] == 9
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
@@ -119,9 +119,9 @@ def test_a_secret_is_never_written(written, form, secret):
     output.hide(["", secret])
     output.set("info", form)
     try:
-        raise ValueError(f"the switch said {secret}")
+        raise ValueError(f"the switch sent {secret}")
     except ValueError:
-        log.exception("said %s", secret, extra=fields(reason=f"<{secret}>"))
+        log.exception("sent %s", secret, extra=fields(reason=f"<{secret}>"))
     text = stream.getvalue()
     assert secret not in text and json.dumps(secret)[1:-1] not in text and text.count("********") >= 3
 
@@ -129,7 +129,7 @@ def test_a_secret_is_never_written(written, form, secret):
 # ----------------------------------------------------------------------------------------------- budgets
 
 
-def test_a_burst_is_written_then_a_trickle_and_what_is_left_out_is_counted():
+def test_lines_beyond_burst_and_rate_are_suppressed_and_counted():
     budget = LineBudget()
     written = sum(budget.allows("kind", "peer", 0.0) for _ in range(1000))
     assert written == BURST
@@ -139,7 +139,7 @@ def test_a_burst_is_written_then_a_trickle_and_what_is_left_out_is_counted():
     assert sum(budget.allows("kind", "peer", 1.0) for _ in range(1000)) == PER_SECOND
 
 
-def test_a_traceback_counts_as_many_lines():
+def test_traceback_counts_as_several_lines():
     stream = io.StringIO()
     output = LogOutput(stream, lambda: 0.0)
     error = ValueError("x" * 1000)
@@ -149,7 +149,7 @@ def test_a_traceback_counts_as_many_lines():
     assert stream.getvalue().count("failed") == BURST / LINES_OF_TRACEBACK
 
 
-def test_one_party_s_flood_leaves_the_others_their_lines():
+def test_flood_of_one_peer_leaves_the_budget_of_others():
     budget = LineBudget()
     for _ in range(10_000):
         budget.allows("kind", "flood", 0.0)
@@ -157,7 +157,7 @@ def test_one_party_s_flood_leaves_the_others_their_lines():
     assert budget.allows("another kind", "flood", 0.0)
 
 
-def test_many_parties_together_have_a_bound_too_and_so_has_what_is_remembered():
+def test_lines_and_memory_of_all_peers_together_are_bounded():
     budget = LineBudget()
     written = sum(budget.allows("kind", str(n), 0.0) for n in range(10 * MAX_PARTIES) for _ in range(2))
     assert written == BURST * ALL_PARTIES
@@ -168,30 +168,30 @@ def test_many_parties_together_have_a_bound_too_and_so_has_what_is_remembered():
 @given(st.lists(st.tuples(st.sampled_from(["a", "b", ""]), st.floats(0, 5), st.integers(1, 400)), max_size=30))
 def test_every_line_is_written_or_counted_and_the_rate_holds(visits):
     budget, now, written, asked = LineBudget(), 0.0, 0, 0
-    told = 0
+    reported = 0
     for party, pause, lines in visits:
         now += pause
         asked += lines
         written += sum(budget.allows("kind", party, now) for _ in range(lines))
-        told += sum(count for _, count in budget.take_due(now))
-    told += sum(count for _, count in budget.take_due(now, all_of_it=True))
-    assert written + told == asked
+        reported += sum(count for _, count in budget.take_due(now))
+    reported += sum(count for _, count in budget.take_due(now, all_of_it=True))
+    assert written + reported == asked
     assert written <= (BURST + now * PER_SECOND) * (ALL_PARTIES + 1) + 1
 
 
-def test_a_flood_of_lines_is_cut_and_told_later(written, clock):
+def test_suppressed_lines_of_a_flood_are_reported_later(written, clock):
     output, stream = written
     for port in range(2000):
         log.warning("%s closed: %s", f"192.0.2.7:{port}", "x" * port)
     assert len(lines(stream)) == BURST
     clock.now = REPORT_EVERY
     output.report_suppressed()
-    told = lines(stream)[-1]
-    assert (told["event"], told["left_out"], told["peer"]) == ("left_out", 2000 - BURST, "192.0.2.7")
-    assert "closed" in told["message"]
+    report = lines(stream)[-1]
+    assert (report["event"], report["left_out"], report["peer"]) == ("left_out", 2000 - BURST, "192.0.2.7")
+    assert "closed" in report["message"]
 
 
-def test_what_was_left_out_is_told_before_the_next_line_and_at_the_end(written, clock):
+def test_suppressed_lines_are_reported_before_the_next_and_at_exit(written, clock):
     output, stream = written
     for _ in range(int(BURST) + 100):
         log.warning("grant", extra=fields(event="grant", tenant="physics"))
@@ -212,7 +212,7 @@ def test_critical_lines_are_always_written(written):
     assert len(lines(stream)) == 1000
 
 
-def test_text_of_a_peer_s_making_makes_no_kinds_of_its_own(written):
+def test_message_text_of_a_peer_creates_no_new_kind(written):
     _, stream = written
     for number in range(1000):
         log.warning(f"from a peer: {number}")
@@ -220,7 +220,7 @@ def test_text_of_a_peer_s_making_makes_no_kinds_of_its_own(written):
 
 
 @pytest.mark.parametrize("form", ["json", "text"])
-def test_a_long_line_is_cut(written, form):
+def test_long_line_is_truncated(written, form):
     output, stream = written
     output.set("info", form)
     log.warning("%s", "x" * 1_000_000)

@@ -1,4 +1,4 @@
-"""The service manager is told when we are ready and that we live, by the protocol of sd_notify(3)."""
+"""The controller notifies the service manager of readiness and liveness by the protocol of sd_notify(3)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def manager(request, tmp_path):
         yield {"NOTIFY_SOCKET": name}, lambda: listening.recv(4096).decode().split("\n")
 
 
-def heard_nothing(read, notifier):
-    """Whether the next thing heard is what is sent now."""
+def received_nothing(read, notifier):
+    """Return whether no datagram was sent before this call."""
     notifier.send("MARK=1")
     return read() == ["MARK=1"]
 
@@ -36,7 +36,7 @@ def test_ready_and_stopping_are_datagrams(manager):
     assert read() == ["STOPPING=1"]
 
 
-def test_reloading_names_the_moment(manager):
+def test_reloading_datagram_has_the_monotonic_time(manager):
     environment, read = manager
     Notifier(environment).reloading()
     first, second = read()
@@ -44,7 +44,7 @@ def test_reloading_names_the_moment(manager):
 
 
 @pytest.mark.parametrize("environment", [{}, {"NOTIFY_SOCKET": ""}, {"NOTIFY_SOCKET": "/nowhere/at/all"}])
-def test_without_a_service_manager_nothing_happens(environment):
+def test_notifier_ignores_a_missing_service_manager(environment):
     Notifier(environment).send(READY)
 
 
@@ -59,21 +59,21 @@ def test_without_a_service_manager_nothing_happens(environment):
         ({"WATCHDOG_USEC": "soon"}, None),
     ],
 )
-def test_who_is_watched_and_how_closely(environment, seconds):
-    assert Notifier(environment).patience == seconds
+def test_watchdog_interval_is_read_from_the_environment(environment, seconds):
+    assert Notifier(environment).watchdog_seconds == seconds
 
 
 class Loop:
-    """A loop that does its errands when told to."""
+    """A loop that runs one errand at each call of `step`."""
 
     def __init__(self):
         self.errands = []
 
-    def turn(self):
+    def step(self):
         self.errands.pop(0)()
 
 
-def test_a_sign_of_life_leaves_only_when_the_loop_has_turned(manager):
+def test_watchdog_notifies_only_after_the_loop_ran(manager):
     environment, read = manager
     notifier = Notifier({**environment, "WATCHDOG_USEC": "4000000"})
     loop = Loop()
@@ -83,12 +83,12 @@ def test_a_sign_of_life_leaves_only_when_the_loop_has_turned(manager):
         for _ in range(3):
             watchdog.beat()
         assert len(loop.errands) == 1, "a loop that hangs gets one errand"
-        assert heard_nothing(read, notifier)
-        loop.turn()
+        assert received_nothing(read, notifier)
+        loop.step()
         assert read() == ["WATCHDOG=1"]
 
 
-def test_nobody_watches_nobody_is_asked():
+def test_watchdog_without_interval_gives_the_loop_no_errand():
     loop = Loop()
     watchdog = Watchdog(Notifier({}), loop.errands.append)
     watchdog.beat()

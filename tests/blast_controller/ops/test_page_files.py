@@ -1,4 +1,4 @@
-"""The live page's files: what they name is there, and nothing in them takes markup. Its picture: all of the layout."""
+"""The live page's files contain all that they refer to, and accept no markup; its picture has the whole layout."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def of_kind(suffix: str) -> list[str]:
     return [name for name in page_files() if name.endswith(suffix)]
 
 
-def test_whatever_the_page_asks_for_is_served():
-    wanted = re.findall(r'(?:src|href)="static/([^"]+)"', text(PAGE))
-    assert "main.js" in wanted
-    assert not [name for name in wanted if name not in page_files()]
+def test_every_file_that_the_page_refers_to_is_served():
+    referenced = re.findall(r'(?:src|href)="static/([^"]+)"', text(PAGE))
+    assert "main.js" in referenced
+    assert not [name for name in referenced if name not in page_files()]
     reached, left = set[str](), ["main.js"]
     while left:
         name = left.pop()
@@ -41,7 +41,7 @@ def test_whatever_the_page_asks_for_is_served():
     assert reached == set(of_kind(".js"))
 
 
-def test_it_works_offline():
+def test_page_refers_to_no_other_host():
     for name in [*of_kind(".css"), *of_kind(".html")]:
         assert "//" not in text(name).replace("/*", ""), name
     for name in of_kind(".js"):
@@ -49,23 +49,23 @@ def test_it_works_offline():
 
 
 @pytest.mark.parametrize("name", [name for name in of_kind(".js") if not name.startswith("vendor/")])
-def test_no_script_takes_markup(name: str):
+def test_scripts_accept_no_markup(name: str):
     assert not re.search(TAKES_MARKUP, text(name))
 
 
-def test_the_page_has_neither_scripts_nor_styles_within_it():
+def test_page_has_no_inline_scripts_or_styles():
     markup = text(PAGE)
     assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=|javascript:", markup)
     assert "unsafe" not in CONTENT_SECURITY_POLICY
 
 
-def test_every_id_that_a_script_looks_for_is_in_the_page():
+def test_page_has_every_id_that_a_script_uses():
     ids = set(re.findall(r'\bid="([^"]+)"', text(PAGE)))
-    wanted = {found for name in of_kind(".js") for found in re.findall(r'byId\("([^"]+)"\)', text(name))}
-    assert wanted and wanted <= ids
+    referenced = {found for name in of_kind(".js") for found in re.findall(r'byId\("([^"]+)"\)', text(name))}
+    assert referenced and referenced <= ids
 
 
-def test_a_tag_is_of_what_is_in_the_file():
+def test_etag_depends_on_the_content():
     tags = {found.tag for found in page_files().values()}
     assert len(tags) == len({found.body for found in page_files().values()})
     assert all(re.fullmatch(r'"[0-9a-f]{32}"', tag) for tag in tags)
@@ -73,14 +73,14 @@ def test_a_tag_is_of_what_is_in_the_file():
 
 
 @pytest.mark.parametrize(("racks", "switches"), [(0, 1), (6, 2), (40, 1)])
-def test_the_picture_has_all_of_the_layout(racks: int, switches: int):
+def test_picture_contains_the_whole_layout(racks: int, switches: int):
     world = ready_world(make_fabric(racks, [4, 8], switches=switches))
     layout = lay_out(FabricReading().read(world.core.snapshot, None))
-    told = json.loads(json.dumps(picture(layout)))
-    assert [rack["name"] for rack in told["racks"]] == list(world.fabric.racks)
-    assert {splitter["name"] for splitter in told["splitters"]} == set(world.fabric.splitters)
+    drawn = json.loads(json.dumps(picture(layout)))
+    assert [rack["name"] for rack in drawn["racks"]] == list(world.fabric.racks)
+    assert {splitter["name"] for splitter in drawn["splitters"]} == set(world.fabric.splitters)
     for name, fibers in (("intoSwitch", layout.into_switch), ("outOfSwitch", layout.out_of_switch)):
-        found = {(one["opticalSwitch"], one["port"]): one for one in told[name]}
+        found = {(one["opticalSwitch"], one["port"]): one for one in drawn[name]}
         assert found.keys() == fibers.keys()
         for key, fiber in fibers.items():
             assert found[key]["near"] == [fiber.near.x, fiber.near.y] and found[key]["far"] == [
@@ -88,4 +88,4 @@ def test_the_picture_has_all_of_the_layout(racks: int, switches: int):
                 fiber.far.y,
             ]
             assert found[key].get("bends", []) == [[bend.x, bend.y] for bend in fiber.bends]
-    assert any("bends" in one for one in told["intoSwitch"]) == (racks > 16)
+    assert any("bends" in one for one in drawn["intoSwitch"]) == (racks > 16)

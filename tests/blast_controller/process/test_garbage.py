@@ -1,4 +1,4 @@
-"""Collecting garbage without looking at everything that lives, in a process of its own: it is the whole process's."""
+"""Garbage collection that skips old objects, tested in another process because it changes the interpreter."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ before = gc.get_threshold()
 collection = GarbageCollection()
 collection.start()
 
-# What was made lately, and is a circle that nobody holds, is freed by itself.
+# A new unreachable cycle is freed without an explicit collection.
 knot = weakref.ref(Knot())
 fill = [[] for _ in range(COLLECT_AFTER + 1)]
 assert knot() is None
 
-# What lives is looked at once, however much it is.
+# Live objects are scanned once, whatever their number.
 held = [[n] for n in range(20 * COLLECT_AFTER)]
 assert gc.get_freeze_count() > 19 * COLLECT_AFTER, gc.get_freeze_count()
 assert 2 not in looks[1:], looks
 
-# A circle that lived then is freed when all is looked through.
+# An old cycle is freed when everything is scanned.
 old = Knot()
 fill = [[] for _ in range(2 * COLLECT_AFTER)]
 old, knot = None, weakref.ref(old)
@@ -47,6 +47,6 @@ print("all is well")
 """
 
 
-def test_what_lives_is_looked_at_once_and_everything_once_in_a_while():
+def test_collection_scans_live_objects_once_and_old_cycles_on_demand():
     ran = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=100, check=False)
     assert ran.stdout == "all is well\n", ran.stderr

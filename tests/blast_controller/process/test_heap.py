@@ -1,4 +1,4 @@
-"""What the controller frees is the system's again. In processes of their own, for an allocator is set for good."""
+"""Freed memory returns to the system; each test runs in its own process, because the allocator keeps its settings."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ print(small, large, before, resident())
 """
 
 
-def said(program: str, *arguments: str) -> str:
+def output_of(program: str, *arguments: str) -> str:
     command = [sys.executable, "-c", program, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
 
 
-def test_all_threads_have_one_heap() -> None:
-    assert said(HEAPS, "compact").count("<heap nr=") == 1
-    assert said(HEAPS, "as it is").count("<heap nr=") > 1
+def test_threads_share_one_heap() -> None:
+    assert output_of(HEAPS, "compact").count("<heap nr=") == 1
+    assert output_of(HEAPS, "as it is").count("<heap nr=") > 1
 
 
-def test_what_is_free_between_pieces_in_use_is_given_back() -> None:
-    small, large, _, after = map(int, said(HOLES).split())
+def test_free_memory_between_used_blocks_returns_to_the_system() -> None:
+    small, large, _, after = map(int, output_of(HOLES).split())
     assert large - small > 45_000_000
     assert after - small < 5_000_000

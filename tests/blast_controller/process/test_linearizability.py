@@ -1,4 +1,4 @@
-"""The checker of histories, on histories that are known to be, or not to be, linearizable."""
+"""The linearizability checker on histories with a known verdict."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ OPEN = math.inf
     [
         # A write that was acknowledged is lost.
         [(W1, 0, 1), (R0, 2, 3)],
-        # A read goes back in time.
+        # A read returns an older value than an earlier read.
         [(W1, 0, 5), (R1, 1, 2), (R0, 3, 4)],
         # Two readers see two writes in two orders.
         [(W1, 0, 9), (W2, 0, 9), (R1, 1, 2), (R2, 3, 4), (R1, 5, 6)],
-        # What nobody has written.
+        # A read returns a value that was never written.
         [(R1, 0, 1)],
-        # A write of which nothing was heard took effect and went again.
+        # An unanswered write took effect and was lost again.
         [(W1, 0, OPEN), (R1, 1, 2), (R0, 3, 4)],
-        # Herlihy & Wing (1990): the value that was there before, after a write that came later.
+        # Herlihy & Wing (1990): a read returns the old value after a later write.
         [(W1, 0, 1), (W2, 2, 3), (R1, 4, 5)],
     ],
 )
-def test_a_history_that_no_order_explains(rows):
+def test_checker_rejects_history_that_no_order_explains(rows):
     verdict = check(history(*rows), 0, register, only_reads)
     assert not verdict.is_linearizable
     assert "no order explains" in str(verdict) and (not rows or verdict.stuck)
@@ -63,7 +63,7 @@ CALLS = st.lists(st.sampled_from([W1, W2, "read"]), min_size=1, max_size=12)
 
 
 @given(calls=CALLS, data=st.data())
-def test_the_same_verdict_as_trying_all_orders(calls, data):
+def test_checker_agrees_with_a_search_of_all_orders(calls, data):
     rows = []
     for call in calls[:5]:
         begin = data.draw(st.integers(0, 6))
@@ -73,7 +73,7 @@ def test_the_same_verdict_as_trying_all_orders(calls, data):
 
 
 def _orders(operations: list[Operation]) -> list[list[Operation]]:
-    """All orders of all sets that have at least the answered ones."""
+    """Return all orders of all sets that contain at least the answered operations."""
     if not operations:
         return [[]]
     found = []

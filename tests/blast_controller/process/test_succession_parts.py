@@ -1,4 +1,4 @@
-"""Following a journal and standing for the lead, without an etcd."""
+"""Standbys that follow the journal, and candidates for leadership, without etcd."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def hurried(monkeypatch):
     monkeypatch.setattr(candidate_module, "AGAIN", 0.01)
 
 
-def test_only_what_has_changed_is_taken_up_and_every_leader_is_met():
+def test_standby_loads_changes_only_and_notes_every_leader():
     journal, shown, met = FakeJournal(), [], []
     following = Following(journal, shown.append, met.append)
     assert following.age() is None and following.leader() is None
@@ -55,7 +55,7 @@ def test_only_what_has_changed_is_taken_up_and_every_leader_is_met():
     following.stop()
 
 
-def test_a_journal_that_is_away_makes_what_is_shown_older():
+def test_age_of_the_followed_state_grows_without_the_journal():
     journal = FakeJournal(fault=StoreUnreachableError("it is away"))
     following = Following(journal, lambda loaded: None, lambda generation: None)
     following.start()
@@ -67,7 +67,7 @@ def test_a_journal_that_is_away_makes_what_is_shown_older():
     following.stop()
 
 
-def test_faults_that_waiting_does_not_mend_are_raised_at_the_start():
+def test_permanent_journal_error_is_raised_at_start():
     with pytest.raises(JournalError, match="damaged"):
         Following(FakeJournal(fault=JournalError("damaged")), lambda _: None, lambda _: None).start()
 
@@ -88,7 +88,7 @@ class FakeRivals:
     published: list[int] = field(default_factory=list)
     fault: JournalError | None = None
 
-    def tell(self, reached: int) -> None:
+    def publish(self, reached: int) -> None:
         if self.fault is not None:
             raise self.fault
         self.published.append(reached)
@@ -97,19 +97,19 @@ class FakeRivals:
         return self.reaching
 
 
-def test_it_leads_until_its_time_is_over():
-    calls, leads = Calls(), threading.Event()
-    leads.set()
-    candidate = Candidate(MemoryStore(), FakeRivals(), calls.hooks(), leads.is_set, lambda: 1)
+def test_candidate_leads_until_its_leadership_expires():
+    calls, is_leader = Calls(), threading.Event()
+    is_leader.set()
+    candidate = Candidate(MemoryStore(), FakeRivals(), calls.hooks(), is_leader.is_set, lambda: 1)
     candidate.start()
     eventually(lambda: calls.led, "it to lead")
     assert not calls.deposed
-    leads.clear()
+    is_leader.clear()
     eventually(lambda: calls.deposed == ["its leadership expired"], "it to notice")
     candidate.stop()
 
 
-def test_a_term_that_ends_while_the_journal_is_loaded_is_not_begun():
+def test_candidate_skips_a_term_that_ends_during_the_load():
     calls, holds = Calls(), iter([False])
     store = MemoryStore()
     candidate = Candidate(store, FakeRivals(), calls.hooks(), lambda: next(holds, True), lambda: 1)
@@ -119,8 +119,8 @@ def test_a_term_that_ends_while_the_journal_is_loaded_is_not_begun():
     candidate.stop()
 
 
-class GoneWhileOpened(MemoryStore):
-    """What keeps it goes away while it is opened, so many times."""
+class UnreachableAtOpen(MemoryStore):
+    """A store that is unreachable for the first `times` calls of `open`."""
 
     def __init__(self, times: int) -> None:
         super().__init__()
@@ -133,9 +133,9 @@ class GoneWhileOpened(MemoryStore):
         return super().open()
 
 
-def test_a_journal_that_goes_away_while_it_is_opened_is_opened_again():
+def test_candidate_retries_to_open_an_unreachable_journal():
     calls = Calls()
-    candidate = Candidate(GoneWhileOpened(2), FakeRivals(), calls.hooks(), lambda: True, lambda: 1)
+    candidate = Candidate(UnreachableAtOpen(2), FakeRivals(), calls.hooks(), lambda: True, lambda: 1)
     candidate.start()
     eventually(lambda: calls.led, "it to lead")
     assert not calls.died
@@ -143,7 +143,7 @@ def test_a_journal_that_goes_away_while_it_is_opened_is_opened_again():
 
 
 def test_stopped_candidate_opens_no_journal():
-    store, calls = GoneWhileOpened(10**9), Calls()
+    store, calls = UnreachableAtOpen(10**9), Calls()
     candidate = Candidate(store, FakeRivals(), calls.hooks(), lambda: True, lambda: 1)
     candidate.start()
     eventually(lambda: store.times < 10**9 - 1, "some tries")
@@ -152,7 +152,7 @@ def test_stopped_candidate_opens_no_journal():
     assert not candidate._thread.is_alive() and not calls.died and not calls.led
 
 
-def test_who_leads_and_cannot_decide_ends():
+def test_leader_ends_when_it_cannot_decide():
     calls = Calls()
 
     def lead(loaded: Loaded) -> None:
@@ -163,16 +163,16 @@ def test_who_leads_and_cannot_decide_ends():
     assert "does not fit" in str(calls.died[0])
 
 
-def test_who_reaches_fewer_devices_than_another_stands_down_but_not_at_once():
+def test_leader_with_fewer_devices_steps_down_after_several_reports():
     calls, rivals = Calls(), FakeRivals({"other:1": 4})
     reached = 4
     candidate = Candidate(MemoryStore(), rivals, calls.hooks(), lambda: True, lambda: reached)
     candidate.start()
-    eventually(lambda: len(rivals.published) > 5, "some words")
-    assert not calls.deposed, "as many is not more"
+    eventually(lambda: len(rivals.published) > 5, "some reports")
+    assert not calls.deposed, "an equal number of devices is no reason"
     before, reached = len(rivals.published), 3
-    eventually(lambda: calls.deposed == ["another controller reaches more of the devices"], "it to stand down")
-    assert len(rivals.published) - before >= candidate_module.PATIENCE
+    eventually(lambda: calls.deposed == ["another controller reaches more of the devices"], "it to step down")
+    assert len(rivals.published) - before >= candidate_module.REPORTS_TO_STEP_DOWN
     candidate.stop()
 
 
@@ -181,7 +181,7 @@ def test_rivals_that_cannot_be_read_do_not_depose_the_leader():
     candidate = Candidate(MemoryStore(), rivals, calls.hooks(), lambda: True, lambda: 0)
     candidate.start()
     eventually(lambda: calls.led, "it to lead")
-    rivals.fault = LockLostError("somebody else leads")
+    rivals.fault = LockLostError("another controller is the leader")
     rivals.reaching = {}
     rivals.fault = None
     eventually(lambda: rivals.published, "it to go on")

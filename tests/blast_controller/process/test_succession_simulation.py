@@ -27,7 +27,7 @@ ETCD = "blast_controller.store.etcd"
 
 @dataclass(frozen=True)
 class SuccessionBug(SeededBug):
-    """`faults` are those among which it is looked for: all, or those that bring it out soon.
+    """A seeded bug, with the `faults` among which the search looks: all, or the ones that find it soon.
 
     A change of the controller may move the episode that finds it from `seed` to one of the next.
     """
@@ -37,12 +37,12 @@ class SuccessionBug(SeededBug):
 
 BUGS = {
     "lease_not_looked_at": SuccessionBug(
-        "A leader takes its leadership for granted, whatever its lease says.",
+        "A leader assumes that its lease is valid.",
         {f"{ETCD}.leadership:Leadership.holds_leadership": {" and lease is not None and lease.holds()": ""}},
         seed=5,
     ),
     "no_revision_compared": SuccessionBug(
-        "A change is written whoever leads and whatever the head is.",
+        "A change is written whichever controller is the leader and whatever the head is.",
         {
             f"{ETCD}.ledger:Ledger._fenced": {
                 "compare=[self._is_leader, changed_at(self._keys.head, self.revision)],": ""
@@ -50,7 +50,7 @@ BUGS = {
         },
     ),
     "no_role_asked_for": SuccessionBug(
-        "A leader takes every ToR for its own without a word about roles.",
+        "A leader takes every ToR for its own without a role request.",
         {
             "blast_controller.openflow.session:TorSession.lead": {
                 "_SessionState.CLAIMING": "_SessionState.PREPARING",
@@ -59,7 +59,7 @@ BUGS = {
         },
     ),
     "late_writes_left": SuccessionBug(
-        "What an older leader's late command has made is left on a switch.",
+        "Circuits of an older leader's late command stay on a switch.",
         {
             "blast_controller.core.rollout.reconciliation:Reconciliation._come_late": {
                 "present & self._late.circuits(switch)": "None"
@@ -69,7 +69,7 @@ BUGS = {
         faults=(faults.late_writes,),
     ),
     "older_answers_taken": SuccessionBug(
-        "A client takes whatever a standby says.",
+        "A client accepts any answer of a standby.",
         {"blast_client.api.freshness:Freshness.of": {"if sequence is None:": "if True:"}},
     ),
     "late_parts_written": SuccessionBug(
@@ -94,13 +94,13 @@ return True"""
         seed=26,
         faults=(faults.slow_disk,),
     ),
-    "undurable_told": SuccessionBug(
-        "While nothing can be written, refusals tell of what is not durable.",
+    "undurable_reported": SuccessionBug(
+        "While nothing can be written, refusals report changes that are not durable.",
         {"blast_controller.runtime.runtime:Runtime._work_into": {" and self._is_durable": ""}},
         faults=(faults.etcd_full,),
     ),
 }
-"""One more, that a change of which no answer came counts as not written, takes some thousand episodes to be found."""
+"""One more bug, that an unanswered change counts as not written, takes some thousand episodes to find."""
 
 
 @pytest.fixture(scope="module")

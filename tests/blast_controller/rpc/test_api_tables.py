@@ -1,4 +1,4 @@
-"""Both tables name exactly the methods of the interface, and nothing that it says is lost between it and the core."""
+"""Both tables name exactly the interface's methods, and every field of the interface reaches the core or the client."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.support.direct_runtime import DirectRuntime
 
 INTERFACE = ServiceCodec(BlastOperator).methods
 NEVER_SENT: set[str] = set()
-"""There is one controller: nobody stands by."""
+"""Structs that only several controllers send."""
 
 
 # ------------------------------------------------------------------------------------------------------- the tables
@@ -45,26 +45,26 @@ def test_the_client_has_a_call_for_every_method(kind):
     assert {name for name in names if callable(getattr(kind, name, None))} == names
 
 
-def test_who_may_only_look_can_change_nothing():
+def test_viewer_methods_change_nothing():
     by_role = {role: {name for name, method in METHODS.items() if method.role is role} for role in (None, *Role)}
     assert by_role[None] == {"ping", "version", "login"}
     assert by_role[Role.VIEWER] == {"status", "awaitEvent", "listRequests", "explain", "fabric", "elements"}
     assert by_role[Role.USER] == {"submit", "request", "extend", "finish", "withdraw"}
 
 
-def test_what_is_not_repeated_would_be_done_twice_or_answered_otherwise():
+def test_methods_that_are_not_idempotent_are_not_repeated():
     assert {name for name, safe in SAFE_TO_REPEAT.items() if not safe} == {
         "extend", "finish", "withdraw", "login", "reconcile", "verifyFabric", "resume", "stepDown",
     }  # fmt: skip
 
 
-def test_a_method_that_takes_a_place_in_the_io_thread_gives_the_runtime_its_work():
-    """`ping` has none; whoever reads a file or looks at everything must not stop all other clients."""
+def test_methods_without_worker_cost_are_answered_in_the_io_thread():
+    """A method that reads a file or scans everything would block all other clients there."""
     quick = {name for name, method in METHODS.items() if method.cost is not Cost.WORKER}
     assert handler().at_once == quick
 
 
-def test_features_of_methods_are_none_of_fields():
+def test_method_features_differ_from_field_features():
     assert not FIELD_FEATURES & {method.feature for method in METHODS.values()}
 
 
@@ -128,14 +128,14 @@ SENT = [(name, spec) for name, method in INTERFACE.items() for spec in filter(No
 
 
 @pytest.mark.parametrize(("method", "struct"), [(name, s[3][0]) for name, s in SENT if s[1] == TType.STRUCT])
-def test_every_field_of_what_clients_send_is_read(method, struct):
+def test_handler_reads_every_field_that_clients_send(method, struct):
     read: set[str] = set()
     samples = {name: sample(kind, detail) for _, kind, name, detail, _ in filter(None, struct.thrift_spec)}
     for name in (None, *fields(struct)):
-        # Some fields are looked at only where others are there, or are not.
-        told = {one: value if one in (*ALWAYS_SENT, name) else None for one, value in samples.items()}
+        # The handler reads some fields only when others are set, or are not.
+        values = {one: value if one in (*ALWAYS_SENT, name) else None for one, value in samples.items()}
         arguments = [
-            noting(struct, read)(**told) if spec[1] == TType.STRUCT else sample(spec[1], spec[3])
+            noting(struct, read)(**values) if spec[1] == TType.STRUCT else sample(spec[1], spec[3])
             for spec in filter(None, INTERFACE[method].arguments.thrift_spec)
         ]
         try:
@@ -146,11 +146,11 @@ def test_every_field_of_what_clients_send_is_read(method, struct):
     assert set(fields(struct)) <= read
 
 
-# ------------------------------------------------------------------------------------------ what clients get is said
+# ------------------------------------------------------------------------------------------ what clients get is set
 
 
 def given() -> dict[str, set[str]]:
-    """Of each struct that the server makes, the fields that it gives."""
+    """Return the fields that the server sets, by struct."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for folder in blast_controller.rpc.__path__:
         for file in Path(folder).glob("*.py"):
@@ -176,6 +176,6 @@ def answers() -> set[type]:
 
 
 @pytest.mark.parametrize("struct", sorted(answers(), key=lambda struct: struct.__name__), ids=lambda s: s.__name__)
-def test_every_field_of_what_clients_get_is_given(struct):
+def test_server_sets_every_field_that_clients_receive(struct):
     missing = set(fields(struct)) - given()[struct.__name__]
     assert missing == (set(fields(struct)) if struct.__name__ in NEVER_SENT else set())

@@ -10,7 +10,7 @@ STEPS = st.lists(st.tuples(st.floats(0, 3), st.sampled_from("ab")), max_size=80)
 
 
 @given(STEPS, st.floats(0.1, 10), st.integers(1, 10))
-def test_in_every_window_no_more_than_burst_and_rate(steps, per_second, burst):
+def test_calls_in_every_window_are_limited_to_burst_and_rate(steps, per_second, burst):
     buckets, now, taken = CallRates(Rate(per_second, burst)), 0.0, {"a": [], "b": []}
     for pause, account in steps:
         now += pause
@@ -25,21 +25,21 @@ def test_in_every_window_no_more_than_burst_and_rate(steps, per_second, burst):
 
 
 @given(STEPS, st.floats(0.1, 10), st.integers(1, 10))
-def test_who_keeps_to_the_rate_is_never_refused(steps, per_second, burst):
+def test_caller_within_the_rate_is_never_refused(steps, per_second, burst):
     buckets, now = CallRates(Rate(per_second, burst)), {"a": 0.0, "b": 0.0}
     for pause, account in steps:
         now[account] += 1 / per_second + pause + 1e-9
         assert buckets.seconds_until_free(account, now[account]) == 0.0
 
 
-def test_a_refused_caller_is_told_when_it_may_come_back():
+def test_refused_caller_gets_the_time_until_the_next_call():
     buckets = CallRates(Rate(per_second=2.0, burst=3))
     assert [buckets.seconds_until_free("a", 10.0) for _ in range(4)] == [0.0, 0.0, 0.0, 0.5]
     assert buckets.seconds_until_free("a", 10.5) == 0.0
     assert buckets.seconds_until_free("a", 10.5) == 0.5
 
 
-def test_accounts_without_number_take_no_memory_without_bound(monkeypatch):
+def test_memory_for_many_accounts_is_bounded(monkeypatch):
     monkeypatch.setattr(rates, "MAX_ACCOUNTS", 100)
     buckets = CallRates(Rate(per_second=1.0, burst=2))
     for number in range(10_000):

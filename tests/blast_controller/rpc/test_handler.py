@@ -13,7 +13,7 @@ import pytest
 from blast_api import ttypes
 from blast_controller.core.fiber_check import FiberReport
 from blast_controller.core.fibers.fiber_judge import FiberFault
-from blast_controller.core.model.events import DeviceDown, DeviceUp, ElementQuarantined, SettingsChanged
+from blast_controller.core.model.events import DeviceConnected, DeviceDisconnected, ElementQuarantined, SettingsChanged
 from blast_controller.core.model.settings import CoreSettings
 from blast_controller.process.first_fiber_check import check_fibers, report_lines
 from blast_controller.rpc import convert
@@ -26,7 +26,7 @@ from blast_controller.rpc.methods import ROLES
 from blast_controller.rpc.pages import MAX_ON_A_PAGE
 from blast_controller.store.details import read_page
 from tests.support.core import make_fabric
-from tests.support.runtime import PATIENCE, running
+from tests.support.runtime import TIMEOUT, running
 from tests.support.waiting import eventually
 
 CLIENT = Connection(1, "192.0.2.1:5")
@@ -46,7 +46,7 @@ def wanted(key="a", receivers=("r2h1", "r3h1"), sender="r1h1", size=10**9, **mor
 
 def now(answer):
     """Return the result of a call; wait for it if the answer is a future."""
-    return answer.result(PATIENCE) if isinstance(answer, Future) else answer
+    return answer.result(TIMEOUT) if isinstance(answer, Future) else answer
 
 
 def granted(lab, key="a", **more):
@@ -116,7 +116,7 @@ def test_request_that_takes_too_long_says_what_it_waits_for(lab):
     with pytest.raises(ttypes.TimedOut) as refusal:
         now(lab.handler.request(CLIENT, wanted(), 20))
     assert refusal.value.message == "Waiting for a free optical port of r1, r2, r3."
-    lab.runtime.post(DeviceDown("ocs1", "cable pulled"))
+    lab.runtime.post(DeviceDisconnected("ocs1", "cable pulled"))
     with pytest.raises(ttypes.TimedOut) as refusal:
         now(lab.handler.request(CLIENT, wanted(), 0))
     assert refusal.value.message == "Waiting: the optical switch ocs1 is disconnected (cable pulled)."
@@ -162,7 +162,7 @@ def test_events_come_in_order_and_late_comers_miss_none(lab):
 def test_a_revoked_grant_is_told(lab):
     granted(lab)
     lab.devices.denied = "its port is broken"
-    lab.runtime.post(DeviceUp("ocs1"))
+    lab.runtime.post(DeviceConnected("ocs1"))
     event = now(lab.handler.awaitEvent(CLIENT, "a", 1, 5000))
     assert event.kind == ttypes.EventKind.REVOKED
     assert "light lost" in event.reason
@@ -419,7 +419,7 @@ def test_a_list_leaves_nobody_out_though_earlier_requests_are_forgotten_meanwhil
         now(lab.handler.submit(CLIENT, wanted(key, ["r1h2"])))
     page = now(lab.handler.listRequests(CLIENT, None, 2, None))
     forgetful = replace(lab.look().settings, remember_ended=0.0)
-    lab.runtime.call(lambda turn: turn.handle(SettingsChanged(forgetful))).result(PATIENCE)
+    lab.runtime.call(lambda turn: turn.handle(SettingsChanged(forgetful))).result(TIMEOUT)
     for key in keys[:3]:
         now(lab.handler.withdraw(CLIENT, key))
     eventually(lambda: not any(("default", key) in lab.look().requests for key in keys[:3]), "them to be forgotten")
@@ -502,7 +502,7 @@ def test_the_fabric_tells_what_to_know_of_the_controller(lab):
 def test_elements_and_quarantine(lab):
     granted(lab)
     now(lab.handler.quarantine(CLIENT, "splitter:s2", "cracked"))
-    lab.runtime.post(DeviceDown(4, "gone"))
+    lab.runtime.post(DeviceDisconnected(4, "gone"))
     lab.settle()
     found = {e.name: e for e in now(lab.handler.elements(CLIENT))}
     assert (found["splitter:s1"].state, found["splitter:s1"].reservation) == ("reserved", 1)
@@ -522,7 +522,7 @@ def test_the_call_is_answered_with_the_report():
     with running(make_fabric(1)) as lab:
         lab.runtime.post(ElementQuarantined("port:r1/50", "broken"))
         handler = lab.make_handler()
-        report = handler.verifyFabric(CLIENT).result(PATIENCE)
+        report = handler.verifyFabric(CLIENT).result(TIMEOUT)
         assert (report.faults, report.skipped) == ([], ["port:r1/50: broken"])
         assert "verify" in handler.version(CLIENT).features
 

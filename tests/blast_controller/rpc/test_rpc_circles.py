@@ -19,14 +19,14 @@ from blast_controller.core.model.settings import CoreSettings
 from blast_controller.rpc.clients.access import OPEN_POLICY
 from blast_controller.rpc.clients.gate import Gate
 from blast_controller.rpc.clients.rates import Rate
-from blast_controller.rpc.connections.connection import NoGuard
+from blast_controller.rpc.connections.connection import AdmitAll
 from blast_controller.rpc.connections.framed_server import FramedServer, Security
 from blast_controller.rpc.methods import ROLES
 from blast_controller.serving.tls import ServerTlsSettings
 from tests.support.certificates import Authority
 from tests.support.core import make_fabric
 from tests.support.memory_controller import MemoryController
-from tests.support.runtime import PATIENCE, running
+from tests.support.runtime import TIMEOUT, running
 from tests.support.waiting import eventually
 
 CALLS = 40
@@ -62,13 +62,13 @@ def lab():
 
 def converse(lab, frames: list[bytes], answers: int | None = None) -> None:
     """Send all and read the answers; then the connection ends."""
-    with socket.create_connection(lab.address, PATIENCE) as sock, sock.makefile("rb") as stream:
+    with socket.create_connection(lab.address, TIMEOUT) as sock, sock.makefile("rb") as stream:
         for one in frames:
             sock.sendall(one)
         for _ in range(len(frames) if answers is None else answers):
             (length,) = struct.unpack("!I", stream.read(4))
             stream.read(length)
-    eventually(lambda: lab.server.counters.connections == 0, what="the connection's end")
+    eventually(lambda: lab.server.counters.connections == 0, event="the connection's end")
 
 
 def circles(lab, frames: list[bytes], answers: int | None = None) -> int:
@@ -80,7 +80,7 @@ def circles(lab, frames: list[bytes], answers: int | None = None) -> int:
     gc.disable()
     try:
         converse(lab, frames, answers)
-        eventually(lambda: lab.look().pending_count == 1, what="the end of what was asked for")
+        eventually(lambda: lab.look().pending_count == 1, event="the end of what was asked for")
         lab.settle()
         return gc.collect()
     finally:
@@ -115,25 +115,25 @@ def pair(tmp_path_factory):
 
 def greet(address, context):
     """Complete a TLS handshake and one call."""
-    with socket.create_connection(address, PATIENCE) as sock, context.wrap_socket(sock) as secure:
+    with socket.create_connection(address, TIMEOUT) as sock, context.wrap_socket(sock) as secure:
         secure.sendall(frame("ping"))
         secure.recv(1000)
 
 
 def babble(address, context):
-    with socket.create_connection(address, PATIENCE) as sock:
+    with socket.create_connection(address, TIMEOUT) as sock:
         sock.sendall(b"no handshake at all" * 10)
         sock.recv(1000)
 
 
 def say_nothing(address, context):
-    socket.create_connection(address, PATIENCE).close()
+    socket.create_connection(address, TIMEOUT).close()
 
 
 @pytest.mark.parametrize("visit", [greet, babble, say_nothing])
 def test_no_tls_client_leaves_anything_behind(pair, visit):
     server = FramedServer(
-        BlastOperator, MemoryController(), security=Security(NoGuard(), ServerTlsSettings(pair.cert, pair.key))
+        BlastOperator, MemoryController(), security=Security(AdmitAll(), ServerTlsSettings(pair.cert, pair.key))
     )
     address, context = server.start(port=0), ssl._create_unverified_context()
 
@@ -145,7 +145,7 @@ def test_no_tls_client_leaves_anything_behind(pair, visit):
             lambda: (
                 server.counters.accepted + server.counters.failed_handshakes >= ends and not server.counters.connections
             ),
-            what="the end of every connection",
+            event="the end of every connection",
         )
 
     try:

@@ -338,7 +338,7 @@ def test_one_account_cannot_take_every_connection():
         other = stack.enter_context(Wire(host, port, source="127.0.0.2"))
         other.call("ping")
         own[0].socket.close()
-        eventually(lambda: server.counters.connections == 2, what="the end of one of them")
+        eventually(lambda: server.counters.connections == 2, event="the end of one of them")
         stack.enter_context(Wire(host, port)).call("ping")
 
 

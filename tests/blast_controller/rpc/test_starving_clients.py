@@ -29,7 +29,7 @@ from blast_controller.rpc.methods import ROLES
 from blast_controller.runtime.runtime import LARGEST_BATCH, MAX_UNWRITTEN
 from blast_controller.runtime.waiting import MAX_ANSWERED, WaitingLimits
 from tests.support.core import key_of, make_fabric
-from tests.support.runtime import PATIENCE, running
+from tests.support.runtime import TIMEOUT, running
 
 CLIENT, OTHER = Connection(1, "192.0.2.1:5"), Connection(2, "192.0.2.2:5")
 MANY = 900
@@ -115,7 +115,7 @@ def wanted(key, size=10**9, **more):
 
 
 def now(future):
-    return future.result(PATIENCE)
+    return future.result(TIMEOUT)
 
 
 def later(lab, clock, seconds):
@@ -133,7 +133,7 @@ def ask(lab, connection, count, timeout_ms=3600_000, **more):
 def waiting_places(lab):
     lab.settle()
     room = lab.runtime.waiting
-    return lab.runtime.call(lambda turn: (room._see_off(), room._taken.total())[1]).result(PATIENCE)
+    return lab.runtime.call(lambda turn: (room._remove_cancelled(), room._taken.total())[1]).result(TIMEOUT)
 
 
 def refusal(call):
@@ -145,7 +145,7 @@ def refusal(call):
 def until_all_done(lab, futures):
     """Wait for all futures; the runtime serves queued calls without further events."""
     for future in futures:
-        future.exception(PATIENCE)
+        future.exception(TIMEOUT)
     lab.settle()
 
 
@@ -187,7 +187,7 @@ def test_waits_that_end_in_one_millisecond_end_in_bounded_turns(lab, clock):
     clock.now += 5.0
     lab.runtime.call(ask_again)
     until_all_done(lab, futures)
-    assert all(isinstance(future.exception(PATIENCE), ttypes.TimedOut) for future in futures)
+    assert all(isinstance(future.exception(TIMEOUT), ttypes.TimedOut) for future in futures)
     assert turns.most("reasons") <= MAX_ANSWERED
     assert turns.total("reasons") == MANY
     assert len(ended_before) > MANY / MAX_ANSWERED, "others are answered between two turns"
@@ -200,7 +200,7 @@ def test_patience_that_ends_in_one_millisecond_ends_in_bounded_turns(lab, clock)
     clock.now += 5.0
     lab.settle()
     until_all_done(lab, futures)
-    assert all(isinstance(future.exception(PATIENCE), ttypes.Ended) for future in futures)
+    assert all(isinstance(future.exception(TIMEOUT), ttypes.Ended) for future in futures)
     assert turns.most("ends") <= MAX_AT_ONCE
     assert turns.most("events") <= MAX_UNWRITTEN + MAX_AT_ONCE
     assert turns.most("decisions") <= 2
@@ -229,7 +229,7 @@ def test_whoever_asks_has_a_turn_between_ends_that_take_long(lab, clock, monkeyp
     clock.now += 5.0
     for account in seen:
         lab.runtime.call_for(account, Future(), partial(ask_again, account))
-    over.result(PATIENCE)
+    over.result(TIMEOUT)
     for told in seen.values():
         assert max(later - earlier for earlier, later in pairwise([0, *told])) <= 2 * MAX_AT_ONCE
 
@@ -253,10 +253,10 @@ def test_a_flood_of_one_account_does_not_stand_before_another(lab):
 
     def busy(turn):
         begun.set()
-        assert go_on.wait(PATIENCE)
+        assert go_on.wait(TIMEOUT)
 
     lab.runtime.call(busy)
-    assert begun.wait(PATIENCE)
+    assert begun.wait(TIMEOUT)
     flood = [lab.handler.submit(CLIENT, wanted(f"k{number}")) for number in range(500)]
     status = lab.handler.status(OTHER, "first")
     for future, name in [*((future, "flood") for future in flood), (status, "status")]:
@@ -359,7 +359,7 @@ def test_nothing_is_kept_of_a_wait_that_has_ended(lab, clock, how):
             now(lab.handler.withdraw(CLIENT, "k"))
         case "timed out, then ended":
             later(lab, clock, 5.0)
-            assert isinstance(future.exception(PATIENCE), ttypes.TimedOut)
+            assert isinstance(future.exception(TIMEOUT), ttypes.TimedOut)
             now(lab.handler.withdraw(CLIENT, "k"))
         case "cancelled":
             future.cancel()
@@ -369,7 +369,7 @@ def test_nothing_is_kept_of_a_wait_that_has_ended(lab, clock, how):
     lab.settle()
     assert future.done()
     assert waiting_places(lab) == 0
-    attached = lab.handler._desk.attached
+    attached = lab.handler._services.attached
     assert (len(attached), attached._requests, attached._connections, attached._watched) == (0, {}, {}, set())
 
 

@@ -7,7 +7,7 @@ import math
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, rule
 
-from blast_controller.runtime.audience import Audience
+from blast_controller.runtime.audience import WaiterIndex
 
 NUMBERS = st.integers(min_value=-2, max_value=8)
 
@@ -17,7 +17,7 @@ class Audiences(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.audience: Audience[int] = Audience()
+        self.audience: WaiterIndex[int] = WaiterIndex()
         self.oracle: dict[int, int] = {}
         self.count = 0
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.serving.places import Places, host_of
+from blast_controller.serving.places import AdmissionSlots, host_of
 
 
 def test_the_oldest_of_the_most_crowded_address_goes():
-    places: Places[str] = Places(total=4, per_host=4)
+    places: AdmissionSlots[str] = AdmissionSlots(total=4, per_host=4)
     for guest, address in (("operator", "192.0.2.1"), ("a", "192.0.2.9"), ("b", "192.0.2.9"), ("c", "192.0.2.9")):
         assert places.enter(guest, address) is None
     assert places.enter("d", "192.0.2.9") == "a"
@@ -20,13 +20,13 @@ def test_the_oldest_of_the_most_crowded_address_goes():
 
 
 def test_one_address_has_its_own_bound():
-    places: Places[int] = Places(total=100, per_host=2)
+    places: AdmissionSlots[int] = AdmissionSlots(total=100, per_host=2)
     assert [places.enter(n, "192.0.2.9") for n in range(4)] == [None, None, 0, 1]
     assert len(places) == 2
 
 
 def test_leaving_twice_is_once():
-    places: Places[int] = Places(2, 2)
+    places: AdmissionSlots[int] = AdmissionSlots(2, 2)
     places.enter(1, "a")
     places.leave(1)
     places.leave(1)
@@ -54,7 +54,7 @@ def test_what_counts_as_one_address(one, other, same):
     st.lists(st.tuples(st.sampled_from(["a", "b", "c", "d"]), st.booleans()), max_size=60),
 )
 def test_bounds_hold_and_nobody_goes_while_a_more_crowded_address_stays(total, per_host, visits):
-    places: Places[int] = Places(total, per_host)
+    places: AdmissionSlots[int] = AdmissionSlots(total, per_host)
     inside: dict[int, str] = {}
     for guest, (address, leaves) in enumerate(visits):
         counts = {a: list(inside.values()).count(a) for a in "abcd"}

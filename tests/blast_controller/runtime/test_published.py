@@ -8,12 +8,12 @@ from contextlib import contextmanager
 import pytest
 
 from blast_api import ttypes
-from blast_controller.core.model.events import DeviceDown, FinishAsked, WithdrawAsked
+from blast_controller.core.model.events import DeviceDisconnected, FinishRequested, WithdrawRequested
 from blast_controller.core.model.settings import CoreSettings
 from blast_controller.store.errors import DiskFullError
 from tests.blast_controller.rpc.test_handler import CLIENT, granted, now, wanted
 from tests.support.core import TENANT, key_of, make_fabric, multicast, ready_world
-from tests.support.published import published_anew
+from tests.support.published import rebuilt_snapshot
 from tests.support.runtime import Running, running
 from tests.support.waiting import eventually
 
@@ -49,8 +49,8 @@ def test_what_cannot_be_written_is_not_told(lab, monkeypatch):
     with monkeypatch.context() as disk:
         disk.setattr(lab.store, "commit", refuse)
         answer = lab.handler.submit(CLIENT, wanted("lost", receivers=("r4h1",)))
-        lab.runtime.call(lambda turn: turn.handle(FinishAsked(key_of("a"), 0)))
-        eventually(lambda: lab.runtime.store_fault is not None, what="the failure to write")
+        lab.runtime.call(lambda turn: turn.handle(FinishRequested(key_of("a"), 0)))
+        eventually(lambda: lab.runtime.store_fault is not None, event="the failure to write")
         # Asked while nothing can be written, and answered at once.
         assert now(lab.handler.status(CLIENT, "a")).state == ttypes.PartState.ACTIVE
         with pytest.raises(ttypes.UnknownRequest):
@@ -69,8 +69,8 @@ def withdrawal_that_cannot_be_written(lab, monkeypatch):
 
     with monkeypatch.context() as disk:
         disk.setattr(lab.store, "commit", refuse)
-        lab.runtime.call(lambda turn: turn.handle(WithdrawAsked(key_of("a"))))
-        eventually(lambda: lab.runtime.store_fault is not None, what="the failure to write")
+        lab.runtime.call(lambda turn: turn.handle(WithdrawRequested(key_of("a"))))
+        eventually(lambda: lab.runtime.store_fault is not None, event="the failure to write")
         yield
 
 
@@ -108,7 +108,7 @@ def test_what_may_be_known_elsewhere_already_is_told_as_of_before(lab, monkeypat
         told = now(lab.handler.status(CLIENT, "a"))
         assert told.state == ttypes.PartState.ACTIVE and told.staleMs is not None
         assert lab.handler.fabric(CLIENT).staleMs >= told.staleMs
-    eventually(lambda: lab.handler.fabric(CLIENT).staleMs is None, what="the journal to be written")
+    eventually(lambda: lab.handler.fabric(CLIENT).staleMs is None, event="the journal to be written")
     assert now(lab.handler.status(CLIENT, "a")).staleMs is None
 
 
@@ -116,7 +116,7 @@ def test_a_snapshot_stays_as_it_is_and_shares_what_has_not_changed():
     world = ready_world(make_fabric(8, [4, 4]))
     world.granted(multicast("first", "r5h1", ["r6h1", "r7h1"]))
     before = world.core.snapshot
-    copied = published_anew(world.core)
+    copied = rebuilt_snapshot(world.core)
     world.granted(multicast("k", "r1h1", ["r2h1", "r3h1"]))
     after = world.core.snapshot
     assert before == copied != after
@@ -129,7 +129,7 @@ def test_a_snapshot_stays_as_it_is_and_shares_what_has_not_changed():
 def test_nothing_is_published_before_it_is_decided():
     world = ready_world(make_fabric(4, [4]))
     world.granted(multicast("k", "r1h1", ["r2h1"]))
-    world.core.take(FinishAsked(key_of("k"), 0), world.now)
+    world.core.take(FinishRequested(key_of("k"), 0), world.now)
     assert world.core.snapshot.request(key_of("k")).state.value == "active"
     world.core.conclude(world.now)
     assert world.core.snapshot.request(key_of("k")).state.value == "done"
@@ -150,7 +150,7 @@ def test_who_may_be_succeeded_by_now_tells_nothing_as_it_is(lab):
     ):
         with pytest.raises(ttypes.NotLeader):
             ask()
-    lab.runtime.post(DeviceDown(4, "what devices say is still heard"))
+    lab.runtime.post(DeviceDisconnected(4, "what devices say is still heard"))
     lab.settle()
     lab.runtime.holds_leadership = lambda: True
     assert now(lab.handler.status(CLIENT, "a")).state == ttypes.PartState.ACTIVE

@@ -11,7 +11,7 @@ import pytest
 
 from blast_controller.core.controller import Core
 from blast_controller.core.model.errors import RequestTimeoutError, UnknownRequestError
-from blast_controller.core.model.events import RequestSubmitted, WithdrawAsked
+from blast_controller.core.model.events import RequestSubmitted, WithdrawRequested
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import EventKind
 from blast_controller.core.model.settings import CoreSettings
@@ -21,7 +21,7 @@ from blast_controller.runtime.waiting import Wait
 from blast_controller.store.errors import DiskFullError
 from blast_controller.store.memory import MemoryStore
 from tests.support.core import key_of, make_fabric, multicast
-from tests.support.runtime import PATIENCE, running
+from tests.support.runtime import TIMEOUT, running
 from tests.support.waiting import eventually
 
 ANYTHING = Wait(lambda e: True, lambda e: e, lambda: RequestTimeoutError("Too late."))
@@ -36,11 +36,11 @@ def lab():
 
 def grant_of(turn):
     wait = Wait(lambda e: e.kind is EventKind.GRANTED, lambda e: e.grant, lambda: RequestTimeoutError("Too late."))
-    return turn.wait(key_of("a"), PATIENCE, wait)
+    return turn.wait(key_of("a"), TIMEOUT, wait)
 
 
 def test_work_is_done_on_one_thread_and_answered(lab):
-    names = {lab.runtime.call(lambda turn: threading.current_thread().name).result(PATIENCE) for _ in range(3)}
+    names = {lab.runtime.call(lambda turn: threading.current_thread().name).result(TIMEOUT) for _ in range(3)}
     assert names == {"core"}
 
 
@@ -49,18 +49,18 @@ def test_a_grant_with_the_time_that_each_step_took(lab):
         turn.handle(RequestSubmitted(WANTED))
         return grant_of(turn)
 
-    grant = lab.runtime.call(work).result(PATIENCE)
+    grant = lab.runtime.call(work).result(TIMEOUT)
     assert grant.receivers == ("r2h1", "r3h1")
     assert grant.timings.compute > 0
     assert (grant.timings.openflow, grant.timings.optical) == (0.001, 0.001)
-    assert 0 < grant.timings.total < PATIENCE
+    assert 0 < grant.timings.total < TIMEOUT
 
 
 def test_a_refusal_goes_to_who_asked(lab):
-    refused = lab.runtime.call(lambda turn: turn.handle(WithdrawAsked(key_of("a"))))
+    refused = lab.runtime.call(lambda turn: turn.handle(WithdrawRequested(key_of("a"))))
     with pytest.raises(UnknownRequestError):
-        refused.result(PATIENCE)
-    assert lab.runtime.call(lambda turn: 7).result(PATIENCE) == 7
+        refused.result(TIMEOUT)
+    assert lab.runtime.call(lambda turn: 7).result(TIMEOUT) == 7
 
 
 def test_a_wait_that_is_too_long_is_sent_away(lab):
@@ -69,7 +69,7 @@ def test_a_wait_that_is_too_long_is_sent_away(lab):
     started = time.monotonic()
     future = lab.runtime.call(lambda turn: turn.wait(key_of("a"), 0.05, ANYTHING))
     with pytest.raises(RequestTimeoutError, match="Too late"):
-        future.result(PATIENCE)
+        future.result(TIMEOUT)
     assert time.monotonic() - started >= 0.05
 
 
@@ -92,7 +92,7 @@ def test_deadlines_are_kept_although_work_never_ends():
                 lab.runtime.call(again)
             future = lab.runtime.call(lambda turn: turn.wait(key_of("x"), 0.02, ANYTHING))
             with pytest.raises(RequestTimeoutError):
-                future.result(PATIENCE)
+                future.result(TIMEOUT)
         finally:
             stop.set()
 
@@ -116,7 +116,7 @@ def test_who_goes_away_leaves_the_waiting_room(lab):
 
 def test_who_goes_away_before_the_work_is_begun_is_no_trouble(lab):
     gate = threading.Event()
-    lab.runtime.call(lambda turn: gate.wait(PATIENCE))
+    lab.runtime.call(lambda turn: gate.wait(TIMEOUT))
     futures = [lab.runtime.call(grant_of), lab.runtime.call(lambda turn: 1)]
     assert all(future.cancel() for future in futures)
     gate.set()
@@ -131,7 +131,7 @@ def test_a_look_that_fails_fails_alone(lab, caplog):
         return 1 // 0
 
     with pytest.raises(InternalError) as fault:
-        lab.runtime.call(work).result(PATIENCE)
+        lab.runtime.call(work).result(TIMEOUT)
     assert f"trace {fault.value.trace}" in caplog.text and "ZeroDivisionError" in caplog.text
     assert lab.look().request(key_of("a")).state is PartState.ACTIVE
 
@@ -142,14 +142,14 @@ def test_an_answer_to_a_wait_that_cannot_be_made_fails_alone(lab, made):
 
     def work(turn):
         turn.handle(RequestSubmitted(WANTED))
-        patience = PATIENCE if made == "answer" else 0.0
+        patience = TIMEOUT if made == "answer" else 0.0
         return turn.wait(key_of("a"), patience, lambda event: True, lambda event: 1 // 0, lambda: 1 // 0)
 
     future = lab.runtime.call(work)
     lab.settle()
     lab.devices.release()
     with pytest.raises(InternalError):
-        future.result(PATIENCE)
+        future.result(TIMEOUT)
     assert lab.look().request(key_of("a")).state is PartState.ACTIVE
 
 
@@ -163,7 +163,7 @@ def test_an_event_that_cannot_be_handled_is_fatal(monkeypatch):
     runtime.start(None, None, loaded)  # type: ignore[arg-type]
     monkeypatch.setattr(core, "take", lambda event, now: 1 // 0)
     runtime.call(lambda turn: turn.handle(RequestSubmitted(WANTED)))
-    assert happened.wait(PATIENCE)
+    assert happened.wait(TIMEOUT)
     assert str(failures[0]).startswith("RequestSubmitted failed: ZeroDivisionError")
 
 
@@ -176,7 +176,7 @@ def test_work_goes_on_while_changes_are_written_and_nothing_leaves_before(lab, m
 
     def slow_commit(records, at):
         commits.append({record.key for record in records if record.kind == "request"})
-        gate.wait(PATIENCE)
+        gate.wait(TIMEOUT)
         if fails and len(commits) == 1:
             raise DiskFullError(Path("journal"))
         commit(records, at)
@@ -203,6 +203,6 @@ def test_work_goes_on_while_changes_are_written_and_nothing_leaves_before(lab, m
     assert not any(future.done() for future in futures)
     assert lab.runtime.snapshot.requests.states.get(PartState.PENDING, 0) == 0
     gate.set()
-    assert [future.result(PATIENCE) for future in futures if future.result(PATIENCE)] == ["a", "b", "c"]
+    assert [future.result(TIMEOUT) for future in futures if future.result(TIMEOUT)] == ["a", "b", "c"]
     written = {"default/b", "default/c"} | ({"default/a"} if fails else set())
     assert written in commits, "one write for all that came during the first"

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 import pytest
 
 from blast_controller.core.model.errors import UnknownRequestError
-from blast_controller.runtime.faults import EventFailedError, InternalError, telling
+from blast_controller.runtime.faults import EventFailedError, InternalError, action_errors
 from blast_controller.runtime.parked_future import ParkedFuture
 from blast_controller.runtime.settling import run_into
 
@@ -75,9 +75,9 @@ def test_unexpected_error_reaches_the_caller_as_an_internal_error():
 
 
 def test_error_of_the_core_names_its_action():
-    with pytest.raises(EventFailedError, match="Tick failed: ValueError: no"), telling("Tick"):
+    with pytest.raises(EventFailedError, match="Tick failed: ValueError: no"), action_errors("Tick"):
         raise ValueError("no")
-    with pytest.raises(UnknownRequestError), telling("Tick"):
+    with pytest.raises(UnknownRequestError), action_errors("Tick"):
         raise UnknownRequestError("a")
-    with pytest.raises(KeyboardInterrupt), telling("Tick"):
+    with pytest.raises(KeyboardInterrupt), action_errors("Tick"):
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""What etcd, its operator and the network do to the journal: a sentence that says what to do, and nothing lost."""
+"""Faults of etcd, its operator and the network: each error states a remedy, and no record is lost."""
 
 import base64
 import random
@@ -32,7 +32,7 @@ from blast_controller.store.etcd.store import StorePolicy
 from blast_controller.store.etcd.values import FORMAT, Head, pack, to_head, unpack
 from blast_controller.store.retention import Retention
 from tests.support.certificates import Authority
-from tests.support.etcd_server import PATIENCE, SHORT, Controllers, EtcdServer
+from tests.support.etcd_server import LONG, SHORT, Controllers, EtcdServer
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.etcd
@@ -47,7 +47,7 @@ def one_sentence(fault):
     return "\n" not in text and ": " in text and len(text) < 700
 
 
-# ---------------------------------------------------------------------------------------------- away, at start or later
+# ---------------------------------------------------------------------------------------------- unavailable etcd
 
 
 @pytest.fixture(scope="module")
@@ -64,23 +64,23 @@ def mortal(own_server):
     made.close()
 
 
-def test_away_at_the_start_it_says_so(controllers):
-    with socket.create_server(("127.0.0.1", 0)) as nobody:
-        port = nobody.getsockname()[1]
-    store = controllers.store(leadership=controllers.leadership(controllers.connection(port, patience=SHORT)))
+def test_open_without_etcd_names_the_unreachable_endpoint(controllers):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    store = controllers.store(leadership=controllers.leadership(controllers.connection(port, timeouts=SHORT)))
     with pytest.raises(StoreUnavailableError, match=f"etcd cannot be reached at 127.0.0.1:{port}") as caught:
         store.open()
     assert one_sentence(caught.value) and not caught.value.may_be_done
     assert not isinstance(caught.value, StoreUsageError)
 
 
-def test_away_later_it_goes_on_where_it_was(mortal):
+def test_store_continues_after_etcd_returns(mortal):
     connection = mortal.connection()
     leadership = mortal.leadership(connection, ttl=60)
     store = mortal.opened_store(leadership=leadership)
     store.commit([row("a")], at=1.0)
     mortal.server.kill()
-    connection.patience = SHORT
+    connection.timeouts = SHORT
     with pytest.raises(StoreUnavailableError) as caught:
         store.commit([row("b")], at=2.0)
     assert one_sentence(caught.value)
@@ -89,22 +89,22 @@ def test_away_later_it_goes_on_where_it_was(mortal):
     with pytest.raises(StoreUnavailableError):
         store.compact(at=1.0)
     mortal.server.start()
-    connection.patience = PATIENCE
+    connection.timeouts = LONG
     store.commit([row("b"), row("c")], at=3.0)
     assert [entry.key for entry in store.journal(0, 10)] == ["epoch", "a", "b", "c"]
     assert leadership.holds_leadership()
 
 
-def test_away_for_good_it_no_longer_leads_and_closes_all_the_same(mortal):
+def test_leadership_ends_and_store_closes_without_etcd(mortal):
     leadership = mortal.leadership(ttl=1)
     store = mortal.opened_store(leadership=leadership)
     mortal.server.kill()
-    eventually(lambda: not leadership.holds_leadership(), "it to know that it may not lead")
+    eventually(lambda: not leadership.holds_leadership(), "the leader to lose leadership")
     store.close()
     mortal.server.start()
 
 
-def test_when_its_space_is_used_up_nothing_is_lost_and_it_goes_on_when_there_is_more(mortal):
+def test_store_continues_after_the_space_quota_is_raised(mortal):
     server = mortal.server
     server.kill()
     server.quota = 1 << 20
@@ -116,7 +116,7 @@ def test_when_its_space_is_used_up_nothing_is_lost_and_it_goes_on_when_there_is_
             store.commit([row(f"r{number}", random.Random(number).randbytes(30_000).hex())], at=1.0)
             written.append(f"r{number}")
     assert isinstance(caught.value, DiskFullError) and one_sentence(caught.value)
-    assert [entry.key for entry in store.journal(0, 200)] == ["epoch", *written], "it may be read"
+    assert [entry.key for entry in store.journal(0, 200)] == ["epoch", *written], "the journal stays readable"
     server.kill()
     server.quota = 0
     server.start()
@@ -137,60 +137,60 @@ def refused(controllers, **changes):
     return caught.value
 
 
-def test_a_wrong_password_is_refused_in_a_sentence(controllers, tmp_path):
+def test_wrong_password_is_rejected_without_showing_it(controllers, tmp_path):
     (tmp_path / "password").write_text("guessed\n")
     fault = refused(controllers, user=User("blast", tmp_path / "password"))
     assert isinstance(fault, CredentialsRefusedError) and "check certificate, user and password" in str(fault)
     assert "guessed" not in str(fault)
 
 
-def test_without_a_user_it_is_refused(controllers):
+def test_connection_without_a_user_is_rejected(controllers):
     assert isinstance(refused(controllers, user=None), CredentialsRefusedError)
 
 
-def test_another_authority_is_refused(controllers, tmp_path):
+def test_certificates_of_another_authority_are_rejected(controllers, tmp_path):
     others = Authority(tmp_path / "others", "other")
     mine = others.issue("/O=controller")
     server = controllers.server
-    fault = refused(controllers, patience=SHORT, tls=EtcdTlsFiles(others.cert, mine.cert, mine.key))
+    fault = refused(controllers, timeouts=SHORT, tls=EtcdTlsFiles(others.cert, mine.cert, mine.key))
     assert isinstance(fault, CredentialsRefusedError | StoreUnavailableError)
     strange = EtcdTlsFiles(server.authority.cert, mine.cert, mine.key)
-    assert isinstance(refused(controllers, patience=SHORT, tls=strange), JournalError)
-    assert isinstance(refused(controllers, patience=SHORT, tls=None), StoreUnavailableError)
+    assert isinstance(refused(controllers, timeouts=SHORT, tls=strange), JournalError)
+    assert isinstance(refused(controllers, timeouts=SHORT, tls=None), StoreUnavailableError)
 
 
-def test_keys_of_somebody_else_are_refused(controllers):
-    controllers.keys = Keys("/somebody-else/")
+def test_keys_of_a_foreign_prefix_are_rejected(controllers):
+    controllers.keys = Keys("/foreign/")
     assert isinstance(refused(controllers), CredentialsRefusedError)
 
 
 @pytest.mark.parametrize("content", [None, "\n"])
-def test_a_password_that_cannot_be_read_is_named(controllers, tmp_path, content):
+def test_error_names_the_unreadable_password_file(controllers, tmp_path, content):
     if content is not None:
         (tmp_path / "password").write_text(content)
     fault = refused(controllers, user=User("blast", tmp_path / "password"))
     assert isinstance(fault, CredentialsUnreadableError) and str(tmp_path / "password") in str(fault)
 
 
-def test_a_certificate_that_cannot_be_read_is_named(controllers, tmp_path):
+def test_error_names_the_unreadable_certificate(controllers, tmp_path):
     tls = EtcdTlsFiles(controllers.server.authority.cert, tmp_path / "none.pem", controllers.server.client.key)
     with pytest.raises(CredentialsUnreadableError, match=r"none\.pem"):
         EtcdConnection(controllers.server.access(tls=tls))
 
 
-def test_at_least_one_endpoint_is_named():
+def test_access_requires_an_endpoint():
     with pytest.raises(ValueError, match="at least one endpoint"):
         Access(())
 
 
-def test_a_closed_connection_is_away(controllers):
+def test_closed_connection_is_unavailable(controllers):
     connection = controllers.connection()
     connection.close()
     with pytest.raises(StoreUnavailableError):
         connection.call(STATUS, api.StatusRequest())
 
 
-# ------------------------------------------------------------------------------------------------------ what is damaged
+# ------------------------------------------------------------------------------------------------------ damage
 
 
 def spoilt(controllers, *operations):
@@ -220,7 +220,7 @@ def spoilt(controllers, *operations):
         (lambda keys: put(keys.head, Head(3, 0, 1, 2, staged=2).pack()), "part 0 of its latest commit is missing"),
     ],
 )
-def test_what_is_no_whole_journal_is_left_as_it_is(controllers, spoil, words):
+def test_damaged_journal_is_rejected_and_left_unchanged(controllers, spoil, words):
     store = spoilt(controllers, spoil(controllers.keys))
     for _ in range(2):
         with pytest.raises(DamagedEtcdJournalError, match=words) as caught:
@@ -236,7 +236,7 @@ def test_what_is_no_whole_journal_is_left_as_it_is(controllers, spoil, words):
         (b'[7,[1.0,1,"request","a","",{"is":"a"}]]', "the entries up to 3 of the history are changed"),
     ],
 )
-def test_a_history_that_is_none_is_told_when_it_is_read(controllers, value, words):
+def test_damaged_history_is_reported_when_it_is_read(controllers, value, words):
     store = controllers.opened_store()
     store.commit([row("a")], at=1.0)
     store.commit([row("b")], at=1.0)
@@ -248,7 +248,7 @@ def test_a_history_that_is_none_is_told_when_it_is_read(controllers, value, word
         list(contents_of_etcd(controllers.connection(), controllers.keys).rows)
 
 
-def test_a_history_that_lacks_a_key_is_told_by_who_comes_to_lead(controllers):
+def test_new_leader_reports_a_missing_history_key(controllers):
     store = controllers.opened_store()
     store.commit([row("a")], at=1.0)
     store.close()
@@ -257,32 +257,32 @@ def test_a_history_that_lacks_a_key_is_told_by_who_comes_to_lead(controllers):
         store.open()
 
 
-def test_a_copy_into_it_that_was_not_finished_is_told(controllers):
+def test_open_reports_an_incomplete_import(controllers):
     controllers.connection().call(TXN, api.TxnRequest(success=[put(controllers.keys.importing, b"")]))
     with pytest.raises(DamagedEtcdJournalError, match="an import into it was not completed"):
         controllers.store().open()
 
 
 @pytest.mark.parametrize("other", [FORMAT - 1, FORMAT + 1])
-def test_journal_of_another_format_is_refused(controllers, other):
+def test_journal_of_another_format_is_rejected(controllers, other):
     store = spoilt(controllers, put(controllers.keys.head, f"[{other},5,0,1,1,0,0,0]".encode()))
     with pytest.raises(EtcdFormatError, match=f"has format {other} and this release reads format {FORMAT}"):
         store.open()
 
 
-def test_who_writes_without_leading_is_found_out(controllers):
+def test_commit_detects_writes_of_a_non_leader(controllers):
     store = controllers.opened_store()
     controllers.connection().call(TXN, api.TxnRequest(success=[put(controllers.keys.head, Head(9, 0, 1, 9).pack())]))
     with pytest.raises(DamagedEtcdJournalError, match="a controller that is not the leader writes to it"):
         store.commit([row("a")], at=1.0)
 
 
-# ------------------------------------------------------------------------------------------------- what is forgotten
+# ------------------------------------------------------------------------------------------------- compaction
 
 
-def test_old_revisions_are_forgotten_after_a_while(controllers, monkeypatch):
+def test_compaction_removes_old_etcd_revisions(controllers, monkeypatch):
     monkeypatch.setattr(trimming, "FORGETTING", 0.0)
-    # Later releases let only administrators have it forget.
+    # Later etcd releases allow compaction for administrators only.
     root = controllers.connection(user=User("root", controllers.server.password_file))
     store = controllers.opened_store(
         StorePolicy(wait=0.0, retention=Retention(entries=2)), controllers.leadership(root)
@@ -299,7 +299,7 @@ def test_old_revisions_are_forgotten_after_a_while(controllers, monkeypatch):
     assert head.history_bytes == sum(100 + len('{"is":"0"}') for _ in kept)
 
 
-def test_who_may_not_have_it_forget_says_so_once(caplog):
+def test_denied_etcd_compaction_is_logged_once(caplog):
     asked = []
 
     class Strict:
@@ -307,14 +307,14 @@ def test_who_may_not_have_it_forget_says_so_once(caplog):
             asked.append(request.revision)
             raise CredentialsRefusedError("here", "permission denied")
 
-    forgetting = trimming.Forgetting(Strict())
+    forgetting = trimming.RevisionCompaction(Strict())
     for minute in range(5):
         forgetting.forget(100 + minute, 60.0 * minute)
     assert asked == [100]
     assert [record.message[:25] for record in caplog.records] == ["this controller cannot co"[:25]]
 
 
-def test_values_are_compressed_where_it_pays():
+def test_large_values_are_compressed():
     short, long = '["a"]', f'["{"a" * 100_000}"]'
     assert pack(short) == short.encode() and len(pack(long)) < 1_000
     assert unpack(pack(short)) == ["a"] and unpack(pack(long)) == ["a" * 100_000]
@@ -323,9 +323,9 @@ def test_values_are_compressed_where_it_pays():
     assert to_head(Head(1, 2, 3, 4, 5, 6).pack()) == Head(1, 2, 3, 4, 5, 6)
 
 
-def test_a_candidate_without_a_lease_is_none(controllers):
+def test_candidate_without_a_lease_is_ignored(controllers):
     controllers.connection().call(TXN, api.TxnRequest(success=[put(controllers.keys.candidate("forged:1"), b"999")]))
     presence, other = (Presence(controllers.connection(), controllers.keys, f"here:{n}") for n in (1, 2))
-    other.tell(3)
+    other.publish(3)
     assert presence.others() == {"here:2": 3}
     other.leave()

@@ -1,4 +1,4 @@
-"""Commits that no single transaction of etcd takes: all of them is there or none, wherever their writer dies."""
+"""Commits beyond one etcd transaction are written whole or not at all, wherever their writer dies."""
 
 import pytest
 
@@ -49,7 +49,7 @@ def seen(store):
     return store.open().state, [(entry.sequence, entry.key, entry.body) for entry in store.journal(0, 100)][:-1]
 
 
-def test_thousands_of_rows_are_one_transaction(mortal):
+def test_thousands_of_rows_fit_into_one_transaction(mortal):
     connection, store = mortal()
     store.open()
     before = connection.transactions
@@ -59,11 +59,11 @@ def test_thousands_of_rows_are_one_transaction(mortal):
     assert len(store.open().of("request")) == MAX_OPERATIONS - 100
 
 
-def test_what_is_larger_than_a_transaction_is_written_all_the_same(mortal, controllers):
+def test_commit_beyond_one_transaction_is_written_in_parts(mortal, controllers):
     connection, store = mortal()
     store.open()
     before = connection.transactions
-    # Not to be compressed, or there would be nothing large.
+    # Incompressible content, since compressed rows would be small.
     made = [Record("request", f"r{n}", {"is": [hash((n, i)) for i in range(2_000)]}) for n in range(60)]
     store.commit([*made, *rows(MAX_OPERATIONS, since=100)], at=1.0)
     assert connection.transactions > before + 3
@@ -76,7 +76,7 @@ def test_what_is_larger_than_a_transaction_is_written_all_the_same(mortal, contr
     assert len(loaded) == 60 + MAX_OPERATIONS and loaded["r59"] == made[59].body
 
 
-def test_a_thing_that_no_key_takes_is_our_fault_and_nothing_is_written(controllers):
+def test_record_too_large_for_a_key_is_rejected(controllers):
     store = controllers.opened_store()
     huge = Record("request", "huge", {"is": [hash((n, "some")) for n in range(300_000)]})
     with pytest.raises(UnstorableError, match="under one key"):
@@ -85,7 +85,7 @@ def test_a_thing_that_no_key_takes_is_our_fault_and_nothing_is_written(controlle
     assert [entry.sequence for entry in store.journal(0, 10)] == [1, 2]
 
 
-def test_a_megabyte_of_one_request_is_taken(controllers):
+def test_request_of_a_megabyte_is_stored(controllers):
     store = controllers.opened_store()
     body = {"is": "".join(chr(0x4E00 + hash((n, "text")) % 20_000) for n in range(300_000))}
     store.commit([Record("request", "large", body)], at=1.0)
@@ -103,10 +103,8 @@ def undisturbed(controllers, *commits):
     return seen(controllers.store())
 
 
-@pytest.mark.parametrize("hears_the_last", [True, False], ids=["before a write", "before an answer"])
-def test_wherever_its_writer_dies_it_is_there_whole_or_not_at_all(
-    mortal, controllers, small_transactions, hears_the_last
-):
+@pytest.mark.parametrize("receives_last_answer", [True, False], ids=["before a write", "before an answer"])
+def test_large_commit_is_atomic_wherever_its_writer_dies(mortal, controllers, small_transactions, receives_last_answer):
     none, whole = undisturbed(controllers), undisturbed(controllers, LARGE)
     outcomes = []
     is_over = False
@@ -114,17 +112,17 @@ def test_wherever_its_writer_dies_it_is_there_whole_or_not_at_all(
         controllers.keys = controllers.server.keys()
         connection, store = mortal()
         begun(store)
-        connection.left, connection.hears_the_last = len(outcomes), hears_the_last
+        connection.left, connection.receives_last_answer = len(outcomes), receives_last_answer
         try:
             store.commit(LARGE, at=2.0)
-            is_told_written = True
+            is_acknowledged = True
         except StoreUnavailableError:
-            is_told_written = False
+            is_acknowledged = False
         is_over = connection.left > 0
         store.close()
         found = seen(controllers.store())
         assert found in (none, whole)
-        assert found == whole or not is_told_written
+        assert found == whole or not is_acknowledged
         assert not list(pages(controllers.connection(), controllers.keys.all_staged))
         outcomes.append(found == whole)
     # First none of it counts, then all.
@@ -146,17 +144,17 @@ def half_done(mortal, small_transactions):
         connection.left = 1_000
         store.commit([*LARGE, *rows(1)], at=2.0)
         parts = (connection.transactions - before - 2) // 2
-        connection.left, connection.hears_the_last = parts + 1 + done + 1, False
+        connection.left, connection.receives_last_answer = parts + 1 + done + 1, False
         if done > parts:
             return None
         store.commit(LARGE, at=3.0)
-        connection.left, connection.hears_the_last = None, True
+        connection.left, connection.receives_last_answer = None, True
         return store
 
     return make
 
 
-def test_what_was_carried_out_unheard_of_is_finished_once(half_done, controllers):
+def test_partly_applied_commit_is_finished_once(half_done, controllers):
     done = 0
     while (store := half_done(done)) is not None:
         store.commit(rows(1, since=50), at=4.0)
@@ -169,8 +167,8 @@ def test_what_was_carried_out_unheard_of_is_finished_once(half_done, controllers
     assert done > 2
 
 
-def test_who_is_deposed_while_it_finishes_does_not_take_that_for_damage(half_done, controllers):
-    """Whoever leads next finishes it, too, and what was to be carried out is gone."""
+def test_deposed_leader_reports_no_damage_while_it_finishes_a_commit(half_done, controllers):
+    """The next leader finishes the commit, too, and removes its staged parts."""
     done = 0
     while (store := half_done(done)) is not None:
         controllers.depose()
@@ -197,7 +195,7 @@ def test_operations_are_grouped_by_size_and_number():
     assert list(grouped([], 1_000)) == []
 
 
-def test_a_list_in_a_list_holds_what_one_cannot():
+def test_long_operation_lists_are_nested():
     few, many = ([put(b"%d" % n, b"") for n in range(number)] for number in (60, 61))
     assert nested(few) == few
     assert [len(one.request_txn.success) for one in nested(many)] == [60, 1]

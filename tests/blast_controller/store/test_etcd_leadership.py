@@ -1,4 +1,4 @@
-"""Who leads: one at a time, known to the others, and no longer than can be known without asking."""
+"""Leadership: one leader at a time, known to the others, and only as long as its lease certainly holds."""
 
 import threading
 import time
@@ -25,7 +25,7 @@ def row(key):
     return Record("request", key, {"is": key})
 
 
-def test_a_term_is_the_revision_of_the_key_and_an_epoch_that_grows(controllers):
+def test_term_has_the_revision_of_the_key_and_a_growing_epoch(controllers):
     one = controllers.leadership(address="one:1")
     term = one.campaign(0.0)
     key = controllers.leader_key()
@@ -38,7 +38,7 @@ def test_a_term_is_the_revision_of_the_key_and_an_epoch_that_grows(controllers):
     assert again.epoch == term.epoch + 1 and again.revision > term.revision
 
 
-def test_generation_is_larger_than_any_number_of_openings(controllers, monkeypatch):
+def test_generation_grows_even_if_the_clock_is_behind(controllers, monkeypatch):
     """ToRs refuse a smaller one: also where the journal was in a file before, or in another etcd."""
     one = controllers.leadership()
     generation = one.campaign(0.0).generation
@@ -48,7 +48,7 @@ def test_generation_is_larger_than_any_number_of_openings(controllers, monkeypat
     assert one.campaign(0.0).generation == generation + 1, "its clock is behind that of the leader before"
 
 
-def test_of_many_that_race_one_leads_and_the_others_know_whom_to_ask(controllers):
+def test_race_elects_one_leader_that_the_others_know(controllers):
     crowd = [controllers.leadership(address=f"c{number}:1") for number in range(4)]
     epochs = []
     for _ in range(3):
@@ -75,7 +75,7 @@ def test_of_many_that_race_one_leads_and_the_others_know_whom_to_ask(controllers
 
 
 class Interrupted(EtcdConnection):
-    """Something happens just before its next transaction that would change anything."""
+    """A connection that calls `before` ahead of its next conditional transaction."""
 
     before = None
 
@@ -87,7 +87,7 @@ class Interrupted(EtcdConnection):
 
 
 @pytest.mark.parametrize("resigns", [True, False])
-def test_who_is_overtaken_between_looking_and_trying_has_an_epoch_of_its_own_or_none(controllers, resigns):
+def test_overtaken_candidate_gets_its_own_epoch_or_none(controllers, resigns):
     connection = controllers.connection(kind=Interrupted)
     slow, fast = controllers.leadership(connection), controllers.leadership(address="fast:1")
 
@@ -105,7 +105,7 @@ def test_who_is_overtaken_between_looking_and_trying_has_an_epoch_of_its_own_or_
 
 
 class InterruptedReading(EtcdConnection):
-    """Something happens just before the state is read."""
+    """A connection that calls `before` ahead of reading the state."""
 
     before = None
 
@@ -116,7 +116,7 @@ class InterruptedReading(EtcdConnection):
         return super().call(method, request, seconds)
 
 
-def test_a_journal_that_another_leader_changes_while_it_is_opened_is_not_damaged(controllers):
+def test_journal_changed_while_it_is_opened_is_not_reported_damaged(controllers):
     controllers.opened_store().close()
     connection = controllers.connection(kind=InterruptedReading)
     slow = controllers.store(leadership=controllers.leadership(connection))
@@ -131,7 +131,7 @@ def test_a_journal_that_another_leader_changes_while_it_is_opened_is_not_damaged
         slow.open()
 
 
-def test_a_lease_is_counted_from_when_it_was_asked_for(monkeypatch):
+def test_lease_counts_from_the_time_of_its_request(monkeypatch):
     clock = [0.0]
     monkeypatch.setattr(lease, "now", lambda: clock[0])
     was_kept, may_end = threading.Event(), threading.Event()
@@ -166,7 +166,7 @@ def test_a_lease_is_counted_from_when_it_was_asked_for(monkeypatch):
         one.revoke()
 
 
-def test_who_waits_leads_when_the_leader_resigns(controllers):
+def test_standby_takes_over_when_the_leader_resigns(controllers):
     leader, standby = controllers.leadership(), controllers.leadership(address="standby:1")
     leader.campaign()
     terms = []
@@ -178,16 +178,16 @@ def test_who_waits_leads_when_the_leader_resigns(controllers):
     assert standby.holds_leadership() and [term.epoch for term in terms] == [2]
 
 
-def test_who_waits_leads_when_the_leader_is_gone_without_a_word(controllers):
+def test_standby_takes_over_when_the_leader_vanishes(controllers):
     connection = controllers.connection()
     leader, standby = controllers.leadership(connection, ttl=1), controllers.leadership(address="standby:1")
     leader.campaign()
     connection.close()
     assert standby.campaign(30.0).epoch == 2
-    assert not leader.holds_leadership(), "before another leads"
+    assert not leader.holds_leadership(), "before the standby takes over"
 
 
-def test_waiting_can_be_given_up(controllers):
+def test_standby_can_give_up_waiting(controllers):
     leader, standby = controllers.leadership(address="leader:1"), controllers.leadership()
     leader.campaign()
     faults = []
@@ -206,34 +206,34 @@ def test_waiting_can_be_given_up(controllers):
     assert fault.address == "leader:1" and "another controller at leader:1 is the leader" in str(fault)
 
 
-def test_a_lease_is_kept_while_its_holder_lives(controllers):
+def test_lease_is_renewed_while_its_holder_lives(controllers):
     one = controllers.leadership(ttl=1)
     term = one.campaign()
     time.sleep(2.2)  # a lease of a second would have run out twice
     assert one.holds_leadership() and controllers.leader_key().create_revision == term.revision
 
 
-def test_who_was_asleep_does_not_think_that_it_leads(controllers, monkeypatch):
+def test_suspended_leader_loses_leadership_before_its_lease_ends(controllers, monkeypatch):
     one = controllers.leadership(ttl=100)
     one.campaign()
     awake = lease.now
     monkeypatch.setattr(lease, "now", lambda: awake() + 50.0)
     assert one.holds_leadership()
     monkeypatch.setattr(lease, "now", lambda: awake() + 90.0)
-    assert not one.holds_leadership(), "before etcd gives the lead to another"
+    assert not one.holds_leadership(), "before etcd ends the lease"
 
 
-def test_who_finds_its_lease_gone_does_not_lead(controllers):
+def test_leader_without_its_lease_loses_leadership(controllers):
     one = controllers.leadership(ttl=1)
     one.campaign()
     controllers.depose()
-    eventually(lambda: not one.holds_leadership(), "its thread to hear of it")
+    eventually(lambda: not one.holds_leadership(), "its thread to notice it")
 
 
 # ---------------------------------------------------------------------------------------------------------- fencing
 
 
-def test_a_deposed_leader_writes_nothing_and_hears_who_leads(controllers):
+def test_deposed_leader_writes_nothing_and_names_the_new_leader(controllers):
     old_leadership = controllers.leadership(address="old:1", ttl=60)
     old = controllers.store(leadership=old_leadership)
     old.open()
@@ -253,7 +253,7 @@ def test_a_deposed_leader_writes_nothing_and_hears_who_leads(controllers):
     assert old.journal(3, 10) == new.journal(3, 10), "it may still read"
 
 
-def test_a_deposed_leader_opens_anew_and_sees_what_was_written_since(controllers):
+def test_deposed_leader_reopens_with_the_records_written_since(controllers):
     old, new = controllers.store(), controllers.store()
     old.open()
     controllers.depose()
@@ -270,7 +270,7 @@ def test_a_deposed_leader_opens_anew_and_sees_what_was_written_since(controllers
     old.commit([row("on")], at=1.0)
 
 
-def test_nobody_leads_and_the_old_one_still_cannot_write(controllers):
+def test_deposed_leader_cannot_write_even_without_a_new_leader(controllers):
     old = controllers.store()
     old.open()
     controllers.depose()
@@ -278,7 +278,7 @@ def test_nobody_leads_and_the_old_one_still_cannot_write(controllers):
         old.commit([row("late")], at=1.0)
 
 
-def test_the_history_is_followed_by_who_does_not_lead(controllers):
+def test_follower_reads_the_history(controllers):
     store = controllers.store()
     follower = EtcdHistory(controllers.connection(), controllers.keys)
     assert follower.head() is None and follower.read(0, 10) == []
@@ -289,27 +289,27 @@ def test_the_history_is_followed_by_who_does_not_lead(controllers):
     assert follower.read(0, 10) == store.journal(0, 10)
 
 
-def test_who_follows_hears_of_what_is_written(controllers):
+def test_follower_is_notified_of_commits(controllers):
     store = controllers.opened_store()
     follower = EtcdHistory(controllers.connection(), controllers.keys)
     watching = Watching(controllers.connection())
     head, revision = follower.head()
     assert not watching.wait(controllers.keys.head, revision, 0.05)
-    heard = []
-    waiting = threading.Thread(target=lambda: heard.append(watching.wait(controllers.keys.head, revision, 30.0)))
+    notified = []
+    waiting = threading.Thread(target=lambda: notified.append(watching.wait(controllers.keys.head, revision, 30.0)))
     waiting.start()
     store.commit([row("a")], at=1.0)
     waiting.join(30)
-    assert heard == [True] and [entry.key for entry in follower.read(head.sequence, 10)] == ["a"]
+    assert notified == [True] and [entry.key for entry in follower.read(head.sequence, 10)] == ["a"]
 
 
-def test_opening_waits_as_long_as_it_is_told(controllers):
+def test_open_waits_for_leadership_until_its_timeout(controllers):
     controllers.store().open()
     with pytest.raises(LeadershipLostError):
         controllers.store(StorePolicy(wait=0.2)).open()
 
 
 @pytest.mark.parametrize("prefix", ["", "/"])
-def test_the_journal_has_a_prefix_of_its_own(prefix):
+def test_empty_key_prefix_is_rejected(prefix):
     with pytest.raises(ValueError, match="must not be empty"):
         Keys(prefix)

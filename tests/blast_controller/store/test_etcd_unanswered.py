@@ -1,4 +1,4 @@
-"""Commits whose answer is lost: what was written is never written again, nor said not to be written."""
+"""Commits whose answer is lost are never written twice, nor reported as not written."""
 
 import socket
 import threading
@@ -8,7 +8,7 @@ from socketserver import BaseRequestHandler, ThreadingTCPServer
 import pytest
 
 from blast_controller.core.model.records import Record
-from blast_controller.store.etcd.access import Patience
+from blast_controller.store.etcd.access import EtcdTimeouts
 from blast_controller.store.etcd.connection import EtcdConnection
 from blast_controller.store.etcd.errors import DeposedError, EtcdRefusalError, StoreUnavailableError
 from blast_controller.store.etcd.history import EtcdHistory
@@ -18,15 +18,15 @@ from blast_controller.store.etcd.requests import get, put
 from blast_controller.store.etcd.store import StorePolicy
 from blast_controller.store.etcd.trimming import Trimmer
 from blast_controller.store.retention import Retention
-from tests.support.etcd_server import PATIENCE, SHORT
+from tests.support.etcd_server import LONG, SHORT
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.etcd
-GOES_ON = Patience(in_all=30.0, at_one=0.4)
+GOES_ON = EtcdTimeouts(in_all=30.0, at_one=0.4)
 
 
 class MutingProxy(ThreadingTCPServer):
-    """A TCP proxy that can hold back what one side says, or both, and cut all connections; a context manager.
+    """A TCP proxy that can delay requests or answers and cut all connections; a context manager.
 
     It forwards connections on loopback to `port` there; its own is `port`.
     """
@@ -55,12 +55,12 @@ class MutingProxy(ThreadingTCPServer):
         self._requests.clear()
 
     def pass_on(self) -> None:
-        """All goes through again, also what was held back."""
+        """Pass on all data again, including delayed data."""
         self._answers.set()
         self._requests.set()
 
     def cut(self) -> None:
-        """End all connections; what was held back is lost."""
+        """End all connections; delayed data is lost."""
         sockets, self._sockets = self._sockets, []
         for one in sockets:
             with suppress(OSError):
@@ -87,7 +87,7 @@ class MutingProxy(ThreadingTCPServer):
         back.join()
 
     def shutdown_request(self, request) -> None:
-        """Only `cut` closes: a side that has ended may still hear the other."""
+        """Leave closing to `cut`, since a side that has ended may still receive."""
 
     def _pump(self, source: socket.socket, target: socket.socket, may_go: threading.Event) -> None:
         with suppress(OSError):
@@ -102,7 +102,7 @@ def row(key):
     return Record("request", key, {"is": key})
 
 
-def holding(key, element):
+def reservation(key, element):
     return Record("reservation", key, {"number": key}, frozenset({element}))
 
 
@@ -131,16 +131,16 @@ def far(controllers, proxy, wire):
 def in_vain(proxy, wire):
     """Return a function that runs an operation while its request or answer is held back, so that it fails."""
 
-    def act(hold, what, meanwhile=lambda: None):
-        wire.patience = SHORT
+    def act(hold, operation, meanwhile=lambda: None):
+        wire.timeouts = SHORT
         hold()
         try:
             with pytest.raises(StoreUnavailableError, match="etcd cannot be reached at") as caught:
-                what()
+                operation()
             meanwhile()
         finally:
             proxy.pass_on()
-            wire.patience = PATIENCE
+            wire.timeouts = LONG
         assert caught.value.may_be_done
 
     return act
@@ -156,7 +156,7 @@ def keys(history):
     return [entry.key for entry in history.read(0, 100)]
 
 
-def test_a_connection_cut_after_the_request_arrived_is_found_out(proxy, far, near):
+def test_commit_succeeds_if_only_its_answer_is_cut_off(proxy, far, near):
     far.commit([row("before")], at=1.0)
     proxy.hold_answers()
     outcome = []
@@ -166,26 +166,26 @@ def test_a_connection_cut_after_the_request_arrived_is_found_out(proxy, far, nea
     proxy.cut()
     proxy.pass_on()
     committing.join(30)
-    assert outcome == [None], "it says that it is written"
+    assert outcome == [None], "the commit succeeds"
     far.commit([row("after")], at=3.0)
     assert keys(near) == ["epoch", "before", "a", "b", "after"]
 
 
-def test_what_was_written_without_an_answer_is_not_written_again(proxy, far, near, in_vain):
-    in_vain(proxy.hold_answers, lambda: far.commit([row("a"), holding("1", "port:1")], at=1.0))
+def test_commit_without_an_answer_is_not_written_twice(proxy, far, near, in_vain):
+    in_vain(proxy.hold_answers, lambda: far.commit([row("a"), reservation("1", "port:1")], at=1.0))
     assert keys(near) == ["epoch", "a", "1"]
-    # The runtime's way: the same once more, with what has come since.
-    far.commit([row("a"), holding("1", "port:1"), row("b")], at=2.0)
+    # The runtime repeats the records together with later ones.
+    far.commit([row("a"), reservation("1", "port:1"), row("b")], at=2.0)
     assert keys(near) == ["epoch", "a", "1", "b"]
     far.close()
     assert list(far.open().of("request")) == ["a", "b"]
 
 
-def test_what_never_arrived_is_written_once(proxy, far, near, in_vain):
+def test_commit_that_never_arrived_is_written_once(proxy, far, near, in_vain):
     in_vain(proxy.hold_requests, lambda: far.commit([row("a")], at=1.0), lambda: _is_empty(near))
     in_vain(proxy.hold_requests, lambda: far.commit([row("a"), row("b")], at=1.0))
     far.commit([row("a"), row("b")], at=1.0)
-    # Also all that was held back has arrived by now.
+    # All delayed requests have arrived by now, too.
     far.commit([row("c")], at=2.0)
     assert keys(near) == ["epoch", "a", "b", "c"]
 
@@ -194,28 +194,26 @@ def _is_empty(near):
     assert keys(near) == ["epoch"]
 
 
-def test_what_is_in_doubt_comes_before_whatever_is_written_next(proxy, far, near, in_vain):
+def test_unanswered_commit_precedes_the_next_one(proxy, far, near, in_vain):
     in_vain(proxy.hold_requests, lambda: far.commit([row("a")], at=1.0))
     far.commit([row("other")], at=2.0)
     assert keys(near) == ["epoch", "a", "other"]
 
 
-def test_in_doubt_again_and_again_each_is_written_once(proxy, far, near, in_vain):
+def test_repeatedly_unanswered_commits_are_each_written_once(proxy, far, near, in_vain):
     rows = []
     for key in "abcd":
         rows.append(row(key))
         in_vain(proxy.hold_answers, lambda: far.commit(rows, at=1.0))
-        # What was in doubt is decided, and what comes with it next is in doubt itself.
+        # The earlier records are decided, and the next commit is unanswered itself.
         far.compact(at=1.0)
     far.commit([*rows, row("e")], at=2.0)
-    # Told once, it may be written again.
+    # Once acknowledged, the same records may be written again.
     far.commit(rows, at=3.0)
     assert keys(near) == ["epoch", *"abcde", *"abcd"]
 
 
-def test_a_drop_of_history_in_doubt_does_not_make_it_forget_what_was_written(
-    controllers, proxy, wire, near, in_vain, monkeypatch
-):
+def test_unanswered_compaction_does_not_repeat_a_written_commit(controllers, proxy, wire, near, in_vain, monkeypatch):
     policy = StorePolicy(wait=0.0, retention=Retention(entries=2))
     store = controllers.store(policy, controllers.leadership(wire, ttl=60))
     controllers.on_close(proxy.pass_on)
@@ -237,7 +235,7 @@ def test_a_drop_of_history_in_doubt_does_not_make_it_forget_what_was_written(
     assert keys(near) == ["b", "c", "d"]
 
 
-def test_a_leader_deposed_in_between_still_knows_what_it_wrote(controllers, proxy, far, near, in_vain):
+def test_deposed_leader_recognizes_its_written_commit(controllers, proxy, far, near, in_vain):
     in_vain(proxy.hold_answers, lambda: far.commit([row("a")], at=1.0))
     controllers.depose()
     new = controllers.store()
@@ -248,22 +246,22 @@ def test_a_leader_deposed_in_between_still_knows_what_it_wrote(controllers, prox
     assert keys(near) == ["epoch", "a", "epoch"]
 
 
-def test_a_leader_deposed_in_between_knows_what_it_did_not_write(controllers, proxy, far, near, in_vain):
+def test_deposed_leader_recognizes_its_unwritten_commit(controllers, proxy, far, near, in_vain):
     new = controllers.store()
 
-    def another_leads():
+    def take_over():
         controllers.depose()
         new.open()
         new.commit([row("b")], at=2.0)
 
-    in_vain(proxy.hold_requests, lambda: far.commit([row("a")], at=1.0), another_leads)
+    in_vain(proxy.hold_requests, lambda: far.commit([row("a")], at=1.0), take_over)
     with pytest.raises(DeposedError):
         far.commit([row("a")], at=2.0)
     assert keys(near) == ["epoch", "epoch", "b"]
 
 
 class Repeating(EtcdConnection):
-    """Its next change is written, its answer lost, and it is sent again after something else has happened."""
+    """A connection that sends its next change twice, and calls `between` in between."""
 
     between = None
 
@@ -275,7 +273,7 @@ class Repeating(EtcdConnection):
         return super().call(method, request, seconds)
 
 
-def test_a_deposed_leader_that_cannot_look_tells_later_what_it_wrote(controllers, near, monkeypatch):
+def test_deposed_leader_that_cannot_read_recognizes_its_commit_later(controllers, near, monkeypatch):
     connection = controllers.connection(kind=Repeating)
     old, new = controllers.store(leadership=controllers.leadership(connection)), controllers.store()
     old.open()
@@ -283,12 +281,12 @@ def test_a_deposed_leader_that_cannot_look_tells_later_what_it_wrote(controllers
     def away(history):
         raise StoreUnavailableError("here", "no answer in time")
 
-    def another_leads():
+    def take_over():
         controllers.depose()
         new.open()
         monkeypatch.setattr(EtcdHistory, "head", away)
 
-    connection.between = another_leads
+    connection.between = take_over
     with pytest.raises(StoreUnavailableError):
         old.commit([row("a")], at=1.0)
     monkeypatch.undo()
@@ -298,11 +296,11 @@ def test_a_deposed_leader_that_cannot_look_tells_later_what_it_wrote(controllers
     assert keys(near) == ["epoch", "a", "epoch"]
 
 
-def test_a_refusal_elsewhere_does_not_tell_what_became_of_a_try_without_an_answer(controllers, proxy):
+def test_refusal_of_another_member_leaves_an_unanswered_call_undecided(controllers, proxy):
     endpoints = (f"127.0.0.1:{proxy.port}", f"127.0.0.1:{controllers.server.port}")
     connection = controllers.connection(endpoints=endpoints)
     connection.call(RANGE, get(controllers.keys.head))
-    connection.patience, connection._current = GOES_ON, 0
+    connection.timeouts, connection._current = GOES_ON, 0
     proxy.hold_answers()
     twice = [put(controllers.keys.head, b"a"), put(controllers.keys.head, b"b")]
     with pytest.raises(StoreUnavailableError, match="duplicate key") as caught:
@@ -313,11 +311,11 @@ def test_a_refusal_elsewhere_does_not_tell_what_became_of_a_try_without_an_answe
         connection.call(TXN, api.TxnRequest(success=twice))
 
 
-def test_another_member_is_asked_where_one_hangs(controllers, proxy):
+def test_connection_uses_another_member_if_one_hangs(controllers, proxy):
     endpoints = (f"127.0.0.1:{proxy.port}", f"127.0.0.1:{controllers.server.port}")
     connection = controllers.connection(endpoints=endpoints)
     store = controllers.opened_store(leadership=controllers.leadership(connection))
-    connection.patience = GOES_ON
+    connection.timeouts = GOES_ON
     proxy.hold_answers()
     store.commit([row("a")], at=1.0)
     store.commit([row("b")], at=1.0)

@@ -1,4 +1,4 @@
-"""What the journal keeps of requests and reservations survives the way through JSON unchanged; times begin anew."""
+"""Requests and reservations round-trip through the journal's JSON, except for times, which start again."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ REQUESTS = st.builds(
 )
 
 
-def test_a_request_of_a_journal_without_reports_is_read() -> None:
+def test_request_without_a_report_is_read() -> None:
     content = MulticastRequest("a", "default", "h1", ("h2",), 5)
     body = through_json(request_body(Request(content, content, NOW, [Part(0, ("h2",))])))
     del body["parts"][0]["report"]
@@ -132,7 +132,7 @@ def reservations(draw: st.DrawFn) -> Reservation:
         draw(st.integers(0, 3)),
         "239.77.0.9",
         before,
-        draw(st.sampled_from([s for s in ReservationState if s is not ReservationState.GONE])),
+        draw(st.sampled_from([s for s in ReservationState if s is not ReservationState.RELEASED])),
         rollout=Rollout(draw(st.integers(0, 99))),
     )
     if reservation.state is ReservationState.CHANGING:
@@ -161,12 +161,12 @@ def through_json(body):
 
 
 @given(EVENTS, TENANTS, TEXT)
-def test_any_event_survives(event, tenant, key):
+def test_any_event_round_trips(event, tenant, key):
     assert load_event(through_json(event_body((tenant, key), event))) == event
 
 
 @given(REQUESTS)
-def test_any_request_survives(request_):
+def test_any_request_round_trips(request_):
     found = load_request(through_json(request_body(request_)), NOW)
     over = NOW if request_.state.final else None
     assert found == replace(request_, ended_at=over)
@@ -174,19 +174,19 @@ def test_any_request_survives(request_):
 
 
 @given(reservations())
-def test_any_reservation_survives(reservation):
+def test_any_reservation_round_trips(reservation):
     found = load_reservation(through_json(reservation_body(reservation)), WITH_STATIC)
     assert found == reservation
     assert found.layouts == reservation.layouts
     assert [type(x.tree) for x in found.layouts] == [type(x.tree) for x in reservation.layouts]
-    assert found.wanted == reservation.wanted
+    assert found.intended == reservation.intended
     assert found.elements == reservation.elements
     assert encode(reservation_body(found)) == encode(reservation_body(reservation))
 
 
 @given(reservations(), st.sets(st.sampled_from(["ocs1", 1, 2])))
-def test_what_devices_have_answered_is_not_kept(reservation, devices):
-    """They are asked again."""
+def test_answers_of_devices_are_not_journaled(reservation, devices):
+    """The devices answer again after a restart."""
     before = through_json(reservation_body(reservation))
     step = Step((), (), {}, {})
     targets = {device: RolloutTarget(device, 7, step, TargetState.FAILED, "denied", 1.0) for device in devices}
@@ -195,7 +195,7 @@ def test_what_devices_have_answered_is_not_kept(reservation, devices):
 
 
 @given(st.tuples(TENANTS, TEXT), st.tuples(TENANTS, TEXT))
-def test_every_request_has_a_name_of_its_own(one, two):
+def test_request_keys_are_unique(one, two):
     """Keys may contain anything; the names of tenants have no slash."""
     assert (request_key(one) == request_key(two)) == (one == two)
 
@@ -203,7 +203,7 @@ def test_every_request_has_a_name_of_its_own(one, two):
 # --------------------------------------------------------------------------------------------------- cases
 
 
-def test_a_lease_and_the_end_of_a_client_are_times_and_do_not_survive():
+def test_lease_end_and_client_end_are_not_journaled():
     content = MulticastRequest("a", "default", "r1h1", ("r2h1",), 1)
     request = Request(content, content, 1.0, [Part(0, ("r2h1",), lease_end=99.0)], vanished_at=5.0)
     found = load_request(through_json(request_body(request)), NOW)
@@ -217,7 +217,7 @@ def lit(fabric):
     return through_json(reservation_body(Reservation(1, ("default", "a"), 0, "239.77.0.1", layout)))
 
 
-def test_a_splitter_may_have_been_without_a_bad_output_when_it_was_taken():
+def test_reservation_may_hold_a_splitter_without_its_bad_output():
     fabric = make_fabric(3, [4])
     whole = fabric.splitters["s1"]
     less = replace(whole, outputs=whole.outputs[1:])
@@ -238,7 +238,7 @@ def test_a_splitter_may_have_been_without_a_bad_output_when_it_was_taken():
     ],
     ids=["no splitter", "other input", "an output less", "other switch", "no rack", "no port", "other datapath"],
 )
-def test_what_is_held_must_be_in_the_fabric(spoil):
+def test_held_elements_must_be_in_the_fabric(spoil):
     fabric = make_fabric(3, [4])
     body = lit(fabric)
     load_reservation(body, fabric)

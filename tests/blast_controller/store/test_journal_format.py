@@ -1,6 +1,6 @@
-"""A journal of this schema, written once, opens: whoever changes what is in it raises the number.
+"""A stored journal of the current schema opens; a change of its content must raise `SCHEMA`.
 
-`write` has made it: a fabric of eight racks with two lit trees, one of them changed, a request that waits, two that are
+`write` made it: a fabric of eight racks with two lit trees, one of them changed, a request that waits, two that are
 over, and a quarantined splitter.
 """
 
@@ -13,7 +13,7 @@ import pytest
 
 from blast_controller.core.controller import Core
 from blast_controller.core.model.commands import SetCircuits, SetForwarding
-from blast_controller.core.model.events import DeviceUp, ElementQuarantined, FinishAsked
+from blast_controller.core.model.events import DeviceConnected, ElementQuarantined, FinishRequested
 from blast_controller.core.model.identifiers import ElementId
 from blast_controller.core.model.requests import TransferReport
 from blast_controller.core.model.settings import CoreSettings
@@ -40,18 +40,18 @@ def taken_over(journal: Path) -> tuple[Core, SqliteStore]:
 
 
 def back(core: Core, reservations: list[Reservation]) -> list[object]:
-    """Every device comes with just what the lit reservations need; what the core has done about it."""
+    """Connect every device with the state of the lit reservations, and return the commands of the core."""
     done: list[object] = []
     for switch in core.fabric.switches:
-        circuits = frozenset(c for r in reservations for c in r.wanted.on(switch).circuits)
-        done += core.handle(DeviceUp(switch, circuits), 0.0)
+        circuits = frozenset(c for r in reservations for c in r.intended.on(switch).circuits)
+        done += core.handle(DeviceConnected(switch, circuits), 0.0)
     for rack in core.fabric.racks.values():
-        rules = frozenset((r.id, f) for r in reservations for f in r.wanted.forwards.get(rack.datapath, ()))
-        done += core.handle(DeviceUp(rack.datapath, rules=rules), 0.0)
+        rules = frozenset((r.id, f) for r in reservations for f in r.intended.forwards.get(rack.datapath, ()))
+        done += core.handle(DeviceConnected(rack.datapath, rules=rules), 0.0)
     return done
 
 
-def test_everything_is_as_it_was_and_nothing_that_is_lit_is_touched(journal):
+def test_stored_journal_restores_its_state_without_touching_lit_trees(journal):
     core, store = taken_over(journal)
     states = {name[1]: request.state.value for name, request in core.requests.items()}
     assert states == {"lit": "active", "changed": "active", "done": "done", "waits": "pending", "gone": "withdrawn"}
@@ -61,8 +61,8 @@ def test_everything_is_as_it_was_and_nothing_that_is_lit_is_touched(journal):
     assert core.view.quarantined == {"splitter:s3": "cracked"}
     done = back(core, list(core.reservations))
     assert not [command for command in done if isinstance(command, SetCircuits | SetForwarding)]
-    freed = core.handle(FinishAsked(key_of("lit"), 0), 1.0)
-    assert freed, "it goes on"
+    freed = core.handle(FinishRequested(key_of("lit"), 0), 1.0)
+    assert freed, "the core continues"
     store.close()
 
 
@@ -82,7 +82,7 @@ def write(path: Path) -> None:
     world.settle()
     world.handle(ElementQuarantined(ElementId("splitter:s3"), "cracked"))
     world.granted(multicast("done", "r7h1", ["r7h2"], size=1000))
-    world.handle(FinishAsked(key_of("done"), 0, TransferReport(bytes_sent=1000, failed_receivers=("r7h2",))))
+    world.handle(FinishRequested(key_of("done"), 0, TransferReport(bytes_sent=1000, failed_receivers=("r7h2",))))
     world.submit(multicast("waits", "r1h2", ["r4h2", "r7h1"]))
     world.submit(multicast("gone", "r2h2", ["r5h2", "r6h2"]))
     world.withdraw("gone")

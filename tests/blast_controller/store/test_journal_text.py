@@ -46,17 +46,17 @@ def text_of(body: object) -> str:
     {"small": 8.99e-05, "smallest common": 1e-4, "large": 1e16, "largest common": math.nextafter(1e16, 0), "-0": -0.0}
 )
 @example({"escaped": '\x00\x1f\x7f\u2028é\ud800"\\/', "big": 1 << 80})
-def test_text_is_that_of_json(body: object) -> None:
+def test_encoded_text_equals_that_of_json(body: object) -> None:
     assert encode(body) == text_of(body)
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_text_of_a_number_is_that_of_json(number: float) -> None:
+def test_encoded_number_equals_that_of_json(number: float) -> None:
     assert encode(number) == text_of(number)
 
 
 @given(FLAT)
-def test_a_dataclass_is_an_object_of_its_fields(flat: Flat) -> None:
+def test_dataclass_is_encoded_as_an_object_of_its_fields(flat: Flat) -> None:
     assert encode({"flat": [flat]}) == text_of({"flat": [asdict(flat)]})
 
 
@@ -67,12 +67,12 @@ def test_encoded_text_is_spliced_in() -> None:
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("where", [lambda n: {"a": n}, lambda n: [(n,)], lambda n: {"a": Flat("a", n, ())}])
-def test_a_number_that_json_lacks_is_refused_wherever_it_is(number, where) -> None:
+def test_non_json_number_is_rejected_at_any_depth(number, where) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         encode(where(number))
 
 
 @pytest.mark.parametrize("value", [b"a", {1}, frozenset(), object(), 1j])
-def test_a_type_that_json_lacks_is_refused_wherever_it_is(value) -> None:
+def test_non_json_type_is_rejected(value) -> None:
     with pytest.raises(TypeError):
         encode({"a": [value]})

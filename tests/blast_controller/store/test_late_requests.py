@@ -1,4 +1,4 @@
-"""Whatever has been sent to etcd may arrive again, at any later time: it changes nothing then."""
+"""A request to etcd may arrive again at any later time: it changes nothing then."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ KEYS = Keys("/late/")
 
 
 class Remembering:
-    """A network on which nothing takes any time, and that keeps what it has carried; `lose`: no answer comes."""
+    """A network without delays that keeps the requests it has carried."""
 
     def __init__(self) -> None:
         self.carried: list[Callable[[], Any]] = []
@@ -55,7 +55,7 @@ def max_bytes(request, monkeypatch):
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(commits=COMMITS, data=st.data())
-def test_what_arrives_again_changes_nothing(max_bytes, commits, data):
+def test_request_that_arrives_again_changes_nothing(max_bytes, commits, data):
     etcd, network = ModeledEtcd(lambda: 0.0), Remembering()
     connection = ModeledConnection(etcd, network)
     leadership = Leadership(connection, KEYS, "here:1", ttl=60)

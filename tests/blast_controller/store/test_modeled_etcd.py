@@ -1,4 +1,4 @@
-"""The modeled etcd answers as the real one, whatever is asked of both; and Blast's store does not tell them apart."""
+"""The modeled etcd answers every request of Blast's store as the real one does."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LONG = 600
 
 
 class Side:
-    """One of the two: revisions and leases are told as numbers of their own, from its first."""
+    """One of the two etcds; revisions and leases are numbered from its first."""
 
     def __init__(self, connection: EtcdConnection | ModeledConnection, keys: Any) -> None:
         self._connection = connection
@@ -35,7 +35,7 @@ class Side:
     def do(self, step: tuple) -> object:
         """Run a step; return its result in terms that both sides share, or the name of the journal's error."""
         try:
-            return self._told(getattr(self, step[0])(*step[1:]))
+            return self._normalized(getattr(self, step[0])(*step[1:]))
         except JournalError as fault:
             return type(fault).__name__
 
@@ -72,7 +72,7 @@ class Side:
         return self._connection.call(COMPACT, api.CompactionRequest(revision=self._revision() - back))
 
     def forget(self) -> int:
-        """Have it forget all that was before now, which earlier examples may have done in part; the revision now."""
+        """Compact all earlier revisions, which earlier examples may have done in part; return the current one."""
         self._connection.call(TXN, api.TxnRequest(success=[put(self._keys.head, b"here")]))
         self._base = self._revision()
         self._connection.call(COMPACT, api.CompactionRequest(revision=self._base))
@@ -87,7 +87,7 @@ class Side:
         return int(self._connection.call(RANGE, get(self._keys.head)).header.revision)
 
     def _lease(self, number: int) -> int:
-        # Where there is none yet, one that nobody has.
+        # Without a lease yet, use an unknown one.
         return self._leases[number % len(self._leases)] if self._leases else 12345
 
     def _compare(self, kind: str, number: int, is_right: bool) -> api.Compare:
@@ -112,7 +112,7 @@ class Side:
                 return api.RequestOp(request_txn=api.TxnRequest(success=[self._operation(one) for one in some]))
         raise AssertionError(step)
 
-    def _told(self, answer: Any) -> object:
+    def _normalized(self, answer: Any) -> object:
         match answer:
             case api.RangeResponse():
                 revision = answer.header.revision
@@ -126,18 +126,18 @@ class Side:
         return (type(answer).__name__, self._at(answer.header.revision))
 
     def _responses(self, answer: api.TxnResponse) -> list:
-        told = []
+        results = []
         for one in answer.responses:
             match one.WhichOneof("response"):
                 case "response_range":
-                    told.append([self._kv(kv) for kv in one.response_range.kvs])
+                    results.append([self._kv(kv) for kv in one.response_range.kvs])
                 case "response_delete_range":
-                    told.append(one.response_delete_range.deleted)
+                    results.append(one.response_delete_range.deleted)
                 case "response_txn":
-                    told.append((one.response_txn.succeeded, self._responses(one.response_txn)))
+                    results.append((one.response_txn.succeeded, self._responses(one.response_txn)))
                 case other:
-                    told.append(other)
-        return told
+                    results.append(other)
+        return results
 
     def _kv(self, kv: api.KeyValue) -> tuple:
         lease = self._leases.index(kv.lease) if kv.lease else None
@@ -174,7 +174,7 @@ PUT_THEN_DELETED = [("nested", [("put", 0, "a", None)]), ("nested", [("delete al
     [("transaction", [], PUT_THEN_DELETED, []), ("transaction", [], [], PUT_THEN_DELETED), ("range", 0, 3, 1, False)]
 )
 @example([("transaction", [], PUT_THEN_DELETED[::-1], []), ("range", 0, 3, 0, False)])
-def test_both_answer_the_same(etcd, steps):
+def test_modeled_etcd_answers_as_the_real_one(etcd, steps):
     controllers = Controllers(etcd, etcd.keys())
     try:
         real = Side(controllers.connection(), controllers.keys)

@@ -1,4 +1,4 @@
-"""History that is dropped and a log that stays short, beside the commits; how long the disk took."""
+"""Compaction of history and log during commits, and the duration of commits."""
 
 import time
 from contextlib import closing
@@ -25,7 +25,7 @@ def path(tmp_path):
     return tmp_path / "journal.db"
 
 
-def test_the_log_stays_short_under_commits_that_never_pause(path, monkeypatch):
+def test_log_stays_short_under_continuous_commits(path, monkeypatch):
     monkeypatch.setattr(sqlite_store, "LONGEST_LOG", 50)
     store = SqliteStore(path, Retention(entries=100))
     store.open()
@@ -42,7 +42,7 @@ def test_the_log_stays_short_under_commits_that_never_pause(path, monkeypatch):
     assert not wal_of(path).exists()
 
 
-def test_somebody_who_reads_for_long_keeps_no_commit_waiting(path, monkeypatch):
+def test_long_read_does_not_block_commits(path, monkeypatch):
     monkeypatch.setattr(sqlite_store, "LONGEST_LOG", 1)
     store = SqliteStore(path)
     store.open()
@@ -56,7 +56,7 @@ def test_somebody_who_reads_for_long_keeps_no_commit_waiting(path, monkeypatch):
     store.close()
 
 
-def test_the_compactor_works_beside_the_commits_and_stops(path):
+def test_compactor_runs_during_commits_and_stops(path):
     failures = []
     store = SqliteStore(path, Retention(entries=10))
     store.open()
@@ -81,7 +81,7 @@ class Uncompactable:
         raise self.error
 
 
-def test_the_compactor_survives_a_fault_of_the_store(caplog):
+def test_compactor_survives_a_store_error(caplog):
     store, failures = Uncompactable(JournalError("no room today")), []
     compactor = Compactor(store, failures.append, interval=0.005)
     compactor.start()
@@ -91,7 +91,7 @@ def test_the_compactor_survives_a_fault_of_the_store(caplog):
     assert "no room today" in caplog.text
 
 
-def test_the_compactor_tells_of_what_should_never_happen():
+def test_compactor_reports_an_unexpected_error():
     store, failures = Uncompactable(ZeroDivisionError()), []
     compactor = Compactor(store, failures.append, interval=0.005)
     compactor.start()
@@ -101,7 +101,7 @@ def test_the_compactor_tells_of_what_should_never_happen():
     assert store.calls == 1
 
 
-def test_the_seconds_of_each_commit_are_told(path):
+def test_store_reports_the_seconds_of_each_commit(path):
     seconds = []
     store = SqliteStore(path, on_commit=seconds.append)
     store.open()

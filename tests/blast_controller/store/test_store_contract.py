@@ -1,4 +1,4 @@
-"""Every store does this, whatever holds the data; `test_store_model.py` compares them with a model."""
+"""The contract of every store; `test_store_model.py` compares the stores with a model."""
 
 import threading
 
@@ -16,12 +16,12 @@ def request(key, body=None, note=""):
     return Record("request", key, body if body is None else {"value": body}, note=note)
 
 
-def holding(key, *elements, note="lit"):
+def reservation(key, *elements, note="lit"):
     return Record("reservation", key, {"number": key}, frozenset(elements), note)
 
 
-def gone(key):
-    return Record("reservation", key, None, note="gone")
+def released(key):
+    return Record("reservation", key, None, note="released")
 
 
 def make_memory(request, retention: Retention):
@@ -63,13 +63,13 @@ def reopened(store):
     return store.open()
 
 
-def test_what_was_committed_is_there_after_reopening(store):
+def test_committed_rows_are_present_after_reopening(store):
     body = {"text": "é\ud800\0", "list": [1, 2.5, None, True], "deep": {"a": {}}, "big": 1 << 80}
     store.commit([Record("request", "default/a b\0c", body, note="granted")], at=5.0)
     assert reopened(store).of("request") == {"default/a b\0c": body}
 
 
-def test_a_row_that_one_commit_removes_and_writes_again_is_there_after_reopening(store):
+def test_row_removed_and_rewritten_in_one_commit_is_kept(store):
     store.commit([request("a", 1), request("b", 2)], at=1)
     store.commit([request("a"), request("a", 3)], at=2)
     assert reopened(store).of("request") == {"b": {"value": 2}, "a": {"value": 3}}
@@ -78,15 +78,15 @@ def test_a_row_that_one_commit_removes_and_writes_again_is_there_after_reopening
 # -------------------------------------------------------------------------------------------------- holdings (I1)
 
 
-def test_a_second_holder_is_refused_and_nothing_is_written(store):
-    store.commit([holding("1", "port:r1/1", "splitter:s1")], at=0.0)
+def test_commit_with_a_second_holder_is_rejected_whole(store):
+    store.commit([reservation("1", "port:r1/1", "splitter:s1")], at=0.0)
     before = store.journal(0, 10)
     with pytest.raises(DoubleHeldError, match="reservation 2 needs splitter:s1, which reservation 1 holds") as caught:
-        store.commit([request("a", 1), holding("2", "port:r2/1", "splitter:s1")], at=0.0)
-    assert (caught.value.element, caught.value.holder, caught.value.wanted_by) == ("splitter:s1", "1", "2")
+        store.commit([request("a", 1), reservation("2", "port:r2/1", "splitter:s1")], at=0.0)
+    assert (caught.value.element, caught.value.holder, caught.value.requested_by) == ("splitter:s1", "1", "2")
     assert store.journal(0, 10) == before
-    # The refused one holds nothing of what it would have taken before.
-    store.commit([holding("3", "port:r2/1")], at=0.0)
+    # The rejected reservation holds none of its elements.
+    store.commit([reservation("3", "port:r2/1")], at=0.0)
     assert list(reopened(store).of("reservation")) == ["1", "3"]
     assert reopened(store).of("request") == {}
 
@@ -102,9 +102,9 @@ def test_a_second_holder_is_refused_and_nothing_is_written(store):
         Record("reservation", "a", None, frozenset({"port:r1/1"})),
         Record("reservation", "a", {}, frozenset({"\ud800"})),
     ],
-    ids=["object", "not a number", "set", "key", "held by a request", "held by nobody", "element"],
+    ids=["object", "not a number", "set", "key", "held by a request", "held by no row", "element"],
 )
-def test_what_cannot_be_stored_is_our_fault_and_writes_nothing(store, record):
+def test_unstorable_record_is_rejected_and_writes_nothing(store, record):
     with pytest.raises(UnstorableError):
         store.commit([request("before", 1), record], at=0.0)
     assert reopened(store).of("request") == {}
@@ -119,14 +119,14 @@ def test_note_that_is_not_utf8_is_escaped(store):
 
 
 def test_history_is_read_page_by_page(store):
-    store.commit([request("a", 1, "pending"), holding("1", "x", note="configuring")], at=10.5)
-    store.commit([gone("1")], at=11.5)
+    store.commit([request("a", 1, "pending"), reservation("1", "x", note="configuring")], at=10.5)
+    store.commit([released("1")], at=11.5)
     entries = store.journal(0, 100)
     assert [entry.sequence for entry in entries] == [1, 2, 3, 4]
     assert [(e.at, e.epoch, e.kind, e.key, e.note, e.body) for e in entries[1:]] == [
         (10.5, 1, "request", "a", "pending", {"value": 1}),
         (10.5, 1, "reservation", "1", "configuring", {"number": "1"}),
-        (11.5, 1, "reservation", "1", "gone", None),
+        (11.5, 1, "reservation", "1", "released", None),
     ]
     assert store.journal(1, 2) == entries[1:3]
     assert store.journal(4, 10) == store.journal(0, 0) == store.journal(0, -1) == store.journal(1 << 70, 10) == []
@@ -159,7 +159,7 @@ def test_history_is_trimmed_by_age_but_for_the_latest(make):
     assert [entry.sequence for entry in store.journal(0, 10)] == [3]
 
 
-def test_history_is_trimmed_by_size_also_of_what_an_earlier_run_wrote(make):
+def test_history_is_trimmed_by_size_including_earlier_runs(make):
     store = make(Retention(max_bytes=10_000))
     store.open()
     for number in range(100):
@@ -179,13 +179,13 @@ def test_history_is_trimmed_by_size_also_of_what_an_earlier_run_wrote(make):
 # ------------------------------------------------------------------------------------------------ open and closed
 
 
-def test_it_is_opened_by_one_at_a_time(store):
+def test_open_store_cannot_be_opened_again(store):
     with pytest.raises(JournalLockedError, match="in use by process"):
         store.open()
     store.commit([request("still", 1)], at=0.0)
 
 
-def test_closed_it_does_nothing(make):
+def test_closed_store_rejects_operations(make):
     store = make()
     store.close()
     store.open()
@@ -201,18 +201,18 @@ def test_closed_it_does_nothing(make):
     assert reopened(store).of("request") == {}
 
 
-def test_commits_and_readers_of_many_threads_get_along(store):
+def test_concurrent_commits_and_reads_succeed(store):
     failures = []
 
     def guarded(work):
         try:
             work()
-        except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001  told by the test's own thread
+        except (Exception, pytest.fail.Exception) as error:  # noqa: BLE001  reported by the test's own thread
             failures.append(error)
 
     def write(name):
         for number in range(15):
-            store.commit([request(name, number), holding(name, name)], at=0.0)
+            store.commit([request(name, number), reservation(name, name)], at=0.0)
 
     def read():
         after = 0

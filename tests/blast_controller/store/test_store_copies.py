@@ -34,7 +34,7 @@ COMMAND = EntryPoint("journal", "blast_controller.cli.journal:register", GROUP)
 
 
 def live(store):
-    """Fill a journal as a controller might, over three openings, the oldest history gone."""
+    """Fill a journal as a controller might, over three openings, and drop the oldest history."""
     store.open()
     store.commit([Record("request", "z", {"text": "é\ud800\0", "number": 1.5}, note="pending")], at=1.25)
     store.commit([Record("request", "a", {"big": 1 << 80}), Record("request", "gone", {})], at=2.0)
@@ -72,7 +72,7 @@ def seen(store):
     return loaded.epoch, loaded.is_new, state, store.journal(0, 1000)[:-1]
 
 
-def test_from_sqlite_to_etcd_and_back_nothing_is_lost(sqlite, controllers, tmp_path):
+def test_journal_survives_the_copy_to_etcd_and_back(sqlite, controllers, tmp_path):
     before = lines_of_file(sqlite.path)
     copy_into_etcd(controllers.leadership(), from_lines(before))
     assert lines_of_etcd(controllers) == before
@@ -81,7 +81,7 @@ def test_from_sqlite_to_etcd_and_back_nothing_is_lost(sqlite, controllers, tmp_p
     assert json.loads(before[0]) == ["blast-journal", 3, 3, 69]
 
 
-def test_the_copy_goes_on_where_the_journal_was(sqlite, controllers):
+def test_copied_journal_continues_the_original(sqlite, controllers):
     copy_into_etcd(controllers.leadership(), from_lines(lines_of_file(sqlite.path)))
     sqlite.close()
     stores = sqlite, controllers.store()
@@ -95,17 +95,17 @@ def test_the_copy_goes_on_where_the_journal_was(sqlite, controllers):
         assert [entry.sequence for entry in store.journal(69, 10)] == [70, 71, 72]
         while store.compact(at=6.0):
             pass
-    # Trimmed by size as what it has itself written.
+    # Copied entries are trimmed by size like its own.
     assert stores[1].journal(0, 100)[0].sequence <= stores[0].journal(0, 100)[0].sequence
 
 
-def test_an_etcd_journal_is_copied_too_while_it_is_written(controllers, tmp_path):
+def test_etcd_journal_is_copied_consistently_during_writes(controllers, tmp_path):
     store = live(controllers.store())
     before = lines_of_etcd(controllers)
     reading = to_lines(contents_of_etcd(controllers.connection(), controllers.keys))
     head = next(reading)
     store.commit([Record("request", "later", {}), Record("request", "z", None)], at=9.0)
-    assert [head, *reading] == before, "it is that of one moment"
+    assert [head, *reading] == before, "the copy is consistent"
     copy_into_file(tmp_path / "copy.db", from_lines(before))
     copied = SqliteStore(tmp_path / "copy.db")
     loaded = copied.open()
@@ -113,7 +113,7 @@ def test_an_etcd_journal_is_copied_too_while_it_is_written(controllers, tmp_path
     copied.close()
 
 
-def test_a_journal_that_was_never_opened_is_one_too(tmp_path):
+def test_journal_that_was_never_opened_can_be_copied(tmp_path):
     lines = list(to_lines(Contents(0, 0, iter(()))))
     copy_into_file(tmp_path / "new.db", from_lines(lines))
     assert lines_of_file(tmp_path / "new.db") == lines
@@ -125,7 +125,7 @@ def test_a_journal_that_was_never_opened_is_one_too(tmp_path):
 # ------------------------------------------------------------------------------------------------ nothing is replaced
 
 
-def test_no_journal_is_replaced(sqlite, controllers, tmp_path):
+def test_copy_does_not_replace_a_journal(sqlite, controllers, tmp_path):
     lines = lines_of_file(sqlite.path)
     with pytest.raises(JournalExistsError, match="choose another destination"):
         copy_into_file(tmp_path / "journal.db", from_lines(lines))
@@ -138,7 +138,7 @@ def test_no_journal_is_replaced(sqlite, controllers, tmp_path):
     assert len(lines_of_etcd(controllers)) == 3
 
 
-def test_a_copy_that_is_cut_off_is_no_journal_and_can_be_made_again(sqlite, controllers, monkeypatch):
+def test_interrupted_copy_is_no_journal_and_can_be_repeated(sqlite, controllers, monkeypatch):
     monkeypatch.setattr(copying, "MAX_BYTES", 5_000)
     monkeypatch.setattr(copying, "MANY", 10)
     lines = lines_of_file(sqlite.path)
@@ -158,7 +158,7 @@ def test_a_copy_that_is_cut_off_is_no_journal_and_can_be_made_again(sqlite, cont
     assert lines_of_etcd(controllers)[1:-1] == lines[1:-1]
 
 
-def test_of_a_copy_that_was_cut_off_nothing_is_in_the_next(sqlite, controllers, monkeypatch):
+def test_next_copy_contains_nothing_of_an_interrupted_one(sqlite, controllers, monkeypatch):
     monkeypatch.setattr(copying, "MAX_BYTES", 5_000)
     connection = controllers.connection(kind=Mortal)
     connection.left = 6
@@ -170,7 +170,7 @@ def test_of_a_copy_that_was_cut_off_nothing_is_in_the_next(sqlite, controllers, 
     assert lines_of_etcd(controllers)[1] == small[1]
 
 
-def test_a_file_that_cannot_be_filled_is_not_made(sqlite, tmp_path):
+def test_failed_copy_leaves_no_file(sqlite, tmp_path):
     lines = lines_of_file(sqlite.path)
     with pytest.raises(NotAnExportError):
         copy_into_file(tmp_path / "half.db", from_lines(lines[:-10]))
@@ -193,14 +193,14 @@ def test_a_file_that_cannot_be_filled_is_not_made(sqlite, tmp_path):
         (lambda lines: [*lines[:-3], lines[-2], f'["end",{len(lines) - 3},""]'], "entry 69 comes after entry 67"),
     ],
 )
-def test_what_is_no_whole_copy_is_refused_in_a_sentence(sqlite, spoil, words):
+def test_incomplete_copy_is_rejected_with_its_reason(sqlite, spoil, words):
     spoilt = spoil(lines_of_file(sqlite.path))
     with pytest.raises(NotAnExportError, match=words) as caught:
         list(from_lines(spoilt).rows)
     assert "repeat `blast journal export`" in str(caught.value)
 
 
-def test_where_there_is_no_journal_none_is_copied(controllers, tmp_path):
+def test_copy_of_a_missing_journal_is_rejected(controllers, tmp_path):
     with pytest.raises(DamagedEtcdJournalError, match="there is none"):
         contents_of_etcd(controllers.connection(), controllers.keys)
     for path, fault in ((tmp_path / "nowhere.db", NotAccessibleError), (tmp_path / "prose", DamagedJournalError)):
@@ -210,7 +210,7 @@ def test_where_there_is_no_journal_none_is_copied(controllers, tmp_path):
     assert not (tmp_path / "nowhere.db").exists()
 
 
-def test_a_commit_that_is_not_carried_out_yet_is_not_copied(controllers):
+def test_journal_with_a_staged_commit_is_not_copied(controllers):
     store = controllers.opened_store()
     store.close()
     put_head = put(controllers.keys.head, Head(1, 100, 1, 2, staged=2).pack())
@@ -227,7 +227,7 @@ def run(*arguments):
     return parsed.run(parsed)
 
 
-def test_the_commands_move_a_journal_there_and_back(sqlite, controllers, tmp_path, capsys):
+def test_export_and_import_commands_round_trip_a_journal(sqlite, controllers, tmp_path, capsys):
     assert run("export", "--file", sqlite.path, "--output", tmp_path / "copy") == 0
     assert run("import", *controllers.options(), "--input", tmp_path / "copy") == 0
     assert run("export", *controllers.options()) == 0
@@ -247,20 +247,20 @@ def test_the_commands_move_a_journal_there_and_back(sqlite, controllers, tmp_pat
         ({"etcd-password-file": "/nowhere"}, 1, "/nowhere, a credential for etcd, cannot be read"),
     ],
 )
-def test_what_is_wrong_is_told_in_one_line(controllers, capsys, changes, status, words):
+def test_export_reports_errors_in_one_line(controllers, capsys, changes, status, words):
     assert run("export", *controllers.options(**changes)) == status
     output = capsys.readouterr()
     assert words in output.err and output.err.count("\n") == 1 and output.err.startswith("blast: ")
     assert not output.out
 
 
-def test_without_the_library_it_is_told_how_to_get_it(capsys, monkeypatch):
+def test_export_without_grpc_names_the_install_command(capsys, monkeypatch):
     monkeypatch.setattr("blast_base.extras.find_spec", lambda name: None)
     assert run("export", "--etcd", "here:1") == 1
     assert capsys.readouterr().err == f"blast: grpc not installed: {how_to_install('etcd')}\n"
 
 
-def test_files_are_not_overwritten_and_missing_ones_are_told(sqlite, tmp_path, capsys):
+def test_commands_keep_existing_files_and_report_missing_ones(sqlite, tmp_path, capsys):
     assert run("export", "--file", sqlite.path, "--output", sqlite.path) == 2
     assert "exists already: use another file name" in capsys.readouterr().err
     assert run("import", "--file", tmp_path / "new.db", "--input", tmp_path / "nowhere") == 1
@@ -270,7 +270,7 @@ def test_files_are_not_overwritten_and_missing_ones_are_told(sqlite, tmp_path, c
 
 
 @pytest.mark.parametrize("place", ["", "--etcd nonsense", "--etcd a:1,b:99999", "--file a --etcd b:1"])
-def test_a_place_is_named_and_named_rightly(place, capsys):
+def test_export_rejects_a_missing_or_invalid_location(place, capsys):
     with pytest.raises(SystemExit) as end:
         run("export", *place.split())
     assert end.value.code == 2

@@ -64,7 +64,7 @@ def copied(path: Path, folder: Path) -> Path:
 
 
 def opened(path: Path) -> Any:
-    """All that a store gives back: the state and the history but for this opening."""
+    """Return the state and the history of a store, except for this opening."""
     store = SqliteStore(path)
     try:
         loaded = store.open()
@@ -95,11 +95,11 @@ def test_damaged_bytes_are_noticed_or_change_nothing(written: Path, tmp_path: Pa
         except JournalError:
             noticed += 1
         shutil.rmtree(path.parent)
-    # The rest is where nothing stands, or in the number that only tells of a log that is cut off.
+    # The rest is in unused bytes, or in the number that only detects a truncated log.
     assert noticed > COPIES / 8 or of is witness_file
 
 
-def test_a_log_that_is_cut_off_is_noticed(written: Path, tmp_path: Path) -> None:
+def test_truncated_log_is_noticed(written: Path, tmp_path: Path) -> None:
     path = copied(written, tmp_path / "cut")
     content = wal_of(path).read_bytes()
     wal_of(path).write_bytes(content[: len(content) // 2])
@@ -124,7 +124,7 @@ def test_a_log_that_is_cut_off_is_noticed(written: Path, tmp_path: Path) -> None
         "DELETE FROM meta WHERE name = 'epoch'",
     ],
 )
-def test_rows_that_nobody_has_committed_are_noticed(written: Path, tmp_path: Path, statement: str) -> None:
+def test_uncommitted_changes_of_rows_are_noticed(written: Path, tmp_path: Path, statement: str) -> None:
     path = copied(written, tmp_path / "changed")
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(statement)
@@ -136,7 +136,7 @@ def test_rows_that_nobody_has_committed_are_noticed(written: Path, tmp_path: Pat
         list(to_lines(contents))
 
 
-def test_check_command_says_what_is_damaged(written: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_command_reports_damage(written: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = copied(written, tmp_path / "checked")
     assert main(["journal", "check", "--file", str(path)]) == 0
     assert capsys.readouterr().out.endswith(" are intact\n")
@@ -166,7 +166,7 @@ def test_damaged_copies_are_noticed_and_leave_nothing(written: Path, tmp_path: P
 
 @pytest.mark.etcd
 def test_damaged_keys_of_etcd_are_noticed_or_change_nothing(controllers: Any) -> None:
-    """One byte of a value, or a whole key, of any kind; candidates and leaders have none while nobody runs."""
+    """One byte of a value, or a whole key, of any kind; candidates and leaders have none while no controller runs."""
     keys, connection, rng = controllers.keys, controllers.connection(), random.Random("damage/etcd")
     store = controllers.opened_store()
     store.commit([request(number) for number in range(12)], at=1.0)

@@ -1,4 +1,4 @@
-"""Entries on their way through Thrift: the same at the other end, answers that fit into a frame, typed refusals."""
+"""Entries through Thrift: unchanged, in answers that fit into a frame, and with typed errors."""
 
 import json
 
@@ -18,13 +18,13 @@ entries = st.builds(
 
 @settings(max_examples=50)
 @given(entries)
-def test_an_entry_arrives_as_it_was(entry):
+def test_entry_round_trips_unchanged(entry):
     assert from_details(entry.sequence, entry.kind, details(entry)) == entry
 
 
 @settings(max_examples=50)
 @given(st.lists(entries, max_size=8), st.integers(400, 2000))
-def test_a_page_is_a_prefix_that_fits(found, max_bytes):
+def test_page_is_a_prefix_that_fits(found, max_bytes):
     answer = page(found, max_bytes)
     assert [(sequence, kind) for sequence, kind, _ in answer] == [(e.sequence, e.kind) for e in found[: len(answer)]]
     assert bool(answer) == bool(found)
@@ -48,7 +48,7 @@ almost = st.fixed_dictionaries(
 
 
 @given(st.text() | almost.map(json.dumps))
-def test_nonsense_is_the_other_sides_fault(text):
+def test_invalid_details_raise_invalid_entry_error(text):
     try:
         entry = from_details(1, "request", text)
     except InvalidEntryError:
@@ -58,7 +58,7 @@ def test_nonsense_is_the_other_sides_fault(text):
     assert entry.body is None or isinstance(entry.body, dict)
 
 
-def test_what_json_cannot_hold_is_nonsense_too():
+def test_unrepresentable_json_raises_invalid_entry_error():
     for text in ('{"at": 1e999999, "epoch": 1e999999}', "[" * 100_000, '{"at": ' + "9" * 5000 + "}"):
         with pytest.raises(InvalidEntryError):
             from_details(1, "request", text)
@@ -66,7 +66,7 @@ def test_what_json_cannot_hold_is_nonsense_too():
 
 @settings(max_examples=40)
 @given(st.integers(-2, 130), st.integers(-2, 130), st.sampled_from([10, 5_000, MAX_BYTES // 3, MAX_BYTES * 2]))
-def test_an_answer_is_read_no_further_than_it_can_hold(after, limit, size):
+def test_page_reads_few_entries_beyond_those_that_fit(after, limit, size):
     read, body = [], {"x": "y" * size}
 
     def journal(after, limit):

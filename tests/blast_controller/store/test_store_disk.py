@@ -57,7 +57,7 @@ class Operation:
 
 
 class Disk:
-    """Install with `with`. `fault` is asked before each operation; what it returns but 0 is SQLite's error code."""
+    """A VFS of SQLite, installed by `with`; `fault` is called before each operation and returns an error code or 0."""
 
     def __init__(self, fault: Callable[[str, str], int] = lambda kind, file: 0) -> None:
         self.fault = fault
@@ -189,7 +189,7 @@ def commit_of(number):
 
 
 def committed(store):
-    """How many commits are there. Fails where one is there in part, or one is missing before another."""
+    """Return the number of commits; fail if one is partial, or missing before another."""
     requests = store.open().of("request")
     count = requests["counter"]["value"] + 1 if requests else 0
     assert list(requests) == (["counter"] if count else []) + [f"r{number}" for number in range(count)]
@@ -215,7 +215,7 @@ class Countdown:
     [("write", FULL, DiskFullError), ("write", EIO, DiskFailedError), ("sync", EIO_SYNC, DiskFailedError)],
 )
 @pytest.mark.parametrize("left", [0, 2, 9])
-def test_a_commit_that_fails_is_undone_and_the_next_succeeds(tmp_path, kind, code, fault, left):
+def test_failed_commit_is_undone_and_the_next_succeeds(tmp_path, kind, code, fault, left):
     store = SqliteStore(tmp_path / "journal.db")
     with Disk() as disk:
         store.open()
@@ -240,7 +240,7 @@ def test_a_commit_that_fails_is_undone_and_the_next_succeeds(tmp_path, kind, cod
 @pytest.mark.parametrize(
     ("kind", "code", "fault"), [("write", FULL, DiskFullError), ("sync", EIO_SYNC, DiskFailedError)]
 )
-def test_a_compaction_that_fails_loses_nothing(tmp_path, kind, code, fault):
+def test_failed_compaction_loses_nothing(tmp_path, kind, code, fault):
     store = SqliteStore(tmp_path / "journal.db", Retention(entries=5))
     with Disk() as disk:
         store.open()
@@ -256,13 +256,13 @@ def test_a_compaction_that_fails_loses_nothing(tmp_path, kind, code, fault):
     assert committed(store) == 11
 
 
-def test_a_log_in_use_at_every_moment_is_begun_anew(tmp_path, monkeypatch):
-    """A commit comes in the middle of every carrying over: never is all of the log carried over by itself."""
+def test_log_in_constant_use_is_restarted(tmp_path, monkeypatch):
+    """A commit arrives during every checkpoint, so that no checkpoint covers the whole log."""
     monkeypatch.setattr(sqlite_store, "LONGEST_LOG", 50)
     store = SqliteStore(tmp_path / "journal.db", Retention(entries=10))
     count = 0
 
-    def commit_amid_carrying_over(kind, file):
+    def commit_during_checkpoint(kind, file):
         nonlocal count
         if kind == "sync" and file == "journal.db" and not store._writing.locked():
             store.commit(commit_of(count), at=0.0)
@@ -273,7 +273,7 @@ def test_a_log_in_use_at_every_moment_is_begun_anew(tmp_path, monkeypatch):
         store.open()
         store.commit(commit_of(count), at=0.0)
         count += 1
-        disk.fault = commit_amid_carrying_over
+        disk.fault = commit_during_checkpoint
         for _ in range(200):
             store.compact(at=0.0)
         disk.fault = lambda kind, file: 0
@@ -284,7 +284,7 @@ def test_a_log_in_use_at_every_moment_is_begun_anew(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("left", [0, 1, 3, 6, 11])
-def test_a_first_start_on_a_failing_disk_can_be_repeated(tmp_path, left):
+def test_first_start_on_a_failing_disk_can_be_repeated(tmp_path, left):
     store = SqliteStore(tmp_path / "journal.db")
     with Disk() as disk:
         disk.fault = Countdown("write", "", left, FULL)
@@ -298,7 +298,7 @@ def test_a_first_start_on_a_failing_disk_can_be_repeated(tmp_path, left):
         assert committed(store) == 0
 
 
-def test_a_commit_returns_after_its_last_write_was_synced(tmp_path):
+def test_commit_returns_after_its_last_write_is_synced(tmp_path):
     store = SqliteStore(tmp_path / "journal.db")
     with Disk() as disk:
         store.open()
@@ -312,8 +312,8 @@ def test_a_commit_returns_after_its_last_write_was_synced(tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_power_cut_at_any_moment_leaves_whole_commits(tmp_path, monkeypatch, seed):
-    """Compaction at work, a log begun anew again and again; everything not synced may be lost, kept or torn."""
+def test_power_cut_at_any_point_leaves_whole_commits(tmp_path, monkeypatch, seed):
+    """Compaction restarts the log repeatedly; all data that is not synced may be lost, kept or torn."""
     monkeypatch.setattr(sqlite_store, "LONGEST_LOG", 30)
     random = Random(seed)
     path = tmp_path / "journal.db"
@@ -341,8 +341,8 @@ def test_a_power_cut_at_any_moment_leaves_whole_commits(tmp_path, monkeypatch, s
         shutil.rmtree(image)
 
 
-def test_the_power_cut_would_find_a_commit_that_is_not_synced(tmp_path):
-    """The check of the check: the same cut on a store that does not wait for the disk loses what it acknowledged."""
+def test_power_cut_model_detects_commits_that_are_not_synced(tmp_path):
+    """The same cut on a store that does not wait for the disk loses acknowledged commits."""
     path = tmp_path / "journal.db"
     store = SqliteStore(path)
     assert committed(store) == 0
@@ -386,7 +386,7 @@ while True:
 """
 
 
-def test_kill_9_at_any_moment_leaves_whole_commits(tmp_path, request):
+def test_kill_9_at_any_point_leaves_whole_commits(tmp_path, request):
     random = Random()
     store = SqliteStore(tmp_path / "journal.db")
     there = 0

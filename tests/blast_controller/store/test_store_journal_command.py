@@ -62,7 +62,7 @@ def run(*arguments):
     return parsed.run(parsed)
 
 
-def test_a_file_is_shown_line_by_line_also_beside_its_controller(store, capsys):
+def test_show_prints_the_file_while_its_controller_runs(store, capsys):
     assert run("--file", store.path) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [re.split(r"  +", line)[1:] for line in lines] == [
@@ -75,7 +75,7 @@ def test_a_file_is_shown_line_by_line_also_beside_its_controller(store, capsys):
     assert re.match(r"2026-11-1\d \d\d:\d\d:\d\d\.250[+-]\d\d:\d\d  ", lines[1])
 
 
-def test_as_json_it_is_one_object_a_line(store, capsys):
+def test_show_json_prints_one_object_per_line(store, capsys):
     assert run("--file", store.path, "--after", 1, "--limit", 2, "--json") == 0
     found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert found == [
@@ -101,7 +101,7 @@ def test_as_json_it_is_one_object_a_line(store, capsys):
 
 
 @pytest.mark.parametrize(
-    ("report", "told"),
+    ("report", "ending"),
     [
         (
             {"bytes_sent": 10**9, "duration": 1.5, "bytes_repaired": 7, "failed_receivers": ["h1", "h2"]},
@@ -112,21 +112,21 @@ def test_as_json_it_is_one_object_a_line(store, capsys):
         ([1], "done"),
     ],
 )
-def test_what_senders_told_stands_behind_the_end(store, capsys, report, told):
+def test_show_appends_the_report_of_the_sender(store, capsys, report, ending):
     store.commit([Record("request", "default/j", {"parts": [{"report": report}]}, note="done")], at=0.0)
     run("--file", store.path, "--after", 4)
     (line,) = capsys.readouterr().out.splitlines()
-    assert line.endswith(f"default/j  {told}")
+    assert line.endswith(f"default/j  {ending}")
 
 
-def test_a_key_cannot_steer_the_terminal(store, capsys):
+def test_show_escapes_control_characters_of_keys(store, capsys):
     store.commit([Record("request", "default/\x1b[2Ja\nb\u202e", {}, note="é")], at=0.0)
     run("--file", store.path, "--after", 4)
     (line,) = capsys.readouterr().out.splitlines()
     assert line.endswith(r"default/\x1b[2Ja\nb\u202e  é")
 
 
-def test_the_configuration_names_the_file(store, tmp_path, capsys):
+def test_show_reads_the_file_name_from_the_configuration(store, tmp_path, capsys):
     config = tmp_path / "blast.toml"
     config.write_text(f'rack = "nonsense that no controller starts with"\n[journal]\nfile = "{store.path}"\n')
     assert run("--config", config, "--limit", 1) == 0
@@ -144,7 +144,7 @@ def test_the_configuration_names_the_file(store, tmp_path, capsys):
         ("journal = 1", "configures no journal file"),
     ],
 )
-def test_a_configuration_without_a_journal_is_wrong_use(tmp_path, capsys, text, sentence):
+def test_show_rejects_a_configuration_without_a_journal_file(tmp_path, capsys, text, sentence):
     config = tmp_path / "blast.toml"
     if text is not None:
         config.write_text(text)
@@ -152,7 +152,7 @@ def test_a_configuration_without_a_journal_is_wrong_use(tmp_path, capsys, text, 
     assert sentence in capsys.readouterr().err
 
 
-def test_a_file_that_is_no_journal_fails_in_one_sentence(tmp_path, capsys):
+def test_show_rejects_other_files_in_one_line(tmp_path, capsys):
     (tmp_path / "prose").write_text("once upon a time " * 400)
     for name in ("prose", "nowhere"):
         assert run("--file", tmp_path / name) == 1
@@ -162,7 +162,7 @@ def test_a_file_that_is_no_journal_fails_in_one_sentence(tmp_path, capsys):
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_a_controller_is_asked_page_by_page(store, capsys):
+def test_show_reads_from_a_controller_page_by_page(store, capsys):
     server = FramedServer(BlastOperator, JournalHandler(store), ServerLimits(workers=1), refusals=REFUSALS)
     host, port = server.start("127.0.0.1", 0)
     try:
@@ -175,20 +175,20 @@ def test_a_controller_is_asked_page_by_page(store, capsys):
         server.stop()
 
 
-def test_without_a_controller_it_says_so(capsys):
+def test_show_reports_an_unreachable_controller(capsys):
     assert run("--controller", "127.0.0.1:1") == 1
     assert "no answer from a controller" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [["--limit", "0"], ["--after", "-1"], ["--limit", "many"], ["--after", 1 << 63]])
-def test_numbers_are_checked(arguments, capsys):
+def test_show_rejects_invalid_numbers(arguments, capsys):
     with pytest.raises(SystemExit) as end:
         run(*arguments)
     assert end.value.code == 2
     assert "is not a" in capsys.readouterr().err
 
 
-def test_followed_it_goes_on_with_what_comes(store):
+def test_show_follow_prints_new_entries(store):
     code = (
         "import sys\nfrom importlib.metadata import EntryPoint\nfrom blast_client.cli.command import build_parser\n"
         f"p = build_parser([EntryPoint('journal', {COMMAND.value!r}, {GROUP!r})]).parse_args(sys.argv[1:])\n"
@@ -210,13 +210,13 @@ def test_followed_it_goes_on_with_what_comes(store):
         process.stdout.close()
 
 
-def test_a_source_that_goes_in_circles_is_refused():
+def test_entries_rejects_repeated_sequences():
     entry = Entry(5, 0.0, 1, "request", "a", "", {})
     with pytest.raises(InvalidEntryError, match="entry 5 of the journal comes after entry 5"):
         list(journal_command.entries(lambda after, limit: [entry], 0, 100, None))
 
 
-def test_waiting_happens_only_when_there_is_nothing_new():
+def test_entries_waits_only_without_new_entries():
     waits = []
 
     def read(after, limit):
@@ -229,7 +229,7 @@ def test_waiting_happens_only_when_there_is_nothing_new():
 
 
 @pytest.mark.etcd
-def test_a_journal_in_etcd_is_shown_though_nobody_leads(controllers, capsys):
+def test_show_reads_an_etcd_journal_without_a_leader(controllers, capsys):
     store = controllers.opened_store()
     store.commit([Record("element", "splitter:s1", {"reason": "dust"}, note="quarantined")], 1.0)
     store.close()

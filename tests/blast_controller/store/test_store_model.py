@@ -42,7 +42,7 @@ commits = st.lists(things | reservations, max_size=6)
 
 
 class Model:
-    """What a store should hold."""
+    """The expected content of a store."""
 
     def __init__(self):
         self.state, self.held, self.entries, self.epoch = {}, {}, [], 0
@@ -52,7 +52,7 @@ class Model:
         self.entries.append(("meta", "epoch", "opened", {"epoch": self.epoch}))
 
     def commit(self, records):
-        """Whether the commit is allowed; if not, nothing has changed."""
+        """Apply a commit if it is allowed, and return whether it is."""
         state, held, entries = dict(self.state), dict(self.held), list(self.entries)
         for record in records:
             if record.kind == "reservation":
@@ -70,7 +70,7 @@ class Model:
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """Subclasses say what the store is, and what a crash leaves of it."""
+    """A machine whose subclasses make and crash a store."""
 
     def make(self):
         raise NotImplementedError
@@ -92,8 +92,8 @@ class StoreMachine(RuleBasedStateMachine):
         assert loaded.epoch == self.model.epoch
         assert loaded.is_new == (loaded.epoch == 1)
         for kind in ("request", "reservation", "element", "meta"):
-            wanted = [(key, body) for (of, key), body in self.model.state.items() if of == kind]
-            assert list(loaded.of(kind).items()) == wanted
+            expected = [(key, body) for (of, key), body in self.model.state.items() if of == kind]
+            assert list(loaded.of(kind).items()) == expected
 
     @rule(records=commits)
     def commit(self, records):

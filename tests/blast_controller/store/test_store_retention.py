@@ -1,4 +1,4 @@
-"""What is dropped is a prefix, never the latest, never what is young, among the latest, and within the size."""
+"""Retention drops a prefix of old entries, but never the latest one."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +10,7 @@ sizes = st.integers(1, 50)
 
 
 @given(st.lists(st.tuples(times, sizes), max_size=12), st.integers(0, 5), st.integers(1, 15), st.floats(0, 10), times)
-def test_what_expires(written, later, kept, days, at):
+def test_retention_drops_the_longest_expired_prefix(written, later, kept, days, at):
     oldest = [RetainedEntry(sequence, when, size) for sequence, (when, size) in enumerate(written, start=7)]
     newest = 6 + len(written) + later
     retention = Retention(kept, days, max_bytes=100)

@@ -1,4 +1,4 @@
-"""The journal's file: who may have it, what is refused, how it grows older."""
+"""The journal's file: locking, rejected files, permissions and schemas."""
 
 import os
 import shutil
@@ -46,27 +46,27 @@ def filled(path):
     return path
 
 
-def test_a_commit_is_a_few_statements_however_many_rows(path):
-    """For each one Python gives its lock away, and waits for it as long as other threads are busy."""
-    store, said = SqliteStore(path), []
+def test_commit_runs_few_statements_for_any_number_of_rows(path):
+    """Python releases its lock for each statement, and waits for it while other threads are busy."""
+    store, statements = SqliteStore(path), []
     store.open()
     store.commit([row(number) for number in range(100)], at=0.0)
-    store._current().writer.set_trace_callback(said.append)
+    store._current().writer.set_trace_callback(statements.append)
     store.commit([row(number) for number in range(50, 150)] + [Record("request", "r7", None)], at=0.0)
     store._current().writer.set_trace_callback(None)
-    assert len(said) <= 7, said
-    said.clear()
-    store._current().writer.set_trace_callback(said.append)
+    assert len(statements) <= 7, statements
+    statements.clear()
+    store._current().writer.set_trace_callback(statements.append)
     elements = [f"e{number}" for number in range(60)]
-    holding = [Record("reservation", str(n), {}, frozenset(elements[6 * n : 6 * n + 6])) for n in range(10)]
-    store.commit(holding, at=0.0)
+    reservations = [Record("reservation", str(n), {}, frozenset(elements[6 * n : 6 * n + 6])) for n in range(10)]
+    store.commit(reservations, at=0.0)
     store.commit([Record("reservation", str(number), None) for number in range(10)], at=0.0)
-    assert len(said) <= 14, said
+    assert len(statements) <= 14, statements
     store.close()
 
 
 def test_backup_of_an_open_journal_is_a_journal_with_every_commit(path, tmp_path):
-    """As `sqlite3 FILE .backup` makes it, which the operator's guide gives."""
+    """Back up as `sqlite3 FILE .backup` does, which the operator's guide recommends."""
     copy = tmp_path / "backup.db"
     store = SqliteStore(path)
     with closing(store):
@@ -137,7 +137,7 @@ def holder(path):
         process.stdout.close()
 
 
-def test_a_second_controller_is_refused_by_the_first_ones_pid(path, holder):
+def test_second_controller_is_rejected_with_the_pid_of_the_first(path, holder):
     process, _ = holder()
     store = SqliteStore(path)
     with pytest.raises(JournalLockedError, match=f"in use by process {process.pid}: only one controller") as caught:
@@ -149,7 +149,7 @@ def test_a_second_controller_is_refused_by_the_first_ones_pid(path, holder):
     store.close()
 
 
-def test_a_child_that_outlives_the_controller_keeps_nobody_out(path, holder):
+def test_child_that_outlives_the_controller_does_not_lock_the_journal(path, holder):
     process, child = holder("fork")
     try:
         process.kill()
@@ -161,7 +161,7 @@ def test_a_child_that_outlives_the_controller_keeps_nobody_out(path, holder):
         os.kill(int(child), 9)
 
 
-def test_another_name_of_the_same_file_is_the_same_journal(path, tmp_path):
+def test_symlink_to_an_open_journal_is_locked(path, tmp_path):
     store = SqliteStore(path)
     store.open()
     (tmp_path / "alias.db").symlink_to(path)
@@ -170,7 +170,7 @@ def test_another_name_of_the_same_file_is_the_same_journal(path, tmp_path):
     store.close()
 
 
-def test_an_sqlite_shell_in_the_middle_of_a_write_is_waited_for_and_then_named(path, monkeypatch):
+def test_commit_reports_a_writing_sqlite_shell_after_waiting(path, monkeypatch):
     monkeypatch.setattr("blast_controller.store.sqlite_file.BUSY_SECONDS", 0.05)
     store = SqliteStore(path)
     store.open()
@@ -187,25 +187,25 @@ def test_an_sqlite_shell_in_the_middle_of_a_write_is_waited_for_and_then_named(p
 
 
 @pytest.mark.parametrize("content", [b"", b"\0" * 8192, b"once upon a time " * 400], ids=["empty", "zeros", "prose"])
-def test_what_is_no_journal_is_refused(path, content):
+def test_file_that_is_no_journal_is_rejected(path, content):
     path.write_bytes(content)
     assert "restore it from a backup" in refused(path, DamagedJournalError)
 
 
-def test_another_programs_database_is_refused(path):
+def test_database_of_another_program_is_rejected(path):
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE state (x)")
     assert "does not carry the mark" in refused(path, DamagedJournalError)
 
 
-def test_a_truncated_file_is_refused(filled):
+def test_truncated_file_is_rejected(filled):
     whole = filled.stat().st_size
     for tenths in (9, 5, 1, 0):
         os.truncate(filled, whole * tenths // 10)
         assert "restore it from a backup" in refused(filled, DamagedJournalError)
 
 
-def test_a_torn_page_is_refused(filled):
+def test_torn_page_is_rejected(filled):
     whole = filled.read_bytes()
     halves = [begin for begin in range(4096, len(whole), 2048) if any(whole[begin : begin + 2048])]
     assert len(halves) > 20
@@ -214,7 +214,7 @@ def test_a_torn_page_is_refused(filled):
         refused(filled, DamagedJournalError)
 
 
-def test_a_lost_file_with_its_log_still_there_is_refused(path, tmp_path):
+def test_missing_file_with_an_existing_log_is_rejected(path, tmp_path):
     store = SqliteStore(path)
     store.open()
     store.commit([row(1)], at=0.0)
@@ -227,7 +227,7 @@ def test_a_lost_file_with_its_log_still_there_is_refused(path, tmp_path):
     assert not (image / path.name).exists()
 
 
-def test_a_lost_log_gives_no_epoch_twice_and_no_fresh_start(path, tmp_path):
+def test_lost_log_repeats_no_epoch_and_keeps_the_state(path, tmp_path):
     store = SqliteStore(path)
     store.open()
     store.commit([row(1)], at=0.0)
@@ -250,7 +250,7 @@ def test_a_lost_log_gives_no_epoch_twice_and_no_fresh_start(path, tmp_path):
         ("UPDATE state SET body = '{' WHERE key = 'r1'", "the request 'r1' is changed"),
     ],
 )
-def test_a_file_that_somebody_edited_is_refused(filled, statement, reason):
+def test_edited_file_is_rejected(filled, statement, reason):
     with closing(connect(filled, "rw")) as connection:
         connection.execute(statement)
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -261,7 +261,7 @@ def test_a_file_that_somebody_edited_is_refused(filled, statement, reason):
     store.close()
 
 
-def test_a_half_made_first_file_is_made_again(path):
+def test_incomplete_first_file_is_replaced(path):
     for name in ("journal.db.new", "journal.db.new-journal", "journal.db.new-wal"):
         path.with_name(name).write_bytes(b"half")
     store = SqliteStore(path)
@@ -302,7 +302,7 @@ for right in sys.argv[2:]:
 """
 
 
-def test_without_the_rights_it_says_which_it_needs(filled):
+def test_error_names_the_missing_permissions(filled):
     # Not in the run's own folder, which only its user may enter.
     with tempfile.TemporaryDirectory(prefix="blast-store-", dir="/tmp") as folder:
         shutil.copy(filled, folder)
@@ -320,12 +320,12 @@ def test_without_the_rights_it_says_which_it_needs(filled):
         assert "the controller's user must have read and write permission" in answer
 
 
-def test_a_missing_folder_is_not_made(tmp_path):
+def test_open_does_not_create_a_missing_folder(tmp_path):
     refused(tmp_path / "nowhere" / "journal.db", NotAccessibleError)
     assert not (tmp_path / "nowhere").exists()
 
 
-def test_a_folder_is_no_journal(path):
+def test_folder_is_rejected(path):
     path.mkdir()
     assert "not a file" in refused(path, NotAccessibleError)
 
@@ -334,7 +334,7 @@ def test_a_folder_is_no_journal(path):
 
 
 @pytest.mark.parametrize("schema", [SCHEMA - 1, SCHEMA + 1])
-def test_journal_of_another_schema_is_refused(filled, schema):
+def test_journal_of_another_schema_is_rejected(filled, schema):
     with closing(connect(filled, "rw")) as connection:
         connection.execute(f"PRAGMA user_version = {schema}")
     assert f"schema {schema} and this release reads schema {SCHEMA}" in refused(filled, JournalSchemaError)

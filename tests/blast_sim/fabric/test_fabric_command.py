@@ -246,7 +246,7 @@ def test_it_is_found_beside_python_and_on_the_path(tmp_path: Path, monkeypatch: 
     ("behavior", "says"),
     [
         ({"error": "the trace cannot be written"}, "^the trace cannot be written$"),
-        ({"status": 101, "says": "thread 'main' panicked"}, "ended with status 101: thread 'main' panicked$"),
+        ({"status": 101, "stderr": "thread 'main' panicked"}, "ended with status 101: thread 'main' panicked$"),
         ({"status": 3}, "ended with status 3$"),
         ({"signal": 9}, "was ended by signal 9, perhaps for want of memory$"),
         ({"answers": "{"}, "succeeded without results"),

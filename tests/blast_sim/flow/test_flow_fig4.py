@@ -84,8 +84,8 @@ def test_ratios_have_the_papers_time_and_ours_and_the_range_of_readings() -> Non
     ]
     hdfs, overlay = ratios(rows)
     assert (hdfs.method, hdfs.stated, hdfs.to_ours) == ("hdfs", 102.0, pytest.approx(100.0))
-    assert (hdfs.to_stated, hdfs.least, hdfs.largest) == pytest.approx((30 / 0.295, 15 / 0.295, 60 / 0.295))
-    assert overlay.least == overlay.largest == overlay.to_stated
+    assert (hdfs.to_stated, hdfs.smallest, hdfs.largest) == pytest.approx((30 / 0.295, 15 / 0.295, 60 / 0.295))
+    assert overlay.smallest == overlay.largest == overlay.to_stated
 
 
 def test_each_other_reading_changes_one_key() -> None:

@@ -25,7 +25,7 @@ SIZES = st.integers(1, 10**9)
 @st.composite
 def sites(draw) -> SiteNetwork:
     """Networks of the balanced multicast whose rates are above a megabit, so that no transfer takes days."""
-    drawn = draw(networks(least=2, most=6))
+    drawn = draw(networks(min_size=2, max_size=6))
     scale = 1e6 / drawn.widths[drawn.widths > 0].min()
     return SiteNetwork.of(replace(drawn, rates=drawn.rates * scale, out=drawn.out * scale, into=drawn.into * scale))
 

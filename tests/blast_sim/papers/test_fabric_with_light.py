@@ -13,8 +13,8 @@ from blast_sim.papers.rack_fabric.with_light import (
     LIGHT,
     FabricRun,
     JoinedRacks,
-    LightTrial,
     OpticalSetup,
+    OpticalTrial,
     fullest_kb,
     rows_of,
     runs_of,
@@ -43,7 +43,7 @@ def results(multicast: list[dict] | None, unicast: list[dict], fullest: int = 0)
     return {"flows": flows, "series": {"fullest_ingress_packets": [700] * 75 + [0, fullest, 0]}}
 
 
-def found_for(wanted: list[LightTrial]) -> dict[FabricRun, dict]:
+def found_for(wanted: list[OpticalTrial]) -> dict[FabricRun, dict]:
     """Half of the copies are late and lost at a server beside unicast, and all is well otherwise."""
     quick = [received(100, 2000.0), received(100, 2000.0)]
     hit = [received(100, 10_000.0), received(100, 2000.0)]
@@ -59,17 +59,19 @@ def found_for(wanted: list[LightTrial]) -> dict[FabricRun, dict]:
 
 @pytest.mark.parametrize(("way", "fibers"), [(FABRIC, 0), (LIGHT, 640), (BOTH, 16)])
 def test_light_ends_at_every_server_or_at_every_rack(way: str, fibers: int) -> None:
-    assert LightTrial(way, 10.0, 16).fibers == fibers
+    assert OpticalTrial(way, 10.0, 16).fibers == fibers
 
 
 def test_where_light_ends_at_racks_each_has_a_fabric_and_dice_of_its_own() -> None:
-    assert LightTrial(FABRIC, None, 3).fabrics == LightTrial(LIGHT, 10.0, 3).fabrics == [JoinedRacks(3)]
-    fabrics = LightTrial(BOTH, 10.0, 3).fabrics
+    assert OpticalTrial(FABRIC, None, 3).fabrics == OpticalTrial(LIGHT, 10.0, 3).fabrics == [JoinedRacks(3)]
+    fabrics = OpticalTrial(BOTH, 10.0, 3).fabrics
     assert [one.racks for one in fabrics] == [1, 1, 1] and len({one.seed for one in fabrics}) == 3
 
 
 def test_light_alone_asks_the_fabric_for_nothing_but_unicast() -> None:
-    assert runs_of([LightTrial(LIGHT, 10.0, 2), LightTrial(LIGHT, 100.0, 2)]) == [FabricRun(JoinedRacks(2), 0.0, True)]
+    assert runs_of([OpticalTrial(LIGHT, 10.0, 2), OpticalTrial(LIGHT, 100.0, 2)]) == [
+        FabricRun(JoinedRacks(2), 0.0, True)
+    ]
 
 
 def test_runs_that_several_rows_need_are_made_once() -> None:
@@ -96,7 +98,7 @@ def test_unicast_is_a_permutation_of_leaves_that_leaves_no_rack() -> None:
 
 
 def test_light_alone_takes_its_switching_and_its_bytes_at_its_rate() -> None:
-    wanted = [LightTrial(LIGHT, gbps, 2) for gbps in (10.0, 100.0)]
+    wanted = [OpticalTrial(LIGHT, gbps, 2) for gbps in (10.0, 100.0)]
     slow, fast = rows_of(wanted, found_for(wanted), DATA)
     assert slow["completion_s"] == slow["completion_alone_s"] == pytest.approx(0.02 + 0.1)
     assert fast["completion_s"] == pytest.approx(0.02 + 0.01)
@@ -106,7 +108,7 @@ def test_light_alone_takes_its_switching_and_its_bytes_at_its_rate() -> None:
 
 
 def test_the_fabric_takes_its_bytes_at_the_slowest_servers_rate_and_a_frames_delay() -> None:
-    wanted = [LightTrial(FABRIC, None, 1)]
+    wanted = [OpticalTrial(FABRIC, None, 1)]
     (row,) = rows_of(wanted, found_for(wanted), DATA)
     assert row["completion_alone_s"] == pytest.approx(1 / 99 + 5e-6)
     assert row["completion_s"] == pytest.approx(2 / 99 + 5e-6)
@@ -116,7 +118,7 @@ def test_the_fabric_takes_its_bytes_at_the_slowest_servers_rate_and_a_frames_del
 
 
 def test_light_to_racks_takes_both_and_waits_for_the_slowest_rack() -> None:
-    wanted = [LightTrial(BOTH, 10.0, 2)]
+    wanted = [OpticalTrial(BOTH, 10.0, 2)]
     found = found_for(wanted)
     slow = [received(24, 9000.0)]
     found[FabricRun(JoinedRacks(1, 2), 10.0, True)] = results(slow, [received(50, 30_000.0)], 500)

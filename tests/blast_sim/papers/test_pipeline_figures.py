@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from blast_sim.papers.measurements import measure
+from blast_sim.papers.measurements import CHECKOUT, measure
 from blast_sim.papers.pipeline.drawings import TOOLS, of_shares
-from blast_sim.papers.measurements import CHECKOUT
 from blast_sim.papers.pipeline.figures import BENCHMARKS, draw, summary
 from blast_sim.papers.pipeline.rows import ONE_MACHINE, ONE_START, notes, scenario_summary
 from blast_sim.papers.pipeline.start_drawing import of_start

@@ -83,7 +83,7 @@ def test_the_papers_fabric_needs_its_320_ports():
     assert hardware.switch_ports == 320
     assert replace(hardware, packed=True).switch_ports == 280
     cost = bill(hardware, EXAMPLE)
-    assert [(line.what, line.count) for line in cost.lines] == [
+    assert [(line.name, line.count) for line in cost.lines] == [
         ("optical switch, 320 ports", 1),
         ("optical port of a ToR", 120),
         ("1:4 splitter", 40),
@@ -241,7 +241,7 @@ def test_the_next_piece():
     planner = Planner(PlanQuestion(samples, CHEAP))
     chosen = planner.tried(Hardware(12, 1, {4: 1}))
     assert chosen.served == pytest.approx(10 / 16)
-    gains = {piece.what: piece for piece in planner.next_pieces(chosen)}
+    gains = {piece.name: piece for piece in planner.next_pieces(chosen)}
     assert gains["a 1:4 splitter"].gain == pytest.approx(3 / 16)
     assert gains["a 1:4 splitter"].price == 300 - 100 + 4
     assert gains["a 1:8 splitter"].gain == pytest.approx(3 / 16)
@@ -249,7 +249,7 @@ def test_the_next_piece():
     assert gains["an optical port at every rack"].watts == 12 + 3
     assert gains["directional ports (a setting)"].gain == pytest.approx(2 / 16)
     assert gains["directional ports (a setting)"].price == 0
-    no_room = {piece.what: piece for piece in planner.next_pieces(planner.tried(Hardware(12, 3, {})))}
+    no_room = {piece.name: piece for piece in planner.next_pieces(planner.tried(Hardware(12, 3, {})))}
     assert no_room["an optical port at every rack"].gain is None
 
 

@@ -168,7 +168,7 @@ def test_a_group_that_is_too_wide_for_a_transceiver_gets_an_amplifier_if_that_is
     assert (reach.widest, reach.too_wide, reach.amplified) == (11, 0.75, 0.75)
     assert [(one.hardware.amplifiers, round(one.served, 2)) for one in found] == [(0, 0.0), (0, 0.25), (5, 1.0)]
     best = found[-1]
-    assert [(line.what, line.count) for line in best.bill.lines][-2:] == [("1:4 splitter", 5), ("optical amplifier", 5)]
+    assert [(line.name, line.count) for line in best.bill.lines][-2:] == [("1:4 splitter", 5), ("optical amplifier", 5)]
     assert best.bill.price - bill(replace(best.hardware, amplified=None), short).price == 5 * 1000
     assert best.bill.watts - bill(replace(best.hardware, amplified=None), short).watts == 5 * 20
     told = [amplifier_summary(reach, one.hardware, short) for one in found]
@@ -196,9 +196,9 @@ def test_the_next_piece_may_be_an_amplified_splitter():
     planner = Planner(PlanQuestion(samples, short))
     chosen = planner.tried(Hardware(15, 1, {4: 1}))
     assert chosen.served == pytest.approx(0.25)
-    gains = {piece.what: piece for piece in planner.next_pieces(chosen)}
+    gains = {piece.name: piece for piece in planner.next_pieces(chosen)}
     assert gains["a 1:16 splitter"].gain == 0
     assert gains["a 1:16 splitter with an amplifier"].gain == pytest.approx(0.75)
     assert gains["a 1:16 splitter with an amplifier"].price == 1000 + 80
     bought = planner.tried(Hardware(15, 1, {4: 1, 16: 1}, amplified=16))
-    assert "a 1:16 splitter with its amplifier" in {piece.what for piece in planner.next_pieces(bought)}
+    assert "a 1:16 splitter with its amplifier" in {piece.name for piece in planner.next_pieces(bought)}

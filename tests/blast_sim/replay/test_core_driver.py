@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from blast_controller.core.controller import Core
-from blast_controller.core.model.events import Event, RequestSubmitted, WithdrawAsked
+from blast_controller.core.model.events import Event, RequestSubmitted, WithdrawRequested
 from blast_controller.core.model.requests import EventKind
 from blast_controller.core.model.settings import CoreSettings
 from blast_sim.base.virtual_clock import VirtualClock
@@ -105,7 +105,7 @@ def test_a_refusal_is_told_with_its_event() -> None:
     bench = Bench()
     event = wanted(receivers=["nobody"])
     bench.driver.submit(event)
-    bench.driver.submit(WithdrawAsked(("default", "unknown")))
+    bench.driver.submit(WithdrawRequested(("default", "unknown")))
     bench.run(1.0)
     refused = [told for _, told in bench.told]
     assert all(isinstance(told, EventRefused) for told in refused) and refused[0].event is event

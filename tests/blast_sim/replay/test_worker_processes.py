@@ -16,7 +16,7 @@ import pytest
 
 from blast_sim.base.worker_processes import WorkerDiedError, computed
 from tests.project.test_extras import INSTANCE
-from tests.support.interrupted import PATIENCE, ended, members, started
+from tests.support.interrupted import TIMEOUT, ended, members, started
 from tests.support.waiting import eventually
 
 ROOT = Path(__file__).parents[3]
@@ -119,9 +119,9 @@ def test_processes_that_are_at_work_end_with_who_has_started_them(tmp_path, send
     folder = tmp_path / "begun"
     folder.mkdir()
     with running(tmp_path / "program.py", PROGRAM, folder) as process:
-        eventually(lambda: len(list(folder.iterdir())) == 2, "both to begin", within=PATIENCE)
+        eventually(lambda: len(list(folder.iterdir())) == 2, "both to begin", within=TIMEOUT)
         send(process.pid, signal.SIGINT)
-        _, err = process.communicate(timeout=PATIENCE)
+        _, err = process.communicate(timeout=TIMEOUT)
     assert (process.returncode, err) == (130, "")
 
 
@@ -153,7 +153,7 @@ if __name__ == "__main__":
 
 def test_an_interrupt_that_another_thread_takes_waits_for_the_start_of_the_processes(tmp_path):
     with running(tmp_path / "program.py", STARTING) as process:
-        _, err = process.communicate(timeout=PATIENCE)
+        _, err = process.communicate(timeout=TIMEOUT)
     assert (process.returncode, err) == (130, "")
 
 
@@ -184,9 +184,9 @@ def test_an_interrupt_ends_a_solver_that_does_not_look_up(tmp_path):
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
     try:
-        eventually(solving.exists, "the solver to begin", within=PATIENCE)
+        eventually(solving.exists, "the solver to begin", within=TIMEOUT)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=PATIENCE)
+        out, err = process.communicate(timeout=TIMEOUT)
     finally:
         process.kill()
         process.communicate()
@@ -194,7 +194,7 @@ def test_an_interrupt_ends_a_solver_that_does_not_look_up(tmp_path):
 
 
 def begun(process, count):
-    return eventually(lambda: len(members(process.pid)) >= count, f"{count} processes", within=PATIENCE)
+    return eventually(lambda: len(members(process.pid)) >= count, f"{count} processes", within=TIMEOUT)
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ from blast_transport.credentials.material import Credentials, SharedSecret
 from blast_transport.credentials.tls import TlsFiles
 from blast_transport.links.connection_limits import ConnectionLimiter
 from blast_transport.links.dialling import MAX_DIALS, Dialling
-from blast_transport.session.receiver_session import Surroundings
+from blast_transport.session.receiver_session import HostResources
 from blast_transport.store.targets.file_target import FileRules
 from blast_transport.transports.pipeline.protocol.messages import encode as encode_join
 from blast_transport.wire.codec import ControlDecoder, encode
@@ -109,7 +109,7 @@ def hosting(
         command=(CommandSection("gone", ("/nonexistent/program",)),),
         limits=LimitsSection(**limits),
     )
-    surroundings = Surroundings(
+    surroundings = HostResources(
         Targets(Permissions(settings), FileRules(settings.limits.file_bytes)), lambda _: None, None
     )
     admission = Admission(credentials, clients)
@@ -377,7 +377,7 @@ def test_an_agent_without_descriptors_refuses_sessions_in_words(
 def test_of_ipv6_a_whole_network_counts_as_one_host() -> None:
     door = ConnectionLimiter(unauthenticated=4, unauthenticated_per_host=2)
     assert not door.enter("2001:db8::1") and not door.enter("2001:db8::2:2")
-    assert "others of your host" in door.enter("2001:db8::3")
+    assert "connections of your host" in door.enter("2001:db8::3")
     assert not door.enter("2001:db8:0:1::1"), "another network"
     assert not door.enter("::ffff:10.0.0.1")
     door.leave("2001:db8::1", guest=False)

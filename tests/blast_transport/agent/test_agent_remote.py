@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from blast_base.extras import how_to_install
 from blast_transport.agent.bundle import build_bundle
 from blast_transport.base.errors import WrongInputError
-from blast_transport.remote.hosts import HostBook
+from blast_transport.remote.hosts import HostRegistry
 from blast_transport.remote.script import COMPLAINT, start_line
 from blast_transport.remote.start import StartOptions, started_agents
 from tests.support.waiting import eventually
@@ -27,8 +27,8 @@ READY = b'{"event": "ready", "host": "0.0.0.0", "port": 4711, "suites": ["sha256
 SHELLS = [shell for shell in ("sh", "bash", "dash", "zsh", "tcsh", "csh", "fish", "ksh") if shutil.which(shell)]
 
 
-def started(*hosts: str, window: int = 10) -> HostBook:
-    book = HostBook(hosts)
+def started(*hosts: str, window: int = 10) -> HostRegistry:
+    book = HostRegistry(hosts)
     while book.next_to_start(window, 10.0):
         pass
     return book
@@ -103,7 +103,7 @@ def test_a_reason_cannot_write_on_a_terminal():
 @given(count=st.integers(0, 12), window=st.integers(1, 5), words=st.lists(st.tuples(st.integers(0, 11), st.booleans())))
 def test_never_more_than_the_window_are_being_started_and_all_get_their_turn(count, window, words):
     hosts = [f"h{number}" for number in range(count)]
-    book, begun, done = HostBook(hosts), list[str](), set[str]()
+    book, begun, done = HostRegistry(hosts), list[str](), set[str]()
 
     def start() -> None:
         while (host := book.next_to_start(window, 1.0)) is not None:

@@ -238,7 +238,7 @@ def test_one_host_does_not_take_every_place():
     settings = replace(settings, agent=AgentSection(listen=Endpoint("0.0.0.0", 0)))
     with playing(settings) as play, play.plain():
         eventually(lambda: play.server._admission.unauthenticated == 1)
-        with pytest.raises(AuthenticationError, match="1 others of your host"):
+        with pytest.raises(AuthenticationError, match="1 connections of your host"):
             play.connect()
         from_elsewhere = socket.create_connection(("127.0.0.1", play.server.endpoint.port), 5, ("127.0.0.77", 0))
         with from_elsewhere:

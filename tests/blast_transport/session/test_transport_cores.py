@@ -195,7 +195,7 @@ def test_who_comes_late_gets_all_or_hears_why_not(
     world = World(data, there, way, seed=seed, stream=stream).run()
     all_complete(world, ["h1", "h2"])
     if world.outcome("h0") is PeerState.FAILED:
-        assert world.sender.peers["h0"].reason == "nobody is there"
+        assert world.sender.peers["h0"].reason == "the host is down"
     else:
         all_complete(world)
 

@@ -7,9 +7,10 @@ from typing import Any
 
 from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
 from blast_transport.transports.pipeline.protocol.core import NodeCore, SourceCore
-from blast_transport.transports.pipeline.protocol.downstream import Down, Downstream
+from blast_transport.transports.pipeline.protocol.downstream import Downstream, DownstreamState
 from blast_transport.transports.pipeline.protocol.events import (
     BytesArrived,
+    BytesLost,
     FetchLost,
     FromPredecessor,
     FromSource,
@@ -18,7 +19,6 @@ from blast_transport.transports.pipeline.protocol.events import (
     PredecessorLost,
     Started,
     SuccessorLost,
-    Torn,
 )
 from blast_transport.transports.pipeline.protocol.messages import (
     Data,
@@ -38,7 +38,7 @@ from blast_transport.transports.pipeline.protocol.messages import (
 )
 from blast_transport.transports.pipeline.protocol.node_state import NodeState
 from blast_transport.transports.pipeline.protocol.phase import ChainMember, PipelinePhase
-from blast_transport.transports.pipeline.protocol.upstream import Up, Upstream
+from blast_transport.transports.pipeline.protocol.upstream import Upstream, UpstreamState
 from tests.blast_transport.transports.test_pipeline_messages import SAMPLES
 from tests.support.fuzzing import inputs
 from tests.support.transport_data import mutated
@@ -121,14 +121,14 @@ def test_a_node_bears_whatever_its_neighbors_say() -> None:
             match chance.randrange(7):
                 case 0 if core.up.linked:
                     core.handle(FromPredecessor(any_message(chance)), now)
-                case 1 if core.down.linked or core.down.state in (Down.CONNECTING, Down.PASSED):
+                case 1 if core.down.linked or core.down.state in (DownstreamState.CONNECTING, DownstreamState.PASSED):
                     core.handle(FromSuccessor(any_message(chance)), now)
                 case 2:
                     core.handle(Joined(chance.randrange(2)), now)
                 case 3 if core.up.linked:
                     core.handle(PredecessorLost(), now)
-                case 4 if core.down.linked or core.down.state is Down.CONNECTING:
-                    core.handle(Torn() if core.down.serving else SuccessorLost("x"), now)
+                case 4 if core.down.linked or core.down.state is DownstreamState.CONNECTING:
+                    core.handle(BytesLost() if core.down.serving else SuccessorLost("x"), now)
                 case 5 if core.up.receiving or core.up.fetching:
                     core.handle(BytesArrived(core.node.position + 25), now)
                 case 6 if core.up.fetching:
@@ -153,7 +153,7 @@ def test_a_source_bears_whatever_its_successor_says() -> None:
             now += chance.random() * 0.5
             if core.node.over:
                 break
-            if core.down.linked or core.down.state is Down.CONNECTING:
+            if core.down.linked or core.down.state is DownstreamState.CONNECTING:
                 core.handle(chance.choice([FromSuccessor(any_message(chance)), SuccessorLost("x")]), now)
             core.tick(now)
         for later in range(20):
@@ -173,7 +173,7 @@ ODD: list[Any] = [
 
 
 def test_every_pair_of_state_and_event_is_either_known_or_a_typed_error() -> None:
-    for state in Down:
+    for state in DownstreamState:
         for event in ODD:
             down = Downstream(NodeState(phase(2), 0), lambda now: None)
             down.state = state
@@ -181,10 +181,10 @@ def test_every_pair_of_state_and_event_is_either_known_or_a_typed_error() -> Non
                 down.handle(event, 1.0)
             except (LocalProtocolError, RemoteProtocolError) as error:
                 assert str(error)
-    for place in Up:
+    for place in UpstreamState:
         for event in ODD:
             node = NodeState(phase(2), 0)
-            node.quit = Quit(QuitReason.GONE, "gone")
+            node.quit = Quit(QuitReason.LOST, "gone")
             up = Upstream(node, lambda now: None, lambda: None)
             up.state = place
             try:

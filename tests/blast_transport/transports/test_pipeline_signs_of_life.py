@@ -15,7 +15,7 @@ from blast_transport.transports.pipeline.protocol.events import (
     FromPredecessor,
     FromSuccessor,
     Joined,
-    SendUp,
+    SendUpstream,
     Started,
 )
 from blast_transport.transports.pipeline.protocol.messages import (
@@ -44,7 +44,7 @@ def node_in_the_middle() -> NodeCore:
 
 
 def alive_in(commands: list[Command]) -> list[PipelineHeartbeat]:
-    messages = [command.message for command in commands if isinstance(command, SendUp)]
+    messages = [command.message for command in commands if isinstance(command, SendUpstream)]
     return [message for message in messages if isinstance(message, PipelineHeartbeat)]
 
 
@@ -151,7 +151,7 @@ def test_whose_store_takes_nothing_leaves() -> None:
     core = node_in_the_middle()
     assert core.store_does(BEHIND, 1.4, 1.4) == []
     reason = "its store has accepted nothing for 1.5 s"
-    assert SendUp(Quit(QuitReason.LEFT, reason)) in core.store_does(BEHIND, 1.6, 1.6)
+    assert SendUpstream(Quit(QuitReason.LEFT, reason)) in core.store_does(BEHIND, 1.6, 1.6)
     assert core.node.over
 
 
@@ -167,6 +167,6 @@ def test_what_is_stored_after_we_gave_up_is_no_error() -> None:
     core = NodeCore(PipelinePhase(1, 1, bytes(16), 0, CHAIN, 1), 0)
     core.handle(Started(), 0.0)
     core.handle(Joined(0), 0.0)
-    core.handle(FromPredecessor(Quit(QuitReason.GONE, "gone")), 0.1)
+    core.handle(FromPredecessor(Quit(QuitReason.LOST, "gone")), 0.1)
     core.handle(DataStored(), 0.2)
     assert core.node.stored

@@ -10,9 +10,9 @@ from blast_transport.transports.pipeline.protocol.core import NodeCore
 from blast_transport.transports.pipeline.protocol.events import (
     BytesArrived,
     BytesSent,
-    CloseDown,
+    CloseDownstream,
     CloseFetch,
-    CloseUp,
+    CloseUpstream,
     Command,
     Complete,
     Connect,
@@ -21,7 +21,7 @@ from blast_transport.transports.pipeline.protocol.events import (
     FromSuccessor,
     Joined,
     Notify,
-    SendUp,
+    SendUpstream,
     Skip,
     Started,
 )
@@ -36,7 +36,7 @@ def node(predecessor: int) -> NodeCore:
     """One that asked its predecessor for what comes from byte 100 on."""
     core = NodeCore(PipelinePhase(1, 1, bytes(16), 0, CHAIN, 3), 100)
     core.handle(Started(), 0.0)
-    assert SendUp(Get(100)) in core.handle(Joined(predecessor), 0.0)
+    assert SendUpstream(Get(100)) in core.handle(Joined(predecessor), 0.0)
     return core
 
 
@@ -49,7 +49,7 @@ def test_what_was_brought_by_others_is_not_missed(predecessor: int) -> None:
     core = node(predecessor)
     core.node.stored_before = 300
     commands = said(core.handle(FromPredecessor(Forget(200)), 0.1))
-    assert commands == [Skip(300), SendUp(Get(300))]
+    assert commands == [Skip(300), SendUpstream(Get(300))]
     assert core.up.receiving
 
 
@@ -59,7 +59,7 @@ def test_it_may_come_while_the_source_is_asked() -> None:
     assert core.up.fetching
     core.node.stored_before = 200
     commands = said(core.handle(FromSource(Forget(150)), 0.2))
-    assert commands == [CloseFetch(), Skip(200), SendUp(Get(200))]
+    assert commands == [CloseFetch(), Skip(200), SendUpstream(Get(200))]
     assert core.up.receiving
 
 
@@ -67,14 +67,14 @@ def test_what_nobody_brought_is_gone() -> None:
     core = node(0)
     core.node.stored_before = 199
     commands = said(core.handle(FromPredecessor(Forget(200)), 0.1))
-    assert any(isinstance(command, SendUp) and isinstance(command.message, Quit) for command in commands)
+    assert any(isinstance(command, SendUpstream) and isinstance(command.message, Quit) for command in commands)
     assert not core.up.receiving
 
 
 def test_what_everybody_held_is_passed_over_and_is_no_data() -> None:
     core = node(2)
     commands = said(core.handle(FromPredecessor(Held(1 << 40)), 0.1))
-    assert commands == [Skip(1 << 40), SendUp(PipelineHeartbeat(1 << 40, held_up=False))]
+    assert commands == [Skip(1 << 40), SendUpstream(PipelineHeartbeat(1 << 40, held_up=False))]
     assert core.up.receiving and core.node.begun
     assert core.node.position == 1 << 40
     assert core.down.ahead(core.node.position) == 0
@@ -83,7 +83,7 @@ def test_what_everybody_held_is_passed_over_and_is_no_data() -> None:
 @pytest.mark.parametrize("stop", [0, 100])
 def test_who_says_that_what_came_is_held_is_no_predecessor(stop: int) -> None:
     core = node(2)
-    assert CloseUp() in core.handle(FromPredecessor(Held(stop)), 0.1)
+    assert CloseUpstream() in core.handle(FromPredecessor(Held(stop)), 0.1)
     assert core.node.position == 100
 
 
@@ -111,7 +111,7 @@ def test_successor_that_has_not_heard_of_a_hole_is_not_slow() -> None:
         # It has taken what came before the last hole, and not yet heard of that.
         taken = position - ((1 << 40) if turn % 10 == 9 else 0) - 500
         commands = core.handle(FromSuccessor(PipelineHeartbeat(max(0, taken), held_up=False)), now)
-        assert not any(isinstance(command, Connect | CloseDown) for command in commands)
+        assert not any(isinstance(command, Connect | CloseDownstream) for command in commands)
         assert not core.down.lagging
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_transport.transports.trees.dealing import Dealer
+from blast_transport.transports.trees.dealing import BlockDistributor
 
 SIZE = 64_064
 rates = st.lists(st.floats(1e6, 1e10), min_size=1, max_size=12)
 lags = st.lists(st.floats(0.0, 0.5), min_size=1, max_size=20)
 
 
-def dealt(dealer: Dealer, number: int, open_: list[int], now: float, lag: list[float]) -> tuple[list[int], float]:
+def dealt(
+    dealer: BlockDistributor, number: int, open_: list[int], now: float, lag: list[float]
+) -> tuple[list[int], float]:
     """So many blocks, each asked for as soon as it may be dealt, or later by a `lag`."""
     chosen: list[int] = []
     while len(chosen) < number:
@@ -26,7 +28,7 @@ def dealt(dealer: Dealer, number: int, open_: list[int], now: float, lag: list[f
 def test_the_share_of_each_is_its_rate_s_but_for_a_block(rates: list[float], lag: list[float]) -> None:
     """At any time, also where the processor is slower than the trees: the bound of Tijdeman's chairman assignment."""
     everybody = list(range(len(rates)))
-    chosen, _ = dealt(Dealer(rates, 5.0), 150, everybody, 5.0, lag)
+    chosen, _ = dealt(BlockDistributor(rates, 5.0), 150, everybody, 5.0, lag)
     for number in range(1, len(chosen) + 1):
         for tree in everybody:
             share = number * rates[tree] / sum(rates)
@@ -36,7 +38,7 @@ def test_the_share_of_each_is_its_rate_s_but_for_a_block(rates: list[float], lag
 @given(rates)
 def test_nobody_is_dealt_more_than_its_rate(rates: list[float]) -> None:
     everybody = list(range(len(rates)))
-    chosen, now = dealt(Dealer(rates, 0.0), 200, everybody, 0.0, [0.0])
+    chosen, now = dealt(BlockDistributor(rates, 0.0), 200, everybody, 0.0, [0.0])
     for tree in everybody:
         assert (chosen.count(tree) - 1) * SIZE * 8 <= rates[tree] * now * (1 + 1e-6) + 1
 
@@ -47,7 +49,7 @@ def test_one_that_has_to_wait_holds_up_no_other(rates: list[float], data: st.Dat
     everybody = list(range(len(rates)))
     blocked = data.draw(st.sampled_from(everybody))
     others = [tree for tree in everybody if tree != blocked]
-    dealer = Dealer(rates, 0.0)
+    dealer = BlockDistributor(rates, 0.0)
     _, now = dealt(dealer, 40, everybody, 0.0, [0.0])
     chosen, later = dealt(dealer, 100, others, now, [0.0])
     assert blocked not in chosen
@@ -60,7 +62,7 @@ def test_one_that_has_to_wait_holds_up_no_other(rates: list[float], data: st.Dat
 
 
 def test_it_waits_for_the_clock() -> None:
-    dealer = Dealer([8e6], 10.0)
+    dealer = BlockDistributor([8e6], 10.0)
     assert dealer.deal(1_000_000, [0], 10.0) == 0
     assert dealer.deal(1_000_000, [0], 10.9) is None
     assert abs(dealer.wait([0], 10.9) - 0.1) < 1e-9

@@ -15,7 +15,7 @@ from blast_transport.store.blocks.store import SessionStore
 from blast_transport.transports.trees.edge import ChildPath, Edge
 from blast_transport.transports.trees.events import Event, ReportReady, Settled, TreesEnded
 from blast_transport.transports.trees.node import TreeNode
-from blast_transport.transports.trees.parcel import Parcel, Room
+from blast_transport.transports.trees.parcel import BufferSpace, Parcel
 from blast_transport.transports.trees.plan import PlacedTree, TreesPhase, TreeTimings
 from blast_transport.transports.trees.protocol.messages import (
     BlockHeld,
@@ -335,7 +335,7 @@ def test_child_is_told_of_what_it_holds_and_block_that_is_gone_is_left_out(child
 
 
 def test_lost_edge_gives_back_what_waits(child: Child) -> None:
-    room = Room(100)
+    room = BufferSpace(100)
     child.edge.push(Parcel(1, bytes(10), 1, room))
     child.edge.name(2)
     child.edge.lose("for a test")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 CHROMIUM = "chromium"
 TIMEOUT_MS = 30_000
-"""For what is waited for: no test is about this number."""
+"""Maximum wait for a condition; no test depends on its value."""
 
 _NOTE_VIOLATIONS = """
 window.violations = [];
@@ -30,7 +30,7 @@ def chromium(*arguments: str) -> Iterator[Browser]:
     from playwright.sync_api import expect, sync_playwright
 
     expect.set_options(timeout=TIMEOUT_MS)
-    # Chromium's own sandbox refuses root; what is looked at here is our own page.
+    # Chromium's sandbox refuses root; the tests open only our own page.
     sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
@@ -55,7 +55,7 @@ class Window:
         self.page.on("console", self._note)
 
     def _note(self, message: Any) -> None:
-        # Refusals and a server that is away are told by the browser itself, and by the page in a sentence.
+        # The browser itself logs rejected requests and an unreachable server; the page reports them in a sentence.
         if message.type == "error" and not message.text.startswith("Failed to load resource"):
             self._faults.append(message.text)
 
@@ -86,7 +86,7 @@ def hidden(locator: Locator) -> None:
     _expect(locator).to_be_hidden()
 
 
-def says(locator: Locator, text: str | re.Pattern[str]) -> None:
+def has_text(locator: Locator, text: str | re.Pattern[str]) -> None:
     _expect(locator).to_contain_text(text)
 
 
@@ -107,7 +107,7 @@ def is_titled(page: Page, title: str) -> None:
 
 
 def is_live(page: Page) -> None:
-    says(page.locator("#connection"), "live")
+    has_text(page.locator("#connection"), "live")
 
 
 def request_row(page: Page, key: str) -> Locator:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from blast_controller.core.model.events import FinishAsked, RequestSubmitted
+from blast_controller.core.model.events import FinishRequested, RequestSubmitted
 from blast_controller.core.model.fabric import Fabric
 from blast_controller.rpc.clients.access import AccessPolicy
 from blast_controller.rpc.clients.identity import Identity, Role
@@ -75,7 +75,7 @@ def history(serve: Callable[..., LiveServer], tmp_path) -> LiveServer:
     eventually(lambda: served.client.get("/past").json()["recording"], "the recording to begin")
     for ago, event in (
         (60.0, RequestSubmitted(multicast("old", "r1h1", ["r2h1"]))),
-        (30.0, FinishAsked(key_of("old"), 0)),
+        (30.0, FinishRequested(key_of("old"), 0)),
         (5.0, RequestSubmitted(multicast("new", "r3h1", ["r4h1"]))),
     ):
         served.recorder.ago = ago

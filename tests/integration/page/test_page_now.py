@@ -1,4 +1,4 @@
-"""The live page in a real browser: what it shows, and what it does when the controller comes and goes."""
+"""The live page in a real browser: its display of the current state, and its reconnection to the controller."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pytest
 
 from blast_client.fabric.svg import fabric_svg
 from blast_controller.core.model.events import (
-    DeviceDown,
+    DeviceDisconnected,
     ElementQuarantined,
-    ExtensionAsked,
-    FinishAsked,
+    ExtendRequested,
+    FinishRequested,
     ProgressReported,
 )
 from blast_controller.core.model.fabric import Fabric
@@ -20,7 +20,7 @@ from blast_controller.core.model.requests import Extension
 from blast_controller.process import http_services as http_side
 from blast_controller.rpc.clients.access import OPEN_POLICY
 from blast_controller.rpc.fabric_reading import FabricReading
-from tests.integration.page.browser import has, hidden, is_live, is_titled, number_of, request_row, says, visible
+from tests.integration.page.browser import has, has_text, hidden, is_live, is_titled, number_of, request_row, visible
 from tests.support.core import key_of, make_fabric, multicast
 from tests.support.live_server import More, live
 
@@ -33,7 +33,7 @@ def served(serve):
 
 
 class Leader:
-    """Another controller that decides, while the one of a test stands by."""
+    """The leader beside the controller of a test, which is a standby."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -45,27 +45,27 @@ class Leader:
         return 0.4
 
 
-def test_changes_are_shown_without_a_reload(open_page, served):
+def test_page_shows_changes_without_reload(open_page, served):
     page = open_page(served)
     is_live(page)
     visible(page.get_by_text("No light trees."))
     served.submit(multicast("train", "r1h1", ["r2h1", "r3h1", "r4h1"], size=1000))
     tree = page.locator("[data-tree]")
     has(tree, "data-state", "lit")
-    says(request_row(page, "train"), "active")
+    has_text(request_row(page, "train"), "active")
     served.handle(ProgressReported(key_of("train"), 0, 420))
-    says(request_row(page, "train"), "42 %")
+    has_text(request_row(page, "train"), "42 %")
     served.lab.devices.held = []
-    served.handle(ExtensionAsked(key_of("train"), Extension(add_receivers=("r5h1",))))
+    served.handle(ExtendRequested(key_of("train"), Extension(add_receivers=("r5h1",))))
     has(tree, "data-state", "changing")
     served.lab.devices.release()
-    served.handle(FinishAsked(key_of("train"), 0))
+    served.handle(FinishRequested(key_of("train"), 0))
     number_of(tree, 0)
-    says(request_row(page, "train"), "done")
+    has_text(request_row(page, "train"), "done")
 
 
 def lights(svg: str) -> list[str]:
-    """Of each tree of a picture: the paths of its light, joined."""
+    """Return the joined light paths of each tree of a picture."""
     groups = re.findall(r"<g><title>tree .*?</g>", svg)
     return ["".join(re.findall(r'<path class="light"[^>]* d="([^"]*)"', group)) for group in groups]
 
@@ -75,110 +75,110 @@ def lights(svg: str) -> list[str]:
     [make_fabric(40, [4] * 12), make_fabric(6, [4, 4], switches=2)],
     ids=["rows, with bends", "two switches"],
 )
-def test_the_picture_is_that_of_the_command_line(open_page, serve, fabric: Fabric):
+def test_picture_equals_svg_of_command_line(open_page, serve, fabric: Fabric):
     served = serve(fabric, OPEN_POLICY)
     for number, receivers in enumerate((["r2h1", "r3h1"], ["r5h1", "r6h1", "r4h2"], ["r1h1"])):
         served.submit(multicast(f"k{number}", f"r{number + 4}h2", receivers))
     svg = fabric_svg(FabricReading().read(served.lab.runtime.snapshot, None))
-    wanted = lights(svg)
-    assert wanted and all(wanted)
+    expected = lights(svg)
+    assert expected and all(expected)
     page = open_page(served)
-    number_of(page.locator("[data-tree]"), len(wanted))
+    number_of(page.locator("[data-tree]"), len(expected))
     drawn = page.locator("[data-tree] .light").evaluate_all("paths => paths.map(path => path.getAttribute('d'))")
-    assert drawn == wanted
+    assert drawn == expected
     (group,) = re.findall(r'<g class="fiber".*?</g>', svg)
     fibers = re.findall(r' d="([^"]*)"', group)
     paths = page.locator(".ground .fiber").evaluate_all("paths => paths.map(path => path.getAttribute('d'))")
     assert fibers and sorted(re.findall("M[^M]*", "".join(paths))) == sorted(fibers)
 
 
-def test_choosing_an_object_anywhere_chooses_it_everywhere(open_page, served):
+def test_selection_applies_to_table_picture_and_details(open_page, served):
     served.submit(multicast("a", "r1h1", ["r2h1"]), multicast("b", "r3h1", ["r4h1", "r5h1"]))
     page = open_page(served)
     request_row(page, "b").click()
     number_of(page.locator("[data-tree].chosen"), 1)
     number = page.locator("[data-tree].chosen").get_attribute("data-tree")
     details = page.locator("#details")
-    says(details, "Request b")
+    has_text(details, "Request b")
     details.get_by_role("button", name=number, exact=True).click()
-    says(details, f"Light tree {number}")
+    has_text(details, f"Light tree {number}")
     details.get_by_role("button", name="r4", exact=True).click()
-    says(details, "Rack r4")
+    has_text(details, "Rack r4")
     page.keyboard.press("Escape")
     hidden(details)
 
 
-def test_request_that_waits_is_explained(open_page, served):
+def test_details_explain_pending_request(open_page, served):
     served.submit(multicast("a", "r1h1", ["r2h1"]), multicast("b", "r3h1", ["r2h1", "r4h1"]))
     page = open_page(served)
     request_row(page, "b").click()
-    says(page.locator("#details"), "The request b waits for a free optical port of r2.")
-    says(page.locator("#details"), "Remove the rack r2")
+    has_text(page.locator("#details"), "The request b waits for a free optical port of r2.")
+    has_text(page.locator("#details"), "Remove the rack r2")
 
 
-def test_alarms_are_counted_in_the_title_and_listed(open_page, served):
+def test_title_counts_alarms_and_panel_lists_them(open_page, served):
     page = open_page(served)
     is_live(page)
     is_titled(page, "Blast")
     served.handle(ElementQuarantined(ElementId("port:r2/50"), "dirty connector"))
-    served.handle(DeviceDown(SwitchId("ocs1"), "connection lost"))
+    served.handle(DeviceDisconnected(SwitchId("ocs1"), "connection lost"))
     is_titled(page, "(2) Blast")
-    says(page.locator("#alarms-announced"), "dirty connector")
+    has_text(page.locator("#alarms-announced"), "dirty connector")
     page.locator("#alarms-button").click()
-    says(page.locator("#alarms"), "switch:ocs1 is disconnected: connection lost")
+    has_text(page.locator("#alarms"), "switch:ocs1 is disconnected: connection lost")
     page.locator("#elements-tab").click()
     page.locator("#elements-choice").select_option("trouble")
     number_of(page.locator("#elements-body").get_by_role("row"), 2)
 
 
-def test_standby_controller_is_shown_as_one(open_page, served):
+def test_page_shows_standby_role_leader_and_store_fault(open_page, served):
     page = open_page(served)
     is_live(page)
     served.epoch, served.lab.runtime.standby, served.lab.runtime.store_fault = 0, Leader("ctrl-b"), "disk full"
-    says(page.locator("#notice-banner"), "the leader is ctrl-b")
-    says(page.locator("#notice-banner"), "disk full")
-    says(page.locator("#leader"), "standby")
+    has_text(page.locator("#notice-banner"), "the leader is ctrl-b")
+    has_text(page.locator("#notice-banner"), "disk full")
+    has_text(page.locator("#leader"), "standby")
 
 
-def test_of_many_requests_only_visible_ones_are_in_the_page(open_page, serve):
+def test_table_renders_only_visible_rows_of_many_requests(open_page, serve):
     served = serve(make_fabric(4), OPEN_POLICY)
     served.submit(*(multicast(f"k{number}", "r1h1", ["r2h1"]) for number in range(900)))
     page = open_page(served)
-    says(page.locator("#requests-count"), "900")
+    has_text(page.locator("#requests-count"), "900")
     assert page.locator("#requests-body [role=row]").count() < 50
     page.locator("#requests-grid").focus()
     page.keyboard.press("End")
     visible(request_row(page, "k0").first)
     page.locator("#requests-filter").fill("k77 pending")
-    says(page.locator("#requests-count"), "11 of 900")
+    has_text(page.locator("#requests-count"), "11 of 900")
 
 
-def test_unknown_events_and_rows_of_a_newer_server_are_ignored(open_page, served):
+def test_page_ignores_unknown_events_and_rows_of_newer_server(open_page, served):
     page = open_page(served)
     is_live(page)
     rows = b'{"clock": {"now": 0, "wall": 0}, "rows": {"comet/1": {"x": 1}, "weather": {}}}'
     served.send_raw(b"event: changes\ndata: " + rows + b"\n\nevent: horoscope\ndata: {}\n\n")
     served.submit(multicast("later", "r1h1", ["r2h1"]))
-    says(request_row(page, "later"), "active")
+    has_text(request_row(page, "later"), "active")
 
 
-def test_after_a_restart_and_upgrade_the_page_is_whole_again_and_offers_to_reload(open_page, monkeypatch):
+def test_page_recovers_after_upgrade_and_offers_reload(open_page, monkeypatch):
     with live(make_fabric(6, [4, 2])) as first:
         first.submit(multicast("before", "r1h1", ["r2h1"]))
         page = open_page(first)
-        says(request_row(page, "before"), "active")
+        has_text(request_row(page, "before"), "active")
         page.evaluate("window.here = true")
-    says(page.locator("#away-banner"), "The controller is stopping.")
-    says(page.locator("#away-banner"), "reconnects automatically")
+    has_text(page.locator("#away-banner"), "The controller is stopping.")
+    has_text(page.locator("#away-banner"), "reconnects automatically")
     monkeypatch.setattr(http_side, "RELEASE", "99.0")
     with live(make_fabric(6, [4, 2]), more=More(port=first.port)) as second:
         second.submit(multicast("meanwhile", "r3h1", ["r4h1"]))
         is_live(page)
         hidden(page.locator("#away-banner"))
-        says(request_row(page, "meanwhile"), "active")
+        has_text(request_row(page, "meanwhile"), "active")
         number_of(request_row(page, "before"), 0)
         assert page.evaluate("window.here"), "without a reload"
-        says(page.locator("#upgrade-banner"), "release 99.0")
+        has_text(page.locator("#upgrade-banner"), "release 99.0")
         page.get_by_role("button", name="Reload the page").click()
         is_live(page)
         hidden(page.locator("#upgrade-banner"))

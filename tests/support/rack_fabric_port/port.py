@@ -78,7 +78,7 @@ def demand(condition: bool, event: Event, sentence: str) -> None:
 
 
 def known(numbered: Mapping[int, T], number: int, event: Event) -> T:
-    """Return what has this number, or raise DisagreementError."""
+    """Return the item with this number, or raise DisagreementError."""
     demand(number in numbered, event, f"{number} is unknown")
     return numbered[number]
 
@@ -101,7 +101,7 @@ class Frame:
     """Copies that have left as a whole and are not acknowledged."""
     acknowledged: int = 0
     left: Counter[int] = field(default_factory=Counter)
-    """How many copies of each packet have left."""
+    """The number of copies of each packet that have left."""
 
     @property
     def all_begun(self) -> bool:
@@ -109,7 +109,7 @@ class Frame:
 
     @property
     def done(self) -> bool:
-        """Whether the port needs the payload no more."""
+        """Return True once the port no longer needs the payload."""
         return not self.to_come and self.acknowledged == len(self.live)
 
     def all_left(self, packet: int) -> bool:
@@ -130,7 +130,7 @@ class HeaderPools:
         return max(self._held[lane] for lane in range(number * LANES, (number + 1) * LANES))
 
     def fates(self, lane: int, held: int) -> set[bool]:
-        """Return whether a header that finds so many may be accepted, dropped, or either (random early detection)."""
+        """Return the possible fates of a header, given the headers in its lane: accepted or not (random early detection)."""
         constants = self._constants
         if constants.lossless(lane):
             return {True} if held < constants.lossless_headers else set()
@@ -168,9 +168,9 @@ class PayloadPools:
         return self._held[lane].total()
 
     def largest(self, lane: int) -> frozenset[int]:
-        """Return the flows that hold most."""
-        most = max(self._held[lane].values())
-        return frozenset(flow for flow, held in self._held[lane].items() if held == most)
+        """Return the flows with the most packets."""
+        maximum = max(self._held[lane].values())
+        return frozenset(flow for flow, held in self._held[lane].items() if held == maximum)
 
     def add(self, frame: Frame, packets: int) -> None:
         self._held[frame.entry.lane][frame.flow] += packets
@@ -183,28 +183,28 @@ class CongestionPoint:
         self._constants, self._before, self._until_sample = constants, 0, float(constants.sample_bytes)
 
     def arrived(self, size: int, packets: int) -> int:
-        """Return the feedback, 0 for none, when a frame of so many bytes comes and the pool holds so many packets."""
+        """Return the feedback, 0 for none, for a frame of `size` bytes that meets `packets` in the pool."""
         constants = self._constants
         self._until_sample -= size
         if self._until_sample > 0:
             return 0
         occupancy = packets * constants.packet_bytes
         congestion = occupancy - constants.equilibrium_bytes + constants.weight * (occupancy - self._before)
-        highest = constants.equilibrium_bytes * (2 * constants.weight + 1)
-        feedback = max(0, min(STEPS - 1, int(congestion * STEPS / highest)))
+        maximum = constants.equilibrium_bytes * (2 * constants.weight + 1)
+        feedback = max(0, min(STEPS - 1, int(congestion * STEPS / maximum)))
         self._before = occupancy
         self._until_sample += constants.sample_bytes / (1 + feedback // 8)
         return feedback
 
 
 class Pause:
-    """The lossless classes that a terminal's host has been told to stop (section 4.2)."""
+    """The lossless classes that a terminal's host must not send (section 4.2)."""
 
     def __init__(self, constants: Constants) -> None:
         self._constants, self._stopped = constants, set[int]()
 
     def change(self, number: int, packets: int, headers: int, flows: Sequence[Entry]) -> TraceEventKind | None:
-        """Return PAUSE or GO if the host gets it, as a class holds so many packets, and its fullest lane headers."""
+        """Return PAUSE or GO if a class must send it, with `packets` of the class and `headers` in its fullest lane."""
         constants, ahead = self._constants, _headers_ahead(flows)
         stop = constants.lossless_headers - ahead
         if number not in self._stopped and (packets > constants.stop or headers > stop):
@@ -217,9 +217,9 @@ class Pause:
 
 
 def _headers_ahead(flows: Sequence[Entry]) -> int:
-    """Return the headers that may come before a host stops: of two frames, and of what the line brings meanwhile.
+    """Return the headers that may come before a host stops: of two frames, and of frames on the line meanwhile.
 
-    The paper says nothing of it: this is the simulator's own.
+    The paper does not define it: this is the rule of the simulator.
     """
     copies = [(len(flow.copies) if flow.multicast else 1, flow.frame_bytes) for flow in flows]
     return 2 * max(n for n, _ in copies) + math.ceil(max(ADAPTER_NS * n * LINE_BYTES_A_NS / size for n, size in copies))
@@ -284,7 +284,7 @@ class Voq:
         return self._give_back()
 
     def _give_back(self) -> list[int]:
-        """Return credits of dropped copies when nothing waits for them: the paper does not say."""
+        """Return credits of dropped copies when nothing waits for them. The paper does not define this case."""
         if not self.waiting:
             self.granted = 0
         return self.give_back_part()
@@ -314,7 +314,7 @@ class Voq:
 
 @dataclass(slots=True)
 class CamEntry:
-    """How far a queue is ahead, and when its suspension, if it is suspended, ends at the latest."""
+    """The lead of a queue in packets, and the latest end of its suspension, if any."""
 
     packets_ahead: int = 0
     deadline: int | None = None
@@ -407,7 +407,7 @@ class Cache:
 
     @property
     def writable(self) -> bool:
-        """Whether a packet that is sent now is written as well: one in a slot."""
+        """Return True if a packet that is sent now is also written: one per slot."""
         return not self._written and len(self._lines) < self._constants.cache
 
     def write(self, line: Line) -> None:
@@ -431,7 +431,7 @@ class Cache:
 
 
 class Leaf:
-    """What the ports of a leaf share: the cache, and the slots of a packet's time at the crossbar (section 3)."""
+    """The shared parts of the ports of a leaf: the cache, and the slots of a packet's time at the crossbar (section 3)."""
 
     def __init__(self, constants: Constants) -> None:
         self.cache = Cache(constants)
@@ -519,7 +519,7 @@ class Port:
         demand(not self._effects, event, f"{self._effects} must come first")
         demand(self._arriving is None and not self._dropped_from, event, "the headers must come first")
 
-    # What arrives
+    # Arrivals
 
     def _frame_in(self, event: Event) -> None:
         entry = self._entries[event.extra]
@@ -571,7 +571,7 @@ class Port:
             demand(numbers in ([], [event.voq]), event, f"the queue of {copy} is {numbers}")
             demand(self._copies.setdefault(event.voq, copy) == copy, event, f"the queue is not that of {copy}")
         else:
-            # Its destination is drawn, and nothing tells it but the queue.
+            # The simulator draws the destination, which only the queue reveals.
             copy = self._copies.get(event.voq, entry.copies[0])
             demand(copy in entry.copies, event, f"the frame does not go to {copy}")
         return self._voqs.setdefault(event.voq, Voq(copy.lane, self._constants.voq_threshold(self._number, copy.lane)))
@@ -612,7 +612,7 @@ class Port:
         if frame.all_begun:
             self._effects += self._cam.caught_up(frame.begun.values(), frame.packets)
 
-    # What leaves
+    # Departures
 
     def _grant(self, event: Event) -> None:
         voq = known(self._voqs, event.voq, event)
@@ -645,7 +645,7 @@ class Port:
             raise DisagreementError(f"the queue is sending {copy}: {event}")
         frame, line, cache = self._frames[event.frame], (event.frame, packet), self._leaf.cache
         hit, payload = line in cache, bool(event.flags & OVER_PAYLOAD_LINE)
-        demand(hit != payload, event, "what is in the cache comes from there, and nothing else")
+        demand(hit != payload, event, "a packet comes from the cache if and only if the cache has it")
         self._leaf.send(event)
         frame.left[packet] += 1
         if hit:
@@ -665,7 +665,7 @@ class Port:
             self._leaf.cache.drop(line)
             self._effects.append(Effect(TraceEventKind.CACHE_EVICTED, frame=frame.number, value=packet))
 
-    # What is over
+    # Ends
 
     def _acked(self, event: Event) -> None:
         frame = known(self._frames, event.frame, event)

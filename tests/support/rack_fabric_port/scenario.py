@@ -1,4 +1,4 @@
-"""What a scenario makes of a port: its constants (Table 1 of the paper) and its multicast tables."""
+"""The constants (Table 1 of the paper) and the multicast tables of a port, from a scenario."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Scenario = Mapping[str, Any]
 
 
 class Constants(SimpleNamespace):
-    """Sizes in packets unless the name says otherwise. Table 1; sections 3.1, 4.1 and 4.2."""
+    """Sizes in packets unless the name has another unit. Table 1; sections 3.1, 4.1 and 4.2."""
 
     def lossless(self, lane: int) -> bool:
         return lane // LANES in self.lossless_classes
@@ -95,7 +95,7 @@ class Copy(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """What a port does with a flow's frames; of a flow that is not multicast, each frame has one of the copies."""
+    """A port's handling of a flow's frames; without multicast, each frame has one of the copies."""
 
     lane: int
     copies: tuple[Copy, ...]

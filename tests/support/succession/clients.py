@@ -13,7 +13,7 @@ from blast_client.api.freshness import Freshness, StaleAnswerError
 from blast_controller.core.model.errors import NotLeaderError as CoreNotLeader
 from tests.support.linearizability import Operation
 from tests.support.modeled_etcd import UnansweredError
-from tests.support.succession.history import Asked, Call, Finished, Heard, Looked, Reading, RefusedToFinish
+from tests.support.succession.history import Asked, Call, EventReceived, Finished, Looked, Reading, RefusedToFinish
 from tests.support.succession.network import between
 from tests.support.succession.room import Controller, Room
 from tests.support.succession.scheduler import Process
@@ -35,7 +35,7 @@ class Client:
         self.process = Process(name)
         self.connections: dict[Process, Any] = {}
         self.at = room.dice.number(0, len(room.controllers) - 1)
-        self.is_told_to_end = False
+        self.is_stopping = False
 
     def start(self, work: Callable[[], None] | None = None) -> None:
         """Begin to work, on a thread of its own."""
@@ -44,10 +44,10 @@ class Client:
     def run(self) -> None:
         raise NotImplementedError
 
-    def pause(self, least: float, most: float) -> None:
+    def pause(self, low: float, high: float) -> None:
         """Let time pass."""
         scheduler = self.room.scheduler
-        scheduler.wait(scheduler.now + between(self.room.dice, least, most))
+        scheduler.wait(scheduler.now + between(self.room.dice, low, high))
 
     def ask(self, controller: Controller, method: str, *arguments: object) -> Any:
         """Call a controller. Raises UnansweredError, and the exceptions of the controller."""
@@ -109,7 +109,7 @@ class Job(Client):
     def run(self) -> None:
         """Run until the simulation ends it; complete a request that is in progress."""
         count = 0
-        while not self.is_told_to_end:
+        while not self.is_stopping:
             if self.room.is_frozen:
                 self.pause(0.1, 0.2)
                 continue
@@ -146,7 +146,7 @@ class Job(Client):
         self.finish(key)
 
     def finish(self, key: str) -> None:
-        """Give it back, and see it over."""
+        """Finish the request, and check that it has ended."""
         while True:
             answer = self.anywhere(key, "finish", finished, key, 0, None)
             if not isinstance(answer, ttypes.Rejected):
@@ -170,7 +170,7 @@ class Reader(Client):
     def run(self) -> None:
         """Run until the simulation ends it."""
         seen: dict[str, Reading] = {}
-        while not self.is_told_to_end:
+        while not self.is_stopping:
             self.pause(0.05, 0.4)
             keys = list(self.histories.of)[-6:]
             if not keys:
@@ -189,7 +189,7 @@ class Reader(Client):
             event = self.ask(controller, "awaitEvent", key, after, 300)
         except (UnansweredError, *NOT_LEADING, ttypes.TimedOut, ttypes.UnknownRequest, ttypes.Ended):
             return
-        self.histories.note(key, Heard(event.sequence), begin)
+        self.histories.note(key, EventReceived(event.sequence), begin)
 
     def look(self, key: str, seen: dict[str, Reading]) -> None:
         """Ask one of them."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 STALE = "OFPET_ROLE_REQUEST_FAILED/OFPRRFC_STALE"
 IS_SLAVE = "OFPET_BAD_REQUEST/OFPBRC_IS_SLAVE"
 ANSWERS_WITHIN = 2.0
-_TURN = 1 << 64
+_MODULUS = 1 << 64
 
 # --------------------------------------------------------------------------------------------------------------- ToRs
 
@@ -82,7 +82,7 @@ class ModeledTor:
 
     def _role(self, session: ModeledSession, xid: int, role: Role, generation: int) -> None:
         # Generations are compared as signed differences of 64 bits.
-        if self.generation is not None and (generation - self.generation) % _TURN >= _TURN // 2:
+        if self.generation is not None and (generation - self.generation) % _MODULUS >= _MODULUS // 2:
             session.answer(openflow.ErrorReceived(session, xid, STALE, fenced=True))
             return
         self.generation = generation
@@ -237,20 +237,20 @@ class ModeledSwitch:
     circuits: dict[int, int] = field(default_factory=dict)
     written: list[Written] = field(default_factory=list)
 
-    def connect(self, wanted: Sequence[Circuit]) -> None:
+    def connect(self, circuits: Sequence[Circuit]) -> None:
         """Set circuits. Raises CommandDeniedError."""
-        for circuit in wanted:
+        for circuit in circuits:
             used = {i: o for i, o in self.circuits.items() if (i == circuit.input) != (o == circuit.output)}
             if used:
                 raise CommandDeniedError("SNVS", f"in use: {used}")
-        self.circuits.update(wanted)
+        self.circuits.update(circuits)
 
-    def disconnect(self, gone: Sequence[Circuit]) -> None:
+    def disconnect(self, circuits: Sequence[Circuit]) -> None:
         """Remove circuits. Raises CommandDeniedError."""
-        for circuit in gone:
+        for circuit in circuits:
             if self.circuits.get(circuit.input) != circuit.output:
                 raise CommandDeniedError("SNVS", f"no such cross-connect: {circuit}")
-        for circuit in gone:
+        for circuit in circuits:
             del self.circuits[circuit.input]
 
 
@@ -284,11 +284,11 @@ class ModeledClient:
         there = await self._ask(lambda: sorted(self._switch.circuits.items()))
         return [CircuitState(*pair, "steady") for pair in there]
 
-    async def connect(self, wanted: Sequence[Circuit]) -> None:
-        await self._change(tuple(wanted), ())
+    async def connect(self, circuits: Sequence[Circuit]) -> None:
+        await self._change(tuple(circuits), ())
 
-    async def disconnect(self, gone: Sequence[Circuit]) -> None:
-        await self._change((), tuple(gone))
+    async def disconnect(self, circuits: Sequence[Circuit]) -> None:
+        await self._change((), tuple(circuits))
 
     def alarms(self, message: Autonomous) -> list[Any]:
         return []

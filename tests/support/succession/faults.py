@@ -13,7 +13,7 @@ from tests.support.succession.room import Controller, Room
 
 Heal = Callable[[], None]
 Fault = Callable[[Room], Heal]
-ANEW = 1.6
+TAKEOVER_SECONDS = 1.6
 """Seconds in which another controller becomes leader."""
 
 
@@ -116,7 +116,7 @@ def late_writes(room: Room) -> Heal:
     def in_time() -> None:
         room.late_writes, room.on_late = False, lambda: None
         # The next leader needs some time for that.
-        room.scheduler.after(ANEW, lambda: [heal() for heal in healing])
+        room.scheduler.after(TAKEOVER_SECONDS, lambda: [heal() for heal in healing])
 
     return in_time
 
@@ -155,7 +155,7 @@ def phases(room: Room) -> list[str]:
     """Return the phases of the fabric that a fault meets: those of reservations, and whether there is a leader."""
     leading = room.leading
     if len(leading) != 1:
-        return ["nobody leads"]
+        return ["no leader"]
     daemon = leading[0].daemon
     assert daemon is not None
     return sorted({phase_of(r) for r in daemon.runtime.core.reservations}) or ["no light"]

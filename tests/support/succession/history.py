@@ -35,7 +35,7 @@ class Looked(NamedTuple):
     reading: Reading | None
 
 
-class Heard(NamedTuple):
+class EventReceived(NamedTuple):
     """A client has received an event of it."""
 
     sequence: int
@@ -51,7 +51,7 @@ class RefusedToFinish(NamedTuple):
     """The finish came too late: the request had ended otherwise."""
 
 
-Call = Asked | Looked | Heard | Finished | RefusedToFinish
+Call = Asked | Looked | EventReceived | Finished | RefusedToFinish
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def step(state: State, call: Call) -> list[State]:
             return [] if state.is_there else [state]
         case Looked(Reading() as reading):
             return _read(state, reading) if state.is_there else []
-        case Heard(sequence):
+        case EventReceived(sequence):
             if not state.is_there or (state.is_over and state.reading is not None and state.event < sequence):
                 return []
             return [state] if state.event >= sequence else [replace(state, event=sequence, reading=None)]

@@ -128,9 +128,9 @@ class EtcdNetwork(InstantNetwork):
         return between(self.dice, *(SLOW if self.members.is_slow and self.dice.rarely() else CALM))
 
 
-def between(dice: Dice, least: float, most: float) -> float:
+def between(dice: Dice, low: float, high: float) -> float:
     """Draw a number of seconds, to a thousandth of the range."""
-    return least + (most - least) * dice.number(0, 1000) / 1000
+    return low + (high - low) * dice.number(0, 1000) / 1000
 
 
 def outcome(act: Act, faults: type[Exception]) -> Future[Any]:

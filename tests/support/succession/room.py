@@ -74,7 +74,7 @@ from tl1_driver.dialects import DIALECTS
 from tl1_driver.protocol.circuits import Circuit
 
 LEASE = 1
-BEGINNING_ANEW = 0.4
+RESTART_SECONDS = 0.4
 """Seconds in which a process starts."""
 ANSWER_WITHIN = 1.0
 AUDIT = 5.0
@@ -122,7 +122,7 @@ class Room:
         self.leaders: list[int] = []
         self.late_writes = False
         self.on_late: Callable[[], None] = lambda: None
-        self.came_late: list[tuple[float, Circuit]] = []
+        self.late_circuits: list[tuple[float, Circuit]] = []
         self.is_frozen = False
         self.max_bytes = dice.pick([ledger.MAX_BYTES, 3000, 1000])
         self._numbers = itertools.count(1)
@@ -153,7 +153,7 @@ class Room:
             return
         layouts = (layout for r in leading[0].daemon.runtime.core.reservations for layout in r.layouts)
         expected = {(c.input, c.output) for layout in layouts for c in layout.circuits if c.switch == switch.name}
-        self.came_late += [(written.at, circuit) for circuit in written.connected if circuit not in expected]
+        self.late_circuits += [(written.at, circuit) for circuit in written.connected if circuit not in expected]
 
     def soon(self) -> float:
         """Draw the seconds of a message between machines of a room."""
@@ -230,10 +230,10 @@ class Room:
         """Return a new connection of a client."""
         return Connection(next(self._numbers), "192.0.2.1:5")
 
-    def settle(self, condition: Callable[[], bool], what: str, seconds: float = 120.0) -> None:
+    def settle(self, condition: Callable[[], bool], event: str, seconds: float = 120.0) -> None:
         """Let time pass until the condition holds."""
         self.scheduler.run(self.scheduler.now + seconds, condition)
-        assert condition(), f"not within {seconds:g} s: {what}"
+        assert condition(), f"not within {seconds:g} s: {event}"
 
 
 @dataclass(eq=False)
@@ -298,7 +298,7 @@ class Controller:
         """Restart from the view of the process: it ends, and another one starts, by itself or by a supervisor."""
         ended = self.process
         self.end()
-        self.room.scheduler.after(BEGINNING_ANEW, lambda: self.start() if self.process is ended else None)
+        self.room.scheduler.after(RESTART_SECONDS, lambda: self.start() if self.process is ended else None)
         raise GreenletExit
 
 
@@ -326,7 +326,7 @@ class SimulatedDaemon(Daemon):
         self.gate = Gate(OPEN_POLICY, ROLES)
         self.handler = BlastHandler(self.runtime, "simulated", self._history, self.gate, self)
         self._deposed = daemon_module.threading.Lock()
-        self.on_epoch = self._leads
+        self.on_epoch = self._note_leader
         self._optimizer = self._recorder = None
         self._openflow = None
 
@@ -341,7 +341,7 @@ class SimulatedDaemon(Daemon):
         self._stand(self._succession)
         self.is_up = True
 
-    def _leads(self, _: int) -> None:
+    def _note_leader(self, _: int) -> None:
         self._controller.led = self._succession.generation
         self._controller.room.note_leader(self._controller)
 

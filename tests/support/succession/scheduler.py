@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from greenlet import GreenletExit, getcurrent, greenlet
 
 MAX_AT_ONCE = 200_000
-"""Maximum number of turns without any time passing, to detect an endless loop."""
+"""Maximum number of actions without any time passing, to detect an endless loop."""
 
 
 @dataclass(eq=False)
@@ -91,14 +91,14 @@ class Scheduler:
         self.at(self.now + seconds, act)
 
     def run(self, until: float, is_done: Callable[[], bool] = lambda: False) -> None:
-        """Let time pass until then, or until something is so, which is asked after every turn."""
-        turns = 0
+        """Let time pass until then, or until `is_done` returns True after an action."""
+        actions = 0
         while self._agenda and not is_done():
             moment = self._agenda[0][0]
             if moment > until:
                 break
-            turns = 0 if moment > self.now else turns + 1
-            assert turns < MAX_AT_ONCE, "somebody goes round in circles"
+            actions = 0 if moment > self.now else actions + 1
+            assert actions < MAX_AT_ONCE, "an endless loop"
             self.now = max(self.now, moment)
             heapq.heappop(self._agenda)[2]()
             if self.failures:
@@ -115,7 +115,7 @@ class Scheduler:
         process.threads.append(thread)
         if len(process.threads) % 64 == 0:
             process.threads = [one for one in process.threads if not one.done]
-        self.after(self._jitter(), lambda: self._turn(thread))
+        self.after(self._jitter(), lambda: self._resume(thread))
         return thread
 
     def wait(self, until: float) -> None:
@@ -146,19 +146,19 @@ class Scheduler:
         """Wake the thread that waits."""
         if not wake.is_over:
             wake.is_over = True
-            self.after(self._jitter(), lambda: self._turn(wake.thread))
+            self.after(self._jitter(), lambda: self._resume(wake.thread))
 
     def _over(self, wake: Wake) -> None:
         if not wake.is_over:
             wake.is_over = True
-            self._turn(wake.thread)
+            self._resume(wake.thread)
 
-    def _turn(self, thread: VirtualThread) -> None:
+    def _resume(self, thread: VirtualThread) -> None:
         process = thread.process
         if process.ended or thread.done:
             return
         if process.paused:
-            process.deferred.append(lambda: self._turn(thread))
+            process.deferred.append(lambda: self._resume(thread))
             return
         before, self._current = self._current, thread
         try:
@@ -176,8 +176,8 @@ class Scheduler:
         """Resume a process; it executes its overdue work now."""
         process.paused = False
         deferred, process.deferred = process.deferred, []
-        for turn in deferred:
-            self.after(self._jitter(), turn)
+        for resume in deferred:
+            self.after(self._jitter(), resume)
 
     def end(self, process: Process) -> None:
         """End a process; if one of its own threads calls this, that thread ends by itself."""

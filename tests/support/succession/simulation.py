@@ -18,12 +18,12 @@ from tests.support.core_light import LightWorld
 from tests.support.fake_devices import FakeSwitch, FakeTor
 from tests.support.modeled_etcd import InstantNetwork, ModeledConnection
 from tests.support.succession.clients import Histories, Job, Reader
-from tests.support.succession.faults import ANEW, FAULTS, Fault, phases
+from tests.support.succession.faults import FAULTS, TAKEOVER_SECONDS, Fault, phases
 from tests.support.succession.history import verdict
 from tests.support.succession.room import AUDIT, Controller, Room, simulated
 
 LATEST = 7.0
-"""Seconds after which what is late has arrived."""
+"""Seconds after which late messages have arrived."""
 QUIET = 0.3
 """Seconds without any movement."""
 
@@ -76,7 +76,7 @@ class Simulation:
             begins, lasts = dice.number(0, 1500) / 1000, dice.pick([50, 300, 1500, 4000]) * dice.number(50, 100) / 1e5
             last = max(last, begins + lasts)
             room.scheduler.after(begins, self._fault(dice.pick(self._faults), lasts))
-        room.scheduler.run(room.scheduler.now + last + 2 * ANEW + dice.number(0, 1000) / 1000)
+        room.scheduler.run(room.scheduler.now + last + 2 * TAKEOVER_SECONDS + dice.number(0, 1000) / 1000)
         self._check()
 
     def _fault(self, fault: Fault, seconds: float) -> Callable[[], None]:
@@ -103,7 +103,7 @@ class Simulation:
         room = self.room
         room.settle(self._is_led, "one controller to lead after the faults")
         room.is_frozen = True
-        self._let_what_is_late_come()
+        self._deliver_late_writes()
         self._settle_down("with grants")
         self._check_all()
 
@@ -112,16 +112,16 @@ class Simulation:
         room = self.room
         room.is_frozen = False
         for client in (*self.jobs, *self.readers):
-            client.is_told_to_end = True
+            client.is_stopping = True
         room.settle(lambda: all(job.is_done for job in self.jobs), "all requests to be over")
-        self._let_what_is_late_come()
+        self._deliver_late_writes()
         room.settle(lambda: self._is_led() and not self._reservations(), "the last light to go")
         self._settle_down("at the end")
         self._check_all()
         assert not any(switch.circuits for switch in room.switches.values()), "light is left"
         assert not any(tor.held for tor in room.tors.values()), "rules are left"
 
-    def _let_what_is_late_come(self) -> None:
+    def _deliver_late_writes(self) -> None:
         if self._was_late:
             self._was_late = False
             self.room.scheduler.run(self.room.scheduler.now + LATEST + 2 * AUDIT)
@@ -164,7 +164,7 @@ class Simulation:
     def _logged(self) -> Iterator[None]:
         """Collect the log records of the controllers, and forward them nowhere."""
         handler, logs = logging.Handler(), [logging.getLogger(name) for name in ("blast_controller", "blast")]
-        handler.emit = self._heard  # type: ignore[method-assign]
+        handler.emit = self._collect  # type: ignore[method-assign]
         before = [(log, log.level, log.propagate) for log in logs]
         for log in logs:
             log.addHandler(handler)
@@ -178,7 +178,7 @@ class Simulation:
                 log.setLevel(level)
                 log.propagate = propagate
 
-    def _heard(self, record: logging.LogRecord) -> None:
+    def _collect(self, record: logging.LogRecord) -> None:
         scheduler = self.room.scheduler
         if scheduler.process.ended:
             # Its threads end at once, without a message.
@@ -219,16 +219,16 @@ class AfterFaults(Invariants):
     def check_all(self) -> None:
         """Check I1 to I11, without the checks that need an observer of every step."""
         self.i1_one_holder()
-        self.i2_marks_are_journalled()
+        self.i2_marks_are_journaled()
         # I3: a controller that begins with this journal finds nothing to do.
         self._check_convergence(self.copy_of_world())
         check_desired(self.world)
         self.i4_one_end()
-        self.i6_who_stays_is_served()
+        self.i6_granted_groups_are_served()
         self.i8_journal_is_the_state()
         self.i9_bounded()
         self.i11_leaves_get_their_light()
-        self.i13_devices_are_as_it_says()
+        self.i13_view_matches_devices()
 
 
 def check_devices(room: Room) -> None:
@@ -250,7 +250,7 @@ def check_late_writes(room: Room, messages: Sequence[tuple[float, str]]) -> None
 
     A reservation may have needed it since: the controller that made it again, or tried to, has removed it as its own.
     """
-    for at, circuit in room.came_late:
+    for at, circuit in room.late_circuits:
         lines = [line for moment, line in messages if moment >= at and f"{circuit.input} to {circuit.output}" in line]
         again = [
             written
@@ -259,7 +259,7 @@ def check_late_writes(room: Room, messages: Sequence[tuple[float, str]]) -> None
             if written.at > at and circuit in (*written.connected, *written.disconnected)
         ]
         assert lines or again, f"{circuit} came late at {at:.3f}, and no log line reports its removal"
-    room.came_late.clear()
+    room.late_circuits.clear()
 
 
 def check_ends(room: Room) -> None:

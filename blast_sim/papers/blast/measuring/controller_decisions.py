@@ -10,7 +10,7 @@ from algorithms.scheduling import POLICIES
 from algorithms.scheduling.advised import AdvisedScheduler
 from algorithms.scheduling.job import Job
 from blast_controller.core.controller import Core
-from blast_controller.core.model.events import DeviceUp, RequestSubmitted
+from blast_controller.core.model.events import DeviceConnected, RequestSubmitted
 from blast_controller.core.model.identifiers import Device
 from blast_controller.core.model.requests import MulticastRequest
 from blast_controller.core.model.settings import CoreSettings
@@ -34,7 +34,7 @@ def core_that_waits(instance: WorkloadInstance) -> Core:
     core.restore((), 0.0)
     devices: list[Device] = [SWITCH, *(rack.datapath for rack in fabric.racks.values())]
     for device in devices:
-        core.take(DeviceUp(device), 0.0)
+        core.take(DeviceConnected(device), 0.0)
     core.conclude(0.0)
     for number, edge in enumerate(instance.edges):
         sender, *receivers = map(host_name, edge.racks)

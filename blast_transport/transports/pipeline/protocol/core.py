@@ -13,9 +13,11 @@ from blast_transport.store.blocks.store_pace import StorePace
 from blast_transport.transports.pipeline.protocol.downstream import Downstream
 from blast_transport.transports.pipeline.protocol.events import (
     BytesArrived,
+    BytesLost,
+    BytesNoLongerHeld,
     BytesSent,
-    CloseDown,
-    CloseUp,
+    CloseDownstream,
+    CloseUpstream,
     Command,
     Event,
     FetchLost,
@@ -24,12 +26,10 @@ from blast_transport.transports.pipeline.protocol.events import (
     FromSuccessor,
     Passing,
     PredecessorLost,
-    SendDown,
-    SendUp,
+    SendDownstream,
+    SendUpstream,
     Started,
     SuccessorLost,
-    Torn,
-    Unheld,
 )
 from blast_transport.transports.pipeline.protocol.messages import Message, PipelineHeartbeat, Quit, QuitReason, Report
 from blast_transport.transports.pipeline.protocol.node_state import NodeState
@@ -50,7 +50,7 @@ _CREDIT_BYTES = 1 << 20
 _STARVED_SHARE = 0.5
 """Share of the heartbeat interval: a node that waits for data longer than that could accept more."""
 
-_DOWN_EVENTS = (Started, SuccessorLost, BytesSent, Unheld, Torn)
+_DOWN_EVENTS = (Started, SuccessorLost, BytesSent, BytesNoLongerHeld, BytesLost)
 
 
 class NodeCore:
@@ -95,8 +95,8 @@ class NodeCore:
     def leave(self, outcome: NodeOutcome, reason: str) -> list[Command]:
         """Leave because of a local event; the predecessor gets the reason and informs the successor."""
         if self.up.linked:
-            self.node.emit(SendUp(Quit(QuitReason.LEFT, reason)), CloseUp())
-        self.node.emit(CloseDown())
+            self.node.emit(SendUpstream(Quit(QuitReason.LEFT, reason)), CloseUpstream())
+        self.node.emit(CloseDownstream())
         self.node.end(outcome, reason)
         return self._take()
 
@@ -166,13 +166,13 @@ class NodeCore:
         self.up.handle(Passing(), now)
 
     def _send_done(self) -> None:
-        self.node.emit(SendDown(Quit(QuitReason.DONE)))
+        self.node.emit(SendDownstream(Quit(QuitReason.DONE)))
 
     def _acknowledge(self) -> None:
         node = self.node
         if node.position - self._acknowledged >= _CREDIT_BYTES and self.up.linked:
             self._acknowledged = node.position
-            node.emit(SendUp(self._alive()))
+            node.emit(SendUpstream(self._alive()))
 
     def _greet(self) -> None:
         node = self.node
@@ -180,9 +180,9 @@ class NodeCore:
         self._waited = 0.0
         alive = self._alive()
         if self.up.linked:
-            node.emit(SendUp(alive))
+            node.emit(SendUpstream(alive))
         if self.down.linked:
-            node.emit(SendDown(alive))
+            node.emit(SendDownstream(alive))
         node.held_up = False
         node.notify(PhaseProgress(node.position))
 
@@ -234,8 +234,10 @@ class SourceCore:
     def leave(self, outcome: NodeOutcome, reason: str) -> list[Command]:
         """End at once because of a local event; nothing waits for the report."""
         if self.down.linked:
-            self.node.emit(SendDown(Quit(QuitReason.INTERRUPTED, reason)), SendDown(Report(dict(self.node.failed))))
-        self.node.emit(CloseDown())
+            self.node.emit(
+                SendDownstream(Quit(QuitReason.INTERRUPTED, reason)), SendDownstream(Report(dict(self.node.failed)))
+            )
+        self.node.emit(CloseDownstream())
         self.node.end(outcome, reason)
         return self._take()
 
@@ -262,7 +264,7 @@ class SourceCore:
         if len(node.failed) == len(node.phase.chain) - 1:
             node.end(NodeOutcome.FAILED, "no node of the chain is left")
         else:
-            node.emit(SendDown(Quit(QuitReason.DONE)))
+            node.emit(SendDownstream(Quit(QuitReason.DONE)))
             if node.quit is None:
                 node.notify(PhaseDrained(node.stop or 0))
             node.end_now(NodeOutcome.FAILED, "the report came before the end")
@@ -272,7 +274,7 @@ class SourceCore:
 
     def _greet(self) -> None:
         if self.down.linked:
-            self.node.emit(SendDown(PipelineHeartbeat(self.node.position, held_up=False)))
+            self.node.emit(SendDownstream(PipelineHeartbeat(self.node.position, held_up=False)))
         self.node.notify(PhaseProgress(self.down.taken))
 
 

@@ -22,16 +22,16 @@ from enum import Enum, auto
 from blast_transport.base.errors import LocalProtocolError, RemoteProtocolError
 from blast_transport.store.blocks.store_pace import StorePace
 from blast_transport.transports.pipeline.protocol.events import (
+    BytesLost,
+    BytesNoLongerHeld,
     BytesSent,
-    CloseDown,
+    CloseDownstream,
     Connect,
     ProbeNodes,
-    SendDown,
+    SendDownstream,
     Serve,
     Started,
     SuccessorLost,
-    Torn,
-    Unheld,
 )
 from blast_transport.transports.pipeline.protocol.messages import (
     End,
@@ -52,7 +52,7 @@ _PROBED = 32
 """Nodes that are probed at once: a rack."""
 
 
-class Down(Enum):
+class DownstreamState(Enum):
     """State of the connection to the successor."""
 
     IDLE = auto()
@@ -65,7 +65,7 @@ class Down(Enum):
     PASSED = auto()
 
 
-_LINKED = (Down.SERVING, Down.FORGOTTEN, Down.ENDING)
+_LINKED = (DownstreamState.SERVING, DownstreamState.FORGOTTEN, DownstreamState.ENDING)
 
 
 class Downstream:
@@ -77,7 +77,7 @@ class Downstream:
     """
 
     def __init__(self, node: NodeState, passed: Callable[[float], None]) -> None:
-        self.state = Down.IDLE
+        self.state = DownstreamState.IDLE
         self.successor = node.phase.index
         self.sent = self.taken = node.position
         self.better_since: float | None = None
@@ -98,17 +98,17 @@ class Downstream:
     @property
     def serving(self) -> bool:
         """Return whether the successor accepts data: none before the source has begun, so data proves that it has."""
-        return self.state is Down.SERVING and self._node.begun
+        return self.state is DownstreamState.SERVING and self._node.begun
 
     @property
     def alone(self) -> bool:
         """Return whether no node behind is left, or needs anything."""
-        return self.state in (Down.TAIL, Down.PASSED)
+        return self.state in (DownstreamState.TAIL, DownstreamState.PASSED)
 
     @property
     def tail(self) -> bool:
         """Return whether no node behind is left."""
-        return self.state is Down.TAIL
+        return self.state is DownstreamState.TAIL
 
     @property
     def lagging(self) -> bool:
@@ -161,9 +161,9 @@ class Downstream:
             self._probe()
         if now < limit:
             return
-        if self.state is Down.PAUSED:
+        if self.state is DownstreamState.PAUSED:
             self._connect(now)
-        elif self.state is Down.CONNECTING:
+        elif self.state is DownstreamState.CONNECTING:
             self._skip(f"did not answer within {self._timings.answer:g} s", now)
             self._probe()
         else:
@@ -171,23 +171,23 @@ class Downstream:
             self._probe()
 
     def _limit(self) -> float | None:
-        if self.state in (Down.CONNECTING, Down.PAUSED):
+        if self.state in (DownstreamState.CONNECTING, DownstreamState.PAUSED):
             return self._due
         return self._last_received + self._timings.silence if self.linked else None
 
     @property
     def _to_probe(self) -> bool:
         """Return whether the present silence has lasted without probing the nodes behind."""
-        return self._probed <= self.successor and self.state is not Down.PAUSED
+        return self._probed <= self.successor and self.state is not DownstreamState.PAUSED
 
     def settle(self, now: float) -> None:
         """Send the end when everything before it is sent. Call it when the end, the report or data has arrived."""
-        if self.state is Down.TAIL:
+        if self.state is DownstreamState.TAIL:
             self._deliver(now)
-        elif self.state in (Down.SERVING, Down.FORGOTTEN):
+        elif self.state in (DownstreamState.SERVING, DownstreamState.FORGOTTEN):
             if self._node.quit is not None:
                 self._send_quit(self._node.quit, now)
-            elif self.state is Down.SERVING:
+            elif self.state is DownstreamState.SERVING:
                 self._send_end(now)
 
     def _start(self, event: Started, now: float) -> None:
@@ -198,11 +198,11 @@ class Downstream:
         if self.successor < len(self._node.phase.chain):
             self._connect(now)
         else:
-            self.state, self.better_since = Down.TAIL, None
+            self.state, self.better_since = DownstreamState.TAIL, None
             self.settle(now)
 
     def _connect(self, now: float) -> None:
-        self.state, self._due = Down.CONNECTING, now + self._timings.answer
+        self.state, self._due = DownstreamState.CONNECTING, now + self._timings.answer
         self._all_know = self._node.begun
         self._node.emit(Connect(self.successor))
 
@@ -217,7 +217,7 @@ class Downstream:
     def _skip(self, reason: str, now: float) -> None:
         """Continue without the successor, and notify it in case it lives."""
         self._node.lose(self.successor, reason)
-        self._node.emit(SendDown(Quit(QuitReason.EXCLUDED, reason)), CloseDown())
+        self._node.emit(SendDownstream(Quit(QuitReason.EXCLUDED, reason)), CloseDownstream())
         self._next(now)
 
     def _not_there(self, lost: SuccessorLost, now: float) -> None:
@@ -230,14 +230,14 @@ class Downstream:
             if lost.unanswered:
                 self._probe()
             return
-        self._node.emit(CloseDown())
-        self.state, self._due = Down.PAUSED, now + self._timings.retry
+        self._node.emit(CloseDownstream())
+        self.state, self._due = DownstreamState.PAUSED, now + self._timings.retry
 
     def _lost(self, lost: SuccessorLost, now: float) -> None:
         self._skip(lost.reason, now)
 
     def _get(self, get: Get, now: float) -> None:
-        self.state = Down.SERVING
+        self.state = DownstreamState.SERVING
         self.sent = self.taken = get.offset
         self.better_since = None
         self._pace.restart(self._sight(now))
@@ -248,11 +248,11 @@ class Downstream:
         self.sent = sent.position
         self.settle(now)
 
-    def _unheld(self, unheld: Unheld, now: float) -> None:
-        self.state = Down.FORGOTTEN
-        self._node.emit(SendDown(Forget(unheld.first_held)))
+    def _unheld(self, unheld: BytesNoLongerHeld, now: float) -> None:
+        self.state = DownstreamState.FORGOTTEN
+        self._node.emit(SendDownstream(Forget(unheld.first_held)))
 
-    def _torn(self, torn: Torn, now: float) -> None:
+    def _torn(self, torn: BytesLost, now: float) -> None:
         self._connect(now)
 
     def _alive(self, alive: PipelineHeartbeat, now: float) -> None:
@@ -278,7 +278,7 @@ class Downstream:
             StorePace.ALONE if node.phase.index == 0 else StorePace.SLOW
         ):
             return False
-        if self.state is Down.SERVING or (node.stop is not None and self.taken < node.stop):
+        if self.state is DownstreamState.SERVING or (node.stop is not None and self.taken < node.stop):
             return True
         return is_far_behind(self._ending_at, node.stored_at, now, self._timings.slow)
 
@@ -293,46 +293,46 @@ class Downstream:
             self._skip(quit_.text, now)
         elif quit_.reason is QuitReason.EXCLUDED:
             self._node.end(NodeOutcome.EXCLUDED, quit_.text)
-        elif quit_.reason is QuitReason.DATA_LOST:
+        elif quit_.reason is QuitReason.LOST:
             for place in range(self.successor, len(self._node.phase.chain)):
                 self._node.lose(place, quit_.text)
-            self._node.emit(CloseDown())
+            self._node.emit(CloseDownstream())
             self.successor = len(self._node.phase.chain) - 1
             self._next(now)
         else:
             raise RemoteProtocolError(f"QUIT {quit_.reason.name} from a successor")
 
     def _send_quit(self, quit_: Quit, now: float) -> None:
-        if quit_.reason is QuitReason.DATA_LOST:
-            self._node.emit(SendDown(quit_), CloseDown())
+        if quit_.reason is QuitReason.LOST:
+            self._node.emit(SendDownstream(quit_), CloseDownstream())
             self._deliver_without_path(now)
         elif self._node.report_ready:
-            self._node.emit(SendDown(quit_), SendDown(Report(dict(self._node.failed))))
-            self.state = Down.ENDING
+            self._node.emit(SendDownstream(quit_), SendDownstream(Report(dict(self._node.failed))))
+            self.state = DownstreamState.ENDING
 
     def _send_end(self, now: float) -> None:
         node = self._node
         if node.stop is not None and self.sent >= node.stop and node.report_ready:
-            node.emit(SendDown(End(node.stop, node.final)), SendDown(Report(dict(node.failed))))
-            self.state, self.end_sent, self._ending_at = Down.ENDING, True, now
+            node.emit(SendDownstream(End(node.stop, node.final)), SendDownstream(Report(dict(node.failed))))
+            self.state, self.end_sent, self._ending_at = DownstreamState.ENDING, True, now
 
     def _deliver(self, now: float) -> None:
         node = self._node
-        if node.quit is not None and node.quit.reason is QuitReason.DATA_LOST:
+        if node.quit is not None and node.quit.reason is QuitReason.LOST:
             self._deliver_without_path(now)
         elif node.settled:
             node.notify(Reported(node.named_failures()))
-            self.state = Down.PASSED
+            self.state = DownstreamState.PASSED
             self._passed(now)
 
     def _deliver_without_path(self, now: float) -> None:
         """End as a node behind a lost range, without a path to the source: the node before reports it."""
-        self.state = Down.PASSED
+        self.state = DownstreamState.PASSED
         self._node.end_now(NodeOutcome.FORGOTTEN, "")
 
     def _report_passed(self, passed: Passed, now: float) -> None:
         self._node.learn(passed.failed)
-        self.state = Down.PASSED
+        self.state = DownstreamState.PASSED
         self.better_since = self.better_since or now
         self._passed(now)
 
@@ -340,28 +340,28 @@ class Downstream:
         """Ignore late messages of a successor that is done."""
 
 
-_LOCAL = (Started, SuccessorLost, BytesSent, Unheld, Torn)
+_LOCAL = (Started, SuccessorLost, BytesSent, BytesNoLongerHeld, BytesLost)
 _ACTION = Callable[..., None]
-_TABLE: dict[tuple[Down, type], _ACTION] = {
-    (Down.IDLE, Started): Downstream._start,
-    (Down.CONNECTING, Get): Downstream._get,
-    (Down.CONNECTING, Quit): Downstream._quit,
-    (Down.CONNECTING, SuccessorLost): Downstream._not_there,
-    (Down.SERVING, BytesSent): Downstream._sent,
-    (Down.SERVING, Unheld): Downstream._unheld,
-    (Down.SERVING, Torn): Downstream._torn,
-    (Down.SERVING, PipelineHeartbeat): Downstream._alive,
-    (Down.SERVING, Quit): Downstream._quit,
-    (Down.SERVING, SuccessorLost): Downstream._lost,
-    (Down.FORGOTTEN, Get): Downstream._get,
-    (Down.FORGOTTEN, PipelineHeartbeat): Downstream._alive,
-    (Down.FORGOTTEN, Quit): Downstream._quit,
-    (Down.FORGOTTEN, SuccessorLost): Downstream._lost,
-    (Down.ENDING, PipelineHeartbeat): Downstream._alive,
-    (Down.ENDING, Passed): Downstream._report_passed,
-    (Down.ENDING, Quit): Downstream._quit,
-    (Down.ENDING, SuccessorLost): Downstream._lost,
-    (Down.PASSED, PipelineHeartbeat): Downstream._ignore,
-    (Down.PASSED, Quit): Downstream._ignore,
-    (Down.PASSED, SuccessorLost): Downstream._ignore,
+_TABLE: dict[tuple[DownstreamState, type], _ACTION] = {
+    (DownstreamState.IDLE, Started): Downstream._start,
+    (DownstreamState.CONNECTING, Get): Downstream._get,
+    (DownstreamState.CONNECTING, Quit): Downstream._quit,
+    (DownstreamState.CONNECTING, SuccessorLost): Downstream._not_there,
+    (DownstreamState.SERVING, BytesSent): Downstream._sent,
+    (DownstreamState.SERVING, BytesNoLongerHeld): Downstream._unheld,
+    (DownstreamState.SERVING, BytesLost): Downstream._torn,
+    (DownstreamState.SERVING, PipelineHeartbeat): Downstream._alive,
+    (DownstreamState.SERVING, Quit): Downstream._quit,
+    (DownstreamState.SERVING, SuccessorLost): Downstream._lost,
+    (DownstreamState.FORGOTTEN, Get): Downstream._get,
+    (DownstreamState.FORGOTTEN, PipelineHeartbeat): Downstream._alive,
+    (DownstreamState.FORGOTTEN, Quit): Downstream._quit,
+    (DownstreamState.FORGOTTEN, SuccessorLost): Downstream._lost,
+    (DownstreamState.ENDING, PipelineHeartbeat): Downstream._alive,
+    (DownstreamState.ENDING, Passed): Downstream._report_passed,
+    (DownstreamState.ENDING, Quit): Downstream._quit,
+    (DownstreamState.ENDING, SuccessorLost): Downstream._lost,
+    (DownstreamState.PASSED, PipelineHeartbeat): Downstream._ignore,
+    (DownstreamState.PASSED, Quit): Downstream._ignore,
+    (DownstreamState.PASSED, SuccessorLost): Downstream._ignore,
 }

@@ -38,14 +38,14 @@ class BytesSent:
 
 
 @dataclass(frozen=True, slots=True)
-class Unheld:
+class BytesNoLongerHeld:
     """The bytes that the successor needs next are no longer held; `first_held` is the smallest offset that is."""
 
     first_held: int
 
 
 @dataclass(frozen=True, slots=True)
-class Torn:
+class BytesLost:
     """Announced bytes were lost before they went to the successor: its connection is closed."""
 
 
@@ -107,8 +107,8 @@ Event = (
     | FromSuccessor
     | SuccessorLost
     | BytesSent
-    | Unheld
-    | Torn
+    | BytesNoLongerHeld
+    | BytesLost
     | Joined
     | FromPredecessor
     | PredecessorLost
@@ -145,14 +145,14 @@ class Serve:
 
 
 @dataclass(frozen=True, slots=True)
-class SendDown:
+class SendDownstream:
     """Send a message to the successor."""
 
     message: Message
 
 
 @dataclass(frozen=True, slots=True)
-class CloseDown:
+class CloseDownstream:
     """Close the connection to the successor after the queued messages are sent."""
 
 
@@ -171,14 +171,14 @@ class Refuse:
 
 
 @dataclass(frozen=True, slots=True)
-class SendUp:
+class SendUpstream:
     """Send a message to the predecessor."""
 
     message: Message
 
 
 @dataclass(frozen=True, slots=True)
-class CloseUp:
+class CloseUpstream:
     """Close the connection from the predecessor after the queued messages are sent."""
 
 
@@ -217,7 +217,7 @@ class Notify:
     event: PipelineEvent
 
 
-_Down = Connect | ProbeNodes | Serve | SendDown | CloseDown
-_Up = Admit | Refuse | SendUp | CloseUp | Fetch | Skip | CloseFetch | Complete
+_Down = Connect | ProbeNodes | Serve | SendDownstream | CloseDownstream
+_Up = Admit | Refuse | SendUpstream | CloseUpstream | Fetch | Skip | CloseFetch | Complete
 
 Command = _Down | _Up | Notify

@@ -38,7 +38,7 @@ class QuitReason(IntEnum):
 
     INTERRUPTED = 1
     """Down: the user ended the transfer."""
-    DATA_LOST = 2
+    LOST = 2
     """Up: the requested bytes are lost, so that this node and all after it quit. Down: the successor has to quit."""
     EXCLUDED = 3
     """The node is excluded from the chain."""

@@ -91,7 +91,7 @@ class NodeState:
     def end_now(self, otherwise: NodeOutcome, reason: str) -> None:
         """End this node's part in its present state: with `otherwise`, unless the phase has ended or quit."""
         if self.quit is not None:
-            data_lost = self.quit.reason is QuitReason.DATA_LOST
+            data_lost = self.quit.reason is QuitReason.LOST
             self.end(NodeOutcome.FORGOTTEN if data_lost else NodeOutcome.QUIT, self.quit.text)
         elif self.ended and self.stored:
             self.end(NodeOutcome.COMPLETE)

@@ -18,7 +18,7 @@ from blast_transport.transports.pipeline.protocol.events import (
     Admit,
     BytesArrived,
     CloseFetch,
-    CloseUp,
+    CloseUpstream,
     Complete,
     DataStored,
     Fetch,
@@ -28,7 +28,7 @@ from blast_transport.transports.pipeline.protocol.events import (
     Passing,
     PredecessorLost,
     Refuse,
-    SendUp,
+    SendUpstream,
     Skip,
 )
 from blast_transport.transports.pipeline.protocol.messages import (
@@ -48,7 +48,7 @@ from blast_transport.transports.pipeline.protocol.phase import NodeOutcome, Phas
 _SOURCE = 0
 
 
-class Up(Enum):
+class UpstreamState(Enum):
     """State of the connection from the predecessor."""
 
     WAITING = auto()
@@ -64,7 +64,7 @@ class Upstream:
     """`settle` is called when something has come that the other half may wait for; `done` sends DONE down."""
 
     def __init__(self, node: NodeState, settle: Callable[[float], None], done: Callable[[], None]) -> None:
-        self.state = Up.WAITING
+        self.state = UpstreamState.WAITING
         self.predecessor: int | None = None
         self._node = node
         self._timings = node.phase.timings
@@ -79,17 +79,17 @@ class Upstream:
     @property
     def linked(self) -> bool:
         """Return whether a predecessor is connected."""
-        return self.state not in (Up.WAITING, Up.CLOSED)
+        return self.state not in (UpstreamState.WAITING, UpstreamState.CLOSED)
 
     @property
     def receiving(self) -> bool:
         """Return whether data may arrive from the predecessor."""
-        return self.state is Up.RECEIVING
+        return self.state is UpstreamState.RECEIVING
 
     @property
     def fetching(self) -> bool:
         """Return whether data may arrive from the source."""
-        return self.state is Up.FETCHING
+        return self.state is UpstreamState.FETCHING
 
     @property
     def storing_since(self) -> float | None:
@@ -117,19 +117,23 @@ class Upstream:
 
     def deadline(self) -> float | None:
         """Return the latest time for the next `tick`; None if none is due."""
-        if self.state is Up.CLOSED:
+        if self.state is UpstreamState.CLOSED:
             return None
         if self._passed_at is not None and self._node.settled:
             return self._passed_at + self._timings.linger
         orphaned = self._last_received + self._timings.orphan
-        return min(orphaned, self._fetch_received_at + self._timings.fetch) if self.state is Up.FETCHING else orphaned
+        return (
+            min(orphaned, self._fetch_received_at + self._timings.fetch)
+            if self.state is UpstreamState.FETCHING
+            else orphaned
+        )
 
     def tick(self, now: float) -> None:
         """Do what is due at `now`."""
         limit = self.deadline()
         if limit is None or now < limit:
             return
-        if self.state is Up.FETCHING:
+        if self.state is UpstreamState.FETCHING:
             self._lose_data(f"cannot fetch bytes from {self._node.position} on: the source does not answer", now)
         else:
             orphaned = f"no message from a predecessor for {self._timings.orphan:g} s"
@@ -142,10 +146,10 @@ class Upstream:
             return
         skipped = self.predecessor is not None and joined.place < self.predecessor
         last_message = Quit(QuitReason.EXCLUDED, f"{self._name(joined.place)} took its place") if skipped else None
-        if self.state is Up.FETCHING:
+        if self.state is UpstreamState.FETCHING:
             self._node.emit(CloseFetch())
-        self._node.emit(Admit(last_message), SendUp(Get(self._node.position)))
-        self.predecessor, self.state = joined.place, Up.RECEIVING
+        self._node.emit(Admit(last_message), SendUpstream(Get(self._node.position)))
+        self.predecessor, self.state = joined.place, UpstreamState.RECEIVING
         self._node.begun = self._node.begun or joined.place == _SOURCE
 
     def _too_late(self, joined: Joined, now: float) -> None:
@@ -156,17 +160,17 @@ class Upstream:
         return self._node.phase.chain[place].name
 
     def _lost(self, lost: PredecessorLost, now: float) -> None:
-        if self.state is Up.FETCHING:
+        if self.state is UpstreamState.FETCHING:
             self._node.emit(CloseFetch())
-        self._node.emit(CloseUp())
-        self.state = Up.WAITING
+        self._node.emit(CloseUpstream())
+        self.state = UpstreamState.WAITING
 
     def _arrived(self, arrived: BytesArrived, now: float) -> None:
         self._node.position = arrived.position
         self._fetch_received_at = now
-        if self.state is Up.FETCHING and arrived.position >= self._fetch_stop:
-            self._node.emit(CloseFetch(), SendUp(Get(arrived.position)))
-            self.state = Up.RECEIVING
+        if self.state is UpstreamState.FETCHING and arrived.position >= self._fetch_stop:
+            self._node.emit(CloseFetch(), SendUpstream(Get(arrived.position)))
+            self.state = UpstreamState.RECEIVING
         self._settle(now)
 
     def _held(self, held: Held, now: float) -> None:
@@ -188,14 +192,14 @@ class Upstream:
             self._ended_at = now
             node.emit(Complete(end.stop, end.final))
             node.notify(PhaseDrained(end.stop))
-        self.state = Up.ENDED
+        self.state = UpstreamState.ENDED
 
     def _quit(self, quit_: Quit, now: float) -> None:
         if quit_.reason is QuitReason.EXCLUDED:
             self._node.end(NodeOutcome.EXCLUDED, quit_.text)
         elif quit_.reason is QuitReason.INTERRUPTED:
-            self._node.quit, self.state = quit_, Up.ENDED
-        elif quit_.reason is QuitReason.DATA_LOST:
+            self._node.quit, self.state = quit_, UpstreamState.ENDED
+        elif quit_.reason is QuitReason.LOST:
             self._give_up(quit_.text, now)
         else:
             raise RemoteProtocolError(f"QUIT {quit_.reason.name} from a predecessor")
@@ -216,7 +220,7 @@ class Upstream:
     def _report(self, report: Report, now: float) -> None:
         self._node.learn(report.failed)
         self._node.report_ready = True
-        self.state = Up.REPORTED
+        self.state = UpstreamState.REPORTED
         self._pass_up()
         self._settle(now)
 
@@ -231,9 +235,9 @@ class Upstream:
 
     def _pass_up(self) -> None:
         """Pass the report if all nodes behind, and this one, are done."""
-        if self.state is Up.REPORTED and self._passed_at is not None and self._node.settled:
-            self._node.emit(SendUp(Passed(dict(self._node.failed))))
-            self.state = Up.LINGERING
+        if self.state is UpstreamState.REPORTED and self._passed_at is not None and self._node.settled:
+            self._node.emit(SendUpstream(Passed(dict(self._node.failed))))
+            self.state = UpstreamState.LINGERING
 
     def _forget(self, forget: Forget, now: float) -> None:
         position = self._node.position
@@ -245,7 +249,7 @@ class Upstream:
         if self.predecessor == _SOURCE or self._node.phase.chain[_SOURCE].port == 0:
             self._lose_data(f"bytes from {position} to {forget.first_held} are gone for good", now)
             return
-        self.state, self._fetch_stop, self._fetch_received_at = Up.FETCHING, forget.first_held, now
+        self.state, self._fetch_stop, self._fetch_received_at = UpstreamState.FETCHING, forget.first_held, now
         self._node.emit(Fetch(position, forget.first_held))
 
     def _from_source(self, event: FromSource, now: float) -> None:
@@ -264,23 +268,23 @@ class Upstream:
         """Continue behind the data that other transports delivered: a source drops data that every receiver holds."""
         node = self._node
         node.position = node.stored_before
-        self.state = Up.RECEIVING
-        node.emit(Skip(node.position), SendUp(Get(node.position)))
+        self.state = UpstreamState.RECEIVING
+        node.emit(Skip(node.position), SendUpstream(Get(node.position)))
         self._settle(now)
 
     def _fetch_lost(self, lost: FetchLost, now: float) -> None:
         self._lose_data(f"bytes from {self._node.position} on cannot be fetched: {lost.reason}", now)
 
     def _lose_data(self, reason: str, now: float) -> None:
-        self._node.emit(SendUp(Quit(QuitReason.DATA_LOST, reason)))
+        self._node.emit(SendUpstream(Quit(QuitReason.LOST, reason)))
         self._give_up(reason, now)
 
     def _give_up(self, reason: str, now: float) -> None:
-        if self.state is Up.FETCHING:
+        if self.state is UpstreamState.FETCHING:
             self._node.emit(CloseFetch())
-        self._node.emit(CloseUp())
-        self._node.quit = Quit(QuitReason.DATA_LOST, reason)
-        self.state = Up.CLOSED
+        self._node.emit(CloseUpstream())
+        self._node.quit = Quit(QuitReason.LOST, reason)
+        self.state = UpstreamState.CLOSED
         self._settle(now)
         if self._passed_at is not None:
             # All nodes behind are done: no other event would end this node.
@@ -299,30 +303,30 @@ _LOCAL = (Joined, PredecessorLost, BytesArrived, FetchLost, DataStored, Passing)
 _Action = Callable[..., None]
 
 
-def _everywhere(event: type, action: _Action, *but: Up) -> dict[tuple[Up, type], _Action]:
-    return {(state, event): action for state in Up if state not in (Up.CLOSED, *but)}
+def _everywhere(event: type, action: _Action, *but: UpstreamState) -> dict[tuple[UpstreamState, type], _Action]:
+    return {(state, event): action for state in UpstreamState if state not in (UpstreamState.CLOSED, *but)}
 
 
-_TABLE: dict[tuple[Up, type], _Action] = {
+_TABLE: dict[tuple[UpstreamState, type], _Action] = {
     **_everywhere(Joined, Upstream._join),
-    **_everywhere(PredecessorLost, Upstream._lost, Up.WAITING),
-    **_everywhere(PipelineHeartbeat, Upstream._alive, Up.WAITING),
+    **_everywhere(PredecessorLost, Upstream._lost, UpstreamState.WAITING),
+    **_everywhere(PipelineHeartbeat, Upstream._alive, UpstreamState.WAITING),
     **_everywhere(DataStored, Upstream._stored),
     **_everywhere(Passing, Upstream._passing),
-    (Up.RECEIVING, BytesArrived): Upstream._arrived,
-    (Up.RECEIVING, Held): Upstream._held,
-    (Up.RECEIVING, End): Upstream._end,
-    (Up.RECEIVING, Quit): Upstream._quit,
-    (Up.RECEIVING, Forget): Upstream._forget,
-    (Up.FETCHING, BytesArrived): Upstream._arrived,
-    (Up.FETCHING, Quit): Upstream._quit,
-    (Up.FETCHING, FromSource): Upstream._from_source,
-    (Up.FETCHING, FetchLost): Upstream._fetch_lost,
-    (Up.ENDED, Report): Upstream._report,
-    (Up.ENDED, Quit): Upstream._late_quit,
-    (Up.REPORTED, Quit): Upstream._late_quit,
-    (Up.LINGERING, Quit): Upstream._dismissed,
-    (Up.CLOSED, Joined): Upstream._too_late,
-    (Up.CLOSED, DataStored): Upstream._stored,
-    (Up.CLOSED, Passing): Upstream._end_alone,
+    (UpstreamState.RECEIVING, BytesArrived): Upstream._arrived,
+    (UpstreamState.RECEIVING, Held): Upstream._held,
+    (UpstreamState.RECEIVING, End): Upstream._end,
+    (UpstreamState.RECEIVING, Quit): Upstream._quit,
+    (UpstreamState.RECEIVING, Forget): Upstream._forget,
+    (UpstreamState.FETCHING, BytesArrived): Upstream._arrived,
+    (UpstreamState.FETCHING, Quit): Upstream._quit,
+    (UpstreamState.FETCHING, FromSource): Upstream._from_source,
+    (UpstreamState.FETCHING, FetchLost): Upstream._fetch_lost,
+    (UpstreamState.ENDED, Report): Upstream._report,
+    (UpstreamState.ENDED, Quit): Upstream._late_quit,
+    (UpstreamState.REPORTED, Quit): Upstream._late_quit,
+    (UpstreamState.LINGERING, Quit): Upstream._dismissed,
+    (UpstreamState.CLOSED, Joined): Upstream._too_late,
+    (UpstreamState.CLOSED, DataStored): Upstream._stored,
+    (UpstreamState.CLOSED, Passing): Upstream._end_alone,
 }

@@ -48,7 +48,7 @@ class DialogueTest {
   }
 
   @AfterEach
-  void leave() throws TException {
+  void withdrawRequests() throws TException {
     for (var status : client.listRequests(null, 1000, null).requests) {
       try {
         client.withdraw(status.key);
@@ -60,7 +60,7 @@ class DialogueTest {
   }
 
   @Test
-  void theWholeLifeOfARequest() throws TException {
+  void requestIsSubmittedGrantedExtendedAndFinished() throws TException {
     client.ping();
     assertEquals(1, client.version().protocol);
     assertEquals(key, client.submit(request(key)).key);
@@ -82,7 +82,7 @@ class DialogueTest {
   }
 
   @Test
-  void whatTheControllerAnswersIsThrown() throws TException {
+  void clientThrowsTheErrorsOfTheController() throws TException {
     MulticastRequest unknownHost = new MulticastRequest(key, "r1h1", List.of("no-such-host"), 1);
     Rejected rejected = assertThrows(Rejected.class, () -> client.submit(unknownHost));
     assertEquals("unknown_host", rejected.code);
@@ -103,7 +103,7 @@ class DialogueTest {
   }
 
   @Test
-  void nothingYetIsSaid() throws TException {
+  void awaitEventThrowsTimedOutWhileNoEventExists() throws TException {
     client.submit(request(key + "-lit", 1));
     client.submit(request(key, 1));
     TimedOut timedOut = assertThrows(TimedOut.class, () -> client.awaitEvent(key, 0, SOON));
@@ -113,7 +113,7 @@ class DialogueTest {
   }
 
   @Test
-  void listsAreReadInPages() throws TException {
+  void listRequestsReturnsPages() throws TException {
     client.submit(request(key + "-1"));
     client.submit(request(key + "-2"));
     RequestFilter active =
@@ -125,7 +125,7 @@ class DialogueTest {
   }
 
   @Test
-  void operatorsAreServed() throws TException {
+  void operatorMethodsReturnTheState() throws TException {
     assertFalse(client.drain(null).draining);
     assertTrue(client.drain(true).draining);
     assertTrue(client.drain(null).draining);
@@ -141,7 +141,7 @@ class DialogueTest {
   }
 
   @Test
-  void lightThatWasUsedIsFinished() throws TException {
+  void finishedGrantLeavesTheRequestDone() throws TException {
     try (Granted granted = client.granted(request(key), TIMEOUT)) {
       assertEquals(key, granted.grant().key);
       granted.finish();
@@ -150,7 +150,7 @@ class DialogueTest {
   }
 
   @Test
-  void lightIsGivenBackAfterAFailure() throws TException {
+  void grantIsWithdrawnAfterAnException() throws TException {
     assertThrows(
         ArithmeticException.class,
         () -> {
@@ -162,14 +162,14 @@ class DialogueTest {
   }
 
   @Test
-  void lightThatNeverCameIsNotWaitedForAnyMore() throws TException {
+  void requestIsWithdrawnWhenItsGrantTimesOut() throws TException {
     client.submit(request(key + "-lit", 1));
     assertThrows(TimedOut.class, () -> client.granted(request(key, 1), SOON));
     assertEquals(PartState.WITHDRAWN, client.status(key).state);
   }
 
   @Test
-  void aRequestThatIsCancelledIsWithdrawn() throws Exception {
+  void canceledFutureWithdrawsTheRequest() throws Exception {
     client.submit(request(key + "-lit", 1));
     var grant = client.async().request(request(key, 1), TIMEOUT);
     client.ping();
@@ -181,7 +181,7 @@ class DialogueTest {
   }
 
   @Test
-  void anInterruptedThreadGivesUp() throws Exception {
+  void interruptedCallThrowsCallInterrupted() throws Exception {
     client.submit(request(key + "-lit", 1));
     client.submit(request(key, 1));
     Thread.currentThread().interrupt();
@@ -191,7 +191,7 @@ class DialogueTest {
   }
 
   @Test
-  void whatWasInterruptedIsWithdrawnBeforeTheClientCloses() throws Exception {
+  void closeWithdrawsAnInterruptedRequest() throws Exception {
     client.submit(request(key + "-lit", 1));
     BlastClient other = RealController.shared().client();
     other.ping();
@@ -208,7 +208,7 @@ class DialogueTest {
   }
 
   @Test
-  void aCallThatIsTooLargeIsNotMade() throws TException {
+  void clientRejectsOversizedCallsAndMissingArguments() throws TException {
     List<String> many = Collections.nCopies(1 << 17, "r2h1-r2h1");
     MulticastRequest wide = new MulticastRequest(key, "r1h1", many, 1);
     WrongArgument error = assertThrows(WrongArgument.class, () -> client.submit(wide));
@@ -224,7 +224,7 @@ class DialogueTest {
   }
 
   @Test
-  void fiveHundredWaitInFewThreads() throws Exception {
+  void fiveHundredWaitingCallsUseFewThreads() throws Exception {
     client.submit(request(key + "-lit", 1));
     client.submit(request(key, 1));
     int before = Thread.getAllStackTraces().size();

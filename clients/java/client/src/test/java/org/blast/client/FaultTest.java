@@ -58,19 +58,19 @@ class FaultTest {
 
   @ParameterizedTest
   @ValueSource(ints = {0, -1, (1 << 20) + 1, Integer.MAX_VALUE, Integer.MIN_VALUE})
-  void aFrameOfAWrongLengthIsNotRead(int length) throws Exception {
+  void clientRejectsFramesOfInvalidLength(int length) throws Exception {
     check(peer -> peer.out.write(java.nio.ByteBuffer.allocate(4).putInt(length).array()));
   }
 
   @Test
-  void whatIsNoBlastIsSaid() throws Exception {
+  void clientReportsAServerOfAnotherProtocol() throws Exception {
     check(peer -> peer.out.write("HTTP/1.1 400 Bad Request\r\n\r\n".getBytes(StandardCharsets.US_ASCII)));
     check(peer -> peer.frame("nonsense".getBytes(StandardCharsets.US_ASCII)));
     check(peer -> peer.frame(new byte[1000]));
   }
 
   @Test
-  void anAnswerToNoCallIsNotAccepted() throws Exception {
+  void clientRejectsAnswersToUnknownCalls() throws Exception {
     check(peer -> peer.answer(peer.next(), 77, new Blast.ping_result()));
     check(peer -> peer.answer(peer.next(), -1, new Blast.ping_result()));
   }
@@ -91,7 +91,7 @@ class FaultTest {
   }
 
   @Test
-  void halfAFrameIsABrokenConnection() throws Exception {
+  void truncatedFrameBreaksTheConnection() throws Exception {
     FakeServer.Behavior half =
         peer -> {
           peer.next();
@@ -105,7 +105,7 @@ class FaultTest {
   }
 
   @Test
-  void anAnswerThatCannotBeReadEndsItsCallOnly() throws Exception {
+  void unreadableAnswerFailsOnlyItsCall() throws Exception {
     FakeServer.Behavior confused =
         peer -> {
           TMessage call = peer.next();
@@ -125,7 +125,7 @@ class FaultTest {
   }
 
   @Test
-  void aFailureOfTheControllerIsItsOwn() throws Exception {
+  void controllerFailureFailsOnlyItsCall() throws Exception {
     FakeServer.Behavior failing =
         peer -> {
           TMessage call = peer.next();
@@ -142,7 +142,7 @@ class FaultTest {
   }
 
   @Test
-  void whatTakesDevicesIsAskedFor() throws Exception {
+  void deviceMethodsReturnTheAnswersOfTheServer() throws Exception {
     List<String> calls = Collections.synchronizedList(new ArrayList<>());
     FakeServer.Behavior willing =
         peer -> {
@@ -174,7 +174,7 @@ class FaultTest {
   // --------------------------------------------------------------------------------------------- order and time
 
   @Test
-  void answersMayComeInAnyOrder() throws Exception {
+  void clientMatchesAnswersInAnyOrder() throws Exception {
     FakeServer.Behavior backwards =
         peer -> {
           List<TMessage> calls = new ArrayList<>(List.of(peer.next(), peer.next(), peer.next()));
@@ -186,16 +186,16 @@ class FaultTest {
         };
     try (FakeServer server = new FakeServer(backwards);
         BlastClient client = client(LONG, server.address())) {
-      List<CompletableFuture<RequestStatus>> asked =
+      List<CompletableFuture<RequestStatus>> pending =
           List.of(client.async().status("1"), client.async().status("2"), client.async().status("3"));
       for (int number = 0; number < 3; number++) {
-        assertEquals("of " + (number + 1), asked.get(number).get().key);
+        assertEquals("of " + (number + 1), pending.get(number).get().key);
       }
     }
   }
 
   @Test
-  void whoSaysNothingIsLeft() throws Exception {
+  void clientDisconnectsFromASilentServer() throws Exception {
     CountDownLatch left = new CountDownLatch(1);
     FakeServer.Behavior silent =
         peer -> {
@@ -211,7 +211,7 @@ class FaultTest {
   }
 
   @Test
-  void whoIsSilentIsLeftForAnother() throws Exception {
+  void clientConnectsToTheNextAddressAfterATimeout() throws Exception {
     try (FakeServer silent = new FakeServer(FakeServer.Peer::listen);
         FakeServer lively = new FakeServer(FakeServer.Peer::answerPings);
         BlastClient client = client(SHORT, silent.address(), lively.address())) {
@@ -224,7 +224,7 @@ class FaultTest {
   }
 
   @Test
-  void aLateAnswerIsDropped() throws Exception {
+  void clientDropsLateAnswers() throws Exception {
     FakeServer.Behavior late =
         peer -> {
           TMessage forgotten = peer.next();
@@ -248,16 +248,16 @@ class FaultTest {
   }
 
   @Test
-  void whoReadsNothingHoldsUpNoCaller() throws Exception {
+  void callsFailWhenTheServerDoesNotRead() throws Exception {
     CountDownLatch end = new CountDownLatch(1);
     try (FakeServer server = new FakeServer(peer -> end.await());
         BlastClient client = client(Duration.ofSeconds(2), server.address())) {
       MulticastRequest wide = new MulticastRequest("k", "a", Collections.nCopies(100_000, "host-1"), 1);
-      List<CompletableFuture<RequestStatus>> asked = new ArrayList<>();
+      List<CompletableFuture<RequestStatus>> pending = new ArrayList<>();
       for (int number = 0; number < 20; number++) {
-        asked.add(client.async().submit(wide));
+        pending.add(client.async().submit(wide));
       }
-      for (CompletableFuture<RequestStatus> one : asked) {
+      for (CompletableFuture<RequestStatus> one : pending) {
         assertInstanceOf(ControllerUnreachable.class, failure(one));
       }
       end.countDown();
@@ -267,7 +267,7 @@ class FaultTest {
   // ------------------------------------------------------------------------------------------ several addresses
 
   @Test
-  void theFirstThatAnswersServes() throws Exception {
+  void clientUsesTheFirstAddressThatAnswers() throws Exception {
     try (FakeServer server = new FakeServer(FakeServer.Peer::answerPings);
         BlastClient client = client(LONG, FakeServer.unusedAddress(), server.address())) {
       client.ping();
@@ -275,7 +275,7 @@ class FaultTest {
   }
 
   @Test
-  void whereNobodyAnswersAllAreNamed() throws Exception {
+  void errorNamesAllAddressesWithoutAnAnswer() throws Exception {
     String one = FakeServer.unusedAddress();
     String other = FakeServer.unusedAddress();
     try (BlastClient client = client(LONG, one, other)) {
@@ -286,13 +286,13 @@ class FaultTest {
   }
 
   @Test
-  void whoStandsByIsLeftForTheOneItNames() throws Exception {
-    AtomicInteger asked = new AtomicInteger();
+  void clientFollowsAStandbyToTheLeader() throws Exception {
+    AtomicInteger calls = new AtomicInteger();
     FakeServer.Behavior answerAsLeader =
         peer -> {
           while (true) {
             TMessage call = peer.next();
-            asked.incrementAndGet();
+            calls.incrementAndGet();
             peer.answer(call, new Blast.withdraw_result().setSuccess(status("k")));
           }
         };
@@ -302,7 +302,7 @@ class FaultTest {
         BlastClient client = client(LONG, standby.address(), other.address(), leader.address())) {
       assertEquals("k", client.withdraw("k").key);
       assertEquals("k", client.withdraw("k").key);
-      assertEquals(2, asked.get());
+      assertEquals(2, calls.get());
       assertEquals(1, standby.connections.get());
       assertEquals(0, other.connections.get());
     }
@@ -316,7 +316,7 @@ class FaultTest {
   }
 
   @Test
-  void whereAllStandByThatIsSaid() throws Exception {
+  void errorReportsThatAllControllersAreStandbys() throws Exception {
     try (FakeServer one = new FakeServer(peer -> actAsStandby(peer, null));
         FakeServer other = new FakeServer(peer -> actAsStandby(peer, "no address: at all"));
         BlastClient client = client(LONG, one.address(), other.address());
@@ -331,13 +331,13 @@ class FaultTest {
   // ----------------------------------------------------------------------------------------------- broken calls
 
   @Test
-  void onlyWhatIsSafeIsRepeated() throws Exception {
-    AtomicInteger asked = new AtomicInteger();
+  void clientRepeatsOnlyIdempotentCalls() throws Exception {
+    AtomicInteger calls = new AtomicInteger();
     FakeServer.Behavior fragile =
         peer -> {
           peer.ping(peer.next());
           if (peer.next().name.equals("withdraw")) {
-            asked.incrementAndGet();
+            calls.incrementAndGet();
           }
         };
     try (FakeServer server = new FakeServer(fragile);
@@ -345,7 +345,7 @@ class FaultTest {
       client.ping();
       ConnectionBroken error = assertThrows(ConnectionBroken.class, () -> client.withdraw("k"));
       assertTrue(error.getMessage().contains("the connection broke)"), error.getMessage());
-      assertEquals(1, asked.get());
+      assertEquals(1, calls.get());
       client.ping();
       client.ping();
       assertEquals(3, server.connections.get());
@@ -355,7 +355,7 @@ class FaultTest {
   // ------------------------------------------------------------------------------------------- closed clients
 
   @Test
-  void aClientThatIsClosedAnswersForAll() throws Exception {
+  void closeFailsAllPendingCalls() throws Exception {
     try (FakeServer server = new FakeServer(FakeServer.Peer::listen)) {
       int before = clientThreads();
       BlastClient client = client(LONG, server.address());
@@ -374,7 +374,7 @@ class FaultTest {
   }
 
   @Test
-  void aClientIsClosedWhileItConnects() throws Exception {
+  void closeFailsACallThatIsConnecting() throws Exception {
     try (FakeServer server = new FakeServer(FakeServer.Peer::listen)) {
       BlastClient client =
           BlastClient.builder().addresses(server.address()).token("t".repeat(40)).timeout(LONG).build();
@@ -389,7 +389,7 @@ class FaultTest {
   }
 
   @Test
-  void aCallThatIsCancelledIsForgotten() throws Exception {
+  void canceledCallFreesItsPlace() throws Exception {
     FakeServer.Behavior late =
         peer -> {
           TMessage forgotten = peer.next();
@@ -414,7 +414,7 @@ class FaultTest {
   }
 
   @Test
-  void aCallThatWouldWaitForItselfIsRefused() throws Exception {
+  void blockingCallInAClientThreadIsRejected() throws Exception {
     CountDownLatch ready = new CountDownLatch(1);
     FakeServer.Behavior waits =
         peer -> {

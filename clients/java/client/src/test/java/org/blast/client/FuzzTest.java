@@ -30,7 +30,7 @@ class FuzzTest {
   private final Random dice = new Random(20_240_607);
 
   @Test
-  void randomMessages() {
+  void decoderSurvivesRandomMessages() {
     for (int time = 0; time < TIMES; time++) {
       byte[] message = new byte[1 + dice.nextInt(200)];
       dice.nextBytes(message);
@@ -39,7 +39,7 @@ class FuzzTest {
   }
 
   @Test
-  void messagesWithWrongBytesInThem() throws TException {
+  void decoderSurvivesChangedBytes() throws TException {
     byte[] right = page();
     for (int time = 0; time < TIMES; time++) {
       byte[] wrong = right.clone();
@@ -51,7 +51,7 @@ class FuzzTest {
   }
 
   @Test
-  void messagesThatEndTooSoon() throws TException {
+  void decoderSurvivesTruncatedMessages() throws TException {
     byte[] right = page();
     for (int length = 0; length < right.length; length++) {
       decode(java.util.Arrays.copyOf(right, length));
@@ -59,7 +59,7 @@ class FuzzTest {
   }
 
   @Test
-  void listsThatLieAboutTheirLength() throws TException {
+  void decoderSurvivesListsWithFalseLength() throws TException {
     // A page whose list claims two billion entries of zero bytes each.
     ByteBuffer message = ByteBuffer.allocate(64);
     message.putInt(0x80010002).putInt(1).put((byte) 'x').putInt(1);
@@ -68,7 +68,7 @@ class FuzzTest {
   }
 
   @Test
-  void nestingWithoutEnd() {
+  void decoderSurvivesDeepNesting() {
     ByteBuffer message = ByteBuffer.allocate(Frames.MAX_BYTES);
     message.putInt(0x80010002).putInt(1).put((byte) 'x').putInt(1);
     while (message.remaining() > 3) {
@@ -78,7 +78,7 @@ class FuzzTest {
   }
 
   @Test
-  void randomFrames() {
+  void frameReaderSurvivesRandomBytes() {
     for (int time = 0; time < TIMES; time++) {
       byte[] stream = new byte[dice.nextInt(64)];
       dice.nextBytes(stream);
@@ -118,10 +118,10 @@ class FuzzTest {
   }
 
   private static byte[] page() throws TException {
-    MulticastRequest asked = RealController.request("k");
-    PartStatus part = new PartStatus(0, PartState.PENDING, asked.receivers).setReason("it waits");
+    MulticastRequest request = RealController.request("k");
+    PartStatus part = new PartStatus(0, PartState.PENDING, request.receivers).setReason("it waits");
     RequestStatus status =
-        new RequestStatus("k", "default", PartState.PENDING, "r1h1", asked.receivers, 1, 2, List.of(part), 3);
+        new RequestStatus("k", "default", PartState.PENDING, "r1h1", request.receivers, 1, 2, List.of(part), 3);
     RequestPage page = new RequestPage(Collections.nCopies(5, status)).setNextCursor("more");
     return FakeServer.message(
         new TMessage("listRequests", TMessageType.REPLY, 7), new Blast.listRequests_result().setSuccess(page));

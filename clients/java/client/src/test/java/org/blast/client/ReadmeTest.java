@@ -20,7 +20,7 @@ class ReadmeTest {
   private static final Pattern PROGRAM = Pattern.compile("```java\n(.*?)```", Pattern.DOTALL);
 
   @Test
-  void whatIsShownIsWhatIsTested() throws IOException {
+  void readmeShowsTheTestedExamples() throws IOException {
     String tested = withoutIndentation(Files.readString(Path.of("src/test/java/example/Multicast.java")));
     List<MatchResult> shown = PROGRAM.matcher(Files.readString(Path.of("../README.md"))).results().toList();
     assertEquals(4, shown.size());
@@ -34,7 +34,7 @@ class ReadmeTest {
   }
 
   @Test
-  void lightIsAskedForAndGivenBack() throws Exception {
+  void examplesRequestAndFinishGrants() throws Exception {
     RealController controller = RealController.shared();
     assertTrue(Multicast.send(controller.get("open")).startsWith("send UDP to 239."));
     try (BlastClient client = controller.client()) {

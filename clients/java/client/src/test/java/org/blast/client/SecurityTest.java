@@ -37,7 +37,7 @@ class SecurityTest {
   }
 
   @Test
-  void aControllerThatIsTrustedIsServedByIt() throws TException {
+  void clientConnectsToATrustedController() throws TException {
     try (BlastClient client = at("tls").tls(trusted()).token(controller.get("token")).build()) {
       assertTrue(client.version().features.contains("tls"));
       client.submit(request("tls"));
@@ -49,7 +49,7 @@ class SecurityTest {
   }
 
   @Test
-  void aControllerThatCannotBeTrustedIsNot() {
+  void clientRejectsAnUntrustedController() {
     assertFails("tls", TlsSettings.trusting(controller.file("untrustedCa")), "certification path");
     assertFails("tls", TlsSettings.trusting(null), "certification path");
     assertFails("elsewhere", trusted(), "127.0.0.1");
@@ -64,7 +64,7 @@ class SecurityTest {
   }
 
   @Test
-  void aClientWithoutTlsIsToldWhatMayBeWrong() {
+  void errorOfAClientWithoutTlsNamesTls() {
     try (BlastClient client = at("tls").build()) {
       ControllerUnreachable error = assertThrows(ControllerUnreachable.class, client::ping);
       assertTrue(error.getMessage().contains("TLS"), error.getMessage());
@@ -72,7 +72,7 @@ class SecurityTest {
   }
 
   @Test
-  void aCertificateSaysWhoAClientIs() throws TException {
+  void certificateAuthenticatesTheClient() throws TException {
     TlsSettings own = trusted().presenting(controller.file("cert"), controller.file("key"));
     try (BlastClient client = at("mutual").tls(own).build()) {
       client.submit(request("mutual"));
@@ -81,7 +81,7 @@ class SecurityTest {
   }
 
   @Test
-  void aCertificateThatIsMissingOrForgedIsNotTaken() {
+  void controllerRejectsMissingAndForgedCertificates() {
     TlsSettings forged = trusted().presenting(controller.file("forgedCert"), controller.file("forgedKey"));
     for (TlsSettings settings : new TlsSettings[] {trusted(), forged}) {
       try (BlastClient client = at("mutual").tls(settings).build()) {
@@ -91,7 +91,7 @@ class SecurityTest {
   }
 
   @Test
-  void aTokenSaysWhoAClientIs() throws TException {
+  void tokenAuthenticatesTheClient() throws TException {
     try (BlastClient client = at("tokens").build()) {
       assertThrows(Denied.class, client::fabric);
       client.login(controller.get("token"));
@@ -103,7 +103,7 @@ class SecurityTest {
   }
 
   @Test
-  void aTokenThatIsWrongIsTheCallersFault() {
+  void wrongTokenThrowsBadCredentials() {
     try (BlastClient client = at("tokens").token("x".repeat(43)).build()) {
       BadCredentials error = assertThrows(BadCredentials.class, client::ping);
       assertTrue(error.getMessage().contains("refuses the token"), error.getMessage());
@@ -113,7 +113,7 @@ class SecurityTest {
 
   @ParameterizedTest
   @ValueSource(strings = {"192.0.2.1", "controller.example:9090", "127.0.0.1.example", "[2001:db8::1]:9090", "::2"})
-  void aTokenDoesNotTravelInTheClear(String elsewhere) {
+  void clientSendsNoTokenToARemoteHostWithoutTls(String elsewhere) {
     ClientBuilder builder = BlastClient.builder().addresses("127.0.0.1", elsewhere);
     assertThrows(BadCredentials.class, () -> builder.token("t").build());
     try (BlastClient client = builder.token(null).build()) {
@@ -125,12 +125,12 @@ class SecurityTest {
 
   @ParameterizedTest
   @ValueSource(strings = {"127.0.0.1", "127.8.9.10:1", "localhost", "[::1]:9090", "::1", "0:0:0:0:0:0:0:1"})
-  void aTokenMayStayOnThisMachine(String here) {
+  void clientSendsATokenToTheLocalHostWithoutTls(String here) {
     BlastClient.builder().addresses(here).token("t").build().close();
   }
 
   @Test
-  void filesThatCannotBeUsedAreNamed(@TempDir Path folder) throws IOException {
+  void unusableFilesAreRejectedWithAReason(@TempDir Path folder) throws IOException {
     Path cert = controller.file("cert");
     Path key = controller.file("key");
     Path shown = Files.copy(key, folder.resolve("shown.key"));

@@ -30,19 +30,19 @@ class SmallTest {
     "[2001:db8::1], [2001:db8::1]:9090",
     "2001:db8::1, [2001:db8::1]:9090",
   })
-  void anAddressIsReadAsPeopleWriteIt(String text, String meant) {
+  void addressIsParsedInEveryNotation(String text, String meant) {
     assertEquals(meant, Address.parse(text).toString());
   }
 
   @ParameterizedTest
   @NullSource
   @ValueSource(strings = {"", ":", ":1", "c1:", "c1:0", "c1:65536", "c1:x", "c1:-1", "[::1", "[]:1", "c1:٣"})
-  void whatIsNoAddressIsRefused(String text) {
+  void builderRejectsInvalidAddresses(String text) {
     assertThrows(WrongArgument.class, () -> BlastClient.builder().addresses(text));
   }
 
   @Test
-  void settingsThatMakeNoSenseAreRefused() {
+  void builderRejectsInvalidSettings() {
     ClientBuilder builder = BlastClient.builder();
     assertThrows(WrongArgument.class, builder::addresses);
     assertThrows(WrongArgument.class, () -> builder.maxCalls(0));
@@ -52,7 +52,7 @@ class SmallTest {
   }
 
   @Test
-  void eachAnswerHasWords() {
+  void everyErrorHasAMessage() {
     Rejected wide = new Rejected("group_too_wide", "Too wide.").setMaxRacks(5);
     assertEquals("Too wide (at most 5 racks)", ErrorMessages.of(wide));
     assertEquals("At most 5.", ErrorMessages.of(wide.setMessage("At most 5.")));

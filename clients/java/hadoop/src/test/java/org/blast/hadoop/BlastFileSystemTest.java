@@ -57,13 +57,13 @@ class BlastFileSystemTest {
   // ------------------------------------------------------------------------------------------------ choice of the copy
 
   @Test
-  void aCopyIsRead() throws IOException {
+  void copyIsReadIfItExists() throws IOException {
     HostFixture.write(host.copy(), COPY);
     assertArrayEquals(COPY, host.read());
   }
 
   @Test
-  void withoutAnythingTheOriginalIs() throws IOException {
+  void originalIsReadWithoutACopy() throws IOException {
     assertArrayEquals(original, host.read());
     Files.delete(host.copies);
     assertArrayEquals(original, host.read());
@@ -71,13 +71,13 @@ class BlastFileSystemTest {
 
   @ParameterizedTest
   @ValueSource(ints = {0, 1, BYTES - 1, BYTES + 1})
-  void aCopyOfAnotherLengthIsNone(int bytes) throws IOException {
+  void copyOfAnotherLengthIsIgnored(int bytes) throws IOException {
     HostFixture.write(host.copy(), HostFixture.random(bytes, 2));
     assertArrayEquals(original, host.read());
   }
 
   @Test
-  void aLinkIsNoCopy() throws IOException {
+  void symbolicLinkIsIgnored() throws IOException {
     Path elsewhere = base.resolve("elsewhere");
     HostFixture.write(elsewhere, COPY);
     Files.createSymbolicLink(host.copy(), elsewhere);
@@ -85,7 +85,7 @@ class BlastFileSystemTest {
   }
 
   @Test
-  void aFolderBehindALinkIsNotBelieved() throws IOException {
+  void folderBehindALinkIsIgnored() throws IOException {
     HostFixture.write(host.copy(), COPY);
     Path link = Files.createSymbolicLink(base.resolve("link"), host.copies);
     host.conf.set(Settings.FOLDER_PATH, link.toString());
@@ -93,14 +93,14 @@ class BlastFileSystemTest {
   }
 
   @Test
-  void whatIsNoRegularFileIsNoCopy() throws IOException {
+  void directoryIsNoCopy() throws IOException {
     Files.createDirectory(host.copy());
     assertArrayEquals(original, host.read());
   }
 
   @ParameterizedTest
   @ValueSource(strings = {"rw-rw-r--", "rw-r--rw-"})
-  void aCopyThatOthersMayWriteIsNotBelieved(String permissions) throws IOException {
+  void copyThatOtherUsersCanWriteIsIgnored(String permissions) throws IOException {
     HostFixture.write(host.copy(), COPY);
     Files.setPosixFilePermissions(host.copy(), PosixFilePermissions.fromString(permissions));
     assertArrayEquals(original, host.read());
@@ -108,42 +108,42 @@ class BlastFileSystemTest {
 
   @ParameterizedTest
   @ValueSource(strings = {"rwxrwxr-x", "rwxr-xrwx"})
-  void aFolderThatOthersMayWriteIsNotBelieved(String permissions) throws IOException {
+  void folderThatOtherUsersCanWriteIsIgnored(String permissions) throws IOException {
     HostFixture.write(host.copy(), COPY);
     Files.setPosixFilePermissions(host.copies, PosixFilePermissions.fromString(permissions));
     assertArrayEquals(original, host.read());
   }
 
   @Test
-  void aCopyOfSomebodyElseIsNotBelieved() throws IOException {
+  void copyOfAnotherOwnerIsIgnored() throws IOException {
     HostFixture.write(host.copy(), COPY);
     host.conf.set(Settings.AGENT_USER, "no-such-user");
     assertArrayEquals(original, host.read());
   }
 
   @Test
-  void onceTheOriginalHasChangedItIsRead() throws IOException {
+  void changedOriginalIsReadInsteadOfItsCopy() throws IOException {
     HostFixture.write(host.copy(), COPY);
     Files.setLastModifiedTime(host.original, FileTime.fromMillis(1_000_000));
     assertArrayEquals(original, host.read());
   }
 
   @Test
-  void onceTheOriginalHasGoneThereIsNothing() throws IOException {
+  void copyOfADeletedOriginalIsNotRead() throws IOException {
     HostFixture.write(host.copy(), COPY);
     Files.delete(host.original);
     assertThrows(FileNotFoundException.class, host::read);
   }
 
   @Test
-  void whoMayNoLongerReadTheOriginalDoesNotGetTheCopy() throws IOException {
+  void copyOfAnUnreadableOriginalIsNotRead() throws IOException {
     HostFixture.write(host.copy(), COPY);
     Files.setPosixFilePermissions(host.original, PosixFilePermissions.fromString("---------"));
     assertThrows(AccessControlException.class, host::read);
   }
 
   @Test
-  void anEmptyFileIsReadWhereItIs() throws IOException {
+  void emptyFileIsReadFromTheOriginal() throws IOException {
     HostFixture.write(host.original, new byte[0]);
     HostFixture.write(host.copy(), new byte[0]);
     assertEquals(0, host.read().length);
@@ -152,7 +152,7 @@ class BlastFileSystemTest {
   // -------------------------------------------------------------------------------------------------------- metadata
 
   @Test
-  void whatItSaysOfAFileIsWhatTheOriginalSays() throws IOException {
+  void fileStatusIsThatOfTheOriginal() throws IOException {
     FileStatus real = FileSystem.getLocal(
         host.conf).getFileStatus(new org.apache.hadoop.fs.Path(host.original.toUri()));
     FileStatus ours = host.files().getFileStatus(host.path());
@@ -173,14 +173,14 @@ class BlastFileSystemTest {
   }
 
   @Test
-  void aPathOfAnotherFileSystemIsRefused() throws IOException {
+  void pathOfAnotherFileSystemIsRejected() throws IOException {
     FileSystem files = host.files();
     assertThrows(IllegalArgumentException.class, () -> files.open(new org.apache.hadoop.fs.Path("file:/etc/passwd")));
     assertThrows(IllegalArgumentException.class, () -> files.open(new org.apache.hadoop.fs.Path("blast://hdfs@h/w")));
   }
 
   @Test
-  void tokensAreThoseOfTheOriginal() throws IOException {
+  void delegationTokensAreThoseOfTheOriginal() throws IOException {
     FileSystem files = host.files();
     assertEquals(List.of(URI.create("file:///")),
         Arrays.stream(files.getChildFileSystems()).map(FileSystem::getUri).collect(Collectors.toList()));
@@ -190,7 +190,7 @@ class BlastFileSystemTest {
   // --------------------------------------------------------------------------------------------------------- reading
 
   @Test
-  void anyReadGivesTheSameFromBoth() throws IOException {
+  void readsOfCopyAndOriginalAreEqual() throws IOException {
     try (FSDataInputStream plain = host.files().open(host.path())) {
       HostFixture.write(host.copy(), original);
       try (FSDataInputStream copy = host.files().open(host.path())) {
@@ -204,11 +204,11 @@ class BlastFileSystemTest {
     }
   }
 
-  private static void readSomewhere(int how, int at, int length, FSDataInputStream plain, FSDataInputStream copy)
+  private static void readSomewhere(int kind, int at, int length, FSDataInputStream plain, FSDataInputStream copy)
       throws IOException {
     byte[] expected = new byte[length];
     byte[] found = new byte[length];
-    switch (how) {
+    switch (kind) {
       case 0:
         plain.seek(at);
         copy.seek(at);
@@ -246,7 +246,7 @@ class BlastFileSystemTest {
   }
 
   @Test
-  void readingBeyondTheFileEnds() throws IOException {
+  void readingBeyondTheEndThrowsOrReturnsTheEnd() throws IOException {
     HostFixture.write(host.copy(), COPY);
     try (FSDataInputStream copy = host.files().open(host.path())) {
       assertThrows(EOFException.class, () -> copy.seek(BYTES + 1));
@@ -263,7 +263,7 @@ class BlastFileSystemTest {
   // ----------------------------------------------------------------------------------------------------- read only
 
   @Test
-  void whateverWouldChangeAnythingIsRefused() throws IOException {
+  void changesAreRejectedAndLeaveTheOriginal() throws IOException {
     FileSystem files = host.files();
     org.apache.hadoop.fs.Path path = host.path();
     org.apache.hadoop.fs.Path local = new org.apache.hadoop.fs.Path(host.original.toUri());
@@ -294,7 +294,7 @@ class BlastFileSystemTest {
 
   /** Fails if a new version of Hadoop adds a method that changes files. */
   @Test
-  void nothingThatDoesNothingInFileSystemIsLeftToIt() {
+  void everyChangingMethodIsOverridden() {
     TreeSet<String> left = Arrays.stream(FileSystem.class.getMethods())
         .filter(method -> !Modifier.isStatic(method.getModifiers()) && CHANGES.contains(method.getName()))
         .filter(method -> !overridden(method))

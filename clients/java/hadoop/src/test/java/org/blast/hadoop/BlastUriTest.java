@@ -25,7 +25,7 @@ class BlastUriTest {
     "file:///srv/w.bin, blast://file/srv/w.bin",
     "viewfs:/w, blast://viewfs/w",
   })
-  void namesTheFileBehindIt(String original, String blast) throws Refused {
+  void uriEncodesTheOriginal(String original, String blast) throws Refused {
     URI encoded = BlastUri.of(URI.create(original));
     assertEquals(blast, encoded.toString());
     assertEquals(new Path(original), new Path(BlastUri.originalOf(encoded)));
@@ -34,7 +34,7 @@ class BlastUriTest {
   @ParameterizedTest
   @ValueSource(strings = {
     "/w", "/with a blank", "/100%", "/%41", "/a#b", "/a?b", "/a,b", "/a+b", "/ä/日本", "/a=b&c;d", "/a@b", "/a'b\"c"})
-  void surviveTheWayToANodeManager(String path) throws Exception {
+  void uriSurvivesTheTransferToANodeManager(String path) throws Exception {
     URI original = new Path("hdfs", "namenode:8020", path).toUri();
     URI listed = URI.create(BlastUri.encode(BlastUri.of(original)) + "#alias");
     assertEquals(-1, listed.toString().indexOf(','));
@@ -46,19 +46,19 @@ class BlastUriTest {
   @ParameterizedTest
   @ValueSource(strings = {
     "blast:///w", "blast:/w", "blast://:8020/w", "blast://namenode:8020/w", "blast://under_score/w", "hdfs://h/w"})
-  void whatNamesNoFileSystemIsRefused(String blast) {
+  void uriWithoutAFileSystemIsRejected(String blast) {
     Refused error = assertThrows(Refused.class, () -> BlastUri.originalOf(URI.create(blast)));
     assertTrue(error.getMessage().contains("blast://hdfs@namenode:8020/"), error.getMessage());
   }
 
   @ParameterizedTest
   @ValueSource(strings = {"hdfs://under_score/w", "s3a://a%41b/w", "abfs://%41@h/w", "blast://file/w", "/w"})
-  void whatYarnWouldLoseIsRefused(String original) {
+  void originalThatYarnCannotEncodeIsRejected(String original) {
     assertThrows(Refused.class, () -> BlastUri.of(URI.create(original)));
   }
 
   @Test
-  void anAliasIsNoPartOfIt() throws Refused {
+  void aliasIsNotPartOfTheOriginal() throws Refused {
     assertEquals(URI.create("file:/w"), BlastUri.originalOf(URI.create("blast://file/w#alias")));
   }
 }

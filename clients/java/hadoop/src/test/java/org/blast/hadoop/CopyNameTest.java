@@ -16,14 +16,14 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** Tests that sender and NodeManager compute the same name, and that names of different files differ. */
 class CopyNameTest {
   @Test
-  void isWhatItHasBeenSinceTheFirstVersion() {
+  void nameMatchesTheFirstVersion() {
     // sha256sum of "5\n6\nhdfs\nnamenode:8020\n/models/w.bin": nodes may run an older version than the sender.
     assertEquals("a376360745e9d5499e892bfb7d9dfc64b79047f10f3d7e37110a19be98dc69d3",
         name("hdfs://namenode:8020/models/w.bin", 5, 6));
   }
 
   @Test
-  void differsWhereTheFileDoes() {
+  void differentFilesHaveDifferentNames() {
     Set<String> names = new HashSet<>();
     String[] files = {"hdfs://a/w", "hdfs://a:1/w", "s3a://a/w", "hdfs://a/x", "file:/w", "hdfs://a/w%0A1"};
     for (String file : files) {
@@ -39,7 +39,7 @@ class CopyNameTest {
 
   @ParameterizedTest
   @ValueSource(strings = {"", "blast://file/w", "0123", "../../../../etc/passwd"})
-  void knowsItsOwn(String text) {
+  void isNameRejectsOtherText(String text) {
     assertFalse(CopyName.isName(text));
   }
 

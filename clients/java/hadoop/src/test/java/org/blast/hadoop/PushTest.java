@@ -68,7 +68,7 @@ class PushTest {
   }
 
   @Test
-  void whatIsPushedIsReadOnTheNodes() throws Exception {
+  void pushedFileIsReadOnTheNodes() throws Exception {
     host.script("echo \"$*\" > " + base.resolve("arguments"), keep(), result(has("h2"), has("h3")));
     host.conf.set("blast.send.secret-file", "/etc/blast/secret");
     host.conf.set("blast.send.sealed", "true");
@@ -85,7 +85,7 @@ class PushTest {
   }
 
   @Test
-  void jsonSaysWhatThereIsToKnow() throws Exception {
+  void jsonReportsDeliveredAndFailedHosts() throws Exception {
     host.script(keep(), result(has("h2"), lacks("h3")));
     assertEquals(BlastTool.PARTIAL, run("push", "--json", "--to", "h2,h3", host.original.toString()));
     assertEquals(String.format(
@@ -96,7 +96,7 @@ class PushTest {
 
   @ParameterizedTest
   @CsvSource({"0, 0, 0", "0, 3, 3", "1, 1, 1", "1, 0, 3", "1, 3, 3", "3, 3, 3"})
-  void theStatusIsThatOfAllFilesTogether(int first, int second, int together) {
+  void exitStatusCombinesAllFiles(int first, int second, int together) {
     List<Delivery> deliveries = new ArrayList<>();
     for (int status : new int[] {first, second}) {
       List<String> delivered = status == BlastTool.FAILED ? List.of() : List.of("h2");
@@ -107,7 +107,7 @@ class PushTest {
   }
 
   @Test
-  void whoHasItByOneWayHasIt() {
+  void hostWithOneCompleteTransferIsDelivered() {
     Delivery delivery = Delivery.read("{\"event\": \"result\", \"transfers\": [{\"receivers\": [" + lacks("h2")
         + "]}, {\"receivers\": [" + has("h2") + "]}], \"unreachable\": {\"h3\": \"no Python\"}}");
     assertEquals(List.of("h2"), delivery.delivered());
@@ -116,14 +116,14 @@ class PushTest {
 
   @ParameterizedTest
   @ValueSource(strings = {"", "null", "[]", "{}", "{\"event\": \"progress\"}", "result", "{\"event\": \"res"})
-  void whatIsNoResultIsNone(String line) {
+  void otherOutputLinesAreNoResult(String line) {
     assertEquals(null, Delivery.read(line));
   }
 
   // ---------------------------------------------------------------------------------------------------------- refused
 
   @Test
-  void whatWasChangedWhileItWasSentHasItsNameNowhere() throws Exception {
+  void fileThatChangesDuringItsTransferIsRejected() throws Exception {
     Path before = host.copy();
     host.script("head -c 1 > /dev/null", "touch -d 2001-01-01 " + host.original, keep(), result(has("h2")));
     assertEquals(BlastTool.USAGE_ERROR, run("push", "--to", "h2", host.original.toString()));
@@ -133,7 +133,7 @@ class PushTest {
   }
 
   @Test
-  void whatIsNotForEverybodyIsRefusedBeforeAnythingGoes() throws Exception {
+  void unreadableFileIsRejectedBeforeTheTransfer() throws Exception {
     host.script("touch " + base.resolve("sent"));
     Path hidden = Files.createDirectory(base.resolve("hidden"));
     HostFixture.write(hidden.resolve("w"), new byte[1]);
@@ -149,7 +149,7 @@ class PushTest {
   }
 
   @Test
-  void aFolderIsRefusedAndWhatIsNotThereIsMissing() throws Exception {
+  void pushReportsDirectoriesAndMissingFiles() throws Exception {
     assertEquals(BlastTool.USAGE_ERROR, run("push", "--to", "h2", base.toString()));
     assertEquals(BlastTool.FAILED, run("push", "--to", "h2", base + "/none"));
     assertTrue(err.contains(base + "/none"), err);
@@ -157,21 +157,21 @@ class PushTest {
 
   @ParameterizedTest
   @ValueSource(strings = {"", "push", "pull x", "push --to", "push --fast x", "push x -D a=b", "remove", "remove x"})
-  void wrongUseIsTold(String words) throws Exception {
+  void invalidArgumentsReturnAUsageError(String words) throws Exception {
     assertEquals(BlastTool.USAGE_ERROR, run(words.isEmpty() ? new String[0] : words.split(" ")));
     assertTrue(err.startsWith("blast: ") && err.length() < 300, err);
   }
 
   @ParameterizedTest
   @ValueSource(strings = {"to", "as", "name", "bytes", "folder", "command", "json"})
-  void whatAPushSaysItselfIsNotToBeSet(String option) throws Exception {
+  void optionThatPushSetsItselfIsRejected(String option) throws Exception {
     host.conf.set("blast.send." + option, "x");
     assertEquals(BlastTool.USAGE_ERROR, run("push", "--to", "h2", host.original.toString()));
     assertTrue(err.contains("blast.send." + option), err);
   }
 
   @Test
-  void theStatusOfBlastSendIsHeard() throws Exception {
+  void exitStatusOfBlastSendDeterminesTheResult() throws Exception {
     host.script("exit 2");
     assertEquals(BlastTool.USAGE_ERROR, run("push", "--to", "h2", host.original.toString()));
     host.script("cat > /dev/null", "exit 1");
@@ -185,7 +185,7 @@ class PushTest {
   // ---------------------------------------------------------------------------------------------------------- removed
 
   @Test
-  void whatIsRemovedIsNoCopyAnyMore() throws Exception {
+  void removedCopyIsNotRead() throws Exception {
     host.script(keep(), result(has("h2")));
     run("push", "--to", "h2", host.original.toString());
     assertEquals(BlastTool.DONE, run("remove", "--to", "h2", host.uri().toString()), err);
@@ -194,7 +194,7 @@ class PushTest {
   }
 
   @Test
-  void byItsNameWhenTheOriginalIsNoLongerWhatItWas() throws Exception {
+  void copyOfADeletedOriginalIsRemovedByName() throws Exception {
     host.script(keep(), result(lacks("h2")));
     String name = host.copy().getFileName().toString();
     Files.delete(host.original);
@@ -207,7 +207,7 @@ class PushTest {
   // ------------------------------------------------------------------------------------------------------ in a driver
 
   @Test
-  void aJobGetsItsFileWhateverHappens() throws Exception {
+  void jobReadsTheOriginalIfThePushFails() throws Exception {
     // No ResourceManager runs, and its client fails fast.
     host.conf.setInt("yarn.client.failover-max-attempts", 0);
     host.conf.set("yarn.resourcemanager.address", "127.0.0.1:1");

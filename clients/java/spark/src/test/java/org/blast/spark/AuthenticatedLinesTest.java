@@ -21,7 +21,7 @@ class AuthenticatedLinesTest {
   private static final byte[] EXECUTOR = nonce(2);
 
   @Test
-  void whatIsSaidIsHeardInBothDirections() throws IOException {
+  void linesAreReadInBothDirections() throws IOException {
     List<String> texts = List.of("", "a", "two words", "{\"ü\":\"€ 𝄞\"}", "x".repeat(60_000));
     for (boolean driver : new boolean[] {true, false}) {
       AuthenticatedLines reader = reader(KEY, !driver, EXECUTOR, DRIVER, written(driver, texts));
@@ -33,7 +33,7 @@ class AuthenticatedLinesTest {
   }
 
   @Test
-  void aChangedLineIsRefusedWhicheverByteItIs() throws IOException {
+  void lineWithAnyChangedByteIsRejected() throws IOException {
     byte[] line = written(true, List.of("over 7"));
     for (int place = 0; place < line.length - 1; place++) {
       byte[] changed = line.clone();
@@ -45,7 +45,7 @@ class AuthenticatedLinesTest {
   }
 
   @Test
-  void aReplayedOrReorderedOrMissingLineIsRefused() throws IOException {
+  void replayedAndReorderedLinesAreRejected() throws IOException {
     byte[] both = written(true, List.of("one", "two"));
     byte[] one = written(true, List.of("one"));
     byte[] two = Arrays.copyOfRange(both, one.length, both.length);
@@ -56,7 +56,7 @@ class AuthenticatedLinesTest {
   }
 
   @Test
-  void aReflectedLineIsRefused() throws IOException {
+  void reflectedLineIsRejected() throws IOException {
     byte[] ours = written(false, List.of("hello"));
     // Also if the peer reflects the reader's nonce.
     assertThrows(IOException.class, reader(KEY, false, EXECUTOR, EXECUTOR, ours)::read);
@@ -64,7 +64,7 @@ class AuthenticatedLinesTest {
   }
 
   @Test
-  void aLineOfAnotherConnectionOrKeyIsRefused() throws IOException {
+  void lineOfAnotherConnectionOrKeyIsRejected() throws IOException {
     byte[] line = written(true, List.of("hello"));
     assertThrows(IOException.class, reader(KEY, false, nonce(3), DRIVER, line)::read);
     assertThrows(IOException.class, reader(KEY, false, EXECUTOR, nonce(3), line)::read);
@@ -75,12 +75,12 @@ class AuthenticatedLinesTest {
 
   @ParameterizedTest
   @ValueSource(strings = {"\n", " \n", "text\n", "= text\n", "AAAA text\n", "ü text\n", "\0\0 \0\n"})
-  void garbageIsRefused(String garbage) throws IOException {
+  void garbageIsRejected(String garbage) throws IOException {
     refused(garbage.getBytes(StandardCharsets.UTF_8));
   }
 
   @Test
-  void tooLongALineIsReadNoFurther() throws IOException {
+  void readerStopsAtTheMaximumLength() throws IOException {
     ByteArrayInputStream endless = new ByteArrayInputStream(joined(DRIVER, new byte[1 << 20]));
     AuthenticatedLines lines = new AuthenticatedLines(KEY, endless, new ByteArrayOutputStream(), EXECUTOR, false);
     assertThrows(IOException.class, lines::read);
@@ -88,7 +88,7 @@ class AuthenticatedLinesTest {
   }
 
   @Test
-  void whatIsWrittenCanBeRead() throws IOException {
+  void writerLimitsLinesToTheMaximumLength() throws IOException {
     int maxLength = AuthenticatedLines.MAX_BYTES - written(true, List.of("")).length;
     String longest = "x".repeat(maxLength);
     assertEquals(longest, reader(KEY, false, EXECUTOR, DRIVER, written(true, List.of(longest))).read());
@@ -97,7 +97,7 @@ class AuthenticatedLinesTest {
   }
 
   @Test
-  void theEndIsNoLine() throws IOException {
+  void truncatedLineIsTheEnd() throws IOException {
     byte[] line = written(true, List.of("cut off"));
     for (int length = 0; length < line.length; length++) {
       assertNull(reader(KEY, false, EXECUTOR, DRIVER, Arrays.copyOf(line, length)).read());

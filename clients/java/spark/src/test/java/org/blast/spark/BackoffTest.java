@@ -11,7 +11,7 @@ class BackoffTest {
   private final Backoff backoff = new Backoff(FIRST);
 
   @Test
-  void eachFailureInARowDoublesThePause() {
+  void consecutiveFailuresDoubleThePause() {
     long now = Long.MAX_VALUE - FIRST / 2;
     assertTrue(backoff.allows(now));
     for (long pause = FIRST; pause < Backoff.MAX_NANOS; pause *= 2) {
@@ -27,7 +27,7 @@ class BackoffTest {
   }
 
   @Test
-  void oneSuccessEndsIt() {
+  void successResetsThePause() {
     backoff.failed(0, 0);
     backoff.failed(1, 1);
     backoff.succeeded();
@@ -37,7 +37,7 @@ class BackoffTest {
   }
 
   @Test
-  void broadcastsUnderWayAtTheSameTimeAreOneFailure() {
+  void concurrentFailuresCountOnce() {
     assertTrue(backoff.failed(0, 100));
     assertFalse(backoff.failed(10, 110));
     assertFalse(backoff.failed(100, 160));

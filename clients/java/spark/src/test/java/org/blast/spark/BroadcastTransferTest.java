@@ -21,7 +21,7 @@ class BroadcastTransferTest {
   private final ExecutorServer.Peer three = peer("3", "h3");
 
   @Test
-  void theLastOfAHostIsTheLastWhoWaitsThere() {
+  void removeWaitingReportsTheLastExecutorOfAHost() {
     BroadcastTransfer transfer = transfer(1000, one, two, three);
     assertEquals(Set.of(one, two, three), transfer.notified());
     assertFalse(transfer.removeWaiting(one));
@@ -34,7 +34,7 @@ class BroadcastTransferTest {
   }
 
   @Test
-  void anExecutorThatJoinsTwiceIsTwoWhoWait() {
+  void executorThatJoinsTwiceWaitsTwice() {
     ExecutorServer.Peer again = peer("1", "h2");
     BroadcastTransfer transfer = transfer(1000, one, again);
     assertFalse(transfer.removeWaiting(one));
@@ -42,7 +42,7 @@ class BroadcastTransferTest {
   }
 
   @Test
-  void itIsOverWhenNothingIsSentAndNobodyWaits() {
+  void transferIsCompleteAfterSendingAndWaiting() {
     BroadcastTransfer transfer = transfer(1000, one);
     assertTrue(transfer.isInProgress());
     assertTrue(transfer.end());
@@ -59,7 +59,7 @@ class BroadcastTransferTest {
     "499, 0, true", "500, 0, false", "500, 476, false", "500, 477, true", "900, 850, false", "900, 860, true",
     "1060, 1000, false",
   })
-  void itIsWorthGoingOnOnlyIfItComesInTime(long millis, long bytes, boolean inTime) {
+  void transferIsInTimeAtItsMeasuredRate(long millis, long bytes, boolean inTime) {
     BroadcastTransfer transfer = transfer(1000, one);
     transfer.start(0);
     transfer.progressed(bytes);
@@ -69,7 +69,7 @@ class BroadcastTransferTest {
   @ParameterizedTest
   // Announced at 0; other broadcasts used the link for 600 of 1000 ms, so that 400 are left.
   @CsvSource({"600, 0, true", "799, 0, true", "800, 0, false", "800, 476, false", "800, 477, true"})
-  void aBroadcastThatWaitsForTheLinkIsJudgedFromWhenItHasIt(long millis, long bytes, boolean inTime) {
+  void rateIsMeasuredFromTheStartOnTheLink(long millis, long bytes, boolean inTime) {
     BroadcastTransfer transfer = transfer(1000, one);
     assertTrue(transfer.isInTime(599 * MILLI));
     transfer.start(600 * MILLI);
@@ -78,7 +78,7 @@ class BroadcastTransferTest {
   }
 
   @Test
-  void oneIsSentAfterAnotherInTheirOrder() {
+  void transfersAreSentInOrder() {
     BroadcastTransfer first = transfer(1000, one);
     BroadcastTransfer second = transfer(1000, one);
     BroadcastTransfer third = transfer(1000, one);
@@ -98,7 +98,7 @@ class BroadcastTransferTest {
   }
 
   @Test
-  void aHostWithoutAFileReceivesNoOtherFile() {
+  void hostThatMissesAFileReceivesNoFurtherFile() {
     Announcement announced = new Announcement(1, "a/1-x", 10, 100, 1000, 3, false);
     ExecutorServer.Peer four = peer("4", "h4");
     BroadcastTransfer transfer = new BroadcastTransfer(announced, List.of(one, three, four), Set.of(four), 0);
@@ -128,7 +128,7 @@ class BroadcastTransferTest {
   }
 
   @Test
-  void withoutAHostToReceiveItNoOtherFileIsSent() {
+  void transferEndsWhenNoHostReceivesAFile() {
     BroadcastTransfer transfer =
         new BroadcastTransfer(new Announcement(1, "a/1-x", 10, 100, 1000, 2, false), List.of(one), Set.of(), 0);
     transfer.start(0);
@@ -140,12 +140,12 @@ class BroadcastTransferTest {
   @ParameterizedTest
   // Pieces of 4 MB; each file takes a second of the link or more.
   @CsvSource({"8, 40e6, 4", "8, 80e6, 3", "8, 200e6, 1", "8, 1e10, 1", "3, 1e6, 3", "1, 1, 1"})
-  void aRelayedBroadcastGoesInFilesOfASecond(int pieces, double rate, int files) {
+  void relayedBroadcastIsSplitIntoFilesOfASecond(int pieces, double rate, int files) {
     assertEquals(files, Announcement.relayedFiles(pieces, 4_000_000, rate));
   }
 
   @Test
-  void filesHaveAllPiecesInOrder() {
+  void filesContainAllPiecesInOrder() {
     List<PieceFile> files = new Announcement(1, "a/1-x", 10, 100, 0, 3, false).files();
     assertEquals(List.of(0, 3, 6), files.stream().map(PieceFile::first).toList());
     assertEquals(List.of(3, 3, 4), files.stream().map(PieceFile::pieces).toList());
@@ -153,7 +153,7 @@ class BroadcastTransferTest {
   }
 
   @Test
-  void whereNobodyWaitsItIsAlwaysInTime() {
+  void transferWithoutHoldIsAlwaysInTime() {
     BroadcastTransfer transfer = transfer(0, one);
     transfer.start(0);
     assertTrue(transfer.isInTime(10_000 * MILLI));
@@ -165,12 +165,12 @@ class BroadcastTransferTest {
     "125000000, 1, 1e9, 1000", "125000000, 3, 1e9, 2000", "125000000, 7, 1e9, 3000", "125000000, 7, 1e10, 300",
     "1, 1, 1e12, 0", "1000000000, 1000, 1, 600000", "9223372036854775807, 2147483647, 1e-9, 600000",
   })
-  void aTaskIsHeldNoLongerThanSparkWouldTake(long bytes, int hosts, double rate, long millis) {
+  void holdTimeIsTheTransferTimeOfSpark(long bytes, int hosts, double rate, long millis) {
     assertEquals(millis, HoldTime.millis(bytes, List.of(), hosts, rate));
   }
 
   @Test
-  void readersAreHeldForTheSumOfWhatIsUnderWay() {
+  void holdTimeIncludesTransfersInProgress() {
     // Four broadcasts of the same size for three hosts, each 1 s of the link.
     List<Long> before = new ArrayList<>();
     for (long seconds = 2; seconds <= 8; seconds += 2) {
@@ -181,7 +181,7 @@ class BroadcastTransferTest {
   }
 
   @Test
-  void aSmallBroadcastSharesTheLinkWithALargeOneAndDoesNotWaitForItsEnd() {
+  void holdTimeOfASmallBroadcastAssumesASharedLink() {
     List<Long> large = List.of(1_250_000_000L);
     assertEquals(4000, HoldTime.millis(125_000_000, large, 3, 1e9));
     assertEquals(11_000, HoldTime.sendMillis(125_000_000, large, 1e9));
@@ -195,7 +195,7 @@ class BroadcastTransferTest {
     "1, 10, 1, true", "2147483647, 2147483647, 4611686014132420609, true", "2147483647, 2147483647, 1, false",
     "2147483647, 2147483647, -1, false",
   })
-  void aFileFitsWhichHasAllPieces(int pieces, int pieceBytes, long bytes, boolean fits) {
+  void fileFitsIfItHasAllPieces(int pieces, int pieceBytes, long bytes, boolean fits) {
     assertEquals(fits, new PieceFile("a/b", 0, pieces, pieceBytes).fits(bytes));
   }
 

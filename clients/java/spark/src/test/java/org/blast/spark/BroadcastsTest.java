@@ -111,7 +111,7 @@ class BroadcastsTest {
   }
 
   @Test
-  void itIsAnnouncedAndSent() throws Exception {
+  void broadcastIsAnnouncedAndSent() throws Exception {
     broadcasts.created(7, CUT);
     Announcement coming = coming(one);
     assertEquals(coming, coming(two));
@@ -135,14 +135,14 @@ class BroadcastsTest {
   }
 
   @Test
-  void theNameIsNeverTheSame() {
+  void everyBroadcastHasAUniqueName() {
     broadcasts.created(7, CUT);
     broadcasts.created(8, CUT);
     assertFalse(coming(one).name().substring(6).equals(coming(one).name().substring(6)));
   }
 
   @Test
-  void whatIsSmallOrForNobodyIsLeftToSpark() {
+  void sparkSendsSmallBroadcastsAndThoseWithoutReceivers() {
     broadcasts.created(1, new SparkInternals.Cut(1, 1_000_000));
     broadcasts.created(2, new SparkInternals.Cut(2, 199));
     present.clear();
@@ -158,7 +158,7 @@ class BroadcastsTest {
   }
 
   @Test
-  void whatWasMadeBeforeThereWereExecutorsIsSentToAllWhoComeTogether() throws Exception {
+  void earlyBroadcastIsSentToExecutorsThatJoinTogether() throws Exception {
     present.clear();
     broadcasts.created(7, CUT);
     broadcasts.created(8, CUT);
@@ -184,7 +184,7 @@ class BroadcastsTest {
   }
 
   @Test
-  void whoComesWhileItIsSentGetsItAfterTheOthers() throws Exception {
+  void executorThatJoinsDuringATransferReceivesItAfterwards() throws Exception {
     present.remove(three);
     broadcasts.created(7, CUT);
     Announcement first = coming(one);
@@ -198,7 +198,7 @@ class BroadcastsTest {
   }
 
   @Test
-  void whoFindsItOnItsHostIsNotSentItAgain() throws Exception {
+  void executorThatFindsTheFileOnItsHostReceivesNoSecondCopy() throws Exception {
     present.remove(two);
     broadcasts.created(7, CUT);
     coming(one);
@@ -214,7 +214,7 @@ class BroadcastsTest {
   }
 
   @Test
-  void afterABroadcastThatReachedNobodySparkIsLeftAlone() throws Exception {
+  void broadcastThatReachesNoHostPausesThePlugin() throws Exception {
     broadcasts.created(7, CUT);
     assertSent(7);
     broadcasts.ended("7.0", end(List.of(), Map.of("h2", "it does not answer", "h3", "it does not answer")));
@@ -227,7 +227,7 @@ class BroadcastsTest {
   }
 
   @Test
-  void oneThatReachedSomebodyIsNoFailure() throws Exception {
+  void partlyDeliveredBroadcastIsNoFailure() throws Exception {
     broadcasts.created(7, CUT);
     assertSent(7);
     broadcasts.ended("7.0", end(List.of("h2"), Map.of("h3", "it does not answer")));
@@ -238,7 +238,7 @@ class BroadcastsTest {
   }
 
   @Test
-  void whoComesInVainWaitsForNothing() throws Exception {
+  void executorStopsWaitingIfTheBroadcastCannotBeSent() throws Exception {
     present.clear();
     broadcasts.created(7, CUT);
     present.add(one);
@@ -250,14 +250,14 @@ class BroadcastsTest {
   }
 
   @Test
-  void whatHasNoRoomIsGivenUp() throws Exception {
+  void broadcastWithoutDiskSpaceIsAbandoned() throws Exception {
     broadcasts.created(7, new SparkInternals.Cut(Integer.MAX_VALUE, Integer.MAX_VALUE));
     checkGivenUp("java.io.IOException: not enough room in " + spool);
     assertEquals(0, spool.toFile().list().length);
   }
 
   @Test
-  void whereTheSenderHasGoneReadersGoTheirWay() throws Exception {
+  void readersStopWaitingAfterTheSenderExits() throws Exception {
     sender.exited = true;
     broadcasts.created(7, CUT);
     checkGivenUp("java.io.IOException: the sender has exited");
@@ -273,7 +273,7 @@ class BroadcastsTest {
   }
 
   @Test
-  void whatIsGivenUpBeforeItWasAskedForIsNeverSent() throws Exception {
+  void broadcastRemovedDuringItsCopyIsNotSent() throws Exception {
     mayCopy = new CountDownLatch(1);
     broadcasts.created(7, CUT);
     Announcement coming = coming(one);
@@ -289,7 +289,7 @@ class BroadcastsTest {
   }
 
   @Test
-  void whatNobodyWantsGoesAlsoWhereItHasBeenSent() throws Exception {
+  void removedBroadcastIsRemovedOnItsReceivers() throws Exception {
     broadcasts.created(7, CUT);
     assertSent(7);
     broadcasts.ended("7.0", end(List.of("h2", "h3"), Map.of()));
@@ -300,7 +300,7 @@ class BroadcastsTest {
   }
 
   @Test
-  void aHostThatHasItNotWaitsNoLonger() throws Exception {
+  void readersOfAFailedHostStopWaiting() throws Exception {
     broadcasts.created(7, CUT);
     assertSent(7);
     coming(one);
@@ -314,7 +314,7 @@ class BroadcastsTest {
   }
 
   @Test
-  void whoLeavesWaitsNoLonger() throws Exception {
+  void broadcastEndsWhenItsExecutorsLeave() throws Exception {
     broadcasts.created(7, CUT);
     assertSent(7);
     broadcasts.ended("7.0", end(List.of("h2", "h3"), Map.of()));
@@ -323,7 +323,7 @@ class BroadcastsTest {
   }
 
   @Test
-  void whoLeftWhileItWasAnnouncedIsNotWaitedFor() throws Exception {
+  void executorThatLeavesDuringTheAnnouncementIsNotAwaited() throws Exception {
     List<ExecutorServer.Peer> first = List.of(one);
     CountDownLatch asked = new CountDownLatch(1);
     peers = () -> {
@@ -338,7 +338,7 @@ class BroadcastsTest {
   }
 
   @Test
-  void onlySoManyAtOnce() throws Exception {
+  void concurrentBroadcastsAreLimited() throws Exception {
     mayCopy = new CountDownLatch(1);
     for (long broadcast = 0; broadcast < 20; broadcast++) {
       broadcasts.created(broadcast, CUT);
@@ -353,7 +353,7 @@ class BroadcastsTest {
   }
 
   @Test
-  void broadcastsAreSentOneAfterAnotherAndHeldForTheirSum() throws Exception {
+  void broadcastsAreSentInSequenceAndHeldForTheirSum() throws Exception {
     reopen(true, 1e3);
     for (long broadcast = 1; broadcast <= 3; broadcast++) {
       broadcasts.created(broadcast, CUT);
@@ -371,7 +371,7 @@ class BroadcastsTest {
   }
 
   @Test
-  void aSmallBroadcastBehindALargeOneIsLeftToSparkAtOnce() {
+  void sparkSendsASmallBroadcastBehindALargeOne() {
     reopen(true, 1e3);
     broadcasts.created(1, new SparkInternals.Cut(30, 100));
     List.of(one, two, three).forEach(BroadcastsTest::coming);
@@ -380,7 +380,7 @@ class BroadcastsTest {
   }
 
   @Test
-  void failuresOfBroadcastsUnderWayAtTheSameTimeCountOnce() throws Exception {
+  void concurrentFailuresPauseThePluginOnce() throws Exception {
     for (long broadcast = 1; broadcast <= 4; broadcast++) {
       broadcasts.created(broadcast, CUT);
     }
@@ -391,7 +391,7 @@ class BroadcastsTest {
   }
 
   @Test
-  void executorsOfAHostWhoseAgentFailedGetTheNextBroadcastFromOtherExecutors() throws Exception {
+  void executorsOfAHostWithAFailedAgentGetRelayedBroadcasts() throws Exception {
     // The broadcast takes 3 s: one file for each piece.
     reopen(true, 800);
     broadcasts.created(7, CUT);
@@ -421,7 +421,7 @@ class BroadcastsTest {
   }
 
   @Test
-  void anExecutorWithoutAnAgentGetsBroadcastsFromOtherExecutors() throws Exception {
+  void executorWithoutAnAgentGetsRelayedBroadcasts() throws Exception {
     present.remove(three);
     present.remove(two);
     ExecutorServer.Peer without = BroadcastTransferTest.peer("3", "h3", null);
@@ -437,7 +437,7 @@ class BroadcastsTest {
   }
 
   @Test
-  void whereTheFilesOfABroadcastEndWithAFailureReadersOfAllHostsStopWaiting() throws Exception {
+  void readersOfAllHostsStopWaitingAfterAFailedFile() throws Exception {
     reopen(true, 800);
     broadcasts.created(7, CUT);
     assertSent(7);
@@ -453,7 +453,7 @@ class BroadcastsTest {
   }
 
   @Test
-  void whatWouldComeTooLateIsStopped() throws Exception {
+  void lateTransferIsStopped() throws Exception {
     // A link over which Spark would take 5 ms.
     reopen(true, 1e6);
     broadcasts.created(7, CUT);
@@ -464,7 +464,7 @@ class BroadcastsTest {
   }
 
   @Test
-  void withoutHoldNothingIsTooLate() throws Exception {
+  void transferWithoutHoldIsNotStopped() throws Exception {
     reopen(false, 1e12);
     broadcasts.created(7, CUT);
     assertFalse(coming(one).holds());
@@ -475,7 +475,7 @@ class BroadcastsTest {
   }
 
   @Test
-  void nobodyFeelsWhatComesAfterTheEnd() {
+  void eventsAfterCloseHaveNoEffect() {
     broadcasts.created(7, CUT);
     broadcasts.close();
     broadcasts.senderExited("ended");

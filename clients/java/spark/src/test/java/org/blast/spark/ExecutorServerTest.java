@@ -60,7 +60,7 @@ class ExecutorServerTest implements ExecutorServer.Listener {
   }
 
   @Test
-  void anExecutorIsToldAndHeard() throws Exception {
+  void executorReceivesAndSendsMessages() throws Exception {
     AuthenticatedLines executor = connected(KEY);
     executor.write(HELLO.text());
     assertEquals("joined 1", events.take());
@@ -79,7 +79,7 @@ class ExecutorServerTest implements ExecutorServer.Listener {
   }
 
   @Test
-  void oneThatJoinsTwiceIsThereTwiceAndLeavesTwice() throws Exception {
+  void executorThatJoinsTwiceHasTwoConnections() throws Exception {
     connected(KEY).write(HELLO.text());
     connected(KEY).write(HELLO.text());
     assertEquals("joined 1", events.take());
@@ -91,7 +91,7 @@ class ExecutorServerTest implements ExecutorServer.Listener {
   }
 
   @Test
-  void whoeverDoesNotKnowTheKeyIsShownOut() throws Exception {
+  void serverDisconnectsAClientWithAWrongKey() throws Exception {
     byte[] wrong = KEY.clone();
     wrong[0]++;
     AuthenticatedLines unauthenticated = connected(wrong);
@@ -102,7 +102,7 @@ class ExecutorServerTest implements ExecutorServer.Listener {
   }
 
   @Test
-  void whoeverSaysSomethingElseFirstIsShownOut() throws Exception {
+  void serverDisconnectsAClientWithoutAHello() throws Exception {
     for (String first : List.of("{\"over\":1}", "{}", "nonsense", "{\"hello\":{\"executor\":\"1\",\"host\":\"=\"}}")) {
       AuthenticatedLines lines = connected(KEY);
       lines.write(first);
@@ -112,7 +112,7 @@ class ExecutorServerTest implements ExecutorServer.Listener {
   }
 
   @Test
-  void nonsenseLaterEndsOneConnectionOnly() throws Exception {
+  void invalidMessageEndsOneConnectionOnly() throws Exception {
     connected(KEY).write(HELLO.text());
     assertEquals("joined 1", events.take());
     for (String later : List.of("nonsense", Message.of(new Message.Taken(-1, 0, 0, 0, 0, "")).text())) {
@@ -127,7 +127,7 @@ class ExecutorServerTest implements ExecutorServer.Listener {
   }
 
   @Test
-  void strangersKeepNobodyOutForLong() throws Exception {
+  void executorConnectsDespiteManyUnauthenticatedClients() throws Exception {
     // More idle connections than the server allows without authentication.
     for (int number = 0; number < ExecutorServer.MAX_UNAUTHENTICATED + 8; number++) {
       sockets.add(new Socket(InetAddress.getLoopbackAddress(), server.port()));
@@ -140,7 +140,7 @@ class ExecutorServerTest implements ExecutorServer.Listener {
   }
 
   @Test
-  void aByteNowAndThenWinsNoTime() throws Exception {
+  void slowBytesDoNotExtendTheAuthenticationTimeout() throws Exception {
     Socket slow = new Socket(InetAddress.getLoopbackAddress(), server.port());
     sockets.add(slow);
     slow.setSoTimeout(ExecutorServer.AUTHENTICATION_MILLIS / 10);
@@ -160,7 +160,7 @@ class ExecutorServerTest implements ExecutorServer.Listener {
   }
 
   @Test
-  void oneThatHearsNothingIsShownOutAndNobodyWaitsForIt() throws Exception {
+  void serverDisconnectsAnExecutorThatDoesNotRead() throws Exception {
     connected(KEY).write(HELLO.text());
     assertEquals("joined 1", events.take());
     ExecutorServer.Peer peer = server.peers().iterator().next();
@@ -173,7 +173,7 @@ class ExecutorServerTest implements ExecutorServer.Listener {
   }
 
   @Test
-  void whenItClosesAllAreOutside() throws Exception {
+  void closeDisconnectsAllExecutors() throws Exception {
     AuthenticatedLines executor = connected(KEY);
     executor.write(HELLO.text());
     assertEquals("joined 1", events.take());

@@ -47,7 +47,7 @@ class FactoryProxyTest {
   };
 
   @Test
-  void broadcastsAreTold() {
+  void listenerIsNotifiedOfBroadcasts() {
     Factory watched = watched(new SparkInternals.BroadcastListener() {
       @Override
       public void created(long broadcast, SparkInternals.Cut cut) {
@@ -68,7 +68,7 @@ class FactoryProxyTest {
   }
 
   @Test
-  void whatTheWatcherThrowsIsNotFelt() {
+  void exceptionsOfTheListenerAreCaught() {
     for (Throwable error : List.of(new IllegalStateException(), new NoClassDefFoundError("org/blast/x"))) {
       Factory watched = watched(new SparkInternals.BroadcastListener() {
         @Override
@@ -87,7 +87,7 @@ class FactoryProxyTest {
   }
 
   @Test
-  void whatSparkThrowsIsThrown() {
+  void exceptionsOfSparkAreRethrown() {
     Factory watched = watched(null);
     Throwable error =
         assertThrows(IllegalStateException.class, () -> watched.newBroadcast(null, false, 7, false, null));
@@ -95,7 +95,7 @@ class FactoryProxyTest {
   }
 
   @Test
-  void aThreadOfOursEndsNoProcess() throws InterruptedException {
+  void errorInADaemonThreadDoesNotEndTheProcess() throws InterruptedException {
     // Spark's default handler in an executor ends the process.
     CountDownLatch uncaught = new CountDownLatch(1);
     Thread.UncaughtExceptionHandler before = Thread.getDefaultUncaughtExceptionHandler();

@@ -45,7 +45,7 @@ class HostFolderTest {
   // -------------------------------------------------------------------------------------------------------- claims
 
   @Test
-  void itIsOursAloneAndClaimedAsLongAsWeLive() throws Exception {
+  void folderIsPrivateAndLockedUntilClosed() throws Exception {
     assertEquals("rwx------", PosixFilePermissions.toString(Files.getPosixFilePermissions(ours)));
     // The agent locks exclusively before it removes a directory; other executors share the lock.
     assertFalse(locks("LOCK_EX"));
@@ -55,7 +55,7 @@ class HostFolderTest {
   }
 
   @Test
-  void aFolderThatIsThereIsJoined() throws Exception {
+  void existingFolderIsShared() throws Exception {
     folder.close();
     folder = new HostFolder(base, APPLICATION);
     assertFalse(locks("LOCK_EX"));
@@ -72,14 +72,14 @@ class HostFolderTest {
 
   @ParameterizedTest
   @ValueSource(strings = {"rwxr-x---", "rwx-----x", "rwx---r--", "rwx-w----"})
-  void aFolderThatOthersMayOpenIsRefused(String permissions) throws IOException {
+  void folderThatOtherUsersCanAccessIsRejected(String permissions) throws IOException {
     Path open = Files.createDirectory(base.resolve("app-open"));
     Files.setPosixFilePermissions(open, PosixFilePermissions.fromString(permissions));
     assertTrue(refused(base, "app-open").contains("other users can access " + open));
   }
 
   @Test
-  void aLinkOrAFileIsNoFolder() throws IOException {
+  void linkOrFileInsteadOfAFolderIsRejected() throws IOException {
     Files.createSymbolicLink(base.resolve("app-link"), ours);
     refused(base, "app-link");
     Files.writeString(base.resolve("app-file"), "");
@@ -88,14 +88,14 @@ class HostFolderTest {
   }
 
   @Test
-  void whereThereIsNoAgentsFolderTheSentenceNamesIt() {
+  void missingAgentFolderIsNamed() {
     String reason = refused(base.resolve("none"), APPLICATION);
     assertTrue(reason.contains(base.resolve("none").toString()) && reason.contains("BLAST_FOLDER"), reason);
   }
 
   @ParameterizedTest
   @ValueSource(strings = {"", ".", "..", "../x", "a/b", ".claim", "a b", "-x", "a\u0000b", "ä"})
-  void whatIsNoNameForAFolderIsRefused(String application) {
+  void invalidApplicationNameIsRejected(String application) {
     assertTrue(refused(base, application).endsWith("cannot name a directory"));
   }
 
@@ -106,7 +106,7 @@ class HostFolderTest {
     "/etc/passwd", "../" + APPLICATION + "/x", APPLICATION + "/a\u0000",
     APPLICATION + "x/y",
   })
-  void whatIsOutsideOfTheApplicationIsRefused(String name) {
+  void nameOutsideOfTheApplicationIsRejected(String name) {
     assertFalse(folder.owns(name));
     assertThrows(IllegalArgumentException.class, () -> folder.has(name));
     assertThrows(IllegalArgumentException.class, () -> folder.remove(name));
@@ -121,7 +121,7 @@ class HostFolderTest {
 
   @ParameterizedTest
   @CsvSource({"1, 1", "4096, 1", "8191, 2", "8192, 2", "8193, 3", "12287, 3", "20000, 5"})
-  void aFileIsMappedPieceByPiece(int size, int pieces) throws IOException {
+  void fileIsMappedInPieces(int size, int pieces) throws IOException {
     byte[] data = new byte[size];
     new Random(size).nextBytes(data);
     PieceFile coming = announced("1-x", pieces, 4096);
@@ -137,7 +137,7 @@ class HostFolderTest {
   }
 
   @Test
-  void whatIsMappedStaysWhenTheFileGoes() throws IOException {
+  void mappedPieceRemainsAfterTheFileIsRemoved() throws IOException {
     arrive("1-x", new byte[] {1, 2, 3});
     ByteBuffer[] pieces = folder.pieces(announced("1-x", 2, 2));
     folder.remove(APPLICATION + "/1-x");
@@ -146,13 +146,13 @@ class HostFolderTest {
 
   @ParameterizedTest
   @ValueSource(ints = {0, 4096, 8193})
-  void aFileOfAnotherSizeIsRefused(int size) throws IOException {
+  void fileOfAnotherSizeIsRejected(int size) throws IOException {
     arrive("1-x", new byte[size]);
     assertThrows(IOException.class, () -> folder.pieces(announced("1-x", 2, 4096)));
   }
 
   @Test
-  void aFileThatOthersMayReadOrThatIsALinkIsRefused() throws IOException {
+  void readableFileOfOthersAndLinkAreRejected() throws IOException {
     Path file = arrive("1-x", new byte[10]);
     Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rw-r-----"));
     IOException error = assertThrows(IOException.class, () -> folder.pieces(announced("1-x", 1, 10)));
@@ -164,7 +164,7 @@ class HostFolderTest {
   // ------------------------------------------------------------------------------------------------------- removed
 
   @Test
-  void whatNobodyWantsGoesWithWhatIsKeptOfIt() throws IOException {
+  void removeDeletesTheFileAndItsTemporaryFiles() throws IOException {
     for (String name : new String[] {"1-x", ".blast-0a1b-1-x", ".blast-0a1b-1-x.blocks", "11-x", ".blast-0a1b-11-x"}) {
       arrive(name, new byte[1]);
     }
@@ -173,7 +173,7 @@ class HostFolderTest {
   }
 
   @Test
-  void whatComesAfterItWasGivenUpGoesThen() throws IOException {
+  void fileThatArrivesAfterRemovalIsRemoved() throws IOException {
     folder.remove(APPLICATION + "/1-x");
     arrive("1-x", new byte[1]);
     folder.removeStale();
@@ -184,7 +184,7 @@ class HostFolderTest {
   }
 
   @Test
-  void onlySoManyAreRemembered() throws IOException {
+  void removedNamesAreLimited() throws IOException {
     for (int number = 0; number <= HostFolder.MAX_STALE; number++) {
       folder.remove(APPLICATION + "/" + number + "-x");
     }

@@ -75,7 +75,7 @@ class IncomingBroadcastTest {
   }
 
   @Test
-  void readersWaitUntilItIsThere() throws Exception {
+  void readersWaitUntilTheFileArrives() throws Exception {
     CompletableFuture<Message.Taken> taken = take(broadcast(60_000));
     assertTrue(store.held.await(50, TimeUnit.SECONDS));
     arrive(250);
@@ -84,21 +84,21 @@ class IncomingBroadcastTest {
   }
 
   @Test
-  void whatSparkHasIsLeftToIt() throws Exception {
+  void piecesThatSparkHasAreKept() throws Exception {
     store.pieces.put(1, 100);
     arrive(250);
     check(broadcast(60_000).take(), 2, 1, 150, "");
   }
 
   @Test
-  void whereThereIsNoRoomNothingIsCounted() throws Exception {
+  void piecesThatTheStoreRejectsAreLate() throws Exception {
     store.room = false;
     arrive(250);
     check(broadcast(60_000).take(), 0, 3, 0, "");
   }
 
   @Test
-  void whenItIsOverReadersGoTheirWay() throws Exception {
+  void endReleasesReaders() throws Exception {
     IncomingBroadcast broadcast = broadcast(60_000);
     CompletableFuture<Message.Taken> taken = take(broadcast);
     assertTrue(store.held.await(50, TimeUnit.SECONDS));
@@ -107,13 +107,13 @@ class IncomingBroadcastTest {
   }
 
   @Test
-  void whatDoesNotComeInTimeIsLeftToSpark() {
+  void readersStopWaitingAfterTheHoldTime() {
     check(broadcast(1).take(), 0, 3, 0, "it did not arrive in time");
     assertTrue(store.isHeld());
   }
 
   @Test
-  void withoutHoldNobodyWaitsAndWhatComesLaterIsTaken() throws Exception {
+  void latePiecesAreStoredWithoutBlockingReaders() throws Exception {
     store.pieces.put(0, 100);
     CompletableFuture<Message.Taken> taken = take(broadcast(0));
     assertFalse(taken.isDone());
@@ -124,7 +124,7 @@ class IncomingBroadcastTest {
   }
 
   @Test
-  void withoutHoldItEndsWhenItIsOver() throws Exception {
+  void broadcastWithoutHoldStopsAtTheEnd() throws Exception {
     IncomingBroadcast broadcast = broadcast(0);
     CompletableFuture<Message.Taken> taken = take(broadcast);
     broadcast.end();
@@ -133,7 +133,7 @@ class IncomingBroadcastTest {
   }
 
   @Test
-  void nothingIsPutAfterItIsOver() throws Exception {
+  void noPieceIsStoredAfterTheEnd() throws Exception {
     arrive(250);
     IncomingBroadcast broadcast = broadcast(60_000);
     store.onPut = broadcast::end;
@@ -141,7 +141,7 @@ class IncomingBroadcastTest {
   }
 
   @Test
-  void piecesOfAFileArePutWhileTheNextFileIsOnItsWay() throws Exception {
+  void piecesAreStoredWhileTheNextFileIsTransferred() throws Exception {
     CountDownLatch hasFirst = new CountDownLatch(1);
     store.onPut = hasFirst::countDown;
     CompletableFuture<Message.Taken> taken = take(new IncomingBroadcast(store, folder, coming(60_000, 2, false)));
@@ -154,7 +154,7 @@ class IncomingBroadcastTest {
   }
 
   @Test
-  void relayedPiecesAreFetchedFromExecutorsAsTheyGetThem() throws Exception {
+  void relayedPiecesAreFetchedFromOtherExecutors() throws Exception {
     CountDownLatch hasFirst = new CountDownLatch(1);
     store.onPut = hasFirst::countDown;
     store.elsewhere.put(0, 100);
@@ -169,7 +169,7 @@ class IncomingBroadcastTest {
   }
 
   @Test
-  void readersOfRelayedPiecesStopWaitingAtTheEndOfTheHoldAndWhenItIsOver() throws Exception {
+  void readersOfRelayedPiecesStopWaitingAtTheHoldTimeAndTheEnd() throws Exception {
     check(new IncomingBroadcast(store, folder, coming(1, 1, true)).take(), 0, 3, 0, "it did not arrive in time");
     store.elsewhere.putAll(Map.of(0, 100, 1, 100, 2, 50));
     IncomingBroadcast broadcast = new IncomingBroadcast(store, folder, coming(60_000, 1, true));
@@ -178,13 +178,13 @@ class IncomingBroadcastTest {
   }
 
   @Test
-  void aWrongFileIsLeftToSparkWithAReason() throws Exception {
+  void fileOfWrongSizeIsRejectedWithAReason() throws Exception {
     arrive(251 + 100);
     check(broadcast(60_000).take(), 0, 3, 0, "java.io.IOException: received 351 bytes, but 300 were announced");
   }
 
   @Test
-  void anErrorOfSparkIsAReasonToo() throws Exception {
+  void errorOfSparkIsReportedAsTheReason() throws Exception {
     store.onPut = () -> {
       throw new IllegalStateException("stopped");
     };

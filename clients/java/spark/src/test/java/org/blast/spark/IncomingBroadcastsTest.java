@@ -60,7 +60,7 @@ class IncomingBroadcastsTest implements PieceStore {
   }
 
   @Test
-  void whoHasComeIsWelcomeWhenReadersOfAllAreHeldBack() throws Exception {
+  void welcomeIsSignaledAfterTheAnnouncements() throws Exception {
     incoming.handle(announced(7));
     assertEquals(1, welcomed.getCount());
     incoming.handle(Message.ofWelcome());
@@ -68,7 +68,7 @@ class IncomingBroadcastsTest implements PieceStore {
   }
 
   @Test
-  void whatIsOverIsToldAndRemovedAlsoIfItComesLater() throws Exception {
+  void endedBroadcastIsReportedAndItsLateFileRemoved() throws Exception {
     incoming.handle(announced(7));
     assertEquals(1, incoming.size());
     incoming.handle(Message.over(7));
@@ -80,7 +80,7 @@ class IncomingBroadcastsTest implements PieceStore {
   }
 
   @Test
-  void moreThanThereArePlacesForAreLeftToSpark() throws Exception {
+  void broadcastsBeyondTheLimitAreRejected() throws Exception {
     for (long broadcast = 0; broadcast < IncomingBroadcasts.MAX_AT_ONCE; broadcast++) {
       incoming.handle(announced(broadcast));
     }
@@ -100,7 +100,7 @@ class IncomingBroadcastsTest implements PieceStore {
   }
 
   @Test
-  void whereTheConnectionEndsNobodyWaits() throws Exception {
+  void closeEndsAllBroadcasts() throws Exception {
     incoming.handle(announced(7));
     incoming.handle(announced(8));
     incoming.close();
@@ -109,7 +109,7 @@ class IncomingBroadcastsTest implements PieceStore {
   }
 
   @Test
-  void aNameOutsideOfTheApplicationEndsTheConnection() {
+  void nameOutsideOfTheApplicationIsRejected() {
     for (String name : new String[] {"other/x", "app/../other/x", "/etc/passwd", "app/.claim"}) {
       Message wrong = Message.of(new Announcement(7, name, 1, 1, 1, 1, false));
       assertThrows(IOException.class, () -> incoming.handle(wrong));
@@ -119,7 +119,7 @@ class IncomingBroadcastsTest implements PieceStore {
   }
 
   @Test
-  void withoutAnAgentsFolderOnlyRelayedBroadcastsCome() throws Exception {
+  void executorWithoutAFolderAcceptsOnlyRelayedBroadcasts() throws Exception {
     IncomingBroadcasts without = new IncomingBroadcasts(this, null, sent::add, welcomed);
     assertThrows(IOException.class, () -> without.handle(announced(7)));
     without.handle(Message.of(new Announcement(8, "app/8-x", 1, 5, 60_000, 1, true)));

@@ -26,7 +26,7 @@ class MessageTest {
       Message.of(new Message.Taken(7, 0, 3, 0, 12, "it did\nnot arrive")));
 
   @Test
-  void whatIsSaidIsRead() throws IOException {
+  void encodedMessageIsDecoded() throws IOException {
     for (Message message : ALL) {
       assertEquals(message, Message.read(message.text()));
     }
@@ -48,12 +48,12 @@ class MessageTest {
     "{\"taken\":{}}", "{\"taken\":{\"broadcast\":1,\"pieces\":-1,\"reason\":\"\"}}",
     "{\"over\":1,\"taken\":{\"broadcast\":1,\"reason\":\"\"}}",
   })
-  void whatIsNoMessageIsRefused(String text) {
+  void invalidTextIsRejected(String text) {
     assertThrows(IOException.class, () -> Message.read(text));
   }
 
   @Test
-  void jsonOfAnyShapeIsAMessageOrRefused() {
+  void randomJsonIsDecodedOrRejected() {
     Random random = new Random(1);
     for (int round = 0; round < 3_000; round++) {
       refusedOrRead(shape(random, 4));
@@ -72,12 +72,12 @@ class MessageTest {
     "0, h, h:0", "0, h, h:65536", "0, h, h:x", "0, h, h:1=2",
     "0, h, --secret-file:1", "0, h, h:123456", "'0\n', h, h:1", "'', h, h:1", "0, '', h:1", "0, 'h\n', h:1",
   })
-  void aNameThatMeansSomethingElseToTheSenderIsRefused(String executor, String host, String agent) {
+  void invalidNameInHelloIsRejected(String executor, String host, String agent) {
     assertThrows(IllegalArgumentException.class, () -> new Message.Hello(executor, host, agent));
   }
 
   @Test
-  void aLongReasonIsCut() {
+  void longReasonIsTruncated() {
     Message.Taken taken = new Message.Taken(1, 0, 0, 0, 0, "x".repeat(1 << 20));
     assertEquals(500, taken.reason().length());
   }

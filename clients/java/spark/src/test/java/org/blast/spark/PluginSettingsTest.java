@@ -16,7 +16,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /** Tests that each setting takes effect, and that an invalid one disables the plugin with a message. */
 class PluginSettingsTest {
   @Test
-  void withoutSettingsItWorks() throws PluginDisabled {
+  void settingsHaveDefaults() throws PluginDisabled {
     PluginSettings settings = PluginSettings.of(Map.of("spark.app.name", "x"), "h1");
     assertEquals(
         new PluginSettings("blast", List.of("--from", "h1"), "spark", 8 << 20, 0, true), settings);
@@ -28,17 +28,17 @@ class PluginSettingsTest {
     "via, --via", "lightAddress, --optical-address", "priority, --priority", "secretFile, --secret-file",
     "agentCert, --agent-cert", "agentKey, --agent-key", "agentCa, --agent-ca",
   })
-  void whatIsTheSendersIsPassedOn(String name, String option) throws PluginDisabled {
+  void senderSettingsArePassedAsOptions(String name, String option) throws PluginDisabled {
     assertEquals(List.of(option, "a b", "--from", "h1"), with(name, "a b").options());
   }
 
   @Test
-  void theHostIsNamedOnce() throws PluginDisabled {
+  void hostSettingReplacesTheDriverHost() throws PluginDisabled {
     assertEquals(List.of("--from", "h9"), with("host", "h9").options());
   }
 
   @Test
-  void theOthersAreOurs() throws PluginDisabled {
+  void pluginSettingsTakeEffect() throws PluginDisabled {
     assertEquals("/opt/blast", with("command", "/opt/blast").command());
     assertEquals("jobs", with("folder", "jobs").folder());
     assertFalse(with("hold", "False").hold());
@@ -52,13 +52,13 @@ class PluginSettingsTest {
     "0, 0", "1, 1", "16m, 16777216", "16MB, 16777216", "3k, 3072", "2g, 2147483648", "1t, 1099511627776", "9b, 9",
     "999999999999999t, 9223372036854775807",
   })
-  void theThresholdIsASize(String text, long bytes) throws PluginDisabled {
+  void thresholdIsParsedAsASize(String text, long bytes) throws PluginDisabled {
     assertEquals(bytes, with("threshold", text).threshold());
   }
 
   @ParameterizedTest
   @CsvSource({"0, 0", "1000, 1e3", "10k, 1e4", "100m, 1e8", "10g, 1e10", "2.5G, 2.5e9"})
-  void theRateIsInBits(String text, double rate) throws PluginDisabled {
+  void linkRateIsParsedInBits(String text, double rate) throws PluginDisabled {
     assertEquals(rate, with("linkRate", text).linkRate());
   }
 
@@ -69,14 +69,14 @@ class PluginSettingsTest {
     "linkRate, Infinity", "linkRate, 1e9", "linkRate, 1f", "linkRate, 1gg", "hold, yes", "hold, ''", "sealed, 1",
     "enabled, no",
   })
-  void aWrongValueIsNamed(String name, String value) {
+  void invalidValueIsReportedWithItsName(String name, String value) {
     String reason = off(name, value);
     assertTrue(reason.startsWith("spark.blast." + name + " must be "), reason);
   }
 
   @ParameterizedTest
   @ValueSource(strings = {"", "treshold", "Hold", "secret", "agentca", "driver.host"})
-  void anUnknownSettingIsRefused(String name) {
+  void unknownSettingIsRejected(String name) {
     assertTrue(off(name, "x").startsWith("unknown setting spark.blast." + name + ": "));
   }
 
@@ -85,7 +85,7 @@ class PluginSettingsTest {
     "spark.authenticate", "spark.network.crypto.enabled", "spark.io.encryption.enabled", "spark.ssl.enabled",
     "spark.ssl.rpc.enabled",
   })
-  void whatSparkProtectsIsNotSentInTheOpen(String protection) throws PluginDisabled {
+  void protectedSparkRequiresSealedTransfers(String protection) throws PluginDisabled {
     Map<String, String> conf = new HashMap<>(Map.of(protection, "TRUE"));
     assertTrue(refused(conf).startsWith(protection + " is on"));
     conf.put("spark.blast.agentCert", "c");

@@ -42,7 +42,7 @@ class SenderProcessTest implements SenderProcess.Listener {
   }
 
   @Test
-  void whatItSaysIsHeard() throws Exception {
+  void eventsOfTheProcessAreReported() throws Exception {
     try (SenderProcess sender = script("""
         printf '{"event": "ready", "spool": "%s"}\\n' "$0.spool"
         read -r asked
@@ -74,7 +74,7 @@ class SenderProcessTest implements SenderProcess.Listener {
   }
 
   @Test
-  void itIsStartedAsTheSettingsSay() throws Exception {
+  void processIsStartedWithTheOptions() throws Exception {
     try (SenderProcess sender = script("printf '%s,' \"$@\" > \"$0.arguments\"")) {
       assertEquals("exited its output has ended", events.take());
       assertEquals("sender,--via,a b;$(c),", Files.readString(folder.resolve("blast.arguments")));
@@ -90,7 +90,7 @@ class SenderProcessTest implements SenderProcess.Listener {
     "{\"event\": \"end\", \"send\": \"1\", \"delivered\": [], \"failed\": {\"h\": {}}, \"transports\": []}",
     "{\"event\": \"refused\", \"send\": \"1\"}",
   })
-  void nonsenseEndsIt(String line) throws Exception {
+  void invalidEventEndsTheProcess(String line) throws Exception {
     Files.writeString(folder.resolve("blast.line"), line + "\n");
     // The process would run until its input ends.
     try (SenderProcess sender = script("cat \"$0.line\"; read -r more; touch \"$0.closed\"")) {
@@ -104,7 +104,7 @@ class SenderProcessTest implements SenderProcess.Listener {
   }
 
   @Test
-  void whereItIsKilledItsSpoolGoes() throws Exception {
+  void spoolIsRemovedAfterTheProcessIsKilled() throws Exception {
     Path spool = Files.createDirectory(folder.resolve("blast.spool"));
     Files.writeString(spool.resolve("7"), "data");
     try (SenderProcess sender = script("""
@@ -125,7 +125,7 @@ class SenderProcessTest implements SenderProcess.Listener {
   }
 
   @Test
-  void oneThatDoesNotReadKeepsNobody() throws Exception {
+  void closeReturnsIfTheProcessDoesNotRead() throws Exception {
     // The process ignores the end of its input, but not SIGTERM.
     SenderProcess sender = script("exec sleep 600");
     Thread writer = Daemon.start("test-writer", () -> {
@@ -139,7 +139,7 @@ class SenderProcessTest implements SenderProcess.Listener {
   }
 
   @Test
-  void withoutSuchACommandThereIsNone() {
+  void missingCommandThrows() {
     assertThrows(IOException.class, () -> new SenderProcess(settings(folder.resolve("none").toString()), this));
     assertThrows(IOException.class, () -> new SenderProcess(settings(folder.toString()), this));
     assertTrue(events.isEmpty());

@@ -74,7 +74,7 @@ class SparkVersionsTest {
 
   @ParameterizedTest
   @ValueSource(strings = {"3.3.4", "3.5.9", "4.0.1", "4.1.3", NEWEST})
-  void itLinks(String version) throws Exception {
+  void supportedVersionLinks(String version) throws Exception {
     try (Version spark = new Version(version, null, null, null)) {
       assertNotSame(SparkContext.class, spark.loadClass(SparkContext.class.getName()));
       SparkInternals.in(spark);
@@ -82,7 +82,7 @@ class SparkVersionsTest {
   }
 
   @Test
-  void anOldSparkIsRefused() throws Exception {
+  void oldSparkIsRejected() throws Exception {
     try (Version spark = new Version("2.4.8", null, null, null)) {
       checkMessage(refused(spark), "org.apache.spark.util.KeyLock");
     }
@@ -96,7 +96,7 @@ class SparkVersionsTest {
     "storage.BlockManagerMaster, getLocations", "network.BlockTransferService, fetchBlockSync",
     "util.KeyLock, withLock", "SparkEnv, blockManager", "SparkContext, listenerBus", "scheduler.LiveListenerBus, post",
   })
-  void whatIsMissingIsNamed(String type, String name) throws Exception {
+  void missingMemberIsNamed(String type, String name) throws Exception {
     String other = name.substring(0, name.length() - 1) + "_";
     try (Version spark = new Version(NEWEST, "org.apache.spark." + type, name, other)) {
       checkMessage(refused(spark), name);
@@ -104,7 +104,7 @@ class SparkVersionsTest {
   }
 
   @Test
-  void otherParametersAreNoReasonToTryIt() throws Exception {
+  void changedParametersAreRejected() throws Exception {
     String type = "org.apache.spark.storage.BlockManager";
     String level = "Lorg/apache/spark/storage/StorageLevel;ZLscala/reflect/ClassTag;)Z";
     try (Version spark = new Version(NEWEST, type, level, level.replace("ZL", "IL"))) {
@@ -113,7 +113,7 @@ class SparkVersionsTest {
   }
 
   @Test
-  void noSparkAtAllIsRefused() {
+  void missingSparkIsRejected() {
     checkMessage(refused(ClassLoader.getPlatformClassLoader()), "org.apache.spark.SparkEnv");
   }
 
