@@ -15,7 +15,7 @@ from blast_client.send.option_values import AUTO, GIVEN, HOST_VARIABLE, NAMES, R
 from blast_client.send.receivers import Receiver, parse_receivers
 from blast_transport.base.engines import AUTO as AUTO_ENGINE
 from blast_transport.base.engines import ENGINES
-from blast_transport.wire.transports import OPTICAL, PIPELINE, TREES, UNICAST, transport_named
+from blast_transport.wire.transports import TRANSPORTS, transport_named
 
 _DESCRIPTION = """\
 Send files, directories or standard input (-) to many hosts. Each host runs `blast agent`, or --ssh starts an agent.
@@ -120,9 +120,8 @@ def _add_target(parser: argparse.ArgumentParser) -> None:
 def add_transport(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     """Add the options of group Transport, and return the group."""
     transport = parser.add_argument_group("Transport")
-    transports = (AUTO, OPTICAL, PIPELINE, TREES, UNICAST)
     transport.add_argument(
-        "--via", type=transport_named, choices=transports, default=AUTO, help="transport (default: auto)"
+        "--via", type=transport_named, choices=(AUTO, *TRANSPORTS), default=AUTO, help="transport (default: auto)"
     )
     transport.add_argument(
         "--from",

@@ -18,7 +18,7 @@ from blast_client.cli.options import tls_settings
 from blast_client.send.failures import NoReceiverReachedError, reasons_of
 from blast_client.send.hosts_file import HostLists, read_hosts
 from blast_client.send.node_sets import check_count
-from blast_client.send.option_values import RACKS, SECRET_VARIABLE
+from blast_client.send.option_values import AUTO, RACKS, SECRET_VARIABLE
 from blast_client.send.progress import ProgressLines, ProgressView, bar
 from blast_client.send.receivers import Receiver, check_once
 from blast_client.send.round import RoundSettings
@@ -30,7 +30,7 @@ from blast_transport.base.errors import TransportError, WrongInputError
 from blast_transport.credentials.material import Credentials, SharedSecret, read_secret, refuse_readable_by_others
 from blast_transport.credentials.tls import TlsFiles
 from blast_transport.wire.pipeline_bounds import NODE_TIMEOUT
-from blast_transport.wire.transports import PIPELINE, TREES, UNICAST
+from blast_transport.wire.transports import OPTICAL
 
 _UNDEFINED = "the content of {} is undefined on hosts that do not have all data, unless no byte was written"
 
@@ -147,7 +147,7 @@ def round_settings(arguments: argparse.Namespace) -> RoundSettings:
     """Return the settings of the options of a command. Raises WrongInputError, CredentialsError."""
     if arguments.order == RACKS and not arguments.controller:
         raise WrongInputError("--order racks needs a controller: name one with --controller, or choose another order")
-    asks = arguments.controller and (arguments.via not in (PIPELINE, TREES, UNICAST) or arguments.order == RACKS)
+    asks = arguments.controller and (arguments.via in (AUTO, OPTICAL) or arguments.order == RACKS)
     return RoundSettings(
         controller=arguments.controller if asks else None,
         tls=tls_settings(arguments) if asks else None,

@@ -39,19 +39,20 @@ from blast_transport.credentials.material import Credentials, SharedSecret
 from blast_transport.credentials.tls import TlsFiles
 from blast_transport.measuring.flows import HERE, measure_link
 from blast_transport.session.peers.timings import SenderTimings
+from blast_transport.session.registry import default_choice
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import MAX_DIRECT, Destination, SenderSettings
 from blast_transport.store.sources.source import Source
-from blast_transport.transports.choices import Chain, TransportChoice, Unicast
+from blast_transport.transports.choices import Chain, TransportChoice
 from blast_transport.wire.pipeline_bounds import NODE_TIMEOUT
-from blast_transport.wire.transports import OPTICAL, PIPELINE, TREES, UNICAST
+from blast_transport.wire.transports import OPTICAL, PIPELINE, TRANSPORTS, TREES
 
 Report = Callable[[Sequence[str], Progress], None]
 """Function (receivers, progress) that the sending thread calls several times a second."""
 
-_VIAS = (AUTO, OPTICAL, PIPELINE, TREES, UNICAST)
-_BY_PACKETS = (PIPELINE, TREES, UNICAST)
+_VIAS = (AUTO, *TRANSPORTS)
+_MAYBE_OPTICAL = (AUTO, OPTICAL)
 _ORDERS = (None, RACKS, NAMES, GIVEN)
 
 
@@ -183,7 +184,10 @@ class DeliveryRound:
         if optical_address is None or size is None or settings.controller is None:
             if settings.via == OPTICAL:
                 raise WrongInputError(_missing_for_optical(size, settings.controller))
-            choice = Unicast() if settings.via == UNICAST else await self._packets(await self._order())
+            if settings.via in (AUTO, PIPELINE, TREES):
+                choice = await self._packets(await self._order())
+            else:
+                choice = default_choice(settings.via)
             return RoundResult((await carried(carry, tuple(self._addresses), Route(choice)),), {}, "")
         async with self._client(settings.controller) as client:
             if len(self._addresses) > MAX_DIRECT:
@@ -315,7 +319,7 @@ class DeliveryRound:
     def _optical_address(self) -> str | None:
         """Return the address for the optical path, or None if only packets are used. Raises WrongInputError."""
         settings = self._settings
-        if settings.via in _BY_PACKETS or settings.controller is None:
+        if settings.via not in _MAYBE_OPTICAL or settings.controller is None:
             return None
         return settings.optical_address or _own_address(list(self._addresses.values()))
 

@@ -29,7 +29,7 @@ from blast_transport.links.dialling import Dialer, dial
 from blast_transport.links.sender_link import SenderLink
 from blast_transport.links.verdict import SessionVerdict
 from blast_transport.session.receiver_core import ReceiverCore, ReceiverState, ReceiverTimings
-from blast_transport.session.registry import RECEIVERS
+from blast_transport.session.registry import new_receiver
 from blast_transport.store.opening import open_assembly, open_store
 from blast_transport.store.targets.target import Target
 from blast_transport.transports.optical.interface import open_group_socket, receive_buffer
@@ -247,8 +247,9 @@ class ReceiverSession:
         reason = ""
         self._leave(phase.traits)
         try:
-            if phase.transport in RECEIVERS:
-                self._enter(phase, RECEIVERS[phase.transport](phase, self._context()))
+            transport = new_receiver(phase, self._context())
+            if transport is not None:
+                self._enter(phase, transport)
         except RemoteProtocolError:
             raise
         except (OSError, TransportError) as error:

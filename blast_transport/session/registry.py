@@ -1,64 +1,43 @@
-"""The transports at either end, by the names that they have on the wire."""
+"""The transports at either end, by the names that they have on the wire. `wire/transports.py` has their table."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
+from typing import TypeVar
 
-from blast_transport.transports.choices import Chain, Trees
-from blast_transport.transports.optical.receiver import OpticalReceiver
-from blast_transport.transports.optical.sender import OpticalSender
+from blast_transport.base.errors import WrongInputError
+from blast_transport.transports.choices import TransportChoice
 from blast_transport.transports.receiving import ReceivingContext, ReceivingTransport
 from blast_transport.transports.sending import SendingContext, SendingTransport
-from blast_transport.transports.unicast.sender import UnicastSender
 from blast_transport.wire.messages import Phase
-from blast_transport.wire.transports import OPTICAL, PIPELINE, TRANSPORTS, TREES, UNICAST, Traits
+from blast_transport.wire.transports import TRANSPORTS
 
-SenderMaker = Callable[..., SendingTransport]
-"""(phase without parameters, the choice that named the transport, what it is given) -> the transport.
-
-Each takes the one type of choice that names it.
-"""
-
-ReceiverMaker = Callable[[Phase, ReceivingContext], ReceivingTransport]
+Made = TypeVar("Made")
 
 
-def _pipeline_sender(phase: Phase, choice: Chain, around: SendingContext) -> SendingTransport:
-    # Load rare transports on demand: most processes that send or receive live for seconds.
-    from blast_transport.transports.pipeline.sender import PipelineSender
-
-    return PipelineSender(phase, choice, around)
-
-
-def _pipeline_receiver(phase: Phase, around: ReceivingContext) -> ReceivingTransport:
-    from blast_transport.transports.pipeline.receiver import PipelineReceiver
-
-    return PipelineReceiver(phase, around)
+def new_sender(phase: Phase, choice: TransportChoice, context: SendingContext) -> SendingTransport:
+    """Return the sender's side of a phase, which has no parameters yet. Raises WrongInputError, LightPathError."""
+    make: Callable[..., SendingTransport] = _named(TRANSPORTS[choice.transport].sender)
+    return make(phase, choice, context)
 
 
-def _trees_sender(phase: Phase, choice: Trees, around: SendingContext) -> SendingTransport:
-    from blast_transport.transports.trees.sender import TreesSender
-
-    return TreesSender(phase, choice, around)
-
-
-def _trees_receiver(phase: Phase, around: ReceivingContext) -> ReceivingTransport:
-    from blast_transport.transports.trees.receiver import TreesReceiver
-
-    return TreesReceiver(phase, around)
+def new_receiver(phase: Phase, context: ReceivingContext) -> ReceivingTransport | None:
+    """Return the receiver's side of a phase; None for a transport that delivers blocks as repairs do."""
+    place = TRANSPORTS[phase.transport].receiver
+    if not place:
+        return None
+    make: Callable[..., ReceivingTransport] = _named(place)
+    return make(phase, context)
 
 
-SENDERS: dict[str, SenderMaker] = {
-    OPTICAL: OpticalSender,
-    PIPELINE: _pipeline_sender,
-    TREES: _trees_sender,
-    UNICAST: UnicastSender,
-}
-RECEIVERS: dict[str, ReceiverMaker] = {
-    OPTICAL: OpticalReceiver,
-    PIPELINE: _pipeline_receiver,
-    TREES: _trees_receiver,
-}
-"""One that is not here brings blocks as repairs do, and needs nothing at a receiver."""
+def default_choice(name: str) -> TransportChoice:
+    """Return a transport with default settings. Raises WrongInputError if it has settings without a default."""
+    make: Callable[[], TransportChoice] = _named(TRANSPORTS[name].choice)
+    try:
+        return make()
+    except TypeError as error:
+        raise WrongInputError(f"the transport {name!r} has required settings ({error})") from None
 
 
 def load_receivers() -> None:
@@ -67,12 +46,13 @@ def load_receivers() -> None:
     A host without compiled Python files compiles them on loading. A hundred such receivers on few processors were too
     late for their first phase.
     """
-    import blast_transport.transports.pipeline.receiver
-    import blast_transport.transports.trees.receiver  # noqa: F401
+    for traits in TRANSPORTS.values():
+        if traits.receiver:
+            _named(traits.receiver)
 
 
-def add_transport(name: str, traits: Traits, sender: SenderMaker, receiver: ReceiverMaker | None = None) -> None:
-    """Add a transport to the sessions of this process; both ends have to know it."""
-    TRANSPORTS[name], SENDERS[name] = traits, sender
-    if receiver is not None:
-        RECEIVERS[name] = receiver
+def _named(place: str) -> Callable[..., Made]:
+    # Transports load on demand: most processes that send or receive live for seconds.
+    module, _, name = place.partition(":")
+    made: Callable[..., Made] = getattr(import_module(module), name)
+    return made

@@ -13,7 +13,7 @@ from blast_transport.base.report import Progress
 from blast_transport.session.control_links import ControlLinks
 from blast_transport.session.light_retry import LightRetry
 from blast_transport.session.peers.peer import PeerState
-from blast_transport.session.registry import SENDERS
+from blast_transport.session.registry import new_sender
 from blast_transport.session.renewals import Renewals
 from blast_transport.session.route import GiveUp, Improve, Route
 from blast_transport.session.sender_core import SenderCore
@@ -399,8 +399,8 @@ class Transfer:
 
     def _make(self, choice: TransportChoice) -> tuple[Phase, SendingTransport]:
         """Create the next phase and its transport. Raise WrongInputError, LightPathError."""
-        if choice.transport not in SENDERS:
-            raise WrongInputError(f"there is no transport {choice.transport!r}; there are {', '.join(SENDERS)}")
+        if choice.transport not in TRANSPORTS:
+            raise WrongInputError(f"there is no transport {choice.transport!r}; there are {', '.join(TRANSPORTS)}")
         traits = TRANSPORTS[choice.transport]
         window = self._window(choice) if traits.windowed else 1
         phase = Phase(
@@ -412,7 +412,7 @@ class Transfer:
             window=window,
             token=secrets.token_bytes(_TOKEN_BYTES),
         )
-        return phase, SENDERS[choice.transport](phase, choice, self._context(phase))
+        return phase, new_sender(phase, choice, self._context(phase))
 
     def _window(self, choice: TransportChoice) -> int:
         """Return the blocks that the path and the smallest buffer of a receiver hold."""

@@ -21,12 +21,13 @@ from blast_transport.base.report import Failed, Listening, Received, ReceiverEve
 from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import SharedSecret, read_secret
 from blast_transport.links.dialling import Address
+from blast_transport.session.registry import default_choice
 from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
-from blast_transport.transports.choices import Chain, OpticalChoice, TransportChoice, Unicast
+from blast_transport.transports.choices import Chain, OpticalChoice, TransportChoice
 from blast_transport.transports.plan_file import read_plan
-from blast_transport.wire.transports import OPTICAL, PIPELINE, TREES, UNICAST, transport_named
+from blast_transport.wire.transports import OPTICAL, PIPELINE, TRANSPORTS, TREES, transport_named
 
 ALL, NONE, WRONG_INPUT, SOME, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -96,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     send.add_argument(
         "--transport",
         type=transport_named,
-        choices=(OPTICAL, PIPELINE, TREES, UNICAST),
+        choices=(*TRANSPORTS,),
         default=OPTICAL,
         help="optical multicast, or a chain, trees or one copy per receiver on the packet network (default: optical)",
     )
@@ -189,7 +190,7 @@ def _way(options: argparse.Namespace) -> TransportChoice:
         return Chain(order, options.slowest_mbps * 1e6)
     if options.transport == TREES:
         return read_plan(options.trees)
-    return Unicast()
+    return default_choice(options.transport)
 
 
 def _event_to_json(event: ReceiverEvent) -> dict[str, object]:

@@ -11,25 +11,41 @@ OPTICAL, PIPELINE, TREES, UNICAST = "optical", "pipeline", "trees", "unicast"
 class Traits:
     """Properties of a transport that a session depends on.
 
+    `choice`, `sender` and `receiver` are its classes, as "module:name"; without `receiver` it delivers as repairs do.
     `windowed`: it stays within a window ahead of the credits of the receivers that keep up, and preserves order, so
     that a gap is a loss. `repairs_itself`: it repairs its own losses; receivers request nothing before the data has
     ended. `shared_repair`: its repairs reach all receivers. `apart`: it serves each receiver separately, at the
     receiver's pace, with its missing blocks.
     """
 
+    choice: str = ""
+    sender: str = ""
+    receiver: str = ""
     windowed: bool = False
     repairs_itself: bool = False
     shared_repair: bool = False
     apart: bool = False
 
 
+_CHOICES, _TRANSPORTS = "blast_transport.transports.choices", "blast_transport.transports"
+
+
+def _classes(name: str, choice: str) -> tuple[str, str, str]:
+    kind = name.title()
+    return (
+        f"{_CHOICES}:{choice}",
+        f"{_TRANSPORTS}.{name}.sender:{kind}Sender",
+        f"{_TRANSPORTS}.{name}.receiver:{kind}Receiver",
+    )
+
+
 TRANSPORTS: dict[str, Traits] = {
-    OPTICAL: Traits(windowed=True, shared_repair=True),
-    PIPELINE: Traits(repairs_itself=True),
-    TREES: Traits(repairs_itself=True),
-    UNICAST: Traits(apart=True),
+    OPTICAL: Traits(*_classes(OPTICAL, "OpticalChoice"), windowed=True, shared_repair=True),
+    PIPELINE: Traits(*_classes(PIPELINE, "Chain"), repairs_itself=True),
+    TREES: Traits(*_classes(TREES, "Trees"), repairs_itself=True),
+    UNICAST: Traits(*_classes(UNICAST, "Unicast")[:2], apart=True),
 }
-"""All transports by name."""
+"""All transports by name. A new one needs a folder in `transports` and a line here."""
 
 
 def transport_named(text: str) -> str:

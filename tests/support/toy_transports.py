@@ -23,7 +23,6 @@ from typing import ClassVar
 from blast_transport.base.errors import RemoteProtocolError, StoreError, TransportError, WrongInputError
 from blast_transport.base.threads import start_thread
 from blast_transport.links.dialling import Address, Dialer
-from blast_transport.session.registry import add_transport
 from blast_transport.standalone.command import main
 from blast_transport.store.sources.block_reader import UndigestedSource
 from blast_transport.transports.choices import TransportChoice
@@ -39,9 +38,8 @@ from blast_transport.wire.codec import FRAME, VERSION
 from blast_transport.wire.fields import from_parameters, to_parameters
 from blast_transport.wire.joining import JOIN_TYPE, Join, encode_join
 from blast_transport.wire.messages import Phase
-from blast_transport.wire.transports import Traits
+from blast_transport.wire.transports import TRANSPORTS, Traits
 
-TRAITS = Traits(repairs_itself=True)
 HEAD = struct.Struct("<QI")
 END = (1 << 64) - 1
 TIMEOUT_SECONDS = 1.0
@@ -325,8 +323,9 @@ def read_bytes(sock: socket.socket, size: int) -> memoryview:
     return data
 
 
-add_transport(Relay.transport, TRAITS, RelaySender, RelayReceiver)
-add_transport(Outside.transport, TRAITS, OutsideSender, OutsideReceiver)
+for choice in (Relay, Outside):
+    classes = (f"tests.support.toy_transports:{choice.__name__}{end}" for end in ("", "Sender", "Receiver"))
+    TRANSPORTS[choice.transport] = Traits(*classes, repairs_itself=True)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -277,9 +277,8 @@ def test_chain_follows_rack_order_of_controller(
 
 
 def test_settings_reject_unknown_transport() -> None:
-    with pytest.raises(
-        InvalidArgumentError, match="via must be one of auto, optical, pipeline, trees, unicast, not 'opt"
-    ):
+    # Tests of the same process may have added transports.
+    with pytest.raises(InvalidArgumentError, match="via must be one of auto, optical, pipeline, trees, unicast"):
         RoundSettings(via="optic")
 
 
