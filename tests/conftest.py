@@ -17,12 +17,12 @@ import thrift
 
 from tests.support.budgets import BudgetKeeper
 from tests.support.costs import CostCounter, ModuleFolders
-from tests.support.engines import BOTH, asking_for
 from tests.support.first_imports import import_share
 from tests.support.groups import Groups, passed_groups
 from tests.support.levels import Level, draw_fewer_examples, select, shuffle
 from tests.support.needs import NEEDS, ROOT, missing
 from tests.support.scheduler import group_of
+from tests.support.transport.engines import BOTH, asking_for
 from tests.support.virtual_time import VirtualTimeLoop
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from xdist.scheduler import Scheduling
 
     from blast_client import Client
-    from tests.support.etcd_server import Controllers, EtcdServer
-    from tests.support.memory_controller import MemoryController
+    from tests.support.controller.etcd_server import Controllers, EtcdServer
+    from tests.support.controller.memory_controller import MemoryController
 
 EVERY_TEST = "BLAST_RUN_EVERY_TEST" in os.environ
 PASSED = pytest.StashKey[frozenset[str]]()
@@ -136,7 +136,7 @@ def own_signals() -> None:
 @pytest.fixture(scope="session")
 def etcd() -> "Iterator[EtcdServer]":
     """Yield an etcd that no test stops; each test uses its own prefix."""
-    from tests.support.etcd_server import EtcdServer
+    from tests.support.controller.etcd_server import EtcdServer
 
     if reason := missing("etcd"):
         pytest.skip(reason)
@@ -148,7 +148,7 @@ def etcd() -> "Iterator[EtcdServer]":
 @pytest.fixture
 def controllers(etcd: "EtcdServer") -> "Iterator[Controllers]":
     """Yield controllers that share one journal in etcd."""
-    from tests.support.etcd_server import Controllers
+    from tests.support.controller.etcd_server import Controllers
 
     made = Controllers(etcd)
     yield made
@@ -165,7 +165,7 @@ def every_engine(request: pytest.FixtureRequest) -> Iterator[str]:
 @pytest.fixture
 def controller(monkeypatch: pytest.MonkeyPatch) -> "Iterator[MemoryController]":
     """Serve a controller in memory that has one splitter; its `address` is where, and where commands look for it."""
-    from tests.support.memory_controller import MemoryController, serving
+    from tests.support.controller.memory_controller import MemoryController, serving
 
     handler = MemoryController(splitters=1)
     with serving(handler) as (_, host, port):

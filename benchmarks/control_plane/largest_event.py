@@ -45,8 +45,8 @@ from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import Extension, MulticastRequest, RequestKey
 from blast_controller.core.model.settings import CoreSettings
 from blast_controller.process.garbage import GarbageCollection
-from tests.support.core import World, make_fabric
-from tests.support.core_power import with_optics
+from tests.support.controller.core import World, make_fabric
+from tests.support.controller.core_power import with_optics
 
 CLIENTS = 50
 LIVE = (PartState.PENDING, PartState.CONFIGURING, PartState.ACTIVE)

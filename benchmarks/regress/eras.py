@@ -243,10 +243,10 @@ def allocation(module: str, script: str = "benchmarks/allocation_speed.py") -> C
     return Command(functions(*lines), {"allocation": median}, script)
 
 
-def event(*options: str) -> Command:
+def event(*options: str, needs: str = "tests/support/core.py") -> Command:
     """Return the command for one event with many pending requests."""
     argv = ("{python}", "{probes}/pending_event.py", *options)
-    return Command(argv, {"event": at("milliseconds")}, "tests/support/core.py")
+    return Command(argv, {"event": at("milliseconds")}, needs)
 
 
 def transports(tools: Mapping[str, str], script: str = "benchmarks/transport.py", needs: str = "") -> list[Command]:
@@ -344,7 +344,13 @@ ERA_5 = replace(
         scheduling_pass(1000, MEASURING, GARBAGE),
         scheduling_pass(10_000, MEASURING, GARBAGE),
         allocation(f"{MEASURING}.allocation_speed", f"{MEASURING.replace('.', '/')}/allocation_speed.py"),
-        event("--model", "blast_controller.core.model", "--finish", "FinishRequested"),
+        event(
+            "--model",
+            "blast_controller.core.model",
+            "--finish",
+            "FinishRequested",
+            needs="tests/support/controller/core.py",
+        ),
         *transports({one: one for one in ("optical", "pipeline", "unicast")}, f"{TRANSFERS}/rates.py", ENGINE),
         *transports({"trees": "trees"}, "{probes}/trees.py", ENGINE),
         FLOW,

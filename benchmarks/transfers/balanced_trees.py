@@ -6,9 +6,9 @@
 - for multicast to half of 32 hosts it is within a thousandth of its bound in a second;
 - no other method exceeds its rate.
 
-Networks come by family and seed from `tests/support/balanced_families.py`. Times are wall time of one call in this
-process; the first call, which loads modules, does not count. Each row has the mean and the worst of its seeds; with 128
-hosts the paper's method runs with two seeds only, because it is slow.
+Networks come by family and seed from `tests/support/simulators/balanced_families.py`. Times are wall time of one call
+in this process; the first call, which loads modules, does not count. Each row has the mean and the worst of its seeds;
+with 128 hosts the paper's method runs with two seeds only, because it is slow.
 
     .venv/bin/python benchmarks/transfers/balanced_trees.py --quick
     .venv/bin/python benchmarks/transfers/balanced_trees.py [--parts time,subset,quality] [--json]
@@ -41,7 +41,7 @@ from algorithms.balanced.subset import subset
 from algorithms.balanced.unshaped import unshaped
 from benchmarks import machine
 from benchmarks.transfers.bed import script
-from tests.support.balanced_families import FAMILIES, to_half
+from tests.support.simulators.balanced_families import FAMILIES, to_half
 
 Row = dict[str, Any]
 Timed = tuple[MulticastPlan, float]

@@ -20,7 +20,7 @@ from algorithms.scheduling.job import MAX_PARTS, Job, PartName
 from algorithms.scheduling.policy import State
 from algorithms.scheduling.scheduler import Scheduler
 from algorithms.scheduling.selection import Start
-from tests.support.scheduling import SET_UP, job
+from tests.support.controller.scheduling import SET_UP, job
 
 RACKS = 9
 NOW = 0.0

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from algorithms.b_matching.feasibility import Feasibility, by_count
 from algorithms.b_matching.greedy import score, select
 from algorithms.b_matching.group import CompetingGroup, bits, directional_ports, shared_ports
-from tests.support.matching import NaiveGreedy, papers_text, vertices
+from tests.support.simulators.matching import NaiveGreedy, papers_text, vertices
 
 ports_a_rack = st.sampled_from([(1,), (2,), (1, 2, 4), (0, 1)])
 

@@ -13,7 +13,7 @@ from algorithms.leaf_assignment import Ends, FittedTree, Refusal, fit_tree
 from algorithms.power_budget import Amplifier, ElementLoss, Passive, Piece, PowerLevel, Transceiver, Window, exactly
 from algorithms.splitter_tree import shallowest
 from benchmarks.control_plane.cascade_oracle import cheapest_price
-from tests.support.core_power import matched, tiny_trees
+from tests.support.controller.core_power import matched, tiny_trees
 
 PAPER = {4: (7.2, 40.0), 16: (13.8, 80.0), 64: (20.8, 250.0)}
 PASS = 1.5

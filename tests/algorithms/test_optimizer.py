@@ -23,7 +23,7 @@ from algorithms.b_matching.packing import OptionPacking
 from algorithms.b_matching.relaxation import Relaxation, to_whole_units
 from algorithms.b_matching.rounding import core, open_options, questions, rounded
 from algorithms.b_matching.scores import FLOOR, OTHERS, best_of, by_score
-from tests.support.matching import faults, matching, seeded
+from tests.support.simulators.matching import faults, matching, seeded
 
 
 def group(name, racks, weight):

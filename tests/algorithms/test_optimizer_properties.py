@@ -21,7 +21,7 @@ from algorithms.b_matching.oscillation import oscillated
 from algorithms.b_matching.packing import OptionPacking
 from algorithms.b_matching.relaxation import Relaxation, to_whole_units
 from algorithms.b_matching.scores import FLOOR, by_score
-from tests.support.matching import faults, heaviest, matching, seeded
+from tests.support.simulators.matching import faults, heaviest, matching, seeded
 
 SHAPES = st.fixed_dictionaries(
     {

@@ -14,7 +14,7 @@ from algorithms.scheduling.policy import AGING, Policy, State, chunk
 from algorithms.scheduling.scheduler import Scheduler
 from algorithms.scheduling.selection import PartStateError
 from algorithms.scheduling.tenants import Tenants
-from tests.support.scheduling import SET_UP, Clock, job
+from tests.support.controller.scheduling import SET_UP, Clock, job
 
 
 def clock(policy: str | Policy = DEFAULT, racks: int = 6, pool: dict[int, int] | None = None, **more: object) -> Clock:

@@ -16,7 +16,7 @@ from algorithms.scheduling import POLICIES
 from algorithms.scheduling.job import MAX_PARTS, Job, PartName
 from algorithms.scheduling.policy import Policy, State
 from algorithms.scheduling.srpt_lease import ShortestRemaining
-from tests.support.scheduling import SET_UP, Clock, Plain, job
+from tests.support.controller.scheduling import SET_UP, Clock, Plain, job
 
 RACKS = 9
 EXACT = [name for name, policy in POLICIES.items() if not policy.keys_fall]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from algorithms.splitter_tree import choose_splitters, max_leaves, shallowest, splitters_needed
-from tests.support.matching import plain_pieces
+from tests.support.simulators.matching import plain_pieces
 
 POOLS = st.dictionaries(st.integers(2, 16), st.integers(0, 6), max_size=4)
 LIMITS = st.none() | st.integers(0, 8)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mininet_topos.kernel.errors import HostError
-from tests.support.ssh_server import free_port
+from tests.support.controller.ssh_server import free_port
 from tests.support.waiting import eventually
 
 
@@ -204,8 +204,8 @@ from blast_transport.blocks.layout import BlockLayout
 from blast_transport.transports.optical.compiled_light import CompiledLight, open_light
 from blast_transport.store.opening import open_assembly
 from blast_transport.wire.datagram import HEADER
-from tests.support.datagrams import bound_socket, delivered, on_one_processor
-from tests.support.engines import file_store
+from tests.support.transport.datagrams import bound_socket, delivered, on_one_processor
+from tests.support.transport.engines import file_store
 store = file_store("compiled", Path(sys.argv[1]), BlockLayout(200 * 40 * 984, 984, 40))
 assembly = open_assembly(store, None)
 with on_one_processor(), bound_socket() as mouth, bound_socket() as ear:

@@ -28,7 +28,7 @@ from blast_transport.links.dialling import dial
 from blast_transport.measuring.flows import FlowSize
 from tests.blast_controller.configuration.test_config import GOOD
 from tests.support.interrupted import members
-from tests.support.measured_hosts import Host, host
+from tests.support.transport.measured_hosts import Host, host
 from tests.support.waiting import eventually
 
 TWO = {
@@ -232,7 +232,7 @@ def test_single_receiver_has_no_outgoing_capacity(hosts):
     assert found.out.keys() == {"here"} and found.into.keys() == {"h0"}
 
 
-def test_unreachable_host_is_dialed_once_and_excluded(hosts):
+def test_unreachable_host_has_dead_links_and_no_capacity(hosts):
     agents = [*(one.address for one in hosts), ("gone", "127.0.0.1", 1)]
     found = AgentCapacities(agents, dial, FlowSize(1 << 18, 1.0, 2)).measure("here", ["h0", "gone", "h1"])
     assert found.away.keys() == {"gone"} and "Connection refused" in found.away["gone"]

@@ -28,7 +28,7 @@ from blast_client import (
 )
 from blast_client.api.async_io import ClientConnection
 from blast_controller.rpc.connections.framed_server import FramedServer
-from tests.support.memory_controller import MemoryController, serving
+from tests.support.controller.memory_controller import MemoryController, serving
 from tests.support.waiting import eventually_async
 
 

@@ -39,7 +39,7 @@ from blast_transport.base.errors import (
     WrongInputError,
 )
 from tests.blast_client.test_client_calls import request
-from tests.support.memory_controller import MemoryController, serving
+from tests.support.controller.memory_controller import MemoryController, serving
 
 # ---------------------------------------------------------------------- before anything is sent
 

@@ -14,7 +14,7 @@ from blast_api import BlastOperator, ttypes
 from blast_client import AsyncClient, Client, ControllerUnreachableError, MulticastRequest, NotLeader, TimedOut
 from blast_client.api import failover
 from blast_client.api.failover import Controllers, parse_addresses
-from tests.support.memory_controller import MemoryController, serving
+from tests.support.controller.memory_controller import MemoryController, serving
 from tests.support.waiting import eventually, eventually_async
 
 LEADERS = ("submit", "request", "awaitEvent", "extend", "finish", "withdraw")

@@ -24,7 +24,7 @@ from blast_client import (
 )
 from blast_client.api import withdrawal
 from tests.blast_client.test_client_calls import request
-from tests.support.memory_controller import MemoryController, serving
+from tests.support.controller.memory_controller import MemoryController, serving
 from tests.support.waiting import eventually, eventually_async
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from blast_api import ttypes
 from blast_client import Client, MulticastRequest, PartState
+from tests.support.controller.memory_controller import MemoryController, serving
 from tests.support.interrupted import TIMEOUT, ended, started
-from tests.support.memory_controller import MemoryController, serving
 from tests.support.waiting import eventually
 
 REQUEST = ("request", "--from", "h11", "--to", "h21,h31", "--bytes", "300MB", "--key", "k")

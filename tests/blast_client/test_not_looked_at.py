@@ -17,9 +17,9 @@ from blast_controller.core.model.events import (
     TableObserved,
     WithdrawRequested,
 )
-from tests.support.core import key_of, make_fabric, multicast
-from tests.support.memory_controller import serving
-from tests.support.runtime import Running, running
+from tests.support.controller.core import key_of, make_fabric, multicast
+from tests.support.controller.memory_controller import serving
+from tests.support.controller.runtime import Running, running
 
 Blast = Callable[..., tuple[int, str]]
 

@@ -23,7 +23,7 @@ from blast_client.objects.encoding import opened
 from blast_client.objects.not_readable import UnreadableObjectError
 from blast_client.objects.receiving import receive
 from blast_transport.base.errors import SourceChangedError, WrongInputError
-from tests.support.objects import file_of, put, scratch, there
+from tests.support.transport.objects import file_of, put, scratch, there
 
 SHAPES = arrays.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
 TENSOR_TYPES = ["?", "u1", "i1", "u2", "i2", "f2", "u4", "i4", "f4", "u8", "i8", "f8", "c8"]

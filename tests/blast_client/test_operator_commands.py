@@ -16,7 +16,7 @@ from blast_api.ttypes import (
     ReconcileReport,
 )
 from tests.blast_client.test_command_line import blast_of
-from tests.support.memory_controller import MemoryController, serving
+from tests.support.controller.memory_controller import MemoryController, serving
 
 
 class OperatedController(MemoryController):

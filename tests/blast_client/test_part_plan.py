@@ -25,7 +25,7 @@ from blast_controller.core.model.requests import EventKind
 from blast_controller.core.model.settings import CoreSettings
 from blast_controller.rpc.convert import grant as to_thrift
 from blast_transport.transports.choices import OpticalChoice
-from tests.support.core import World, key_of, make_fabric, multicast, ready_world
+from tests.support.controller.core import World, key_of, make_fabric, multicast, ready_world
 
 STEP = STOP_BEFORE / 2
 """Seconds between two reads of the clock. An event is handled up to two steps late, the maximum allowed delay."""

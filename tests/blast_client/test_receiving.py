@@ -19,7 +19,7 @@ from blast_client import (
     receive,
 )
 from blast_client.objects import receiving
-from tests.support.objects import put, there
+from tests.support.transport.objects import put, there
 
 
 def test_receive_waits_for_object(tmp_path: Path) -> None:

@@ -194,9 +194,8 @@ def test_slow_unicast_is_reported_with_link_minimum_without_failing(stage):
     iterations._by_unicast(stage, job)
     assert stage.results.holds
     (measurement,) = stage.results.measured
-    assert measurement.quantity.value == 128.0 and measurement.quantity.beside["minimum by access link"] == pytest.approx(
-        4.5, rel=0.1
-    )
+    assert measurement.quantity.value == 128.0
+    assert measurement.quantity.beside["minimum by access link"] == pytest.approx(4.5, rel=0.1)
 
 
 def test_summary_separates_measurements_from_checks(stage):

@@ -1,4 +1,4 @@
-"""The errors of `ip` and `tc`, and those that may be ignored."""
+"""The errors of `ip` and `tc`, and the ones to ignore."""
 
 from __future__ import annotations
 

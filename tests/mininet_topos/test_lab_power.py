@@ -110,19 +110,19 @@ class Alarms:
 
 
 @pytest.fixture
-async def server(model, tmp_path):
+async def bench(model, tmp_path):
     packets, alarms = Packets(), Alarms()
-    server = FaultServer(alarms, model, Names("b0f1"), packets)
-    server = await server.serve(tmp_path / "faults", PLAN.ocs_ports)
-    yield server, FaultInjector(PLAN, tmp_path / "faults"), packets, alarms
+    faults = FaultServer(alarms, model, Names("b0f1"), packets)
+    server = await faults.serve(tmp_path / "faults", PLAN.ocs_ports)
+    yield faults, FaultInjector(PLAN, tmp_path / "faults"), packets, alarms
     server.close()
     await server.wait_closed()
 
 
-async def test_fault_server_blocks_leaf_below_sensitivity_and_restores_it(server):
-    server, lab, packets, alarms = server
+async def test_fault_server_blocks_leaf_below_sensitivity_and_restores_it(bench):
+    faults, lab, packets, alarms = bench
     leaf = Names("b0f1").ocs_port(3)
-    server.follow([ROOT, FIRST, SECOND, DEEP])
+    faults.follow([ROOT, FIRST, SECOND, DEEP])
     assert packets.closed == set()
     await asyncio.to_thread(lab.dim_fiber, "splitter:s2", 20.0)
     assert packets.closed == {leaf} and len(alarms.reports) == 2 and ":CR,LOS" in alarms.reports[1]
@@ -130,19 +130,19 @@ async def test_fault_server_blocks_leaf_below_sensitivity_and_restores_it(server
     assert packets.closed == set() and ":CL,LOS" in alarms.reports[-1]
 
 
-async def test_new_circuit_over_dimmed_fiber_is_blocked_at_once(server):
-    server, lab, packets, _ = server
+async def test_new_circuit_over_dimmed_fiber_is_blocked_at_once(bench):
+    faults, lab, packets, _ = bench
     await asyncio.to_thread(lab.dim_fiber, "output:s1/7", 30.0)
     assert packets.closed == set(), "no receiver is connected to it"
-    server.follow([ROOT, FIRST])
+    faults.follow([ROOT, FIRST])
     assert packets.closed == {Names("b0f1").ocs_port(2)}
-    server.follow([ROOT, Circuit(8, 2)])
+    faults.follow([ROOT, Circuit(8, 2)])
     assert packets.closed == set(), "over another output there is light"
 
 
-async def test_break_and_dimming_of_one_fiber_end_independently(server):
-    server, lab, packets, _ = server
-    server.follow([ROOT, FIRST])
+async def test_break_and_dimming_of_one_fiber_end_independently(bench):
+    faults, lab, packets, _ = bench
+    faults.follow([ROOT, FIRST])
     await asyncio.to_thread(lab.dim_fiber, "output:s1/7", 30.0)
     await asyncio.to_thread(lab.break_fiber, "output:s1/7")
     assert packets.closed == {Names("b0f1").splitter_side(7)}, "where there is no light there is no leaf to close"
@@ -152,9 +152,9 @@ async def test_break_and_dimming_of_one_fiber_end_independently(server):
     assert packets.closed == set()
 
 
-async def test_refused_or_invalid_fault_changes_nothing(server, model):
-    server, lab, packets, _ = server
-    server.follow([ROOT, FIRST])
+async def test_refused_or_invalid_fault_changes_nothing(bench, model):
+    faults, lab, packets, _ = bench
+    faults.follow([ROOT, FIRST])
     packets.refuse = True
     with pytest.raises(ProcessError, match="refused a fault"):
         await asyncio.to_thread(lab.dim_fiber, "output:s1/7", 30.0)

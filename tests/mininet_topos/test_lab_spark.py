@@ -33,7 +33,7 @@ from mininet_topos.spark.trials import ALONE, PLUGIN, SparkTrial, Trials
 MB = 1_000_000
 LOOP = re.compile("^collect at als")
 
-# ------------------------------------------------------------------------------------------------------------ Spark logs
+# ----------------------------------------------------------------------------------------------------------- Spark logs
 
 
 class Log:
@@ -148,7 +148,7 @@ def test_remote_reads_count_each_piece_once_per_executor(tmp_path: Path) -> None
     assert reads.bytes_of(read_event_log(als_log().end(1020).write(tmp_path))) == 40 + 2 * 10
 
 
-# -------------------------------------------------------------------------------------------------------------- commands
+# ------------------------------------------------------------------------------------------------------------- commands
 
 
 @pytest.mark.parametrize("racks", [2, 3, 5, 32])
@@ -201,7 +201,7 @@ def test_lda_documents_have_expected_path_and_vocabulary(tmp_path: Path) -> None
         assert all(line == sorted(set(line)) and line[0] >= 1 for line in words)
 
 
-# ---------------------------------------------------------------------------------------------------------------- trials
+# --------------------------------------------------------------------------------------------------------------- trials
 
 TURNING = Example("turning", "everything", "x.py", lambda size: [str(size.bytes)], re.compile("^turn"))
 
@@ -338,7 +338,7 @@ def test_picture_shows_every_example_and_mode(trials: list[SparkTrial], tmp_path
     assert all(text.count(f">{word}<") == 1 for word in ("turning", "other", "Spark alone", "with the plugin"))
 
 
-# ---------------------------------------------------------------------------------------------------------- rejections
+# --------------------------------------------------------------------------------------------------------- rejections
 
 
 @pytest.mark.parametrize(
@@ -349,7 +349,9 @@ def test_picture_shows_every_example_and_mode(trials: list[SparkTrial], tmp_path
         (["--picture", "nowhere/x.svg"], "in a folder that exists"),
     ],
 )
-def test_invalid_option_is_rejected_in_one_sentence(capsys: pytest.CaptureFixture[str], options: list[str], words: str) -> None:
+def test_invalid_option_is_rejected_in_one_sentence(
+    capsys: pytest.CaptureFixture[str], options: list[str], words: str
+) -> None:
     assert main(["lab", "spark", *options]) == 2
     error = capsys.readouterr().err
     assert words in error and error.count("\n") == 1

@@ -1,4 +1,4 @@
-"""Relays close all connections at their end, also those that have just arrived."""
+"""Relays close all connections at their end, also new ones."""
 
 from __future__ import annotations
 

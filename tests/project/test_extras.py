@@ -19,7 +19,7 @@ from tests.support.declared_commands import declared_commands
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 EXTRAS: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
-PACKAGES = sorted({name.partition(".")[0] for name in PROJECT["tool"]["setuptools"]["packages"]})
+PACKAGES = [name.rstrip("*") for name in PROJECT["tool"]["setuptools"]["packages"]["find"]["include"]]
 ONE_PLACE = ROOT / "blast_base" / "extras.py"
 PRODUCTION = re.compile(
     r"pip install (--require-hashes -r requirements/(agent|controller)\.txt"

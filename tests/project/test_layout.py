@@ -18,8 +18,10 @@ import pytest
 import thrift
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES: list[str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
-OURS = {name.partition(".")[0] for name in PACKAGES} | {"blast_sim"}
+FOUND: list[str] = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]["find"][
+    "include"
+]
+OURS = {name.rstrip("*") for name in FOUND}
 
 
 def _floors(*names: str) -> set[str]:
@@ -337,9 +339,8 @@ def test_every_form_of_import_is_found() -> None:
     assert found == {"a.b", "c.d", "top.sub.e", "top.f.g", "h"}
 
 
-def test_the_wheel_lists_every_package_folder() -> None:
+def test_wheel_finds_every_package_folder() -> None:
     folders = {file.parent for top in OURS for file in python_files(top)}
-    assert sorted(PACKAGES) == sorted(module_name(folder / "__init__.py") for folder in folders)
     assert all((folder / "__init__.py").is_file() for folder in folders)
 
 

@@ -11,12 +11,13 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from setuptools import find_packages
 
 pytestmark = pytest.mark.test_all
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-PACKAGES: list[str] = PROJECT["tool"]["setuptools"]["packages"]
+PACKAGES = sorted(find_packages(str(ROOT), include=PROJECT["tool"]["setuptools"]["packages"]["find"]["include"]))
 TOP_LEVEL = sorted({name.partition(".")[0] for name in PACKAGES})
 THIS_SITE_PACKAGES = Path(sysconfig.get_path("purelib"))
 

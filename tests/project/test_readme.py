@@ -16,10 +16,10 @@ import pytest
 
 from blast_client.api.address import DEFAULT_ADDRESS
 from blast_controller.core.model.part_states import PartState
-from tests.support.core import make_fabric
-from tests.support.memory_controller import serving
-from tests.support.runtime import Running, running
-from tests.support.transport_hosts import agent
+from tests.support.controller.core import make_fabric
+from tests.support.controller.memory_controller import serving
+from tests.support.controller.runtime import Running, running
+from tests.support.transport.transport_hosts import agent
 
 README = Path(__file__).parents[2] / "README.md"
 GUIDE = README.parent / "docs" / "tutorials" / "first-application.md"

@@ -1,4 +1,4 @@
-"""The core's state machine (`tests/support/core_machine.py`) without Hypothesis, which makes it ten times faster.
+"""The core's state machine (`tests/support/controller/core_machine.py`) without Hypothesis: ten times as fast.
 
 The phases of the table are those of reservations and parts.
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.soak.episodes import Counts, Effort, played, table
-from tests.support.core_machine import ACTIONS, OFTEN, TROUBLES, CoreMachine
+from tests.support.controller.core_machine import ACTIONS, OFTEN, TROUBLES, CoreMachine
 from tests.support.dice import SeededDice
 
 STEPS = 60

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.soak.episodes import Effort, played
-from tests.support.hostile_members import KINDS, MEMBERS, Lie, lies, session
+from tests.support.transport.hostile_members import KINDS, MEMBERS, Lie, lies, session
 
 CONTENT = random.Random("hostile members").randbytes(8 << 20)
 LIMIT_SECONDS = 60.0

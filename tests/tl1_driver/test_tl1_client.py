@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support import tl1
-from tests.support.tl1 import Lab, scripted
+from tests.support.controller import tl1
+from tests.support.controller.tl1 import Lab, scripted
 from tl1_driver.client import BUFFER_SIZE, SwitchClient
 from tl1_driver.dialects import Glimmerglass
 from tl1_driver.emulator.agent import Port

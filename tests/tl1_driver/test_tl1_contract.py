@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from tests.support import tl1
-from tests.support.tl1 import Lab
+from tests.support.controller import tl1
+from tests.support.controller.tl1 import Lab
 from tests.support.waiting import eventually_async
 from tl1_driver.client import SwitchClient
 from tl1_driver.dialects import DIALECTS, Calient, Dialect

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.tl1 import drive
+from tests.support.controller.tl1 import drive
 from tl1_driver.dialects import DIALECTS, Calient, Dialect, Glimmerglass, Polatis, configured
 from tl1_driver.protocol.circuits import Circuit, CircuitState, Port
 from tl1_driver.protocol.codec import encode_command

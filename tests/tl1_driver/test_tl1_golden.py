@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.tl1 import drive
+from tests.support.controller.tl1 import drive
 from tl1_driver.dialects import Calient, Glimmerglass, Polatis
 from tl1_driver.protocol.circuits import Circuit, CircuitState, Port
 from tl1_driver.protocol.codec import Tl1Decoder

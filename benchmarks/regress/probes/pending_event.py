@@ -34,7 +34,8 @@ def main() -> None:
     options = parser.parse_args()
     sys.path.insert(0, str(Path.cwd()))
     events = import_module(f"{options.model}.events")
-    core = import_module("tests.support.core")
+    moved = Path("tests/support/controller").is_dir()
+    core = import_module("tests.support.controller.core" if moved else "tests.support.core")
     world = core.ready_world(core.make_fabric(RACKS, SPLITTERS))
     requests = _Requests(import_module(f"{options.model}.requests").MulticastRequest)
     while world.core.pending_count < options.pending:

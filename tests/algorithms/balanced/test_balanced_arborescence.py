@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from algorithms.balanced.arborescence import NoArborescenceError, minimum_arborescence, total_cost
 from algorithms.balanced.plan import NO_HOST
-from tests.support.balanced import reaches
+from tests.support.simulators.balanced import reaches
 
 
 @st.composite

@@ -19,7 +19,7 @@ from algorithms.balanced.estimate import (
 )
 from algorithms.balanced.exact import exact
 from algorithms.balanced.plan import kept_within, loads
-from tests.support.balanced import figure_2, make, networks
+from tests.support.simulators.balanced import figure_2, make, networks
 
 PATH_0_1 = NetworkPlace(NetworkPart.PATH, 0, 1)
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from algorithms.balanced.cut_bound import cut_bound
 from algorithms.balanced.exact import ExactSearch, exact
-from tests.support.balanced import all_trees, brute_force, check, figure_2, make, networks
-from tests.support.balanced_families import FAMILIES, tight
+from tests.support.simulators.balanced import all_trees, brute_force, check, figure_2, make, networks
+from tests.support.simulators.balanced_families import FAMILIES, tight
 
 OPTIMUM_OF_8 = 2.376440
 """Of `tight(8, 1)`, with all 262,144 trees in one linear program."""

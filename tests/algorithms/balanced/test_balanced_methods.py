@@ -16,8 +16,8 @@ from algorithms.balanced.fpfr import fpfr
 from algorithms.balanced.plan import NO_HOST, edges, max_rate, paths, pruned
 from algorithms.balanced.semi_flat import semi_flat
 from algorithms.balanced.unshaped import unshaped
-from tests.support.balanced import all_trees, check, figure_2, living_trees, make, networks
-from tests.support.balanced_families import clustered
+from tests.support.simulators.balanced import all_trees, check, figure_2, living_trees, make, networks
+from tests.support.simulators.balanced_families import clustered
 
 
 def unshaped_fpfr(network):

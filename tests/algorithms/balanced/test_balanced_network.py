@@ -16,7 +16,7 @@ from algorithms.balanced.exact import exact
 from algorithms.balanced.graphs import from_graph, tree_graph
 from algorithms.balanced.named_network import NamedNetwork
 from algorithms.balanced.network import DisconnectedError, InvalidNetworkError, UnknownHostError
-from tests.support.balanced import check, make
+from tests.support.simulators.balanced import check, make
 
 HOSTS = ["a", "b", "c"]
 LINKS = [("a", "b", 10), ("a", "c", 8), ("b", "c", 4), ("c", "b", 4)]

@@ -15,8 +15,8 @@ from algorithms.balanced.network import Network
 from algorithms.balanced.plan import edges, max_rate
 from algorithms.balanced.testbeds import gridlab
 from algorithms.balanced.unshaped import unshaped
-from tests.support.balanced import check, figure_2, make, networks
-from tests.support.fpfr_oracle import (
+from tests.support.simulators.balanced import check, figure_2, make, networks
+from tests.support.simulators.fpfr_oracle import (
     all_forests,
     best,
     fixed_orders,

@@ -14,8 +14,8 @@ from algorithms.balanced.exact import exact
 from algorithms.balanced.network import DisconnectedError
 from algorithms.balanced.steiner import improved, steiner_tree
 from algorithms.balanced.subset import GAP, subset
-from tests.support.balanced import brute_force, check, make, networks
-from tests.support.balanced_families import clustered, sparse, tight, to_half
+from tests.support.simulators.balanced import brute_force, check, make, networks
+from tests.support.simulators.balanced_families import clustered, sparse, tight, to_half
 
 
 @settings(max_examples=60)

@@ -111,7 +111,7 @@ SNIPPETS = [
     "= 07:32:00", "= [[[[", "= 0xffffffffffffffffffff", "dscp = ", "group_network = '239.0.0.0/8'", "\u00e9", "\x00",
     "\ud7ff", "'''", ".", "a.b.c = 1", "outputs = [1, 2, 3]", "optical_rate_gbps", "{}", ",", "\t", "\r\n",
     "thrift = '0.0.0.0:1'", "openflow = '0.0.0.0:1'", "[access]", "[[access.client]]", "role = 'user'",
-    "tenant = 'chemistry'", "client_ca = 'x'", "certificate = 'x'", "private_key = 'x'", "token_file = 'x'", "[[tenant]]",
+    "tenant = 'other'", "client_ca = 'x'", "certificate = 'x'", "private_key = 'x'", "token_file = 'x'", "[[tenant]]",
     "[journal.etcd]", "endpoints = ['127.0.0.1:1']", "ca = 'x'", "user = 'x'", "prefix = '/'", "password_file = 'x'",
     "[optical_switch.ssh]", "host_key = 'x'", "known_hosts = 'x'", "subsystem = 'x'", "command = 'x'",
     "certificate_names = { 0000000000000001 = 'x' }", "group_network = '10.0.0.0/8'", "guard_priority = 65000",

@@ -21,7 +21,7 @@ from blast_controller.configuration.reload import plan_reload
 from blast_controller.configuration.ssh import SshSection
 from blast_controller.configuration.switch_access import check_switch_files, read_way
 from tests.blast_controller.configuration.test_access_config import RACK
-from tests.support.tl1 import scripted
+from tests.support.controller.tl1 import scripted
 from tl1_driver.protocol.errors import SwitchUnreachableError
 from tl1_driver.ssh import Ssh
 from tl1_driver.transport import Tcp
@@ -234,9 +234,7 @@ async def test_unexpected_asyncssh_error_becomes_switch_unreachable(files: Path,
         raise KeyError("unexpected key\n")
 
     monkeypatch.setattr(asyncssh, "connect", fail)
-    with pytest.raises(
-        SwitchUnreachableError, match=r"opens no SSH session.*KeyError: 'unexpected key"
-    ) as caught:
+    with pytest.raises(SwitchUnreachableError, match=r"opens no SSH session.*KeyError: 'unexpected key") as caught:
         await ssh_transport(files).open(asyncio.Protocol(), "127.0.0.1", 1, 1.0)
     assert "\n" not in str(caught.value)
 

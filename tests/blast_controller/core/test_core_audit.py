@@ -20,8 +20,8 @@ from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.settings import CoreSettings
 from blast_controller.core.rollout.late_writes import LASTS, LOOK, NO_RESERVATION
 from blast_controller.ops.activity import late_line
-from tests.support.core import make_fabric, multicast, ready_world, rejected
-from tests.support.core_checks import audited
+from tests.support.controller.core import make_fabric, multicast, ready_world, rejected
+from tests.support.controller.core_checks import audited
 
 GROUP = ["r2h1", "r3h1"]
 EVERY = ("switch:ocs1", *(f"tor:{number:016x}" for number in (1, 2, 3, 4)))

@@ -20,7 +20,7 @@ from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.settings import CoreSettings, TenantLimits
 from blast_controller.core.model.timers import LeaseExpired, RetentionExpired, Retry, Timers
 from blast_controller.core.policy.quota import Quota
-from tests.support.core import World, key_of, make_fabric, multicast, ready_world, rejected
+from tests.support.controller.core import World, key_of, make_fabric, multicast, ready_world, rejected
 
 GROUP = ["r2h1", "r3h1"]
 FABRIC = make_fabric(3, [4])

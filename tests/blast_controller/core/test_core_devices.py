@@ -14,7 +14,7 @@ from blast_controller.core.model.part_states import after as part_after
 from blast_controller.core.model.settings import CoreSettings
 from blast_controller.core.rollout.reservation_states import ReservationEvent, ReservationState
 from blast_controller.core.rollout.reservation_states import after as reservation_after
-from tests.support.core import World, by_sides, key_of, make_fabric, multicast, ready_world
+from tests.support.controller.core import World, by_sides, key_of, make_fabric, multicast, ready_world
 
 GROUP = ["r2h1", "r3h1"]
 

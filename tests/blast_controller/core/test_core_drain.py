@@ -8,7 +8,7 @@ import pytest
 
 from blast_controller.core.model.events import ClientsVanished, DrainRequested, RequestSubmitted, SettingsChanged
 from blast_controller.core.model.part_states import PartState
-from tests.support.core import key_of, make_fabric, multicast, ready_world, rejected
+from tests.support.controller.core import key_of, make_fabric, multicast, ready_world, rejected
 
 GROUP = ["r2h1", "r3h1"]
 

@@ -18,8 +18,8 @@ from blast_controller.core.model.fabric import StaticTree
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import MulticastRequest
 from blast_controller.core.model.settings import CoreSettings, TenantLimits
-from tests.support.core import TENANT, key_of, make_fabric, multicast, ready_world
-from tests.support.core_checks import image
+from tests.support.controller.core import TENANT, key_of, make_fabric, multicast, ready_world
+from tests.support.controller.core_checks import image
 
 SERVICE = 10**9
 """Bytes that take 0.8 s at the line rate; the lease is then the minimum, 10 s."""

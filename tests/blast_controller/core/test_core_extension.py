@@ -15,7 +15,7 @@ from blast_controller.core.model.events import (
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import Extension
 from blast_controller.core.model.settings import CoreSettings
-from tests.support.core import key_of, make_fabric, multicast, ready_world, rejected
+from tests.support.controller.core import key_of, make_fabric, multicast, ready_world, rejected
 
 
 @pytest.fixture

@@ -18,8 +18,16 @@ from blast_controller.core.model.events import (
 from blast_controller.core.model.fabric import CrossConnect, StaticTree
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.settings import CoreSettings, TenantLimits
-from tests.support.core import key_of, make_fabric, multicast, ready_world
-from tests.support.core_light import GROUP, measuring, output, output_name, output_of, quarantined, ready_fibers
+from tests.support.controller.core import key_of, make_fabric, multicast, ready_world
+from tests.support.controller.core_light import (
+    GROUP,
+    measuring,
+    output,
+    output_name,
+    output_of,
+    quarantined,
+    ready_fibers,
+)
 
 
 def test_duplicate_answer_does_not_confirm_a_later_step():

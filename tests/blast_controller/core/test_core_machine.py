@@ -1,4 +1,4 @@
-"""The core, its journal and its devices under Hypothesis: see `tests/support/core_machine.py`."""
+"""The core, its journal and its devices under Hypothesis: see `tests/support/controller/core_machine.py`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import settings, strategies
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.soak.core import episode
-from tests.support.core_machine import ACTIONS, CoreMachine
+from tests.support.controller.core_machine import ACTIONS, CoreMachine
 from tests.support.dice import HypothesisDice
 
 

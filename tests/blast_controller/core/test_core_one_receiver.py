@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from blast_controller.core.model.events import RequestSubmitted
 from blast_controller.core.model.settings import CoreSettings
 from blast_sim.allocation import workloads
-from tests.support.core import make_fabric, multicast, ready_world
-from tests.support.matching import papers_text
+from tests.support.controller.core import make_fabric, multicast, ready_world
+from tests.support.simulators.matching import papers_text
 
 FAN_OUT = 4
 

@@ -17,7 +17,7 @@ from blast_controller.core.model.events import (
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import EventKind
 from blast_controller.core.model.settings import CoreSettings
-from tests.support.core import key_of, make_fabric, multicast, ready_world
+from tests.support.controller.core import key_of, make_fabric, multicast, ready_world
 
 BUDGET = 0.05
 SETTINGS = CoreSettings(policy="paper", optimize=BUDGET, reconcile_every=None)

@@ -13,8 +13,8 @@ from blast_controller.core.model.events import FinishRequested, Optimized, Progr
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import Part
 from blast_controller.core.model.settings import CoreSettings
-from tests.support.core import World, key_of, make_fabric, multicast, ready_world
-from tests.support.core_checks import check_no_part_waits_needlessly
+from tests.support.controller.core import World, key_of, make_fabric, multicast, ready_world
+from tests.support.controller.core_checks import check_no_part_waits_needlessly
 
 BUDGET = 0.1
 HOSTS = [f"r{rack}h1" for rack in range(1, 9)]

@@ -12,7 +12,7 @@ from blast_controller.core.model.events import LightAlarmRaised, ProgressReporte
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import EventKind
 from blast_controller.core.model.settings import CoreSettings
-from tests.support.core import key_of, make_fabric, multicast, ready_world
+from tests.support.controller.core import key_of, make_fabric, multicast, ready_world
 
 SETTINGS = CoreSettings(reconcile_every=None, keep_warm=60.0)
 GB = 10**9

@@ -19,7 +19,7 @@ from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import Extension, MulticastRequest
 from blast_controller.core.model.settings import CoreSettings, TenantLimits
 from blast_controller.core.policy.quota import WINDOW, Quota
-from tests.support.core import make_fabric, ready_world, rejected
+from tests.support.controller.core import make_fabric, ready_world, rejected
 
 LONG = 10**13
 

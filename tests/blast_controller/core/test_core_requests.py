@@ -24,7 +24,7 @@ from blast_controller.core.model.fabric import CrossConnect
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.settings import CoreSettings
 from blast_controller.core.rollout.outbox import Outbox
-from tests.support.core import key_of, make_fabric, multicast, ready_world, rejected
+from tests.support.controller.core import key_of, make_fabric, multicast, ready_world, rejected
 
 HOSTS = [f"r{n}h1" for n in range(2, 9)]
 

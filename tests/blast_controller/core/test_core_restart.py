@@ -11,8 +11,8 @@ from blast_controller.core.model.events import FinishRequested, RequestSubmitted
 from blast_controller.core.model.fabric import OpticalPort, Rack, StaticTree
 from blast_controller.core.model.part_states import PartState
 from blast_controller.store.memory import MemoryStore
-from tests.support.core import World, key_of, make_fabric, multicast, ready_world
-from tests.support.core_checks import audited
+from tests.support.controller.core import World, key_of, make_fabric, multicast, ready_world
+from tests.support.controller.core_checks import audited
 
 GROUP = ["r2h1", "r3h1"]
 

@@ -15,7 +15,7 @@ from blast_controller.core.model.identifiers import Device, SwitchId
 from blast_controller.core.rollout import change, rollout
 from blast_controller.core.rollout.change import Change, ChangePhase
 from blast_controller.core.rollout.rollout import DarkLeaves, Rollout, RolloutTarget, TargetEvent, TargetState
-from tests.support.core import multicast
+from tests.support.controller.core import multicast
 
 DEVICES = [SwitchId("ocs1"), SwitchId("ocs2"), SwitchId("ocs3")]
 

@@ -19,7 +19,7 @@ from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.settings import CoreSettings, TenantLimits
 from blast_controller.core.policy.returning_groups import MAX_GROUPS, ReturningGroups
 from blast_controller.core.rollout.reservation_states import ReservationState
-from tests.support.core import TENANT, key_of, make_fabric, multicast, ready_world
+from tests.support.controller.core import TENANT, key_of, make_fabric, multicast, ready_world
 
 GROUP = ("r2h1", "r3h1")
 WARM = CoreSettings(keep_warm=60.0, reconcile_every=None)

@@ -21,7 +21,7 @@ from blast_controller.core.model.fabric import StaticTree
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import Extension, MulticastRequest, RequestKey
 from blast_controller.core.model.settings import CoreSettings, TenantLimits
-from tests.support.core import World, make_fabric, ready_world
+from tests.support.controller.core import World, make_fabric, ready_world
 
 RACKS = 5
 LONG_AFTER = 2_000.0

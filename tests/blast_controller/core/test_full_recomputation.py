@@ -34,8 +34,8 @@ from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import MulticastRequest, RequestKey
 from blast_controller.core.model.settings import CoreSettings, TenantLimits
 from blast_controller.core.policy import dispatcher
-from tests.support.core import World, make_fabric
-from tests.support.core_power import with_optics
+from tests.support.controller.core import World, make_fabric
+from tests.support.controller.core_power import with_optics
 
 RACKS = 6
 EVENTS = 50

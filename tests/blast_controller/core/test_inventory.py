@@ -14,7 +14,7 @@ from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.inventory.kinds import Piece, PieceKind, kind_of
 from blast_controller.core.model.errors import ImpossibleTransitionError
 from blast_controller.core.model.fabric import CrossConnect, OpticalPort, Splitter
-from tests.support.core import by_sides, make_fabric
+from tests.support.controller.core import by_sides, make_fabric
 
 FABRIC = make_fabric(racks=4, splitters=(4, 2, 4, 3), ports=2, switches=2, shared=2)
 FABRICS = [FABRIC, by_sides(FABRIC)]

@@ -60,7 +60,7 @@ different = self.differences(seen)"""
     ),
     "stale_epoch_writes": SeededBug(
         "Devices obey a controller that was replaced.",
-        {"tests.support.fake_devices:FakeDevice.accepts": {"epoch >= self.fence": "True"}},
+        {"tests.support.controller.fake_devices:FakeDevice.accepts": {"epoch >= self.fence": "True"}},
         seed=9,
     ),
     "grant_before_barrier": SeededBug(

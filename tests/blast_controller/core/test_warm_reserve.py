@@ -15,8 +15,8 @@ from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.settings import CoreSettings
 from blast_controller.core.policy.returning_groups import MAX_TRUST, ReturningGroups
 from blast_controller.core.policy.warm_eviction import EvictionOrder
-from tests.support.core import World, key_of, make_fabric, multicast, ready_world
-from tests.support.core_checks import check_reserve, has_fabric_to_itself, recounted
+from tests.support.controller.core import World, key_of, make_fabric, multicast, ready_world
+from tests.support.controller.core_checks import check_reserve, has_fabric_to_itself, recounted
 
 FAN_OUT = 4
 FABRIC = make_fabric(6, [FAN_OUT] * 5, ports=2)

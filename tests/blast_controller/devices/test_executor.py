@@ -10,8 +10,8 @@ import pytest
 from blast_controller.core.model.commands import CircuitChange
 from blast_controller.core.model.events import DeviceConnected, DeviceDisconnected, StepConfirmed, StepFailed
 from blast_controller.core.model.fabric import CrossConnect
-from tests.support.executor_contract import TIMEOUT, Bench, SwitchThread, bench, circuits
-from tests.support.ssh_server import free_port
+from tests.support.controller.executor_contract import TIMEOUT, Bench, SwitchThread, bench, circuits
+from tests.support.controller.ssh_server import free_port
 from tests.support.waiting import eventually
 
 

@@ -12,7 +12,7 @@ from blast_controller.openflow.flow_stats import MalformedEntryError, decode_ent
 from blast_controller.openflow.framework import RawEntry
 from blast_controller.openflow.rules import Match, Rule, UnknownRule
 from tests.blast_controller.devices.test_openflow_messages import RULE
-from tests.support.openflow_entries import entry, match_bytes, raw_entry, treatment
+from tests.support.controller.openflow_entries import entry, match_bytes, raw_entry, treatment
 
 WIRE = bytes.fromhex(
     "0098 02 00 0000000c 00000159 9c40 0000 0000 0000 00000000 b1a5000300000007 00000000000003e8 00000000000007d0"

@@ -15,8 +15,8 @@ from blast_controller.openflow.flow_stats import MalformedEntryError, decode_ent
 from blast_controller.openflow.probe import MAX_BYTES, probe_frame, probe_payload
 from blast_controller.openflow.rules import Match, Rule, UnknownRule
 from blast_controller.openflow.screening import is_readable
+from tests.support.controller.openflow_entries import entry
 from tests.support.fuzzing import Decoder, fuzz, inputs
-from tests.support.openflow_entries import entry
 
 rules = st.builds(
     Rule,

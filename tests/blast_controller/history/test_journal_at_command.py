@@ -20,7 +20,7 @@ from blast_controller.history.encoder import Encoder, all_rows
 from blast_controller.history.moment import Moment
 from blast_controller.history.retention import Keep
 from blast_controller.history.writer import RunFacts, Writer
-from tests.support.core import World, key_of, make_fabric, multicast, ready_world
+from tests.support.controller.core import World, key_of, make_fabric, multicast, ready_world
 
 BEGIN = datetime(2026, 3, 14, 15, 9, 26).timestamp()
 

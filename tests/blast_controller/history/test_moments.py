@@ -11,7 +11,7 @@ from blast_controller.core.snapshot.changes import EVERYTHING, MAX_NAMED, NOTHIN
 from blast_controller.history.encoder import Encoder, all_rows
 from blast_controller.history.mailbox import Mailbox
 from blast_controller.history.moment import Moment
-from tests.support.core import TENANT, World, key_of, make_fabric, multicast, ready_world
+from tests.support.controller.core import TENANT, World, key_of, make_fabric, multicast, ready_world
 
 REQUEST = f"request/{TENANT}/k"
 

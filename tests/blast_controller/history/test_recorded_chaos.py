@@ -8,7 +8,7 @@ from blast_controller.core.controller import Core
 from blast_controller.core.model.commands import Command
 from blast_controller.history.encoder import Rows, all_rows
 from tests.soak.core import episode
-from tests.support.core_machine import CoreMachine
+from tests.support.controller.core_machine import CoreMachine
 
 MOMENTS = 300
 EPISODES = range(10_000)

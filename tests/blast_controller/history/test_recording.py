@@ -30,7 +30,7 @@ from blast_controller.history.reader import RecordingReader
 from blast_controller.history.recorder import Recorder
 from blast_controller.history.retention import MICROSECONDS_PER_DAY, Keep
 from blast_controller.history.writer import RunFacts, Writer
-from tests.support.core import World, key_of, make_fabric, multicast, ready_world
+from tests.support.controller.core import World, key_of, make_fabric, multicast, ready_world
 from tests.support.waiting import eventually
 
 FACTS = RunFacts(3, "1.0", "here", "the controller has started")

@@ -9,8 +9,8 @@ from blast_controller.core.model.events import ElementQuarantined, LightAlarmRai
 from blast_controller.core.model.fabric import CrossConnect
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.settings import CoreSettings
-from tests.support.core import key_of, multicast, rejected
-from tests.support.core_light import (
+from tests.support.controller.core import key_of, multicast, rejected
+from tests.support.controller.core_light import (
     GROUP,
     commanded_circuits,
     commanded_rules,

@@ -29,8 +29,8 @@ from blast_controller.core.rollout.reservation_states import ReservationState
 from blast_controller.rpc import convert
 from blast_controller.runtime.runtime import PublishedState
 from blast_controller.store.rows import decode, encode
-from tests.support.core import TENANT, key_of, make_fabric, multicast, ready_world, rejected
-from tests.support.core_power import is_lit_well, received, with_optics
+from tests.support.controller.core import TENANT, key_of, make_fabric, multicast, ready_world, rejected
+from tests.support.controller.core_power import is_lit_well, received, with_optics
 
 # Light after one 1:4 is -10.7 dBm at worst, after one 1:2 -7.0, after two of them -12.2, after a 1:2 and a 1:4 -15.9.
 

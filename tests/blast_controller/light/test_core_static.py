@@ -12,7 +12,7 @@ from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.events import ElementQuarantined, ElementReleased, PortChanged, TimePassed
 from blast_controller.core.model.fabric import StaticTree
 from blast_controller.core.model.part_states import PartState
-from tests.support.core import make_fabric, multicast, ready_world, rejected
+from tests.support.controller.core import make_fabric, multicast, ready_world, rejected
 
 AT_TOR = StaticTree("t1", "r1", 60, None, {"r2": 60, "r3": 61}, frozenset({"r4h2"}))
 """From the ToR of r1 to the ToRs of r2 and r3, and straight to the host r4h2."""

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from blast_controller.core.light.fault_localizer import NO_LIGHT, FaultLocalizer
 from blast_controller.core.light.light_tree import build
-from tests.support.core import make_fabric
+from tests.support.controller.core import make_fabric
 
 FABRIC = make_fabric(6, [4, 4, 2])
 ROOT = FABRIC.racks["r1"].optical_ports[0]

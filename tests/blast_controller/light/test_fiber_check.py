@@ -9,8 +9,8 @@ from blast_controller.core.model.commands import SetCircuits
 from blast_controller.core.model.events import ElementQuarantined, ProbeReceived
 from blast_controller.core.model.fabric import CrossConnect, StaticTree
 from blast_controller.core.model.settings import CoreSettings
-from tests.support.core import make_fabric, multicast
-from tests.support.core_light import FiberWorld, ready_fibers, sentences
+from tests.support.controller.core import make_fabric, multicast
+from tests.support.controller.core_light import FiberWorld, ready_fibers, sentences
 
 
 @pytest.fixture

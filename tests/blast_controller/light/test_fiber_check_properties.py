@@ -12,8 +12,8 @@ from blast_controller.core.model.events import AuditRequested, FinishRequested, 
 from blast_controller.core.model.fabric import CrossConnect
 from blast_controller.core.model.identifiers import Device
 from blast_controller.core.model.settings import CoreSettings
-from tests.support.core import key_of, make_fabric, multicast
-from tests.support.core_light import NONCE, FiberWorld
+from tests.support.controller.core import key_of, make_fabric, multicast
+from tests.support.controller.core_light import NONCE, FiberWorld
 
 RACKS = 5
 ACTIONS = ("verify", "request", "finish", "audit", "work", "work", "deliver", "settle", "tick", "lose", "back", "crash")

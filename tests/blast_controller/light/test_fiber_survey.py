@@ -6,8 +6,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.support.core import make_fabric
-from tests.support.core_light import Played, Wiring
+from tests.support.controller.core import make_fabric
+from tests.support.controller.core_light import Played, Wiring
 
 SIZES = st.tuples(st.integers(1, 9), st.lists(st.integers(3, 6), max_size=3), st.integers(1, 2))
 

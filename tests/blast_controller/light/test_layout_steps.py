@@ -11,8 +11,8 @@ from blast_controller.core.light.layout import NOTHING, DeviceState, Layout, Ste
 from blast_controller.core.light.light_tree import build, good_outputs, grow, prune, rehang
 from blast_controller.core.model.commands import Forward
 from blast_controller.core.model.fabric import CrossConnect
-from tests.support.core import World, make_fabric
-from tests.support.layouts import FABRIC, GROUP, SENDER, changes, layout, members, trees
+from tests.support.controller.core import World, make_fabric
+from tests.support.controller.layouts import FABRIC, GROUP, SENDER, changes, layout, members, trees
 
 
 @st.composite

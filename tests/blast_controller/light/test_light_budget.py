@@ -12,8 +12,8 @@ from algorithms.leaf_assignment import Refusal
 from algorithms.power_budget import Amplifier, ElementLoss, exactly
 from blast_controller.core.light.budgeted_tree import BudgetedTree, TreeEnds
 from blast_controller.core.light.light_budget import LightBudget
-from tests.support.core import make_fabric
-from tests.support.core_power import with_optics
+from tests.support.controller.core import make_fabric
+from tests.support.controller.core_power import with_optics
 
 RACKS = 7
 losses = st.sampled_from([0.0, 0.0, 0.0, 1.0, 2.5, 5.0, 9.0])

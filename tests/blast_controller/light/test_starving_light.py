@@ -12,8 +12,8 @@ from blast_controller.core.model.events import FinishRequested, TimePassed
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import Request
 from blast_controller.core.model.settings import CoreSettings
-from tests.support.core import World, key_of, make_fabric, multicast, ready_world
-from tests.support.core_power import with_optics
+from tests.support.controller.core import World, key_of, make_fabric, multicast, ready_world
+from tests.support.controller.core_power import with_optics
 
 DUE = AGING * QUANTUM
 """When the target is overdue, which is small."""

@@ -37,9 +37,9 @@ from blast_controller.rpc.clients.tokens import digest_of
 from blast_controller.serving.tls import ServerTlsSettings
 from blast_controller.store.errors import DiskFullError
 from tests.support.certificates import Authority
-from tests.support.core import key_of, make_fabric, multicast
-from tests.support.live_server import LiveServer, More, live
-from tests.support.runtime import TIMEOUT
+from tests.support.controller.core import key_of, make_fabric, multicast
+from tests.support.controller.live_server import LiveServer, More, live
+from tests.support.controller.runtime import TIMEOUT
 from tests.support.waiting import eventually
 
 CLOSED = AccessPolicy(

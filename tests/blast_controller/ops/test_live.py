@@ -24,8 +24,8 @@ from blast_controller.rpc.clients.access import OPEN_POLICY, AccessPolicy
 from blast_controller.rpc.clients.identity import Identity, Role
 from blast_controller.rpc.clients.tokens import digest_of
 from blast_controller.rpc.connections.connection import Connection
-from tests.support.core import key_of, make_fabric, multicast
-from tests.support.live_server import LiveServer, More, live
+from tests.support.controller.core import key_of, make_fabric, multicast
+from tests.support.controller.live_server import LiveServer, More, live
 from tests.support.waiting import eventually
 
 POLICY = AccessPolicy(
@@ -78,7 +78,9 @@ def guarded() -> Iterator[LiveServer]:
         yield found
 
 
-def submit(served: LiveServer, key: str = "a", tenant: str = "default", request: MulticastRequest | None = None) -> None:
+def submit(
+    served: LiveServer, key: str = "a", tenant: str = "default", request: MulticastRequest | None = None
+) -> None:
     served.submit(replace(request or multicast(key, "r1h1", ["r2h1", "r3h1"]), tenant=tenant))
 
 

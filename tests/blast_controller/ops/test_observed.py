@@ -12,8 +12,8 @@ from blast_controller.core.model.events import DeviceConnected, RequestSubmitted
 from blast_controller.core.model.fabric import CrossConnect
 from blast_controller.ops.activity_log import ActivityLog
 from blast_controller.ops.notify import Notifier, Watchdog
-from tests.support.core import key_of, make_fabric, multicast
-from tests.support.runtime import TIMEOUT, running
+from tests.support.controller.core import key_of, make_fabric, multicast
+from tests.support.controller.runtime import TIMEOUT, running
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ def test_every_event_kind_has_a_message():
         assert request_line(KEY, event(kind, grant=GRANT, reason="reason", state=PartState.DONE)).message
 
 
-def test_a_failed_step_names_device_and_reservation():
+def test_failed_step_names_device_and_reservation():
     line = device_line(StepFailed(1, 7, 2, "the table is full"))
     assert (line.level, line.event) == (logging.WARNING, "failure")
     assert line.known == {"device": "tor:0000000000000001", "reservation": 7, "reason": "the table is full"}

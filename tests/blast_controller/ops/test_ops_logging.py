@@ -47,7 +47,7 @@ def lines(stream):
     return [json.loads(line) for line in stream.getvalue().splitlines()]
 
 
-def test_a_json_line_has_time_level_message_and_fields(written):
+def test_json_line_has_time_level_message_and_fields(written):
     output, stream = written
     output.set_epoch(513)
     log.info("granted %s", "k", extra=fields(event="grant", request="k", reservation=7, reason=None))
@@ -57,7 +57,7 @@ def test_a_json_line_has_time_level_message_and_fields(written):
     assert "reason" not in line and line["time"].endswith("Z") and "T" in line["time"]
 
 
-def test_an_error_carries_its_traceback_on_the_same_line(written):
+def test_error_has_its_traceback_on_the_same_line(written):
     _output, stream = written
     try:
         raise ValueError("two\nlines")
@@ -80,7 +80,7 @@ def test_fields_do_not_overwrite_standard_keys(written):
     ["a\nERROR forged", "a\r\x1b[2Jb", "a\u2028b\x85c", "ü"],
     ids=["line", "escape", "separator", "umlaut"],
 )
-def test_a_client_cannot_forge_lines(written, form, nasty):
+def test_client_cannot_forge_lines(written, form, nasty):
     output, stream = written
     # Alone: pytest would capture the line too, and xdist can carry no surrogate to its other side.
     output.install()
@@ -114,7 +114,7 @@ def test_level_and_format_change_at_run_time(written):
 
 @pytest.mark.parametrize("form", ["text", "json"])
 @pytest.mark.parametrize("secret", ["open-sesame", 'with"quote\\', "sésame"])
-def test_a_secret_is_never_written(written, form, secret):
+def test_secret_is_never_written(written, form, secret):
     output, stream = written
     output.hide(["", secret])
     output.set("info", form)

@@ -12,7 +12,7 @@ from blast_base.drawing.layout import lay_out
 from blast_controller.ops.page.files import CONTENT_SECURITY_POLICY, PAGE, page_files
 from blast_controller.ops.page.picture import picture
 from blast_controller.rpc.fabric_reading import FabricReading
-from tests.support.core import make_fabric, ready_world
+from tests.support.controller.core import make_fabric, ready_world
 
 TAKES_MARKUP = (
     r"innerHTML|outerHTML|insertAdjacentHTML|createContextualFragment|document\.write|DOMParser|\beval\(|srcdoc"

@@ -16,8 +16,8 @@ from blast_controller.core.model.settings import CoreSettings
 from blast_controller.process.safe_mode import WITHIN, EndRecord, RunFailure, safe_mode_reason
 from blast_controller.runtime.runtime import Runtime
 from blast_controller.store.memory import MemoryStore
-from tests.support.core import key_of, make_fabric, multicast
-from tests.support.runtime import TIMEOUT, InstantDevices
+from tests.support.controller.core import key_of, make_fabric, multicast
+from tests.support.controller.runtime import TIMEOUT, InstantDevices
 
 REQUEST = multicast("a", "r1h1", ["r2h1", "r3h1"])
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.linearizability import Operation, check
+from tests.support.controller.linearizability import Operation, check
 
 
 def register(state: int, call: tuple) -> list[int]:

@@ -97,7 +97,7 @@ class FakeRivals:
         return self.reaching
 
 
-def test_candidate_leads_until_its_leadership_expires():
+def test_candidate_is_leader_until_its_leadership_expires():
     calls, is_leader = Calls(), threading.Event()
     is_leader.set()
     candidate = Candidate(MemoryStore(), FakeRivals(), calls.hooks(), is_leader.is_set, lambda: 1)

@@ -23,8 +23,8 @@ from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.connections.messages import ServiceCodec
 from blast_controller.rpc.handler import FIELD_FEATURES, BlastHandler
 from blast_controller.rpc.methods import METHODS, ROLES, Cost
-from tests.support.core import World, make_fabric
-from tests.support.direct_runtime import DirectRuntime
+from tests.support.controller.core import World, make_fabric
+from tests.support.controller.direct_runtime import DirectRuntime
 
 INTERFACE = ServiceCodec(BlastOperator).methods
 NEVER_SENT: set[str] = set()
@@ -40,7 +40,7 @@ def test_both_tables_name_the_methods_of_the_interface_and_nothing_else():
 
 
 @pytest.mark.parametrize("kind", [Client, AsyncClient])
-def test_the_client_has_a_call_for_every_method(kind):
+def test_client_has_a_call_for_every_method(kind):
     names = {"".join(f"_{c.lower()}" if c.isupper() else c for c in name) for name in INTERFACE}
     assert {name for name in names if callable(getattr(kind, name, None))} == names
 

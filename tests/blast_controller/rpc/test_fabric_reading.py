@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from blast_controller.core.model.events import DeviceDisconnected, ElementQuarantined, FinishRequested
 from blast_controller.rpc.fabric_reading import FabricReading
-from tests.support.core import key_of, make_fabric, multicast, ready_world
+from tests.support.controller.core import key_of, make_fabric, multicast, ready_world
 
 
 def test_fabric_answer_is_rebuilt_only_where_it_changed() -> None:

@@ -25,8 +25,8 @@ from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.methods import ROLES
 from blast_controller.rpc.pages import MAX_ON_A_PAGE
 from blast_controller.store.details import read_page
-from tests.support.core import make_fabric
-from tests.support.runtime import TIMEOUT, running
+from tests.support.controller.core import make_fabric
+from tests.support.controller.runtime import TIMEOUT, running
 from tests.support.waiting import eventually
 
 CLIENT = Connection(1, "192.0.2.1:5")
@@ -40,7 +40,7 @@ def lab():
         yield lab
 
 
-def wanted(key="a", receivers=("r2h1", "r3h1"), sender="r1h1", size=10**9, **more):
+def multicast_request(key="a", receivers=("r2h1", "r3h1"), sender="r1h1", size=10**9, **more):
     return ttypes.MulticastRequest(key, sender, list(receivers), size, **more)
 
 
@@ -50,16 +50,16 @@ def now(answer):
 
 
 def granted(lab, key="a", **more):
-    return now(lab.handler.request(CLIENT, wanted(key, **more), 5000))
+    return now(lab.handler.request(CLIENT, multicast_request(key, **more), 5000))
 
 
 def hold(lab):
-    """From now on devices do not answer."""
+    """Stop the answers of all devices."""
     lab.devices.held = []
 
 
-def test_what_was_done_is_not_said_to_be_another_s_to_do(lab):
-    """A leader's time is over when it answers: who hears that it does not lead asks elsewhere for the same again."""
+def test_request_committed_as_leadership_expires_is_answered(lab):
+    """A client that receives NotLeader would submit the same request to another controller."""
     commit = lab.store.commit
 
     def last_commit(records, at):
@@ -67,14 +67,14 @@ def test_what_was_done_is_not_said_to_be_another_s_to_do(lab):
         lab.runtime.holds_leadership = lambda: False
 
     lab.store.commit = last_commit
-    assert now(lab.handler.submit(CLIENT, wanted())).key == "a"
+    assert now(lab.handler.submit(CLIENT, multicast_request())).key == "a"
     with pytest.raises(ttypes.NotLeader):
-        now(lab.handler.submit(CLIENT, wanted()))
+        now(lab.handler.submit(CLIENT, multicast_request()))
     with pytest.raises(ttypes.NotLeader):
         now(lab.handler.status(CLIENT, "a"))
 
 
-def test_an_extension_that_is_in_force_is_told_by_who_leads_no_more(lab):
+def test_extension_in_force_is_answered_after_leadership_is_lost(lab):
     granted(lab)
     hold(lab)
     answer = lab.handler.extend(CLIENT, "a", ttypes.Extension(addReceivers=["r4h1"]))
@@ -91,7 +91,7 @@ def test_an_extension_that_is_in_force_is_told_by_who_leads_no_more(lab):
 
 def test_submit_answers_at_once(lab):
     hold(lab)
-    status = now(lab.handler.submit(CLIENT, wanted()))
+    status = now(lab.handler.submit(CLIENT, multicast_request()))
     assert (status.key, status.tenant, status.state) == ("a", "default", STATE.CONFIGURING)
     assert (status.sender, status.receivers, status.bytes) == ("r1h1", ["r2h1", "r3h1"], 10**9)
     assert status.latestSequence == 0
@@ -100,7 +100,7 @@ def test_submit_answers_at_once(lab):
 
 def test_request_answers_when_granted(lab):
     hold(lab)
-    future = lab.handler.request(CLIENT, wanted(), 5000)
+    future = lab.handler.request(CLIENT, multicast_request(), 5000)
     lab.settle()
     assert not future.done()
     lab.devices.release()
@@ -108,38 +108,38 @@ def test_request_answers_when_granted(lab):
     assert (grant.key, grant.part, grant.receivers) == ("a", 0, ["r2h1", "r3h1"])
     assert (grant.estimatedServiceMs, grant.leaseMs, grant.rateBitsPerSecond) == (800, 10_000, 10**10)
     grant.validate()
-    assert now(lab.handler.request(CLIENT, wanted(), 0)) == grant, "the same again, the same answer"
+    assert now(lab.handler.request(CLIENT, multicast_request(), 0)) == grant, "the same again, the same answer"
 
 
-def test_request_that_takes_too_long_says_what_it_waits_for(lab):
+def test_timed_out_request_reports_the_blocking_resource(lab):
     granted(lab, "first")
     with pytest.raises(ttypes.TimedOut) as refusal:
-        now(lab.handler.request(CLIENT, wanted(), 20))
+        now(lab.handler.request(CLIENT, multicast_request(), 20))
     assert refusal.value.message == "Waiting for a free optical port of r1, r2, r3."
     lab.runtime.post(DeviceDisconnected("ocs1", "cable pulled"))
     with pytest.raises(ttypes.TimedOut) as refusal:
-        now(lab.handler.request(CLIENT, wanted(), 0))
+        now(lab.handler.request(CLIENT, multicast_request(), 0))
     assert refusal.value.message == "Waiting: the optical switch ocs1 is disconnected (cable pulled)."
 
 
 @pytest.mark.parametrize("timeout", [None, -1])
-def test_a_wait_needs_a_time(lab, timeout):
+def test_wait_requires_a_timeout(lab, timeout):
     with pytest.raises(ttypes.TimedOut, match="milliseconds"):
         lab.handler.awaitEvent(CLIENT, "a", 0, timeout)
 
 
-def test_a_request_withdrawn_meanwhile_is_ended(lab):
+def test_waiting_request_ends_when_it_is_withdrawn(lab):
     hold(lab)
-    future = lab.handler.request(CLIENT, wanted(), 5000)
+    future = lab.handler.request(CLIENT, multicast_request(), 5000)
     now(lab.handler.withdraw(CLIENT, "a"))
     with pytest.raises(ttypes.Ended) as ended:
         now(future)
     assert (ended.value.state, ended.value.reason) == (STATE.WITHDRAWN, "Withdrawn by the client.")
 
 
-def test_events_come_in_order_and_late_comers_miss_none(lab):
+def test_events_arrive_in_order_and_late_clients_receive_all(lab):
     hold(lab)
-    now(lab.handler.submit(CLIENT, wanted()))
+    now(lab.handler.submit(CLIENT, multicast_request()))
     waiting = lab.handler.awaitEvent(CLIENT, "a", 0, 5000)
     lab.settle()
     assert not waiting.done()
@@ -159,7 +159,7 @@ def test_events_come_in_order_and_late_comers_miss_none(lab):
         now(lab.handler.awaitEvent(CLIENT, "b", 0, 10))
 
 
-def test_a_revoked_grant_is_told(lab):
+def test_client_is_notified_of_a_revoked_grant(lab):
     granted(lab)
     lab.devices.denied = "its port is broken"
     lab.runtime.post(DeviceConnected("ocs1"))
@@ -171,7 +171,7 @@ def test_a_revoked_grant_is_told(lab):
 # --------------------------------------------------------------------------------------------------- changes
 
 
-def test_extend_answers_when_the_change_is_in_force(lab):
+def test_extend_answers_when_the_change_takes_effect(lab):
     granted(lab)
     hold(lab)
     future = lab.handler.extend(CLIENT, "a", ttypes.Extension(addReceivers=["r4h1"], addLeaseMs=1000, addBytes=5))
@@ -187,7 +187,7 @@ def test_extend_answers_when_the_change_is_in_force(lab):
 
 def test_extend_without_device_work_answers_at_once(lab):
     granted(lab, "first")
-    now(lab.handler.submit(CLIENT, wanted()))
+    now(lab.handler.submit(CLIENT, multicast_request()))
     status = now(lab.handler.extend(CLIENT, "a", ttypes.Extension(removeReceivers=["r3h1"])))
     assert (status.state, status.receivers) == (STATE.PENDING, ["r2h1"])
     hold(lab)
@@ -197,7 +197,7 @@ def test_extend_without_device_work_answers_at_once(lab):
             now(lab.handler.extend(CLIENT, "a", nothing))
 
 
-def test_extend_that_a_device_refuses_is_rejected(lab):
+def test_extend_is_rejected_when_a_device_refuses_it(lab):
     granted(lab)
     hold(lab)
     future = lab.handler.extend(CLIENT, "a", ttypes.Extension(addReceivers=["r4h1"]))
@@ -214,7 +214,7 @@ def test_extend_that_a_device_refuses_is_rejected(lab):
     assert now(lab.handler.status(CLIENT, "a")).receivers == ["r2h1", "r3h1"]
 
 
-def test_extend_is_answered_when_the_request_ends_meanwhile(lab):
+def test_extend_is_answered_when_its_request_ends(lab):
     granted(lab)
     hold(lab)
     future = lab.handler.extend(CLIENT, "a", ttypes.Extension(addReceivers=["r4h1"]))
@@ -224,10 +224,10 @@ def test_extend_is_answered_when_the_request_ends_meanwhile(lab):
         now(future)
 
 
-def test_what_a_sender_tells_of_its_transfer_is_in_status_and_journal(lab):
+def test_transfer_report_appears_in_status_and_journal(lab):
     granted(lab)
-    told = ttypes.TransferReport(10**9, 1500, 0, ["r3h1", "nobody"])
-    report = now(lab.handler.finish(CLIENT, "a", 0, told)).parts[0].report
+    sent = ttypes.TransferReport(10**9, 1500, 0, ["r3h1", "unknown"])
+    report = now(lab.handler.finish(CLIENT, "a", 0, sent)).parts[0].report
     assert report == ttypes.TransferReport(10**9, 1500, 0, ["r3h1"])
     again = now(lab.handler.finish(CLIENT, "a", 0, ttypes.TransferReport(5)))
     assert again.parts[0].report == report, "the first one counts"
@@ -238,12 +238,12 @@ def test_what_a_sender_tells_of_its_transfer_is_in_status_and_journal(lab):
 @pytest.mark.parametrize(
     "nothing", [None, ttypes.TransferReport(), ttypes.TransferReport(-1, -1, -1, []), ttypes.TransferReport(None)]
 )
-def test_a_report_that_says_nothing_is_none(lab, nothing):
+def test_empty_transfer_report_is_ignored(lab, nothing):
     granted(lab)
     assert now(lab.handler.finish(CLIENT, "a", 0, nothing)).parts[0].report is None
 
 
-def test_finish(lab):
+def test_finish_is_idempotent_and_names_unknown_parts(lab):
     granted(lab)
     for part in (None, 5, -1):
         with pytest.raises(ttypes.Rejected) as refusal:
@@ -260,38 +260,38 @@ def test_finish(lab):
 # ------------------------------------------------------------------------------------------------- rejections
 
 
-def test_a_rejection_carries_its_code_and_the_largest_width(lab):
+def test_rejection_has_a_code_and_the_max_number_of_racks(lab):
     with pytest.raises(ttypes.Rejected) as refusal:
-        now(lab.handler.submit(CLIENT, wanted(receivers=["r1h1"])))
+        now(lab.handler.submit(CLIENT, multicast_request(receivers=["r1h1"])))
     assert (refusal.value.code, refusal.value.maxRacks) == ("sender_among_receivers", None)
     with running(make_fabric(5, [2])) as small:
         with pytest.raises(ttypes.Rejected) as refusal:
-            now(small.make_handler().submit(CLIENT, wanted(receivers=["r2h1", "r3h1", "r4h1"])))
+            now(small.make_handler().submit(CLIENT, multicast_request(receivers=["r2h1", "r3h1", "r4h1"])))
         assert (refusal.value.code, refusal.value.maxRacks) == ("group_too_wide", 3)
     granted(lab)
     with pytest.raises(ttypes.KeyReused):
-        now(lab.handler.submit(CLIENT, wanted(size=7)))
+        now(lab.handler.submit(CLIENT, multicast_request(size=7)))
 
 
-def test_what_is_not_served_is_unsupported_and_no_feature(lab):
+def test_unsupported_options_are_not_listed_as_features(lab):
     for refused in (
-        lambda: lab.handler.submit(CLIENT, wanted(tenant="other")),
+        lambda: lab.handler.submit(CLIENT, multicast_request(tenant="other")),
         lambda: lab.handler.login(CLIENT, "token"),
     ):
         with pytest.raises(ttypes.Unsupported) as refusal:
             refused()
         assert refusal.value.feature not in lab.handler.version(CLIENT).features
-    now(lab.handler.submit(CLIENT, wanted(maySplit=False, mayPause=False, tenant="default")))
+    now(lab.handler.submit(CLIENT, multicast_request(maySplit=False, mayPause=False, tenant="default")))
 
 
-def test_how_a_request_may_be_served_reaches_the_core(lab):
-    now(lab.handler.submit(CLIENT, wanted(deadlineMs=1500, priority=3, maySplit=True, mayPause=True)))
+def test_request_options_reach_the_core(lab):
+    now(lab.handler.submit(CLIENT, multicast_request(deadlineMs=1500, priority=3, maySplit=True, mayPause=True)))
     (request,) = lab.look().requests.values()
     asked = request.current
     assert (asked.deadline, asked.priority, asked.may_split, asked.may_pause) == (1.5, 3, True, True)
 
 
-def test_progress_is_told_by_an_extension_of_its_own(lab):
+def test_progress_cannot_be_combined_with_another_extension(lab):
     granted(lab, mayPause=True)
     now(lab.handler.extend(CLIENT, "a", ttypes.Extension(progressBytes=5)))
     assert next(iter(lab.look().requests.values())).parts[0].reached == 5
@@ -299,34 +299,34 @@ def test_progress_is_told_by_an_extension_of_its_own(lab):
         now(lab.handler.extend(CLIENT, "a", ttypes.Extension(progressBytes=6, addLeaseMs=1)))
 
 
-def test_explain_says_what_blocks_a_request(lab):
+def test_explain_reports_the_resource_that_blocks_a_request(lab):
     assert "explain" in lab.handler.version(CLIENT).features
     granted(lab, "first")
-    now(lab.handler.submit(CLIENT, wanted("late", ["r2h1", "r4h1"], "r4h2")))
-    told = now(lab.handler.explain(CLIENT, "late"))
-    told.validate()
-    assert told.key == "late" and told.message.startswith(
+    now(lab.handler.submit(CLIENT, multicast_request("late", ["r2h1", "r4h1"], "r4h2")))
+    explanation = now(lab.handler.explain(CLIENT, "late"))
+    explanation.validate()
+    assert explanation.key == "late" and explanation.message.startswith(
         "The request late waits for a free optical port of r2. The earliest"
     )
-    (blocker,) = told.blockers
+    (blocker,) = explanation.blockers
     assert blocker.startswith("port:r2/50 is held by default/first (reservation 1), whose lease ends in ")
-    assert 0 < told.estimatedStartMs <= 10_000
-    assert told.suggestion == "Remove the rack r2: `blast extend default/late --remove r2h1`."
-    told = now(lab.handler.explain(CLIENT, "first"))
-    assert told.message.startswith("The request first is active") and told.blockers is None
-    assert told.estimatedStartMs is None and told.suggestion is None
+    assert 0 < explanation.estimatedStartMs <= 10_000
+    assert explanation.suggestion == "Remove the rack r2: `blast extend default/late --remove r2h1`."
+    explanation = now(lab.handler.explain(CLIENT, "first"))
+    assert explanation.message.startswith("The request first is active") and explanation.blockers is None
+    assert explanation.estimatedStartMs is None and explanation.suggestion is None
 
 
-def test_drain_admits_nothing_new_until_it_is_over(lab):
+def test_draining_controller_rejects_new_requests(lab):
     granted(lab)
     status = now(lab.handler.drain(CLIENT, True))
     assert (status.draining, status.active) == (True, 1)
     with pytest.raises(ttypes.Rejected, match="is draining"):
-        now(lab.handler.submit(CLIENT, wanted(key="b")))
+        now(lab.handler.submit(CLIENT, multicast_request(key="b")))
     assert now(lab.handler.drain(CLIENT, False)).draining is False
 
 
-def test_the_journal_tells_what_happened(lab):
+def test_journal_lists_the_steps_of_a_reservation(lab):
     granted(lab)
     entries = lab.handler.journal(CLIENT, 0, 100)
     notes = [(entry.kind, json.loads(entry.json)["note"]) for entry in entries]
@@ -334,7 +334,7 @@ def test_the_journal_tells_what_happened(lab):
     assert [entry.sequence for entry in entries] == sorted(entry.sequence for entry in entries)
 
 
-def test_numbers_beyond_the_interface_are_capped():
+def test_numbers_larger_than_64_bits_are_capped():
     with running(make_fabric(4, [4, 4]), CoreSettings(lease_maximum=math.inf, min_rate=0.0)) as lab:
         lab.handler = lab.make_handler()
         grant = granted(lab, size=1 << 62, maxBitsPerSecond=1)
@@ -352,7 +352,7 @@ def test_numbers_beyond_the_interface_are_capped():
         ({"size": 1 << 62, "maxBitsPerSecond": 1, "mayPause": True}, "bad_rate", "minimum 10 Mbit/s"),
     ],
 )
-def test_nobody_gets_light_for_years(lab, more, code, limit):
+def test_request_with_an_excessive_lease_is_rejected(lab, more, code, limit):
     with pytest.raises(ttypes.Rejected) as refusal:
         granted(lab, **more)
     assert refusal.value.code == code
@@ -362,9 +362,9 @@ def test_nobody_gets_light_for_years(lab, more, code, limit):
 # --------------------------------------------------------------------------------------------------- clients
 
 
-def test_a_vanished_client_loses_what_it_waited_for(lab):
+def test_waiting_request_is_withdrawn_when_its_client_vanishes(lab):
     granted(lab, "first")
-    future = lab.handler.request(CLIENT, wanted(), 5000)
+    future = lab.handler.request(CLIENT, multicast_request(), 5000)
     lab.settle()
     future.cancel()
     lab.handler.disconnected(CLIENT)
@@ -373,18 +373,18 @@ def test_a_vanished_client_loses_what_it_waited_for(lab):
 
 def test_submitted_and_granted_requests_outlive_their_connection(lab):
     granted(lab, "first")
-    now(lab.handler.submit(CLIENT, wanted()))
+    now(lab.handler.submit(CLIENT, multicast_request()))
     lab.handler.disconnected(CLIENT)
     for key, after in (("a", 0), ("first", 1)):
         with pytest.raises(ttypes.TimedOut):
             now(lab.handler.awaitEvent(CLIENT, key, after, 100))
 
 
-def test_a_client_that_came_back_before_its_old_connection_was_seen_dead_keeps_waiting(lab):
+def test_reconnected_client_keeps_waiting_after_old_connection_ends(lab):
     granted(lab, "first")
     old, new = Connection(2, "old"), Connection(3, "new")
-    first = lab.handler.request(old, wanted(), 5000)
-    second = lab.handler.request(new, wanted(), 5000)
+    first = lab.handler.request(old, multicast_request(), 5000)
+    second = lab.handler.request(new, multicast_request(), 5000)
     lab.settle()
     first.cancel()
     lab.handler.disconnected(old)
@@ -394,12 +394,12 @@ def test_a_client_that_came_back_before_its_old_connection_was_seen_dead_keeps_w
     assert now(second).receivers == ["r2h1", "r3h1"]
 
 
-# ---------------------------------------------------------------------------------------------------- looking
+# ---------------------------------------------------------------------------------------------------- reading
 
 
-def test_pages_of_requests(lab):
+def test_list_requests_returns_pages(lab):
     for number in range(5):
-        now(lab.handler.submit(CLIENT, wanted(f"k{number}", ["r1h2"])))
+        now(lab.handler.submit(CLIENT, multicast_request(f"k{number}", ["r1h2"])))
     lab.settle()
     first = now(lab.handler.listRequests(CLIENT, None, 2, None))
     assert [r.key for r in first.requests] == ["k0", "k1"]
@@ -413,13 +413,13 @@ def test_pages_of_requests(lab):
     assert now(lab.handler.listRequests(CLIENT, pending, 9, "")).requests == []
 
 
-def test_a_list_leaves_nobody_out_though_earlier_requests_are_forgotten_meanwhile(lab):
+def test_list_is_complete_although_earlier_requests_are_forgotten(lab):
     keys = [f"k{number}" for number in range(6)]
     for key in keys:
-        now(lab.handler.submit(CLIENT, wanted(key, ["r1h2"])))
+        now(lab.handler.submit(CLIENT, multicast_request(key, ["r1h2"])))
     page = now(lab.handler.listRequests(CLIENT, None, 2, None))
-    forgetful = replace(lab.look().settings, remember_ended=0.0)
-    lab.runtime.call(lambda turn: turn.handle(SettingsChanged(forgetful))).result(TIMEOUT)
+    settings = replace(lab.look().settings, remember_ended=0.0)
+    lab.runtime.call(lambda context: context.handle(SettingsChanged(settings))).result(TIMEOUT)
     for key in keys[:3]:
         now(lab.handler.withdraw(CLIENT, key))
     eventually(lambda: not any(("default", key) in lab.look().requests for key in keys[:3]), "them to be forgotten")
@@ -427,10 +427,10 @@ def test_a_list_leaves_nobody_out_though_earlier_requests_are_forgotten_meanwhil
     assert [request.key for request in rest.requests] == keys[3:]
 
 
-def test_a_page_is_shorter_than_asked_where_it_would_keep_others_waiting(lab):
+def test_page_size_is_limited(lab):
     keys = [f"k{number}" for number in range(2 * MAX_ON_A_PAGE + 1)]
     for key in keys:
-        lab.handler.submit(CLIENT, wanted(key, ["r1h2"]))
+        lab.handler.submit(CLIENT, multicast_request(key, ["r1h2"]))
     lab.settle()
     pages, cursor = [], ""
     while cursor is not None:
@@ -442,12 +442,12 @@ def test_a_page_is_shorter_than_asked_where_it_would_keep_others_waiting(lab):
 
 
 @pytest.mark.parametrize(("limit", "cursor"), [(0, ""), (1001, ""), (None, ""), (5, "x"), (5, "-1"), (5, "9" * 5000)])
-def test_a_page_that_cannot_be(lab, limit, cursor):
+def test_invalid_page_queries_are_rejected(lab, limit, cursor):
     with pytest.raises(ttypes.Rejected):
         lab.handler.listRequests(CLIENT, None, limit, cursor)
 
 
-def test_the_fabric_with_its_lit_tree(lab):
+def test_fabric_shows_a_lit_tree(lab):
     granted(lab)
     status = now(lab.handler.fabric(CLIENT))
     status.validate()
@@ -459,7 +459,7 @@ def test_the_fabric_with_its_lit_tree(lab):
     assert all(rack.connected for rack in status.racks)
 
 
-def test_a_tree_kept_warm_for_longer_than_its_request_is_known(lab):
+def test_fabric_shows_a_warm_tree_of_a_forgotten_request(lab):
     with running(make_fabric(4, [4]), CoreSettings(keep_warm=3600.0, remember_ended=0.01)) as warm:
         warm.handler = handler = warm.make_handler()
         granted(warm)
@@ -469,7 +469,7 @@ def test_a_tree_kept_warm_for_longer_than_its_request_is_known(lab):
         assert (tree.state, tree.rootRack) == ("idle", "r1")
 
 
-def test_operators_are_told_what_is_kept_lit_and_what_is_dark(lab):
+def test_fabric_reports_warm_trees_and_dark_resources(lab):
     with running(make_fabric(4, [4, 4]), CoreSettings(keep_warm=60.0, warm_reserve=0.5)) as kept:
         kept.handler = kept.make_handler()
         for key in ("a", "b", "c"):
@@ -486,20 +486,20 @@ def test_operators_are_told_what_is_kept_lit_and_what_is_dark(lab):
     assert now(lab.handler.fabric(CLIENT)).warm is None, "nothing is kept lit"
 
 
-def test_the_fabric_tells_what_to_know_of_the_controller(lab):
-    class Worried(Healthy):
+def test_fabric_reports_the_warnings_of_the_controller(lab):
+    class WithWarnings(Healthy):
         def warnings(self):
-            return ["It is holding."]
+            return ["It is in safe mode."]
 
-    handler = BlastHandler(lab.runtime, "os-ken", lambda after, limit: (), Gate(OPEN_POLICY, ROLES), Worried())
-    assert now(handler.fabric(CLIENT)).warnings == ["It is holding."]
+    handler = BlastHandler(lab.runtime, "os-ken", lambda after, limit: (), Gate(OPEN_POLICY, ROLES), WithWarnings())
+    assert now(handler.fabric(CLIENT)).warnings == ["It is in safe mode."]
     assert now(lab.handler.fabric(CLIENT)).warnings is None
     with pytest.raises(ttypes.Rejected) as refusal:
         lab.handler.resume(CLIENT)
     assert refusal.value.code == "not_in_safe_mode"
 
 
-def test_elements_and_quarantine(lab):
+def test_elements_show_reservation_quarantine_and_disconnection(lab):
     granted(lab)
     now(lab.handler.quarantine(CLIENT, "splitter:s2", "cracked"))
     lab.runtime.post(DeviceDisconnected(4, "gone"))
@@ -518,7 +518,7 @@ def test_elements_and_quarantine(lab):
 # ------------------------------------------------------------------------------------- fibers
 
 
-def test_the_call_is_answered_with_the_report():
+def test_verify_fabric_returns_its_report():
     with running(make_fabric(1)) as lab:
         lab.runtime.post(ElementQuarantined("port:r1/50", "broken"))
         handler = lab.make_handler()
@@ -527,14 +527,14 @@ def test_the_call_is_answered_with_the_report():
         assert "verify" in handler.version(CLIENT).features
 
 
-def test_faults_keep_their_words():
+def test_fiber_report_is_converted_to_thrift():
     report = FiberReport((FiberFault("output:s1/7", "the output is dead"),), ("port:r1/50: broken",), 4)
-    told = convert.fiber_report(report)
-    assert [(fault.element, fault.message) for fault in told.faults] == [("output:s1/7", "the output is dead")]
-    assert (told.skipped, told.probed) == (["port:r1/50: broken"], 4)
+    converted = convert.fiber_report(report)
+    assert [(fault.element, fault.message) for fault in converted.faults] == [("output:s1/7", "the output is dead")]
+    assert (converted.skipped, converted.probed) == (["port:r1/50: broken"], 4)
 
 
-def test_at_the_first_start_the_log_gets_the_report(caplog):
+def test_fiber_check_logs_its_report(caplog):
     caplog.set_level(logging.INFO)
     with running(make_fabric(1)) as lab:
         lab.runtime.post(ElementQuarantined("port:r1/50", "broken"))
@@ -545,12 +545,12 @@ def test_at_the_first_start_the_log_gets_the_report(caplog):
     assert "wired as configured" not in caplog.text
 
 
-def test_what_was_probed_is_counted():
+def test_fiber_report_line_counts_probed_fibers():
     (*_, line) = report_lines(FiberReport((), ("port:r1/50: broken",), 5))
     assert line.message == "fiber check complete: all probed fibers match the configuration (5 probed, 1 not)"
 
 
-def test_faults_are_warnings():
+def test_fiber_faults_are_logged_as_warnings():
     lines = list(report_lines(FiberReport((FiberFault("output:s1/7", "the output is dead"),), (), 3)))
     assert [(line.level, line.event, line.message) for line in lines] == [
         (logging.WARNING, "fiber_fault", "output:s1/7: the output is dead"),

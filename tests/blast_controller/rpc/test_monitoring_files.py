@@ -1,4 +1,4 @@
-"""What is shipped for Prometheus and Grafana names only what the controller tells, and links only what is written."""
+"""The files for Prometheus and Grafana use only exported metrics, and link only existing documentation."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from blast_controller.core.model.settings import CoreSettings
 from blast_controller.process.http_services import MetricSources
 from blast_controller.rpc.clients.gate import GateCounters
 from blast_controller.rpc.connections.server_state import ServerCounters
-from tests.support import live_server
-from tests.support.core import make_fabric
-from tests.support.live_server import LiveServer, live
+from tests.support.controller import live_server
+from tests.support.controller.core import make_fabric
+from tests.support.controller.live_server import LiveServer, live
 
 ROOT = Path(__file__).resolve().parents[3]
 MONITORING = ROOT / "packaging" / "monitoring"
@@ -45,8 +45,8 @@ def serving() -> Iterator[LiveServer]:
             yield served
 
 
-def told() -> set[str]:
-    """Every name that a scrape may bring; those of labeled metrics without a value yet, too."""
+def exported_names() -> set[str]:
+    """Return every name that a scrape may contain, also of labeled metrics without a value yet."""
     with serving() as served:
         found: set[str] = set()
         for line in served.client.get("/metrics").text.splitlines():
@@ -58,15 +58,15 @@ def told() -> set[str]:
         return found
 
 
-def test_the_dashboard_and_the_alerts_ask_for_what_is_told():
-    known = told()
+def test_dashboard_and_alerts_use_exported_metrics():
+    known = exported_names()
     for file in ("dashboard.json", "alerts.yml"):
         asked = set(NAME.findall((MONITORING / file).read_text()))
         assert asked and asked <= known, (file, asked - known)
 
 
 @pytest.mark.test_all
-def test_the_dashboard_is_what_its_rows_say():
+def test_dashboard_is_generated_from_its_rows():
     made = subprocess.run([sys.executable, ROOT / "scripts" / "generate-dashboard", "--check"], check=False)
     assert made.returncode == 0
     panels = json.loads((MONITORING / "dashboard.json").read_text())["panels"]

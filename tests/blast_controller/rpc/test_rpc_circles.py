@@ -1,6 +1,6 @@
-"""No call leaves a circle of objects behind: those go only when garbage is collected, and that stops everybody.
+"""No call leaves a reference cycle: only garbage collection frees cycles, and it stops all clients.
 
-The calls go over a real connection to the real server and handler, from a client that makes no objects to speak of.
+The calls go over a real connection to the real server and handler, from a client that creates few objects.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from blast_controller.rpc.connections.framed_server import FramedServer, Securit
 from blast_controller.rpc.methods import ROLES
 from blast_controller.serving.tls import ServerTlsSettings
 from tests.support.certificates import Authority
-from tests.support.core import make_fabric
-from tests.support.memory_controller import MemoryController
-from tests.support.runtime import TIMEOUT, running
+from tests.support.controller.core import make_fabric
+from tests.support.controller.memory_controller import MemoryController
+from tests.support.controller.runtime import TIMEOUT, running
 from tests.support.waiting import eventually
 
 CALLS = 40
@@ -34,7 +34,7 @@ UNDER_WAY = 8
 """Objects of a connection that may be just about to end."""
 
 
-def wanted(key: str, size: int = 10**9) -> ttypes.MulticastRequest:
+def multicast_request(key: str, size: int = 10**9) -> ttypes.MulticastRequest:
     return ttypes.MulticastRequest(key, "r1h1", ["r2h1", "r3h1"], size)
 
 
@@ -46,7 +46,7 @@ def frame(method: str, *arguments: object) -> bytes:
 
 @pytest.fixture
 def lab():
-    """All light is taken, and a request waits for it."""
+    """All optical ports are reserved, and a request waits for them."""
     settings = CoreSettings(orphan_grace=0.01, remember_ended=0.01, lease_maximum=10**9)
     with running(make_fabric(3, [4]), settings) as lab:
         gate = Gate(OPEN_POLICY, ROLES, Rate(10**6, 10**6))
@@ -54,14 +54,16 @@ def lab():
         server = FramedServer(BlastOperator, handler, None, ttypes.Denied, Security(gate))
         lab.server, lab.address = server, server.start(port=0)
         try:
-            converse(lab, [frame("submit", wanted("lit", 10**15)), frame("submit", wanted("waits"))])
+            converse(
+                lab, [frame("submit", multicast_request("lit", 10**15)), frame("submit", multicast_request("waits"))]
+            )
             yield lab
         finally:
             server.stop()
 
 
 def converse(lab, frames: list[bytes], answers: int | None = None) -> None:
-    """Send all and read the answers; then the connection ends."""
+    """Send all frames, read the answers, and close the connection."""
     with socket.create_connection(lab.address, TIMEOUT) as sock, sock.makefile("rb") as stream:
         for one in frames:
             sock.sendall(one)
@@ -71,41 +73,41 @@ def converse(lab, frames: list[bytes], answers: int | None = None) -> None:
     eventually(lambda: lab.server.counters.connections == 0, event="the connection's end")
 
 
-def circles(lab, frames: list[bytes], answers: int | None = None) -> int:
-    """Objects that the calls have left, and that nobody holds."""
-    # What the first calls make stays.
+def unreachable_objects(lab, frames: list[bytes], answers: int | None = None) -> int:
+    """Return the number of unreachable objects that the calls leave."""
+    # Objects that the first calls create stay.
     converse(lab, frames[:2], 0)
     lab.settle()
     gc.collect()
     gc.disable()
     try:
         converse(lab, frames, answers)
-        eventually(lambda: lab.look().pending_count == 1, event="the end of what was asked for")
+        eventually(lambda: lab.look().pending_count == 1, event="the end of the calls' requests")
         lab.settle()
         return gc.collect()
     finally:
         gc.enable()
 
 
-TALKS = {
+CONVERSATIONS = {
     "ping": [frame("ping")],
     "status": [frame("status", "lit")],
-    "status of nothing": [frame("status", "nobody's")],
+    "status of nothing": [frame("status", "unknown")],
     "fabric": [frame("fabric")],
     "listRequests": [frame("listRequests", None, 10, None)],
     "explain": [frame("explain", "waits")],
     "extend": [frame("extend", "waits", ttypes.Extension(addBytes=1))],
     "extend by nothing": [frame("extend", "waits", ttypes.Extension())],
     "request that is refused": [frame("request", ttypes.MulticastRequest("none", "r1h1", [], 1), 1000)],
-    "request that is not granted in time": [frame("request", wanted("late"), 1)],
+    "request that is not granted in time": [frame("request", multicast_request("late"), 1)],
     "awaitEvent that is over at once": [frame("awaitEvent", "waits", 1 << 40, 0)],
-    "submit and withdraw": [frame("submit", wanted("short")), frame("withdraw", "short")],
+    "submit and withdraw": [frame("submit", multicast_request("short")), frame("withdraw", "short")],
 }
 
 
-@pytest.mark.parametrize("talk", TALKS, ids=str)
-def test_no_call_leaves_a_circle(lab, talk):
-    assert circles(lab, TALKS[talk] * CALLS) <= UNDER_WAY
+@pytest.mark.parametrize("conversation", CONVERSATIONS, ids=str)
+def test_calls_leave_no_reference_cycle(lab, conversation):
+    assert unreachable_objects(lab, CONVERSATIONS[conversation] * CALLS) <= UNDER_WAY
 
 
 @pytest.fixture(scope="module")
@@ -113,25 +115,25 @@ def pair(tmp_path_factory):
     return Authority(tmp_path_factory.mktemp("certificates"), "ca").issue("/CN=here", "IP:127.0.0.1")
 
 
-def greet(address, context):
+def ping(address, context):
     """Complete a TLS handshake and one call."""
     with socket.create_connection(address, TIMEOUT) as sock, context.wrap_socket(sock) as secure:
         secure.sendall(frame("ping"))
         secure.recv(1000)
 
 
-def babble(address, context):
+def send_garbage(address, context):
     with socket.create_connection(address, TIMEOUT) as sock:
         sock.sendall(b"no handshake at all" * 10)
         sock.recv(1000)
 
 
-def say_nothing(address, context):
+def send_nothing(address, context):
     socket.create_connection(address, TIMEOUT).close()
 
 
-@pytest.mark.parametrize("visit", [greet, babble, say_nothing])
-def test_no_tls_client_leaves_anything_behind(pair, visit):
+@pytest.mark.parametrize("visit", [ping, send_garbage, send_nothing])
+def test_tls_clients_leave_no_reference_cycle(pair, visit):
     server = FramedServer(
         BlastOperator, MemoryController(), security=Security(AdmitAll(), ServerTlsSettings(pair.cert, pair.key))
     )
@@ -163,7 +165,7 @@ def test_no_tls_client_leaves_anything_behind(pair, visit):
         server.stop()
 
 
-def test_nobody_who_leaves_while_calls_wait_leaves_a_circle(lab):
-    waiting = [frame("request", wanted(f"k{number}"), 10**6) for number in range(CALLS)]
+def test_disconnected_clients_with_waiting_calls_leave_no_cycle(lab):
+    waiting = [frame("request", multicast_request(f"k{number}"), 10**6) for number in range(CALLS)]
     waiting += [frame("awaitEvent", "waits", 1 << 40, 10**6)] * CALLS
-    assert circles(lab, waiting, answers=0) <= UNDER_WAY
+    assert unreachable_objects(lab, waiting, answers=0) <= UNDER_WAY

@@ -13,7 +13,7 @@ from blast_controller.rpc.connections.frames import FRAME_BYTES, RpcFrameDecoder
 
 
 @given(st.lists(st.binary(min_size=1, max_size=40), max_size=8), st.data())
-def test_pieces_of_a_stream_give_the_same_frames(bodies, data):
+def test_decoder_returns_frames_of_a_split_stream(bodies, data):
     stream = b"".join(encode_frame(body) for body in bodies)
     cuts = sorted(data.draw(st.sets(st.integers(0, len(stream)))))
     decoder, out = RpcFrameDecoder(), []
@@ -23,12 +23,12 @@ def test_pieces_of_a_stream_give_the_same_frames(bodies, data):
     assert out == bodies
 
 
-def test_a_frame_is_its_length_and_its_body():
+def test_frame_has_a_length_and_a_body():
     assert encode_frame(b"abc") == b"\x00\x00\x00\x03abc"
 
 
 @pytest.mark.parametrize("length", [0, -1, -(1 << 31)])
-def test_a_length_that_is_not_positive_is_refused(length):
+def test_decoder_rejects_a_length_that_is_not_positive(length):
     decoder = RpcFrameDecoder()
     decoder.receive(encode_frame(b"good") + struct.pack("!i", length))
     assert decoder.next_frame() == b"good"
@@ -38,7 +38,7 @@ def test_a_length_that_is_not_positive_is_refused(length):
 
 
 @pytest.mark.parametrize("length", [FRAME_BYTES + 1, (1 << 31) - 1, 0x47455420])
-def test_an_oversized_frame_is_refused_with_what_arrived_of_it(length):
+def test_error_of_an_oversized_frame_has_the_received_bytes(length):
     decoder = RpcFrameDecoder()
     decoder.receive(struct.pack("!i", length) + b"begin")
     with pytest.raises(FrameTooLargeError, match="exceeds the cap") as refused:
@@ -46,7 +46,7 @@ def test_an_oversized_frame_is_refused_with_what_arrived_of_it(length):
     assert refused.value.beginning == b"begin"
 
 
-def test_a_frame_of_exactly_the_cap_passes():
+def test_decoder_accepts_a_frame_of_exactly_the_cap():
     decoder = RpcFrameDecoder(frame_bytes=8)
     decoder.receive(encode_frame(b"12345678"))
     assert decoder.next_frame() == b"12345678"

@@ -43,8 +43,8 @@ from blast_controller.rpc.convert import to_extension, to_request
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.methods import ROLES
 from blast_controller.rpc.pages import PageQuery, to_page_query
-from tests.support.core import World, make_fabric
-from tests.support.direct_runtime import DirectRuntime
+from tests.support.controller.core import World, make_fabric
+from tests.support.controller.direct_runtime import DirectRuntime
 from tests.support.fuzzing import Decoder, fuzz, inputs
 
 BODIES = inputs(8000)
@@ -178,7 +178,7 @@ def valid_streams() -> list[bytes]:
 
 
 def check_stream(chance: random.Random, stream: bytes) -> str:
-    """Check that, however it is cut, a stream yields the same frames, then none, more to come, or a lasting error."""
+    """Check that every split of a stream yields the same frames, then none, an incomplete one, or a lasting error."""
     whole = frames_of(chance, stream, len(stream))
     assert whole == frames_of(chance, stream, 40)
     frames, refused = whole
@@ -187,11 +187,11 @@ def check_stream(chance: random.Random, stream: bytes) -> str:
     return refused or ("whole frames" if sum(4 + len(frame) for frame in frames) == len(stream) else "more to come")
 
 
-def frames_of(chance: random.Random, stream: bytes, most: int) -> tuple[list[bytes], str | None]:
+def frames_of(chance: random.Random, stream: bytes, max_bytes: int) -> tuple[list[bytes], str | None]:
     decoder, out = RpcFrameDecoder(FRAME_BYTES), []
     try:
         while stream:
-            cut = most if most >= len(stream) else chance.randrange(1, most)
+            cut = max_bytes if max_bytes >= len(stream) else chance.randrange(1, max_bytes)
             decoder.receive(stream[:cut])
             stream = stream[cut:]
             out += iter(decoder.next_frame, None)
@@ -202,7 +202,7 @@ def frames_of(chance: random.Random, stream: bytes, most: int) -> tuple[list[byt
     return out, None
 
 
-class Desk:
+class FuzzedHandler:
     """The real handler over a small fabric. It restarts now and then, so that it does not fill up."""
 
     PERIOD = 400
@@ -235,7 +235,7 @@ ANSWERED = Decoder(
     valid_bodies(),
     damaged,
     lambda chance: damaged(chance, chance.choice(valid_bodies()[: len(CALLS)])),
-    Desk().answered,
+    FuzzedHandler().answered,
     ("/rpc/convert.py", "/rpc/handler.py"),
 )
 BODY = Decoder(
@@ -249,26 +249,26 @@ BODY = Decoder(
 STREAM = Decoder("thrift frames", valid_streams(), damaged, random_stream, check_stream, ("/rpc/frames.py",))
 
 
-def test_bodies_from_chance_give_calls_or_typed_errors():
+def test_random_bodies_give_calls_or_typed_errors():
     run = fuzz(BODY, BODIES)
-    # The inputs are worth something only if they reach every way out.
+    # The inputs must reach every outcome.
     kinds = ("call", "call, Rejected", "CallRefusedError", "MalformedMessageError")
     assert min(run.outcomes[name] for name in kinds) > 30, run.outcomes
 
 
-def test_streams_from_chance_give_frames_or_a_typed_error():
+def test_random_streams_give_frames_or_a_typed_error():
     run = fuzz(STREAM, STREAMS)
     kinds = ("whole frames", "more to come", "FrameTooLargeError", "FrameLengthError")
     assert min(run.outcomes[name] for name in kinds) > STREAMS // 100, run.outcomes
 
 
-def test_damaged_calls_with_the_handler_behind_them_are_answered_or_refused(caplog):
+def test_handler_answers_or_rejects_damaged_calls(caplog):
     caplog.set_level(logging.CRITICAL)
     run = fuzz(ANSWERED, ANSWERS)
     assert min(run.outcomes[name] for name in ("answered", "MalformedMessageError")) > run.inputs // 10, run.outcomes
 
 
-def test_binary_headers_are_read_as_thrift_reads_them():
+def test_codec_reads_binary_headers_as_thrift_does():
     chance, bodies, outcomes = random.Random(13), valid_bodies()[: len(CALLS)], Counter[bool]()
     for _ in range(5000):
         body = damaged(chance, chance.choice(bodies)[: chance.randrange(1, 40)])
@@ -295,7 +295,7 @@ def blast_header(body: bytes) -> tuple[object, ...] | None:
     return header.name, header.kind, header.sequence, header.length
 
 
-def test_what_a_handler_must_not_return_is_its_own_fault():
+def test_invalid_result_of_a_handler_is_a_handler_error():
     """Any result of a handler becomes a readable reply, or a fault that states the problem."""
     chance, calls = random.Random(11), [CODEC.read_call(CODEC.read_header(body), body) for body in valid_bodies()]
     small = ServiceCodec(BlastOperator, frame_bytes=200)

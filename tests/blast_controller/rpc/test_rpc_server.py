@@ -25,7 +25,7 @@ from blast_controller.rpc.connections.dispatch import answer, deferred_reply
 from blast_controller.rpc.connections.framed_server import FramedServer, ServerLimits
 from blast_controller.rpc.connections.messages import RefusalErrors, ServiceCodec
 from blast_controller.rpc.convert import REFUSALS
-from tests.support.memory_controller import MemoryController, serving
+from tests.support.controller.memory_controller import MemoryController, serving
 from tests.support.waiting import HANGING, eventually
 
 
@@ -130,7 +130,7 @@ def test_both_protocols_and_both_services(protocol):
             assert wire.header(wire.receive()) == ("ping", TMessageType.REPLY, sequence)
 
 
-def test_the_base_service_alone_has_no_operator_calls():
+def test_base_service_has_no_operator_calls():
     with serving(MemoryController(), service=Blast) as (_, host, port), Wire(host, port) as wire:
         with pytest.raises(TApplicationException) as refused:
             wire.call("elements")
@@ -138,7 +138,7 @@ def test_the_base_service_alone_has_no_operator_calls():
         assert wire.call("version").software == "memory"
 
 
-def test_pipelined_calls_are_carried_out_in_their_order():
+def test_pipelined_calls_are_executed_in_order():
     with serving(MemoryController()) as (_, host, port), Wire(host, port) as wire:
         request = MulticastRequest("k", "h11", ["h21"], 1)
         calls = [("submit", request), ("awaitEvent", "k", 0, 1000), ("withdraw", "k"), ("awaitEvent", "k", 1, 1000)]
@@ -148,7 +148,7 @@ def test_pipelined_calls_are_carried_out_in_their_order():
         assert wire.result("awaitEvent", replies[3]).kind == EventKind.ENDED
 
 
-def test_a_missing_required_field_is_named_and_the_connection_lives_on():
+def test_missing_field_is_named_and_the_connection_stays_open():
     with serving(MemoryController()) as (server, host, port), Wire(host, port) as wire:
         with pytest.raises(TApplicationException, match="sender is unset") as refused:
             wire.call("submit", MulticastRequest(key="k", receivers=["h21"], bytes=1))
@@ -157,7 +157,7 @@ def test_a_missing_required_field_is_named_and_the_connection_lives_on():
         assert server.counters.refused_calls == 1
 
 
-def test_an_undeclared_exception_becomes_an_internal_error_and_a_traceback(caplog):
+def test_undeclared_exception_becomes_an_internal_error(caplog):
     class Broken(MemoryController):
         def fabric(self, connection):
             raise ZeroDivisionError("secret detail")
@@ -172,7 +172,7 @@ def test_an_undeclared_exception_becomes_an_internal_error_and_a_traceback(caplo
     assert "ZeroDivisionError: secret detail" in caplog.text
 
 
-def test_a_handler_that_lacks_a_method_is_refused_at_once():
+def test_server_rejects_a_handler_that_lacks_a_method():
     class Half:
         def ping(self, connection): ...
 
@@ -182,7 +182,7 @@ def test_a_handler_that_lacks_a_method_is_refused_at_once():
         FramedServer(Blast, Half())
 
 
-def test_a_message_that_is_no_call_is_refused():
+def test_message_other_than_a_call_is_refused():
     with serving(MemoryController()) as (_, host, port), Wire(host, port) as wire:
         body = bytearray(wire.body("ping"))
         body[3] = TMessageType.REPLY
@@ -195,7 +195,7 @@ def test_a_message_that_is_no_call_is_refused():
 # ---------------------------------------------------------------------- deferred replies
 
 
-def test_deferred_replies_leave_in_the_order_they_are_settled(parking):
+def test_deferred_replies_are_sent_in_order_of_completion(parking):
     handler, _, host, port = parking
     with Wire(host, port) as wire:
         for sequence, key in enumerate(("a", "b", "c")):
@@ -211,7 +211,7 @@ def test_deferred_replies_leave_in_the_order_they_are_settled(parking):
             wire.result("awaitEvent", wire.receive())
 
 
-def test_five_hundred_parked_calls_hold_no_worker(parking):
+def test_parked_calls_occupy_no_worker(parking):
     handler, server, host, port = parking
     wires = [Wire(host, port) for _ in range(50)]
     try:
@@ -233,17 +233,17 @@ def test_five_hundred_parked_calls_hold_no_worker(parking):
             wire.socket.close()
 
 
-def test_a_vanished_client_s_waits_are_cancelled_and_others_stay(parking):
+def test_only_the_waits_of_a_vanished_client_are_cancelled(parking):
     handler, server, host, port = parking
     with Wire(host, port) as survivor:
         survivor.send("awaitEvent", "stays", 0, 1000)
-        gone = Wire(host, port)
-        gone.send("awaitEvent", "polite", 0, 1000)
+        closed = Wire(host, port)
+        closed.send("awaitEvent", "polite", 0, 1000)
         reset = Wire(host, port)
         reset.send("awaitEvent", "reset", 0, 1000)
         handler.until(lambda: len(handler.waits) == 3)
         eventually(lambda: server.counters.parked == 3)
-        gone.socket.close()
+        closed.socket.close()
         reset.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         reset.socket.close()
         eventually(lambda: len(handler.disconnects) == 2)
@@ -255,7 +255,7 @@ def test_a_vanished_client_s_waits_are_cancelled_and_others_stay(parking):
         assert survivor.result("awaitEvent", survivor.receive()).sequence == 1
 
 
-def test_a_wait_that_is_parked_after_its_client_vanished_is_cancelled_too():
+def test_wait_parked_after_its_client_vanished_is_cancelled():
     class Slow(Parking):
         started, go_on = threading.Event(), threading.Event()
 
@@ -276,7 +276,7 @@ def test_a_wait_that_is_parked_after_its_client_vanished_is_cancelled_too():
         assert handler.waits["late"].cancelled()
 
 
-def test_a_future_that_the_handler_cancels_is_an_error_for_its_caller(parking):
+def test_caller_of_a_cancelled_future_gets_an_error(parking):
     handler, _, host, port = parking
     with Wire(host, port) as wire:
         wire.send("awaitEvent", "k", 0, 1000)
@@ -287,7 +287,7 @@ def test_a_future_that_the_handler_cancels_is_an_error_for_its_caller(parking):
 
 
 @pytest.mark.parametrize("limits", [ServerLimits(parked_per_connection=2), ServerLimits(parked=2)])
-def test_too_many_waits_are_refused_in_the_interface_s_own_words(limits):
+def test_waits_beyond_the_limit_are_refused_as_declared_error(limits):
     handler = Parking()
     with (
         serving(handler, limits=limits, refusals=RefusalErrors(Denied)) as (server, host, port),
@@ -306,7 +306,7 @@ def test_too_many_waits_are_refused_in_the_interface_s_own_words(limits):
         eventually(lambda: server.counters.parked == 2)
 
 
-def test_too_many_waits_without_words_of_its_own():
+def test_waits_beyond_the_limit_are_refused_without_declared_error():
     with (
         serving(Parking(), limits=ServerLimits(parked=0)) as (_, host, port),
         Wire(host, port) as wire,
@@ -328,7 +328,7 @@ def test_connections_beyond_the_limit_are_closed():
         assert server.counters.refused_connections == 1
 
 
-def test_one_account_cannot_take_every_connection():
+def test_connections_of_one_account_are_limited():
     limits = ServerLimits(connections=4, connections_per_account=2)
     with serving(MemoryController(), limits=limits) as (server, host, port), ExitStack() as stack:
         own = [stack.enter_context(Wire(host, port)) for _ in range(2)]
@@ -345,7 +345,7 @@ def test_one_account_cannot_take_every_connection():
 # ---------------------------------------------------------------------- framing
 
 
-def test_frame_may_be_cut_while_other_connections_are_served():
+def test_server_serves_others_while_a_frame_is_incomplete():
     receivers = [f"host-{n:06d}" for n in range(2000)]
     with serving(MemoryController()) as (_, host, port), Wire(host, port) as wire:
         frame = wire.frame("submit", MulticastRequest("k", "h11", receivers, 1))
@@ -357,7 +357,7 @@ def test_frame_may_be_cut_while_other_connections_are_served():
             wire.result("submit", wire.receive())
 
 
-def test_an_oversized_call_is_told_so_before_its_connection_ends():
+def test_oversized_call_gets_an_error_before_its_connection_closes():
     with serving(MemoryController()) as (server, host, port), Wire(host, port) as wire:
         wire.send("ping")
         frame = wire.frame("submit", MulticastRequest("k", "h11", ["x" * (2 << 20)], 1), sequence=42)
@@ -402,7 +402,7 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-def test_malformed_input_ends_its_own_connection_only(parking, name, caplog):
+def test_malformed_input_closes_its_own_connection_only(parking, name, caplog):
     handler, server, host, port = parking
     with Wire(host, port) as innocent, Wire(host, port) as culprit:
         innocent.send("awaitEvent", "k", 0, 1000)
@@ -415,7 +415,7 @@ def test_malformed_input_ends_its_own_connection_only(parking, name, caplog):
     assert "closed:" in caplog.text
 
 
-def test_a_client_that_leaves_in_the_middle_of_a_frame():
+def test_server_closes_the_connection_of_an_incomplete_frame():
     with serving(MemoryController()) as (server, host, port):
         with Wire(host, port) as wire:
             wire.socket.sendall(wire.frame("status", "k")[:-3])
@@ -424,15 +424,15 @@ def test_a_client_that_leaves_in_the_middle_of_a_frame():
         eventually(lambda: server.counters.connections == 0)
 
 
-def test_a_client_that_does_not_read_stops_being_served_and_then_catches_up():
-    class Wordy(MemoryController):
+def test_server_pauses_a_client_that_does_not_read_its_replies():
+    class LargeReplies(MemoryController):
         def journal(self, connection, afterSequence, limit):
             raise Denied("x" * 500_000)
 
-    with serving(Wordy()) as (server, host, port), Wire(host, port) as wire:
+    with serving(LargeReplies()) as (server, host, port), Wire(host, port) as wire:
         wire.socket.sendall(b"".join(wire.frame("journal", 0, 1, sequence=n) for n in range(100)))
         with Wire(host, port) as other:
-            for _ in range(100):  # in each of these turns of the server it could have read on
+            for _ in range(100):  # the server could have read more calls after each of these
                 other.call("ping")
         assert server.counters.calls - 100 < 100
         assert [wire.header(wire.receive())[2] for _ in range(100)] == list(range(100))
@@ -441,7 +441,7 @@ def test_a_client_that_does_not_read_stops_being_served_and_then_catches_up():
 # ---------------------------------------------------------------------- start and stop
 
 
-def test_an_address_in_use_is_an_os_error():
+def test_start_on_an_address_in_use_raises_os_error():
     with serving(MemoryController()) as (_, host, port):
         second = FramedServer(BlastOperator, MemoryController())
         try:
@@ -452,7 +452,7 @@ def test_an_address_in_use_is_an_os_error():
             second.stop()
 
 
-def test_stopping_ends_waits_lets_calls_finish_and_can_be_repeated():
+def test_stop_cancels_waits_and_lets_running_calls_finish():
     class Slow(Parking):
         started = threading.Event()
 
@@ -479,7 +479,7 @@ def test_stopping_ends_waits_lets_calls_finish_and_can_be_repeated():
     server.stop()
 
 
-def test_a_call_that_outstays_the_grace_does_not_hold_up_the_stop():
+def test_stop_does_not_wait_for_a_call_beyond_its_grace():
     class Stuck(MemoryController):
         started, go_on = threading.Event(), threading.Event()
 
@@ -504,13 +504,13 @@ def test_a_call_that_outstays_the_grace_does_not_hold_up_the_stop():
 
 
 class Oneway:
-    """A handler of a service with one oneway method, which ours has not."""
+    """A handler of a service with one oneway method; ours has none."""
 
     def __init__(self) -> None:
-        self.heard: list[str] = []
+        self.received: list[str] = []
 
-    def tell(self, connection, text):
-        self.heard.append(text)
+    def notify(self, connection, text):
+        self.received.append(text)
         if text == "wrong":
             raise ValueError(text)
         return Future() if text == "later" else None
@@ -547,18 +547,18 @@ def test_text_that_is_not_utf8_is_rejected(call, error):
         assert error[1] in repr(caught.value) + str(caught.value)
 
 
-def test_oneway_calls_are_carried_out_and_never_answered(monkeypatch, caplog):
+def test_oneway_calls_are_executed_and_never_answered(monkeypatch, caplog):
     module = types.ModuleType("tiny_service")
-    module.Iface = type("Iface", (), {"tell": Oneway.tell, "__module__": module.__name__})
-    module.tell_args = Blast.status_args
+    module.Iface = type("Iface", (), {"notify": Oneway.notify, "__module__": module.__name__})
+    module.notify_args = Blast.status_args
     monkeypatch.setitem(sys.modules, module.__name__, module)
     codec, handler, connection = ServiceCodec(module), Oneway(), Connection(1, "test")
     for text in ("good", "wrong", "later"):
-        body = b"\x80\x01\x00\x04" + string(b"tell") + bytes(4) + b"\x0b\x00\x01" + string(text.encode()) + b"\x00"
+        body = b"\x80\x01\x00\x04" + string(b"notify") + bytes(4) + b"\x0b\x00\x01" + string(text.encode()) + b"\x00"
         outcome = answer(codec, handler, connection, body)
         if text == "later":
             outcome.future.set_result(None)
             outcome = deferred_reply(codec, outcome.call, outcome.future)
         assert outcome is None
-    assert handler.heard == ["good", "wrong", "later"]
+    assert handler.received == ["good", "wrong", "later"]
     assert "ValueError: wrong" in caplog.text

@@ -1,6 +1,6 @@
-"""One client against the others: leaving, waiting and extending by the thousand, through the handler and its runtime.
+"""One client cannot starve others by disconnecting, waiting or extending thousands of times.
 
-What is counted is work (decisions made, reasons found out, answers given in one turn of the core's thread), never time.
+The tests count work (decisions, reasons and answers in one cycle of the core's thread), never time.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.methods import ROLES
 from blast_controller.runtime.runtime import LARGEST_BATCH, MAX_UNWRITTEN
 from blast_controller.runtime.waiting import MAX_ANSWERED, WaitingLimits
-from tests.support.core import key_of, make_fabric
-from tests.support.runtime import TIMEOUT, running
+from tests.support.controller.core import key_of, make_fabric
+from tests.support.controller.runtime import TIMEOUT, running
 
 CLIENT, OTHER = Connection(1, "192.0.2.1:5"), Connection(2, "192.0.2.2:5")
 MANY = 900
 
 
 class Clock:
-    """Stands in for the module `time`: stands still until it is told."""
+    """A replacement of the module `time` that stands still until a test advances it."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -48,8 +48,8 @@ class Clock:
         return self.now
 
 
-class Turns:
-    """How much of each kind of work was done in each turn of the core's thread."""
+class Cycles:
+    """Counts of each kind of work in each cycle of the core's thread."""
 
     def __init__(self, lab) -> None:
         self.done: list[Counter[str]] = []
@@ -60,12 +60,12 @@ class Turns:
         runtime.waiting.notify = self._counted("events", runtime.waiting.notify)
         let_out = runtime._let_out
 
-        def end_of_turn() -> None:
+        def end_cycle() -> None:
             let_out()
             self.done.append(self._now)
             self._now = Counter()
 
-        runtime._let_out = end_of_turn
+        runtime._let_out = end_cycle
 
     def _counted(self, name, inner):
         def outer(*arguments, **more):
@@ -82,11 +82,11 @@ class Turns:
 
         return outer
 
-    def most(self, name: str) -> int:
-        return max(turn[name] for turn in self.done)
+    def max_of(self, name: str) -> int:
+        return max(cycle[name] for cycle in self.done)
 
     def total(self, name: str) -> int:
-        return sum(turn[name] for turn in self.done)
+        return sum(cycle[name] for cycle in self.done)
 
 
 @pytest.fixture
@@ -98,10 +98,10 @@ def clock(monkeypatch):
 
 @pytest.fixture
 def lab(clock):
-    """Everything is lit for one request, so that all others wait."""
+    """One request reserves all optical ports, so that all others wait."""
     with running(make_fabric(3, [4]), CoreSettings(orphan_grace=2.0, lease_maximum=10**9)) as lab:
         lab.handler = handler_of(lab)
-        now(lab.handler.submit(OTHER, wanted("first", size=10**15)))
+        now(lab.handler.submit(OTHER, multicast_request("first", size=10**15)))
         lab.settle()
         yield lab
 
@@ -110,7 +110,7 @@ def handler_of(lab, gate=None):
     return lab.make_handler(gate or Gate(OPEN_POLICY, ROLES, Rate(10**6, 10**6)))
 
 
-def wanted(key, size=10**9, **more):
+def multicast_request(key, size=10**9, **more):
     return ttypes.MulticastRequest(key, "r1h1", ["r2h1", "r3h1"], size, **more)
 
 
@@ -119,13 +119,13 @@ def now(future):
 
 
 def later(lab, clock, seconds):
-    """Let time pass, and let the core's thread see it."""
+    """Advance the clock, and let the core's thread process it."""
     clock.now += seconds
     lab.settle()
 
 
 def ask(lab, connection, count, timeout_ms=3600_000, **more):
-    futures = [lab.handler.request(connection, wanted(f"k{n}", **more), timeout_ms) for n in range(count)]
+    futures = [lab.handler.request(connection, multicast_request(f"k{n}", **more), timeout_ms) for n in range(count)]
     lab.settle()
     return futures
 
@@ -133,7 +133,7 @@ def ask(lab, connection, count, timeout_ms=3600_000, **more):
 def waiting_places(lab):
     lab.settle()
     room = lab.runtime.waiting
-    return lab.runtime.call(lambda turn: (room._remove_cancelled(), room._taken.total())[1]).result(TIMEOUT)
+    return lab.runtime.call(lambda context: (room._remove_cancelled(), room._taken.total())[1]).result(TIMEOUT)
 
 
 def refusal(call):
@@ -149,37 +149,36 @@ def until_all_done(lab, futures):
     lab.settle()
 
 
-# ------------------------------------------------------------------------------------- leaving, and time-outs
+# ------------------------------------------------------------------------------------- disconnections and timeouts
 
 
-def test_who_leaves_costs_one_decision_whatever_it_waited_for(lab, clock):
+def test_disconnected_client_causes_one_decision_for_all_its_waits(lab, clock):
     futures = ask(lab, CLIENT, 500)
-    turns = Turns(lab)
+    cycles = Cycles(lab)
     for future in futures:
         future.cancel()
     lab.handler.disconnected(CLIENT)
-    now(lab.runtime.call(lambda turn: None))
-    # What it waited for is left as one event; the other turn is that of the question above.
-    assert turns.total("decisions") <= 2
+    now(lab.runtime.call(lambda context: None))
+    # All its requests are orphaned in one event; the other decision is that of the call above.
+    assert cycles.total("decisions") <= 2
     later(lab, clock, 2.0)
     for _ in range(MANY):
         if lab.look().pending_count == 0:
             break
     assert lab.look().pending_count == 0
-    assert turns.most("ends") <= MAX_AT_ONCE
-    assert turns.most("events") <= MAX_UNWRITTEN + MAX_AT_ONCE
-    assert turns.most("decisions") <= 2
+    assert cycles.max_of("ends") <= MAX_AT_ONCE
+    assert cycles.max_of("events") <= MAX_UNWRITTEN + MAX_AT_ONCE
+    assert cycles.max_of("decisions") <= 2
 
 
-def test_waits_that_end_in_one_millisecond_end_in_bounded_turns(lab, clock):
+def test_number_of_waits_that_time_out_in_one_cycle_is_bounded(lab, clock):
     futures = ask(lab, CLIENT, MANY, timeout_ms=5000)
     assert waiting_places(lab) == MANY
-    turns, ended, ended_before = Turns(lab), [], set()
+    cycles, ended, ended_before = Cycles(lab), [], set()
     for future in futures:
         future.add_done_callback(ended.append)
 
-    def ask_again(turn):
-        """Somebody else has something done meanwhile, again and again."""
+    def ask_again(context):
         ended_before.add(len(ended))
         if len(ended) < MANY:
             lab.runtime.call(ask_again)
@@ -188,27 +187,27 @@ def test_waits_that_end_in_one_millisecond_end_in_bounded_turns(lab, clock):
     lab.runtime.call(ask_again)
     until_all_done(lab, futures)
     assert all(isinstance(future.exception(TIMEOUT), ttypes.TimedOut) for future in futures)
-    assert turns.most("reasons") <= MAX_ANSWERED
-    assert turns.total("reasons") == MANY
-    assert len(ended_before) > MANY / MAX_ANSWERED, "others are answered between two turns"
+    assert cycles.max_of("reasons") <= MAX_ANSWERED
+    assert cycles.total("reasons") == MANY
+    assert len(ended_before) > MANY / MAX_ANSWERED, "others are answered between two cycles"
     assert waiting_places(lab) == 0
 
 
-def test_patience_that_ends_in_one_millisecond_ends_in_bounded_turns(lab, clock):
+def test_number_of_requests_that_expire_in_one_cycle_is_bounded(lab, clock):
     futures = ask(lab, CLIENT, MANY, pendingTimeoutMs=5000)
-    turns = Turns(lab)
+    cycles = Cycles(lab)
     clock.now += 5.0
     lab.settle()
     until_all_done(lab, futures)
     assert all(isinstance(future.exception(TIMEOUT), ttypes.Ended) for future in futures)
-    assert turns.most("ends") <= MAX_AT_ONCE
-    assert turns.most("events") <= MAX_UNWRITTEN + MAX_AT_ONCE
-    assert turns.most("decisions") <= 2
-    assert turns.total("ends") == MANY
+    assert cycles.max_of("ends") <= MAX_AT_ONCE
+    assert cycles.max_of("events") <= MAX_UNWRITTEN + MAX_AT_ONCE
+    assert cycles.max_of("decisions") <= 2
+    assert cycles.total("ends") == MANY
 
 
-def test_whoever_asks_has_a_turn_between_ends_that_take_long(lab, clock, monkeypatch):
-    """Each turn begins with what is due, which here takes longer than any turn may."""
+def test_calls_are_served_between_slow_expirations(lab, clock, monkeypatch):
+    """Each cycle begins with due expirations, which take longer here than a cycle may."""
     ask(lab, CLIENT, 20 * MAX_AT_ONCE, pendingTimeoutMs=5000)
     end, ends = Endings.end, []
 
@@ -219,28 +218,28 @@ def test_whoever_asks_has_a_turn_between_ends_that_take_long(lab, clock, monkeyp
     monkeypatch.setattr(Endings, "end", end_slowly)
     seen, over = {account: [] for account in ("a", "b")}, Future()
 
-    def ask_again(account, turn):
+    def ask_again(account, context):
         seen[account].append(len(ends))
         if len(ends) < 20 * MAX_AT_ONCE:
             lab.runtime.call_for(account, Future(), partial(ask_again, account))
-        elif all(told[-1] == len(ends) for told in seen.values()):
+        elif all(counts[-1] == len(ends) for counts in seen.values()):
             over.set_result(None)
 
     clock.now += 5.0
     for account in seen:
         lab.runtime.call_for(account, Future(), partial(ask_again, account))
     over.result(TIMEOUT)
-    for told in seen.values():
-        assert max(later - earlier for earlier, later in pairwise([0, *told])) <= 2 * MAX_AT_ONCE
+    for counts in seen.values():
+        assert max(later - earlier for earlier, later in pairwise([0, *counts])) <= 2 * MAX_AT_ONCE
 
 
-def test_viewers_of_one_request_hear_of_its_event_in_bounded_turns(lab, clock):
+def test_number_of_viewers_notified_in_one_cycle_is_bounded(lab, clock):
     viewers = [lab.handler.awaitEvent(CLIENT, "first", 1, 3600_000) for _ in range(500)]
     lab.settle()
     answered, before = [], sum(f.done() for f in viewers)
     for viewer in viewers:
-        viewer.add_done_callback(lambda done: answered.append(len(turns.done)))
-    turns = Turns(lab)
+        viewer.add_done_callback(lambda done: answered.append(len(cycles.done)))
+    cycles = Cycles(lab)
     now(lab.handler.finish(OTHER, "first", 0, None))
     until_all_done(lab, viewers)
     assert before == 0
@@ -248,22 +247,22 @@ def test_viewers_of_one_request_hear_of_its_event_in_bounded_turns(lab, clock):
     assert {now(viewer).kind for viewer in viewers} == {ttypes.EventKind.ENDED}
 
 
-def test_a_flood_of_one_account_does_not_stand_before_another(lab):
+def test_flood_of_one_account_does_not_delay_another(lab):
     done, begun, go_on = [], threading.Event(), threading.Event()
 
-    def busy(turn):
+    def busy(context):
         begun.set()
         assert go_on.wait(TIMEOUT)
 
     lab.runtime.call(busy)
     assert begun.wait(TIMEOUT)
-    flood = [lab.handler.submit(CLIENT, wanted(f"k{number}")) for number in range(500)]
+    flood = [lab.handler.submit(CLIENT, multicast_request(f"k{number}")) for number in range(500)]
     status = lab.handler.status(OTHER, "first")
     for future, name in [*((future, "flood") for future in flood), (status, "status")]:
         future.add_done_callback(lambda _, name=name: done.append(name))
     go_on.set()
     until_all_done(lab, [*flood, status])
-    # Whatever the flood has had done before it shares its commit.
+    # Calls of the flood that ran before it share its commit.
     assert done.index("status") <= LARGEST_BATCH
     assert len(done) == 501
 
@@ -275,22 +274,22 @@ def places(lab, in_all, of_one):
     lab.runtime.waiting.places = WaitingLimits(in_all, of_one)
 
 
-def test_a_viewer_cannot_take_every_place_of_those_who_wait(lab):
+def test_viewer_cannot_occupy_all_places_for_waiting_calls(lab):
     places(lab, in_all=100, of_one=100)
     for _ in range(75):
         lab.handler.awaitEvent(CLIENT, "first", 1, 3600_000)
     assert refusal(lambda: lab.handler.awaitEvent(CLIENT, "first", 1, 3600_000)).code == "too_many_waiting"
     assert refusal(lambda: lab.handler.awaitEvent(OTHER, "first", 1, 3600_000)).code == "too_many_waiting"
-    asking = [lab.handler.request(OTHER, wanted(f"k{n}"), 3600_000) for n in range(25)]
+    requests = [lab.handler.request(OTHER, multicast_request(f"k{n}"), 3600_000) for n in range(25)]
     lab.settle()
     assert waiting_places(lab) == 100
-    assert not any(future.done() for future in asking)
-    assert refusal(lambda: lab.handler.request(OTHER, wanted("more"), 3600_000)).code == "too_many_waiting"
+    assert not any(future.done() for future in requests)
+    assert refusal(lambda: lab.handler.request(OTHER, multicast_request("more"), 3600_000)).code == "too_many_waiting"
     with pytest.raises(ttypes.UnknownRequest):
         now(lab.handler.status(OTHER, "more"))
 
 
-def test_an_account_has_its_share_and_another_has_its_own(lab):
+def test_waiting_calls_are_limited_by_account(lab):
     places(lab, in_all=100, of_one=8)
     first = [lab.handler.awaitEvent(CLIENT, "first", 1, 3600_000) for _ in range(6)]
     assert "6 waiting calls" in refusal(lambda: lab.handler.awaitEvent(CLIENT, "first", 1, 3600_000)).message
@@ -304,7 +303,7 @@ def test_an_account_has_its_share_and_another_has_its_own(lab):
     assert waiting_places(lab) == 7
 
 
-def test_who_asks_too_much_again_and_again_is_heard_more_and_more_slowly(lab, clock):
+def test_rest_of_a_client_doubles_with_each_refused_wait(lab, clock):
     places(lab, in_all=100, of_one=4)
     greedy = Connection(4, "192.0.2.1:7")
     rests = []
@@ -315,11 +314,11 @@ def test_who_asks_too_much_again_and_again_is_heard_more_and_more_slowly(lab, cl
     assert rests == [0.0] * 3 + [0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.25]
     other = Connection(5, "192.0.2.1:8")
     with pytest.raises(ttypes.UnknownRequest):
-        now(lab.handler.status(other, "nobody's"))
-    assert other.take_rest(clock.now) == 0.0, "what is refused for another reason costs no rest"
+        now(lab.handler.status(other, "unknown"))
+    assert other.take_rest(clock.now) == 0.0, "a call that is refused for another reason costs no rest"
 
 
-def test_tokens_of_one_tenant_share_and_addresses_do_not_matter_for_them(lab):
+def test_tokens_of_one_tenant_share_its_limit_across_addresses(lab):
     places(lab, in_all=100, of_one=8)
     digests = {digest_of(text): Identity("physics", Role.OPERATOR) for text in ("one", "two")}
     digests[digest_of("three")] = Identity("biology", Role.OPERATOR)
@@ -336,9 +335,9 @@ def test_tokens_of_one_tenant_share_and_addresses_do_not_matter_for_them(lab):
     assert waiting_places(lab) == 7
 
 
-def test_an_extension_that_could_not_be_waited_for_is_not_made(lab):
+def test_extension_without_a_place_to_wait_is_rejected(lab):
     places(lab, in_all=100, of_one=1)
-    lab.handler.request(OTHER, wanted("k"), 3600_000)
+    lab.handler.request(OTHER, multicast_request("k"), 3600_000)
     lab.settle()
     before = now(lab.handler.status(OTHER, "k"))
     refused = refusal(lambda: lab.handler.extend(OTHER, "k", ttypes.Extension(removeReceivers=["r3h1"])))
@@ -347,10 +346,10 @@ def test_an_extension_that_could_not_be_waited_for_is_not_made(lab):
 
 
 @pytest.mark.parametrize("how", ["granted", "ended", "timed out, then ended", "cancelled", "refused"])
-def test_nothing_is_kept_of_a_wait_that_has_ended(lab, clock, how):
+def test_ended_wait_leaves_no_state(lab, clock, how):
     if how == "refused":
         places(lab, in_all=100, of_one=0)
-    future = lab.handler.request(CLIENT, wanted("k"), 5000)
+    future = lab.handler.request(CLIENT, multicast_request("k"), 5000)
     lab.settle()
     match how:
         case "granted":
@@ -377,10 +376,10 @@ def test_nothing_is_kept_of_a_wait_that_has_ended(lab, clock, how):
 
 
 @pytest.mark.parametrize("first", ["submit", "request"])
-def test_what_was_submitted_stays_when_another_who_waited_for_it_leaves(lab, clock, first):
+def test_submitted_request_outlives_another_client_waiting_for_it(lab, clock, first):
     calls = {
-        "submit": lambda: now(lab.handler.submit(OTHER, wanted("k"))),
-        "request": lambda: lab.handler.request(CLIENT, wanted("k"), 3600_000),
+        "submit": lambda: now(lab.handler.submit(OTHER, multicast_request("k"))),
+        "request": lambda: lab.handler.request(CLIENT, multicast_request("k"), 3600_000),
     }
     calls.pop(first)()
     for call in calls.values():
@@ -395,8 +394,8 @@ def test_what_was_submitted_stays_when_another_who_waited_for_it_leaves(lab, clo
 # ------------------------------------------------------------------------------------------ events of a request
 
 
-def test_extending_a_pending_request_again_and_again_fills_neither_memory_nor_journal(lab):
-    now(lab.handler.submit(CLIENT, wanted("k")))
+def test_repeated_extensions_use_bounded_memory_and_journal(lab):
+    now(lab.handler.submit(CLIENT, multicast_request("k")))
     sizes = [0]
 
     def extend(times):
@@ -414,8 +413,8 @@ def test_extending_a_pending_request_again_and_again_fills_neither_memory_nor_jo
     assert len(rows) == 64
 
 
-def test_who_asks_for_dropped_events_gets_the_oldest_kept_and_sees_the_gap(lab):
-    now(lab.handler.submit(CLIENT, wanted("k")))
+def test_client_that_asks_for_dropped_events_gets_the_oldest_kept(lab):
+    now(lab.handler.submit(CLIENT, multicast_request("k")))
     for _ in range(100):
         now(lab.handler.extend(CLIENT, "k", ttypes.Extension(addLeaseMs=1)))
     assert now(lab.handler.status(CLIENT, "k")).latestSequence == 100
@@ -431,8 +430,8 @@ def test_who_asks_for_dropped_events_gets_the_oldest_kept_and_sees_the_gap(lab):
     assert (now(waiting).sequence, now(waiting).kind) == (101, ttypes.EventKind.ENDED)
 
 
-def test_who_waits_for_an_event_far_ahead_hears_of_the_end(lab):
-    now(lab.handler.submit(CLIENT, wanted("k")))
+def test_wait_for_a_future_event_ends_with_the_request(lab):
+    now(lab.handler.submit(CLIENT, multicast_request("k")))
     waiting = lab.handler.awaitEvent(CLIENT, "k", 1000, 3600_000)
     lab.settle()
     now(lab.handler.withdraw(CLIENT, "k"))
@@ -441,17 +440,17 @@ def test_who_waits_for_an_event_far_ahead_hears_of_the_end(lab):
     assert (ended.value.state, ended.value.reason) == (ttypes.PartState.WITHDRAWN, "Withdrawn by the client.")
 
 
-def test_extending_a_lease_again_and_again_takes_one_timer(lab):
+def test_repeated_lease_extensions_use_one_timer(lab):
     before = len(lab.look()._timers._heap)
     for _ in range(300):
         now(lab.handler.extend(OTHER, "first", ttypes.Extension(addLeaseMs=1)))
     assert len(lab.look()._timers._heap) <= before + 1
 
 
-def test_what_is_over_leaves_no_timer_but_that_of_its_memory(lab):
+def test_ended_request_leaves_only_its_retention_timer(lab):
     before = len(lab.look()._timers._heap)
     for number in range(300):
-        now(lab.handler.submit(CLIENT, wanted(f"k{number}", pendingTimeoutMs=10**15)))
+        now(lab.handler.submit(CLIENT, multicast_request(f"k{number}", pendingTimeoutMs=10**15)))
         now(lab.handler.withdraw(CLIENT, f"k{number}"))
     assert len(lab.look()._timers._heap) <= 2 * (before + 300) + 20
 
@@ -459,41 +458,41 @@ def test_what_is_over_leaves_no_timer_but_that_of_its_memory(lab):
 # ---------------------------------------------------------------------------------------------- rate and number
 
 
-def test_an_account_that_calls_too_often_is_refused_and_another_is_not(lab):
+def test_call_rate_is_limited_by_account(lab):
     handler = handler_of(lab, Gate(OPEN_POLICY, ROLES, Rate(per_second=1e-6, burst=5)))
     for number in range(3):
-        now(handler.submit(CLIENT, wanted(f"k{number}")))
+        now(handler.submit(CLIENT, multicast_request(f"k{number}")))
     now(handler.extend(CLIENT, "k0", ttypes.Extension(addLeaseMs=1)))
-    handler.request(CLIENT, wanted("k3"), 3600_000)
+    handler.request(CLIENT, multicast_request("k3"), 3600_000)
     for call in (
-        lambda: handler.submit(CLIENT, wanted("k4")),
-        lambda: handler.request(CLIENT, wanted("k4"), 3600_000),
+        lambda: handler.submit(CLIENT, multicast_request("k4")),
+        lambda: handler.request(CLIENT, multicast_request("k4"), 3600_000),
         lambda: handler.extend(CLIENT, "k0", ttypes.Extension(addLeaseMs=1)),
     ):
         refused = refusal(call)
         assert refused.code == "too_many_calls"
         assert "try again in" in refused.message
     now(handler.withdraw(CLIENT, "k0"))
-    now(handler.submit(OTHER, wanted("k5")))
+    now(handler.submit(OTHER, multicast_request("k5")))
 
 
-def test_a_tenant_of_which_nothing_is_said_has_a_limit_too(clock):
+def test_unconfigured_tenant_has_the_default_pending_limit(clock):
     with running(make_fabric(3, [4]), CoreSettings(max_pending_per_tenant=10)) as lab:
         handler = handler_of(lab)
-        now(handler.submit(OTHER, wanted("first")))
+        now(handler.submit(OTHER, multicast_request("first")))
         for number in range(10):
-            now(handler.submit(CLIENT, wanted(f"k{number}")))
-        assert refusal(lambda: handler.submit(CLIENT, wanted("more"))).code == "too_many_pending"
+            now(handler.submit(CLIENT, multicast_request(f"k{number}")))
+        assert refusal(lambda: handler.submit(CLIENT, multicast_request("more"))).code == "too_many_pending"
         now(handler.withdraw(CLIENT, "k3"))
-        now(handler.submit(CLIENT, wanted("more")))
+        now(handler.submit(CLIENT, multicast_request("more")))
 
 
-def test_a_page_of_what_waits_is_found_out_in_bounded_turns(lab):
+def test_work_for_a_page_of_waiting_requests_is_bounded(lab):
     ask(lab, CLIENT, 300)
-    turns, found, cursor = Turns(lab), [], None
+    cycles, found, cursor = Cycles(lab), [], None
     while cursor is not None or not found:
         page = now(lab.handler.listRequests(OTHER, None, 1000, cursor))
         found += [status.key for status in page.requests]
         cursor = page.nextCursor
     assert found == ["first", *(f"k{n}" for n in range(300))]
-    assert turns.most("reasons") <= 70
+    assert cycles.max_of("reasons") <= 70

@@ -1,4 +1,4 @@
-"""Two tenants and random calls: with light for everybody, neither notices that the other is there."""
+"""Two tenants and random calls: with enough optical ports for both, neither can detect the other."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from blast_controller.rpc.clients.identity import Identity, Role
 from blast_controller.rpc.connections.connection import Connection
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.methods import ROLES
-from tests.support.core import World, make_fabric
-from tests.support.direct_runtime import DirectRuntime
+from tests.support.controller.core import World, make_fabric
+from tests.support.controller.direct_runtime import DirectRuntime
 
 TENANTS = ("physics", "biology")
 OPERATORS = sorted(name for name, role in ROLES.items() if role is Role.OPERATOR)
@@ -23,16 +23,16 @@ PLENTY = 40
 """Ports of each rack, and splitters: more than all the requests there can be."""
 
 HIDDEN = {
-    # Numbers and pieces of hardware that are dealt out to everybody from one pile.
+    # Numbers and hardware that all tenants get from one pool.
     "groupAddress", "reservation", "splitters", "crossConnects", "racks", "opticalSwitches",
     # Times.
     "timings", "ageMs", "leaseLeftMs",
 }  # fmt: skip
 
 keys = st.sampled_from(["a", "b"])
-# What a client calls a request: its own keys, and every way to reach for somebody else's.
+# Names of requests: a client's own keys, and every way to name a request of another tenant.
 names = keys | st.builds("{}/{}".format, st.sampled_from([*TENANTS, "default", ""]), keys) | st.just("//a")
-tenants_asked = st.none() | st.sampled_from([*TENANTS, "default", "nobody"])
+tenants_asked = st.none() | st.sampled_from([*TENANTS, "default", "unknown"])
 calls = st.one_of(
     st.tuples(st.sampled_from(["submit", "request"]), names, tenants_asked, st.integers(1, 2)),
     st.tuples(st.sampled_from(["status", "explain", "withdraw", "finish", "extend", "awaitEvent"]), names),
@@ -74,7 +74,7 @@ class Lab:
                 answer = answer.result(0) if answer.done() else None
         except REFUSALS as refusal:
             answer = refusal
-        return told(answer)
+        return plain(answer)
 
     def requests(self) -> str:
         return repr(self.world.core.requests)
@@ -82,10 +82,10 @@ class Lab:
 
 def arguments_of(method: str, name: str | None = None, asked: str | None = None, size: int = 1) -> tuple:
     """Return the Thrift arguments of a call."""
-    wanted = ttypes.MulticastRequest(name, "r1h1", ["r2h1", "r3h1"], size * 10**6, tenant=asked)
+    request = ttypes.MulticastRequest(name, "r1h1", ["r2h1", "r3h1"], size * 10**6, tenant=asked)
     return {
-        "submit": (wanted,),
-        "request": (wanted, 1000),
+        "submit": (request,),
+        "request": (request, 1000),
         "extend": (name, ttypes.Extension(addLeaseMs=1000)),
         "finish": (name, 0, ttypes.TransferReport()),
         "awaitEvent": (name, 0, 1000),
@@ -103,14 +103,14 @@ def arguments_of(method: str, name: str | None = None, asked: str | None = None,
     }[method]
 
 
-def told(answer: object) -> object:
+def plain(answer: object) -> object:
     """Return an answer as plain values, without hidden fields."""
     if isinstance(answer, list):
-        return [told(item) for item in answer]
+        return [plain(item) for item in answer]
     if not hasattr(answer, "thrift_spec"):
         return answer
     fields = {field[2] for field in answer.thrift_spec if field} - HIDDEN
-    return (type(answer).__name__, {name: told(getattr(answer, name)) for name in sorted(fields)})
+    return (type(answer).__name__, {name: plain(getattr(answer, name)) for name in sorted(fields)})
 
 
 def answers_to(tenant: str, history: list) -> list:
@@ -122,12 +122,12 @@ def answers_to(tenant: str, history: list) -> list:
 
 @settings(max_examples=60)
 @given(histories, st.sampled_from(TENANTS))
-def test_a_tenant_is_told_the_same_whether_or_not_the_other_is_there(history, tenant):
+def test_answers_to_a_tenant_do_not_depend_on_another_tenant(history, tenant):
     alone = [(identity, call) for identity, call in history if identity.tenant == tenant]
     assert answers_to(tenant, history) == answers_to(tenant, alone)
 
 
-def test_this_would_be_noticed_without_isolation():
+def test_answers_differ_without_isolation():
     """The same comparison, with two operators in place of two tenants."""
     look, ask = ("listRequests", None), ("submit", "a", None, 1)
     first, second = (Identity(tenant, Role.OPERATOR) for tenant in TENANTS)
@@ -140,7 +140,7 @@ def test_this_would_be_noticed_without_isolation():
 
 @settings(max_examples=60)
 @given(histories)
-def test_viewers_change_nothing_and_only_operators_handle_hardware(history):
+def test_viewers_change_nothing_and_users_cannot_operate_hardware(history):
     lab = Lab()
     for identity, call in history:
         before = lab.requests()

@@ -1,9 +1,9 @@
-"""What one more method takes, outside the package: a row of the server's table, a line and a call of the client's.
+"""Add a method outside the package: a row of the server's table, a line and a call of the client.
 
 The interface with that method is as the compiler would write it:
 
 service Toy extends BlastOperator {
-  /** Parts of a tenant that wait for light; absent: of everybody. */
+  /** Pending parts of a tenant, or of all tenants. */
   i32 waiting(1: string tenant) throws (1: Denied denied)
 }
 """
@@ -28,8 +28,8 @@ from blast_controller.rpc.connections.framed_server import FramedServer, Securit
 from blast_controller.rpc.handler import BlastHandler
 from blast_controller.rpc.kinds import looks
 from blast_controller.rpc.methods import METHODS, RpcMethod, roles, table
-from tests.support.core import make_fabric
-from tests.support.runtime import running
+from tests.support.controller.core import make_fabric
+from tests.support.controller.runtime import running
 
 # ---------------------------------------------------------------------------------------------- the generated code
 
@@ -100,10 +100,10 @@ SERVICE = sys.modules[__name__]
 # ------------------------------------------------------------------------------------------------------- the server
 
 
-def waiting(turn, client, tenant):
-    """Parts that wait for light, of those that the client may see."""
+def waiting(context, client, tenant):
+    """Return the number of pending parts that the client may see."""
     seen = client.only_tenant or tenant
-    return turn.core.pending_count if seen is None else turn.core.pending_count_of(seen)
+    return context.core.pending_count if seen is None else context.core.pending_count_of(seen)
 
 
 class ToyHandler(BlastHandler):
@@ -121,12 +121,12 @@ class ToyClient(Client):
         return self._call(Iface.waiting, tenant)
 
 
-# -------------------------------------------------------------------------------------------------------- the proof
+# -------------------------------------------------------------------------------------------------------- tests
 
 
 @pytest.fixture
 def served():
-    """One part has all light, two wait."""
+    """One part reserves all optical ports, two wait."""
     with running(make_fabric(3, [4])) as lab:
         gate = Gate(AccessPolicy(Identity("default", Role.OPERATOR)), roles(ToyHandler.methods))
         handler = ToyHandler(lab.runtime, "os-ken", lambda after, limit: (), gate)
@@ -142,27 +142,27 @@ def served():
             server.stop()
 
 
-def test_the_new_method_is_served_beside_the_others(served):
+def test_server_serves_the_new_method(served):
     client, _ = served
     assert client.waiting("default") == 2
-    assert client.waiting("nobody") == 0
+    assert client.waiting("unknown") == 0
     assert client.status("a").parts[0].grant is not None
     assert "waiting" in client.version().features
 
 
-def test_its_role_is_asked_for(served):
+def test_new_method_requires_its_role(served):
     client, gate = served
     gate.policy = AccessPolicy()
     with pytest.raises(Denied, match="waiting requires the role viewer"):
         client.waiting("default")
 
 
-def test_its_arguments_are_checked_before_it_is_asked(served):
+def test_client_checks_the_arguments_of_the_new_method(served):
     with pytest.raises(InvalidArgumentError, match="tenant must be a text"):
         served[0].waiting(7)
 
 
-def test_a_handler_without_the_row_is_refused():
+def test_server_rejects_a_handler_without_the_new_row():
     gate = Gate(AccessPolicy(), roles(METHODS))
     with pytest.raises(TypeError, match="lacks waiting"):
         FramedServer(SERVICE, BlastHandler(None, "os-ken", None, gate))

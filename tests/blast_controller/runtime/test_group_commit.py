@@ -1,4 +1,4 @@
-"""Nothing leaves before its records, and all earlier ones, are written, whatever fails, and everything leaves once."""
+"""A result is released once, after its records and all earlier ones are written, whatever fails."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def record(number: int) -> Record:
 
 
 @given(STEPS)
-def test_order_and_durability(steps: list[str]) -> None:
+def test_results_are_released_in_order_after_their_records(steps: list[str]) -> None:
     disk, ended, released, count = Disk(), threading.Semaphore(0), [], 0
     journal = GroupCommit(disk.write, ended.release)
 
@@ -76,7 +76,7 @@ def test_order_and_durability(steps: list[str]) -> None:
     assert not journal.filling
 
 
-def test_a_batch_fills_while_another_is_written() -> None:
+def test_batch_accepts_records_while_another_is_written() -> None:
     gate, written = threading.Event(), []
 
     def write(records) -> None:
@@ -91,10 +91,10 @@ def test_a_batch_fills_while_another_is_written() -> None:
     gate.set()
     journal.collect()
     assert len(journal.take().records) == 2
-    assert written == [1, 2], "one write for all that came during the first"
+    assert written == [1, 2], "one write for all records that arrived during the first"
     journal.close()
 
 
-def test_a_write_that_was_not_begun_cannot_be_collected() -> None:
+def test_collect_without_a_started_write_raises() -> None:
     with pytest.raises(AssertionError):
         GroupCommit(lambda records: None, lambda: None).collect()

@@ -1,4 +1,4 @@
-"""The inbox: nothing is lost or doubled, each account keeps its order, and none waits for all of another."""
+"""The inbox loses and duplicates nothing, keeps the order of each account, and serves accounts in rotation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def put(inbox, whose, piece):
 
 
 @given(STEPS)
-def test_everything_is_got_once_in_its_order_and_in_turns(steps):
+def test_inbox_serves_accounts_in_rotation_and_in_order(steps):
     inbox: Inbox[tuple[str, int]] = Inbox()
     waiting: Counter[str] = Counter()
     count: Counter[str] = Counter()
@@ -51,12 +51,12 @@ def test_everything_is_got_once_in_its_order_and_in_turns(steps):
         for other in "abc":
             if other != whose and waiting[other]:
                 passed[other] += 1
-                # Each of the others once, and between two of those what devices say.
+                # Each other account once, and between two of them device events.
                 assert passed[other] <= 3 * (MAX_URGENT + 1)
     assert got == {whose: list(range(number)) for whose, number in count.items()}
 
 
-def test_a_flood_of_one_account_stands_behind_one_piece_of_another():
+def test_flood_of_one_account_waits_for_another_account():
     inbox: Inbox[str] = Inbox()
     for number in range(500):
         inbox.put_for("flood", f"flood {number}")
@@ -65,7 +65,7 @@ def test_a_flood_of_one_account_stands_behind_one_piece_of_another():
 
 
 @given(STEPS)
-def test_what_is_done_together_is_of_one_account_or_one_round(steps):
+def test_batch_has_one_account_or_one_piece_of_each(steps):
     inbox: Inbox[str] = Inbox()
     for whose in steps:
         if whose is not None:
@@ -94,13 +94,13 @@ def test_what_is_done_together_is_of_one_account_or_one_round(steps):
         inbox.get(0)
 
 
-def test_one_piece_does_not_wait_for_the_effect_of_many_others():
+def test_batch_ends_soon_after_another_account_arrives():
     inbox: Inbox[str] = Inbox()
     for number in range(500):
         inbox.put_for("flood", f"flood {number}")
     inbox.begin()
     together = [inbox.get(0), *(inbox.get_more() for _ in range(9))]
-    assert together == [f"flood {number}" for number in range(10)], "who is alone goes on"
+    assert together == [f"flood {number}" for number in range(10)], "a single account continues"
     inbox.put_for("other", "other")
     inbox.put_for("other", "other again")
     assert [inbox.get_more() for _ in range(2)] == ["flood 10", "other"]
@@ -110,7 +110,7 @@ def test_one_piece_does_not_wait_for_the_effect_of_many_others():
     assert [inbox.get(0), inbox.get_more()] == ["flood 11", "other again"]
 
 
-def test_devices_do_not_wait_for_the_effect_of_many_pieces():
+def test_batch_with_device_event_is_bounded():
     inbox: Inbox[str] = Inbox()
     for number in range(500):
         inbox.put_for("flood", f"flood {number}")
@@ -122,7 +122,7 @@ def test_devices_do_not_wait_for_the_effect_of_many_pieces():
         inbox.get_more()
 
 
-def test_who_waits_is_woken_by_any_kind():
+def test_every_kind_of_work_wakes_the_reader():
     for kind in (URGENT, "a", LAST):
         inbox: Inbox[str] = Inbox()
         got: queue.SimpleQueue[str] = queue.SimpleQueue()

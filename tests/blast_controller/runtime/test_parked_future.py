@@ -1,4 +1,4 @@
-"""A future without a condition variable of its own does what every future does."""
+"""`ParkedFuture`, which has no condition variable of its own, behaves as every future."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def run(future: Future[int]) -> None:
     assert future.set_running_or_notify_cancel()
 
 
-def story(future: Future[int], steps: list[Callable[[Future[int]], None]]) -> list[object]:
+def observed_states(future: Future[int], steps: list[Callable[[Future[int]], None]]) -> list[object]:
     """Return the observable state of a future after each step."""
     seen: list[object] = []
     future.add_done_callback(lambda done: seen.append(("called", done.cancelled())))
@@ -53,12 +53,12 @@ def story(future: Future[int], steps: list[Callable[[Future[int]], None]]) -> li
     [[settle], [fail], [cancel], [run, settle], [run, fail], [settle, fail], [cancel, settle], [cancel, cancel]],
     ids=lambda steps: "-".join(step.__name__ for step in steps),
 )
-def test_it_does_what_every_future_does(steps: list[Callable[[Future[int]], None]]) -> None:
-    assert story(ParkedFuture(), steps) == story(Future(), steps)
+def test_parked_future_behaves_as_a_future(steps: list[Callable[[Future[int]], None]]) -> None:
+    assert observed_states(ParkedFuture(), steps) == observed_states(Future(), steps)
 
 
 @pytest.mark.parametrize("step", [settle, fail, cancel])
-def test_who_blocks_on_it_is_woken_by_its_own_end_alone(step: Callable[[Future[int]], None]) -> None:
+def test_parked_future_wakes_only_its_own_waiter(step: Callable[[Future[int]], None]) -> None:
     future: ParkedFuture[int] = ParkedFuture()
     outcome: list[object] = []
 
@@ -79,7 +79,7 @@ def test_who_blocks_on_it_is_woken_by_its_own_end_alone(step: Callable[[Future[i
     assert outcome == [{settle: 7, fail: ValueError, cancel: CancelledError}[step]]
 
 
-def test_several_are_waited_for_at_once() -> None:
+def test_wait_accepts_several_parked_futures() -> None:
     futures: list[ParkedFuture[int]] = [ParkedFuture() for _ in range(3)]
     threads = [threading.Thread(target=future.set_result, args=(number,)) for number, future in enumerate(futures)]
     for thread in threads:
@@ -90,7 +90,7 @@ def test_several_are_waited_for_at_once() -> None:
         thread.join()
 
 
-def test_it_takes_a_third_of_the_memory() -> None:
+def test_parked_future_uses_less_than_a_third_of_the_memory() -> None:
     def size(kind: type[Future[int]]) -> float:
         tracemalloc.start()
         try:

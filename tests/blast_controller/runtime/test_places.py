@@ -1,4 +1,4 @@
-"""Places for those who have not proved who they are: bounded, and a crowd drives out itself."""
+"""Admission slots of unauthenticated clients: bounded, and the host with most connections loses its oldest."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from blast_controller.serving.places import AdmissionSlots, host_of
 
 
-def test_the_oldest_of_the_most_crowded_address_goes():
+def test_oldest_client_of_the_largest_host_is_evicted():
     places: AdmissionSlots[str] = AdmissionSlots(total=4, per_host=4)
     for guest, address in (("operator", "192.0.2.1"), ("a", "192.0.2.9"), ("b", "192.0.2.9"), ("c", "192.0.2.9")):
         assert places.enter(guest, address) is None
@@ -19,13 +19,13 @@ def test_the_oldest_of_the_most_crowded_address_goes():
     assert places.enter("f", "192.0.2.9") is None
 
 
-def test_one_address_has_its_own_bound():
+def test_slots_of_one_address_are_bounded():
     places: AdmissionSlots[int] = AdmissionSlots(total=100, per_host=2)
     assert [places.enter(n, "192.0.2.9") for n in range(4)] == [None, None, 0, 1]
     assert len(places) == 2
 
 
-def test_leaving_twice_is_once():
+def test_leaving_twice_frees_one_slot():
     places: AdmissionSlots[int] = AdmissionSlots(2, 2)
     places.enter(1, "a")
     places.leave(1)
@@ -44,7 +44,7 @@ def test_leaving_twice_is_once():
         ("?", "?", True),
     ],
 )
-def test_what_counts_as_one_address(one, other, same):
+def test_host_of_groups_addresses(one, other, same):
     assert (host_of(one) == host_of(other)) is same
 
 
@@ -53,16 +53,16 @@ def test_what_counts_as_one_address(one, other, same):
     st.integers(1, 6),
     st.lists(st.tuples(st.sampled_from(["a", "b", "c", "d"]), st.booleans()), max_size=60),
 )
-def test_bounds_hold_and_nobody_goes_while_a_more_crowded_address_stays(total, per_host, visits):
+def test_only_clients_of_the_largest_host_are_evicted(total, per_host, visits):
     places: AdmissionSlots[int] = AdmissionSlots(total, per_host)
     inside: dict[int, str] = {}
     for guest, (address, leaves) in enumerate(visits):
         counts = {a: list(inside.values()).count(a) for a in "abcd"}
-        gone = places.enter(guest, address)
-        if gone is not None:
-            host = inside.pop(gone)
+        evicted = places.enter(guest, address)
+        if evicted is not None:
+            host = inside.pop(evicted)
             assert counts[host] == (per_host if host == address and counts[host] >= per_host else max(counts.values()))
-            assert gone == min((g for g, a in [*inside.items(), (gone, host)] if a == host), default=gone)
+            assert evicted == min((g for g, a in [*inside.items(), (evicted, host)] if a == host), default=evicted)
         inside[guest] = address
         assert len(places) == len(inside) <= total
         assert all(list(inside.values()).count(a) <= per_host for a in "abcd")

@@ -1,4 +1,4 @@
-"""What readers are shown: what is durable, all of it once somebody has its answer, and nothing that may be lost."""
+"""Readers see durable state only, and all of it as soon as a client has its answer."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from blast_api import ttypes
 from blast_controller.core.model.events import DeviceDisconnected, FinishRequested, WithdrawRequested
 from blast_controller.core.model.settings import CoreSettings
 from blast_controller.store.errors import DiskFullError
-from tests.blast_controller.rpc.test_handler import CLIENT, granted, now, wanted
-from tests.support.core import TENANT, key_of, make_fabric, multicast, ready_world
-from tests.support.published import rebuilt_snapshot
-from tests.support.runtime import Running, running
+from tests.blast_controller.rpc.test_handler import CLIENT, granted, multicast_request, now
+from tests.support.controller.core import TENANT, key_of, make_fabric, multicast, ready_world
+from tests.support.controller.published import rebuilt_snapshot
+from tests.support.controller.runtime import Running, running
 from tests.support.waiting import eventually
 
 
@@ -29,7 +29,7 @@ def listed(lab: Running) -> list[str]:
     return [status.key for status in now(lab.handler.listRequests(CLIENT, None, 100, None)).requests]
 
 
-def test_who_has_its_answer_sees_it_in_every_reading(lab):
+def test_answered_changes_are_visible_in_every_reading(lab):
     grant = granted(lab)
     assert listed(lab) == ["a"]
     assert [tree.reservation for tree in lab.handler.fabric(CLIENT).lightTrees] == [grant.reservation]
@@ -39,7 +39,7 @@ def test_who_has_its_answer_sees_it_in_every_reading(lab):
     assert now(lab.handler.status(CLIENT, "a")).state == ttypes.PartState.DONE
 
 
-def test_what_cannot_be_written_is_not_told(lab, monkeypatch):
+def test_unwritten_changes_are_not_visible(lab, monkeypatch):
     granted(lab)
     full = DiskFullError("journal.db")
 
@@ -48,10 +48,10 @@ def test_what_cannot_be_written_is_not_told(lab, monkeypatch):
 
     with monkeypatch.context() as disk:
         disk.setattr(lab.store, "commit", refuse)
-        answer = lab.handler.submit(CLIENT, wanted("lost", receivers=("r4h1",)))
-        lab.runtime.call(lambda turn: turn.handle(FinishRequested(key_of("a"), 0)))
+        answer = lab.handler.submit(CLIENT, multicast_request("lost", receivers=("r4h1",)))
+        lab.runtime.call(lambda context: context.handle(FinishRequested(key_of("a"), 0)))
         eventually(lambda: lab.runtime.store_fault is not None, event="the failure to write")
-        # Asked while nothing can be written, and answered at once.
+        # These calls are answered although nothing can be written.
         assert now(lab.handler.status(CLIENT, "a")).state == ttypes.PartState.ACTIVE
         with pytest.raises(ttypes.UnknownRequest):
             now(lab.handler.status(CLIENT, "lost"))
@@ -69,26 +69,26 @@ def withdrawal_that_cannot_be_written(lab, monkeypatch):
 
     with monkeypatch.context() as disk:
         disk.setattr(lab.store, "commit", refuse)
-        lab.runtime.call(lambda turn: turn.handle(WithdrawRequested(key_of("a"))))
+        lab.runtime.call(lambda context: context.handle(WithdrawRequested(key_of("a"))))
         eventually(lambda: lab.runtime.store_fault is not None, event="the failure to write")
         yield
 
 
-def test_while_nothing_can_be_written_nobody_hears_of_what_is_not_durable(lab, monkeypatch):
+def test_events_and_refusals_wait_until_the_change_is_durable(lab, monkeypatch):
     granted(lab)
     with withdrawal_that_cannot_be_written(lab, monkeypatch):
         refused = lab.handler.finish(CLIENT, "a", 0, None)
-        heard = lab.handler.awaitEvent(CLIENT, "a", 1, 60_000)
+        event = lab.handler.awaitEvent(CLIENT, "a", 1, 60_000)
         with pytest.raises(ttypes.Rejected, match="cannot be written"):
-            now(lab.handler.submit(CLIENT, wanted("b", receivers=("r4h1",))))
+            now(lab.handler.submit(CLIENT, multicast_request("b", receivers=("r4h1",))))
         assert now(lab.handler.status(CLIENT, "a")).state == ttypes.PartState.ACTIVE
-        assert not refused.done() and not heard.done()
+        assert not refused.done() and not event.done()
     with pytest.raises(ttypes.Ended):
         now(refused)
-    assert now(heard).kind == ttypes.EventKind.ENDED
+    assert now(event).kind == ttypes.EventKind.ENDED
 
 
-def test_answers_tell_how_far_they_go_where_a_journal_is_shared(lab):
+def test_answers_have_a_sequence_with_a_shared_journal(lab):
     granted(lab)
     assert now(lab.handler.status(CLIENT, "a")).journalSequence is None
     lab.runtime.sequence = lambda: lab.store._newest
@@ -100,19 +100,19 @@ def test_answers_tell_how_far_they_go_where_a_journal_is_shared(lab):
     assert now(lab.handler.listRequests(CLIENT, None, 10, None)).journalSequence == newest
 
 
-def test_what_may_be_known_elsewhere_already_is_told_as_of_before(lab, monkeypatch):
-    """Where a journal is shared, and whether the last change counts is open."""
+def test_answers_are_stale_while_a_shared_journal_cannot_be_written(lab, monkeypatch):
+    """Another controller may already show the unwritten change."""
     granted(lab)
     lab.runtime.sequence = lambda: lab.store._newest
     with withdrawal_that_cannot_be_written(lab, monkeypatch):
-        told = now(lab.handler.status(CLIENT, "a"))
-        assert told.state == ttypes.PartState.ACTIVE and told.staleMs is not None
-        assert lab.handler.fabric(CLIENT).staleMs >= told.staleMs
+        status = now(lab.handler.status(CLIENT, "a"))
+        assert status.state == ttypes.PartState.ACTIVE and status.staleMs is not None
+        assert lab.handler.fabric(CLIENT).staleMs >= status.staleMs
     eventually(lambda: lab.handler.fabric(CLIENT).staleMs is None, event="the journal to be written")
     assert now(lab.handler.status(CLIENT, "a")).staleMs is None
 
 
-def test_a_snapshot_stays_as_it_is_and_shares_what_has_not_changed():
+def test_snapshots_are_immutable_and_share_unchanged_parts():
     world = ready_world(make_fabric(8, [4, 4]))
     world.granted(multicast("first", "r5h1", ["r6h1", "r7h1"]))
     before = world.core.snapshot
@@ -126,7 +126,7 @@ def test_a_snapshot_stays_as_it_is_and_shares_what_has_not_changed():
     assert after.away is before.away and after.units is before.units
 
 
-def test_nothing_is_published_before_it_is_decided():
+def test_snapshot_changes_only_with_a_decision():
     world = ready_world(make_fabric(4, [4]))
     world.granted(multicast("k", "r1h1", ["r2h1"]))
     world.core.take(FinishRequested(key_of("k"), 0), world.now)
@@ -135,8 +135,8 @@ def test_nothing_is_published_before_it_is_decided():
     assert world.core.snapshot.request(key_of("k")).state.value == "done"
 
 
-def test_who_may_be_succeeded_by_now_tells_nothing_as_it_is(lab):
-    """A leader that was stopped for a while: somebody else may have changed everything."""
+def test_controller_without_leadership_answers_not_leader(lab):
+    """Another leader may have changed everything while this one was stopped."""
     granted(lab)
     lab.runtime.holds_leadership = lambda: False
     for ask in (
@@ -145,12 +145,12 @@ def test_who_may_be_succeeded_by_now_tells_nothing_as_it_is(lab):
         lambda: listed(lab),
         lambda: now(lab.handler.status(CLIENT, "a")),
         lambda: now(lab.handler.explain(CLIENT, "a")),
-        lambda: now(lab.handler.submit(CLIENT, wanted("b"))),
+        lambda: now(lab.handler.submit(CLIENT, multicast_request("b"))),
         lambda: now(lab.handler.finish(CLIENT, "a", 0, None)),
     ):
         with pytest.raises(ttypes.NotLeader):
             ask()
-    lab.runtime.post(DeviceDisconnected(4, "what devices say is still heard"))
+    lab.runtime.post(DeviceDisconnected(4, "device events are still handled"))
     lab.settle()
     lab.runtime.holds_leadership = lambda: True
     assert now(lab.handler.status(CLIENT, "a")).state == ttypes.PartState.ACTIVE

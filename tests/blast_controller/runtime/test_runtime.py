@@ -1,4 +1,4 @@
-"""The runtime: one thread owns the core; work, waits and timers come to it in order."""
+"""The runtime: one thread owns the core and processes work, waits and timers in order."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from blast_controller.runtime.runtime import Runtime
 from blast_controller.runtime.waiting import Wait
 from blast_controller.store.errors import DiskFullError
 from blast_controller.store.memory import MemoryStore
-from tests.support.core import key_of, make_fabric, multicast
-from tests.support.runtime import TIMEOUT, running
+from tests.support.controller.core import key_of, make_fabric, multicast
+from tests.support.controller.runtime import TIMEOUT, running
 from tests.support.waiting import eventually
 
 ANYTHING = Wait(lambda e: True, lambda e: e, lambda: RequestTimeoutError("Too late."))
-WANTED = multicast("a", "r1h1", ["r2h1", "r3h1"])
+REQUEST = multicast("a", "r1h1", ["r2h1", "r3h1"])
 
 
 @pytest.fixture
@@ -34,20 +34,20 @@ def lab():
         yield lab
 
 
-def grant_of(turn):
+def grant_of(context):
     wait = Wait(lambda e: e.kind is EventKind.GRANTED, lambda e: e.grant, lambda: RequestTimeoutError("Too late."))
-    return turn.wait(key_of("a"), TIMEOUT, wait)
+    return context.wait(key_of("a"), TIMEOUT, wait)
 
 
-def test_work_is_done_on_one_thread_and_answered(lab):
-    names = {lab.runtime.call(lambda turn: threading.current_thread().name).result(TIMEOUT) for _ in range(3)}
+def test_work_runs_on_one_thread_and_is_answered(lab):
+    names = {lab.runtime.call(lambda context: threading.current_thread().name).result(TIMEOUT) for _ in range(3)}
     assert names == {"core"}
 
 
-def test_a_grant_with_the_time_that_each_step_took(lab):
-    def work(turn):
-        turn.handle(RequestSubmitted(WANTED))
-        return grant_of(turn)
+def test_grant_has_the_duration_of_each_step(lab):
+    def work(context):
+        context.handle(RequestSubmitted(REQUEST))
+        return grant_of(context)
 
     grant = lab.runtime.call(work).result(TIMEOUT)
     assert grant.receivers == ("r2h1", "r3h1")
@@ -56,56 +56,56 @@ def test_a_grant_with_the_time_that_each_step_took(lab):
     assert 0 < grant.timings.total < TIMEOUT
 
 
-def test_a_refusal_goes_to_who_asked(lab):
-    refused = lab.runtime.call(lambda turn: turn.handle(WithdrawRequested(key_of("a"))))
+def test_refusal_reaches_the_caller(lab):
+    refused = lab.runtime.call(lambda context: context.handle(WithdrawRequested(key_of("a"))))
     with pytest.raises(UnknownRequestError):
         refused.result(TIMEOUT)
-    assert lab.runtime.call(lambda turn: 7).result(TIMEOUT) == 7
+    assert lab.runtime.call(lambda context: 7).result(TIMEOUT) == 7
 
 
-def test_a_wait_that_is_too_long_is_sent_away(lab):
+def test_wait_times_out(lab):
     lab.devices.held = []
-    lab.runtime.post(RequestSubmitted(WANTED))
+    lab.runtime.post(RequestSubmitted(REQUEST))
     started = time.monotonic()
-    future = lab.runtime.call(lambda turn: turn.wait(key_of("a"), 0.05, ANYTHING))
+    future = lab.runtime.call(lambda context: context.wait(key_of("a"), 0.05, ANYTHING))
     with pytest.raises(RequestTimeoutError, match="Too late"):
         future.result(TIMEOUT)
     assert time.monotonic() - started >= 0.05
 
 
-def test_deadlines_of_the_core_are_kept_without_any_event(lab):
+def test_pending_timeout_expires_without_any_event(lab):
     lab.devices.held = []
     lab.runtime.post(RequestSubmitted(multicast("a", "r1h1", ["r2h1"], pending_timeout=0.05)))
-    eventually(lambda: lab.look().request(key_of("a")).state is PartState.EXPIRED, "the end of its patience")
+    eventually(lambda: lab.look().request(key_of("a")).state is PartState.EXPIRED, "the request to expire")
 
 
-def test_deadlines_are_kept_although_work_never_ends():
+def test_deadlines_are_met_under_endless_work():
     with running(make_fabric(2)) as lab:
         stop = threading.Event()
 
-        def again(turn):
+        def again(context):
             if not stop.is_set():
                 lab.runtime.call(again)
 
         try:
             for _ in range(2):
                 lab.runtime.call(again)
-            future = lab.runtime.call(lambda turn: turn.wait(key_of("x"), 0.02, ANYTHING))
+            future = lab.runtime.call(lambda context: context.wait(key_of("x"), 0.02, ANYTHING))
             with pytest.raises(RequestTimeoutError):
                 future.result(TIMEOUT)
         finally:
             stop.set()
 
 
-@pytest.mark.parametrize("patience", [1e4, 1e10, 9.2e15])
-def test_patience_may_be_longer_than_a_thread_can_sleep(lab, patience):
-    lab.runtime.post(RequestSubmitted(multicast("a", "r1h1", ["r2h1"], pending_timeout=patience)))
+@pytest.mark.parametrize("timeout", [1e4, 1e10, 9.2e15])
+def test_pending_timeout_may_exceed_the_longest_thread_sleep(lab, timeout):
+    lab.runtime.post(RequestSubmitted(multicast("a", "r1h1", ["r2h1"], pending_timeout=timeout)))
     assert lab.look().request(key_of("a")).state is PartState.ACTIVE
 
 
-def test_who_goes_away_leaves_the_waiting_room(lab):
+def test_cancelled_wait_leaves_the_waiting_room(lab):
     lab.devices.held = []
-    lab.runtime.post(RequestSubmitted(WANTED))
+    lab.runtime.post(RequestSubmitted(REQUEST))
     future = lab.runtime.call(grant_of)
     lab.settle()
     assert future.cancel()
@@ -114,20 +114,19 @@ def test_who_goes_away_leaves_the_waiting_room(lab):
     assert lab.runtime.waiting.next_deadline() is None
 
 
-def test_who_goes_away_before_the_work_is_begun_is_no_trouble(lab):
+def test_work_cancelled_before_its_start_is_skipped(lab):
     gate = threading.Event()
-    lab.runtime.call(lambda turn: gate.wait(TIMEOUT))
-    futures = [lab.runtime.call(grant_of), lab.runtime.call(lambda turn: 1)]
+    lab.runtime.call(lambda context: gate.wait(TIMEOUT))
+    futures = [lab.runtime.call(grant_of), lab.runtime.call(lambda context: 1)]
     assert all(future.cancel() for future in futures)
     gate.set()
     lab.settle()
 
 
-def test_a_look_that_fails_fails_alone(lab, caplog):
-    """Whatever it raises, and also where an event came first: what the event did stands."""
+def test_failed_work_keeps_the_effect_of_its_event(lab, caplog):
 
-    def work(turn):
-        turn.handle(RequestSubmitted(WANTED))
+    def work(context):
+        context.handle(RequestSubmitted(REQUEST))
         return 1 // 0
 
     with pytest.raises(InternalError) as fault:
@@ -136,14 +135,14 @@ def test_a_look_that_fails_fails_alone(lab, caplog):
     assert lab.look().request(key_of("a")).state is PartState.ACTIVE
 
 
-@pytest.mark.parametrize("made", ["answer", "excuse"])
-def test_an_answer_to_a_wait_that_cannot_be_made_fails_alone(lab, made):
+@pytest.mark.parametrize("broken", ["answer", "timeout"])
+def test_failing_answer_of_a_wait_fails_that_wait_only(lab, broken):
     lab.devices.held = []
 
-    def work(turn):
-        turn.handle(RequestSubmitted(WANTED))
-        patience = TIMEOUT if made == "answer" else 0.0
-        return turn.wait(key_of("a"), patience, lambda event: True, lambda event: 1 // 0, lambda: 1 // 0)
+    def work(context):
+        context.handle(RequestSubmitted(REQUEST))
+        timeout = TIMEOUT if broken == "answer" else 0.0
+        return context.wait(key_of("a"), timeout, lambda event: True, lambda event: 1 // 0, lambda: 1 // 0)
 
     future = lab.runtime.call(work)
     lab.settle()
@@ -153,7 +152,7 @@ def test_an_answer_to_a_wait_that_cannot_be_made_fails_alone(lab, made):
     assert lab.look().request(key_of("a")).state is PartState.ACTIVE
 
 
-def test_an_event_that_cannot_be_handled_is_fatal(monkeypatch):
+def test_event_that_the_core_cannot_handle_is_fatal(monkeypatch):
     failures = []
     happened = threading.Event()
     store = MemoryStore()
@@ -162,13 +161,13 @@ def test_an_event_that_cannot_be_handled_is_fatal(monkeypatch):
     runtime = Runtime(core, store, lambda error: (failures.append(error), happened.set()))
     runtime.start(None, None, loaded)  # type: ignore[arg-type]
     monkeypatch.setattr(core, "take", lambda event, now: 1 // 0)
-    runtime.call(lambda turn: turn.handle(RequestSubmitted(WANTED)))
+    runtime.call(lambda context: context.handle(RequestSubmitted(REQUEST)))
     assert happened.wait(TIMEOUT)
     assert str(failures[0]).startswith("RequestSubmitted failed: ZeroDivisionError")
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_work_goes_on_while_changes_are_written_and_nothing_leaves_before(lab, monkeypatch, fails):
+def test_work_continues_during_a_commit_and_results_wait_for_it(lab, monkeypatch, fails):
     commit, gate, commits, done = lab.store.commit, threading.Event(), [], []
     monkeypatch.setattr("blast_controller.runtime.runtime.WRITE_AGAIN", 0.001)
     # Each piece of work is decided on alone.
@@ -205,4 +204,4 @@ def test_work_goes_on_while_changes_are_written_and_nothing_leaves_before(lab, m
     gate.set()
     assert [future.result(TIMEOUT) for future in futures if future.result(TIMEOUT)] == ["a", "b", "c"]
     written = {"default/b", "default/c"} | ({"default/a"} if fails else set())
-    assert written in commits, "one write for all that came during the first"
+    assert written in commits, "one write for all changes that arrived during the first"

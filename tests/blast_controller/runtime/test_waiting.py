@@ -1,4 +1,4 @@
-"""The waiting room: who is answered by which event, who is sent away, and who has left."""
+"""The waiting room: answers to events, timeouts and cancelled waits."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ KEY, OTHER = ("default", "a"), ("default", "b")
 GRANTED, ENDED = RequestEvent(1, EventKind.GRANTED, 0), RequestEvent(2, EventKind.ENDED, 0)
 
 
-def park(room, key=KEY, deadline=10.0, wanted=lambda event: True, answer=lambda event: event.sequence):
-    return room.park(key, deadline, Wait(wanted, answer, lambda: RequestTimeoutError("Nothing yet.")))
+def park(room, key=KEY, deadline=10.0, accepts=lambda event: True, answer=lambda event: event.sequence):
+    return room.park(key, deadline, Wait(accepts, answer, lambda: RequestTimeoutError("Nothing yet.")))
 
 
-def told(room, key, event):
+def notify(room, key, event):
     room.notify(key, event)
     room.serve()
 
@@ -28,31 +28,31 @@ def expired(room, now):
     room.serve()
 
 
-def test_an_event_answers_everyone_who_wants_it():
+def test_event_answers_every_wait_that_accepts_it():
     room = WaitingRoom()
-    first, second = park(room), park(room, wanted=lambda event: event.kind is EventKind.ENDED)
-    stranger = park(room, key=OTHER)
-    told(room, KEY, GRANTED)
+    first, second = park(room), park(room, accepts=lambda event: event.kind is EventKind.ENDED)
+    other = park(room, key=OTHER)
+    notify(room, KEY, GRANTED)
     assert first.result(0) == 1
     assert not second.done()
-    told(room, KEY, ENDED)
+    notify(room, KEY, ENDED)
     assert second.result(0) == 2
-    assert not stranger.done()
+    assert not other.done()
     assert room.next_deadline() == 10.0
 
 
-def test_an_answer_may_be_a_refusal():
+def test_answer_may_raise_an_error():
     def refuse(event):
         raise RequestEndedError("done", "It is over.")
 
     room = WaitingRoom()
     future = park(room, answer=refuse)
-    told(room, KEY, ENDED)
+    notify(room, KEY, ENDED)
     with pytest.raises(RequestEndedError, match="It is over"):
         future.result(0)
 
 
-def test_time_is_over_for_each_at_its_own_moment():
+def test_each_wait_times_out_at_its_own_deadline():
     room = WaitingRoom()
     early, late = park(room, deadline=1.0), park(room, deadline=2.0)
     assert room.next_deadline() == 1.0
@@ -68,12 +68,12 @@ def test_time_is_over_for_each_at_its_own_moment():
     assert room.next_deadline() is None
 
 
-def test_who_has_left_is_neither_answered_nor_kept():
+def test_cancelled_wait_is_neither_answered_nor_kept():
     room = WaitingRoom()
-    gone, stays = park(room), park(room)
-    assert gone.cancel()
-    told(room, KEY, GRANTED)
-    assert gone.cancelled()
+    cancelled, stays = park(room), park(room)
+    assert cancelled.cancel()
+    notify(room, KEY, GRANTED)
+    assert cancelled.cancelled()
     assert stays.result(0) == 1
     leaving = park(room, deadline=1.0)
     leaving.cancel()
@@ -81,14 +81,16 @@ def test_who_has_left_is_neither_answered_nor_kept():
     assert room.next_deadline() is None
 
 
-def test_an_event_asks_none_of_those_for_whom_it_is_too_early():
+def test_event_is_not_offered_to_waits_for_later_events():
     room, asked = WaitingRoom(), []
 
-    def wanted(event):
+    def accepts(event):
         asked.append(event.sequence)
         return event.sequence > 1
 
-    far = [room.park(KEY, 10.0, Wait(wanted, lambda event: event.sequence, None, after=after)) for after in range(1, 9)]
+    far = [
+        room.park(KEY, 10.0, Wait(accepts, lambda event: event.sequence, None, after=after)) for after in range(1, 9)
+    ]
     near = park(room)
     room.notify(KEY, GRANTED, GRANTED.sequence)
     room.serve()
@@ -100,7 +102,7 @@ def test_an_event_asks_none_of_those_for_whom_it_is_too_early():
     assert [future.done() for future in far] == [True] + 7 * [False]
 
 
-def test_the_last_event_is_for_those_too_who_wait_for_a_later_one():
+def test_last_event_answers_waits_for_later_events():
     room = WaitingRoom()
     waits = room.park(KEY, 10.0, Wait(lambda event: True, lambda event: event.kind, None, after=1 << 40))
     room.notify(KEY, ENDED, math.inf)
@@ -108,7 +110,7 @@ def test_the_last_event_is_for_those_too_who_wait_for_a_later_one():
     assert waits.result(0) is EventKind.ENDED
 
 
-def test_a_wait_for_the_last_event_does_not_end_with_another_end():
+def test_wait_for_the_last_event_ignores_the_end_of_another_part():
     room = WaitingRoom()
     waits = room.park(KEY, 10.0, Wait(lambda event: False, lambda event: event.kind, None, or_last=True))
     room.notify(KEY, ENDED, ENDED.sequence)

@@ -32,7 +32,7 @@ from blast_controller.store.etcd.store import StorePolicy
 from blast_controller.store.etcd.values import FORMAT, Head, pack, to_head, unpack
 from blast_controller.store.retention import Retention
 from tests.support.certificates import Authority
-from tests.support.etcd_server import LONG, SHORT, Controllers, EtcdServer
+from tests.support.controller.etcd_server import LONG, SHORT, Controllers, EtcdServer
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.etcd

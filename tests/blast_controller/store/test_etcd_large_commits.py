@@ -8,7 +8,7 @@ from blast_controller.store.etcd import ledger
 from blast_controller.store.etcd.errors import DeposedError, StoreUnavailableError
 from blast_controller.store.etcd.loading import pages
 from blast_controller.store.etcd.requests import MAX_OPERATIONS, grouped, nested, put
-from tests.support.etcd_server import Mortal
+from tests.support.controller.etcd_server import Mortal
 
 pytestmark = pytest.mark.etcd
 

@@ -18,7 +18,7 @@ from blast_controller.store.etcd.requests import get, put
 from blast_controller.store.etcd.store import StorePolicy
 from blast_controller.store.etcd.trimming import Trimmer
 from blast_controller.store.retention import Retention
-from tests.support.etcd_server import LONG, SHORT
+from tests.support.controller.etcd_server import LONG, SHORT
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.etcd

@@ -40,8 +40,8 @@ from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.rollout.reservation_states import ReservationState
 from blast_controller.core.rollout.rollout import DarkLeaves, Rollout, RolloutTarget, TargetState
 from blast_controller.store.rows import decode, encode
-from tests.support.core import make_fabric
-from tests.support.layouts import FABRIC, changes
+from tests.support.controller.core import make_fabric
+from tests.support.controller.layouts import FABRIC, changes
 
 NOW = 1234.5
 TREE = StaticTree("t1", "r1", 60, None, {"r2": 60, "r3": 61}, frozenset({"r4h1"}))

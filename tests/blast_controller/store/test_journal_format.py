@@ -20,7 +20,7 @@ from blast_controller.core.model.settings import CoreSettings
 from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.store.schema import SCHEMA
 from blast_controller.store.sqlite import SqliteStore
-from tests.support.core import World, key_of, make_fabric, multicast
+from tests.support.controller.core import World, key_of, make_fabric, multicast
 
 OLD = Path(__file__).parents[2] / "data" / "journal" / f"schema-{SCHEMA}.sqlite"
 

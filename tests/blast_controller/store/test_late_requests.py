@@ -16,7 +16,7 @@ from blast_controller.store.etcd.followed import FollowedJournal
 from blast_controller.store.etcd.keys import Keys
 from blast_controller.store.etcd.leadership import Leadership
 from blast_controller.store.etcd.store import EtcdStore, StorePolicy
-from tests.support.modeled_etcd import ModeledConnection, ModeledEtcd
+from tests.support.controller.modeled_etcd import ModeledConnection, ModeledEtcd
 
 KEYS = Keys("/late/")
 

@@ -13,8 +13,8 @@ from blast_controller.store.etcd.connection import EtcdConnection
 from blast_controller.store.etcd.methods import COMPACT, GRANT, KEEP_ALIVE, RANGE, REVOKE, TXN
 from blast_controller.store.etcd.proto import etcd_pb2 as api
 from blast_controller.store.etcd.requests import changed_at, created_at, delete, delete_all, get, put, reading
-from tests.support.etcd_server import Controllers
-from tests.support.modeled_etcd import InstantNetwork, ModeledConnection, ModeledEtcd
+from tests.support.controller.etcd_server import Controllers
+from tests.support.controller.modeled_etcd import InstantNetwork, ModeledConnection, ModeledEtcd
 
 pytestmark = pytest.mark.etcd
 

@@ -27,7 +27,7 @@ from blast_controller.store.etcd.values import Head
 from blast_controller.store.retention import Retention
 from blast_controller.store.sqlite import SqliteStore
 from blast_controller.store.sqlite_copy import contents_of_file, copy_into_file
-from tests.support.etcd_server import Mortal
+from tests.support.controller.etcd_server import Mortal
 
 pytestmark = pytest.mark.etcd
 COMMAND = EntryPoint("journal", "blast_controller.cli.journal:register", GROUP)

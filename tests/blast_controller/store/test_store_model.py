@@ -17,7 +17,7 @@ from blast_controller.store.files import wal_of
 from blast_controller.store.memory import MemoryStore
 from blast_controller.store.retention import Retention
 from blast_controller.store.sqlite import SqliteStore
-from tests.support.etcd_server import Controllers
+from tests.support.controller.etcd_server import Controllers
 
 KEPT = 8
 

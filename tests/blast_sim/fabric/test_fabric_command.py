@@ -1,4 +1,4 @@
-"""`blast sim fabric`: what it makes of scenarios and options, with a program in place of the simulator."""
+"""`blast sim fabric`: scenarios, options and output, with a fake program in place of the simulator."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from blast_sim.fabric import memory, running
 from blast_sim.fabric.memory import runs_at_once
 from blast_sim.fabric.scenario import load
 from blast_sim.fabric.simulator import VARIABLE, NoSimulatorError, RunFailedError, Simulator, StoppedError, program
-from tests.support.fake_rack_fabric import write_fake
-from tests.support.results import results_of
-from tests.support.sim_output import run
+from tests.support.simulators.fake_rack_fabric import write_fake
+from tests.support.simulators.results import results_of
+from tests.support.simulators.sim_output import run
 from tests.support.waiting import eventually
 
 SMALL = """\
@@ -73,7 +73,7 @@ def scenario(tmp_path: Path, fake: Path, monkeypatch: pytest.MonkeyPatch) -> str
 # -------------------------------------------------------------------------------------------------- results
 
 
-def test_json_is_cells_with_their_scenarios_and_results(scenario: str, capsys) -> None:
+def test_json_lists_cells_with_scenario_and_results(scenario: str, capsys) -> None:
     status, out, err = fabric(capsys, scenario, "--json", "--seeds", "7")
     (cell,) = json.loads(out)["cells"]
     assert (status, err) == (0, "") and cell["settings"] == {}
@@ -81,7 +81,7 @@ def test_json_is_cells_with_their_scenarios_and_results(scenario: str, capsys) -
     assert cell["results"]["delivered_copies"] == 21 and cell["results"]["seed"] == 7
 
 
-def test_csv_is_a_row_for_each_destination_of_each_cell(scenario: str, capsys) -> None:
+def test_csv_has_a_row_for_each_destination_of_each_cell(scenario: str, capsys) -> None:
     swept = ["--sweep", "flows.0.rate_gbps=50,99", "--sweep", "flows.0.frame_bytes=512", "--seeds", "3-4"]
     status, out, _ = fabric(capsys, scenario, "--csv", *swept)
     _, rows = from_csv(out)
@@ -98,7 +98,7 @@ def test_csv_is_a_row_for_each_destination_of_each_cell(scenario: str, capsys) -
     ]
 
 
-def test_a_kept_cell_that_another_simulator_refuses_cannot_be_repeated(scenario: str, fake: Path, capsys) -> None:
+def test_rerun_reports_a_cell_that_the_simulator_refuses(scenario: str, fake: Path, capsys) -> None:
     assert fabric(capsys, scenario, "--keep", "kept")[0] == 0
     (kept,) = Path("kept").iterdir()
     assert run(capsys, "sim", "rerun", str(kept))[0] == 0
@@ -108,7 +108,7 @@ def test_a_kept_cell_that_another_simulator_refuses_cannot_be_repeated(scenario:
     assert "this version does not take its request: unknown field `topology`." in err, err
 
 
-def test_a_table_is_printed_for_reading(scenario: str, capsys) -> None:
+def test_default_output_is_a_table(scenario: str, capsys) -> None:
     status, out, _ = fabric(capsys, scenario)
     assert status == 0
     assert [line.split() for line in out.splitlines()] == [
@@ -119,7 +119,7 @@ def test_a_table_is_printed_for_reading(scenario: str, capsys) -> None:
     ]
 
 
-def test_a_file_can_sweep_and_options_take_its_place(scenario: str, capsys) -> None:
+def test_options_override_the_sweep_of_a_file(scenario: str, capsys) -> None:
     Path(scenario).write_text(SMALL + '[sweep]\n"flows.1.rate_gbps" = [1, 2]\nduration_ns = [10]\n')
     _, out, _ = fabric(capsys, scenario, "--json")
     settings = [cell["settings"] for cell in json.loads(out)["cells"]]
@@ -129,7 +129,7 @@ def test_a_file_can_sweep_and_options_take_its_place(scenario: str, capsys) -> N
     assert cell["settings"] == {"flows.1.rate_gbps": 3} and cell["results"]["duration_ns"] == 30
 
 
-def test_a_scenario_is_shown_as_a_start(capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_show_prints_a_shipped_scenario(capsys, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "nothing-there")
     status, out, _ = fabric(capsys, "one-leaf", "--show")
     assert status == 0 and out.startswith("# One server of a leaf multicasts")
@@ -140,10 +140,10 @@ def test_shipped_scenarios_can_be_read(name: str) -> None:
     assert load(find_in("blast_sim.fabric.scenarios", name), {}).model["flows"]
 
 
-# ------------------------------------------------------------------------------------------------ keeping on
+# ------------------------------------------------------------------------------------------------ kept results
 
 
-def test_what_is_kept_is_run_again_only_by_another_program(scenario: str, fake: Path, capsys) -> None:
+def test_kept_cells_run_again_only_with_another_program(scenario: str, fake: Path, capsys) -> None:
     arguments = [scenario, "--json", "--set", "fake.log=runs.txt", "--keep", "kept", "--sweep", "duration_ns=10,20"]
     first = fabric(capsys, *arguments)
     again = fabric(capsys, *arguments, "--set", "title=other")
@@ -154,21 +154,21 @@ def test_what_is_kept_is_run_again_only_by_another_program(scenario: str, fake: 
     assert len(Path("runs.txt").read_text().split()) == 4
 
 
-def test_cells_without_a_result_are_said(scenario: str, capsys) -> None:
+def test_cells_without_a_result_are_reported(scenario: str, capsys) -> None:
     status, out, err = fabric(capsys, scenario, "--json", "--sweep", "fake.status=0,3")
     assert status == 1 and json.loads(out)["cells"] == [] and err.count("\n") == 2
     status, out, err = fabric(capsys, scenario, "--json", "--sweep", "fake.seconds=0,soon")
     assert status == 3 and len(json.loads(out)["cells"]) == 1
-    said = json.loads(err)
-    assert said["error"].startswith("fake.seconds = soon has no result: RunFailedError: ") and said["status"] == 3
-    assert "status 1: TypeError" in said["error"]
+    error = json.loads(err)
+    assert error["error"].startswith("fake.seconds = soon has no result: RunFailedError: ") and error["status"] == 3
+    assert "status 1: TypeError" in error["error"]
 
 
 # ---------------------------------------------------------------------------------------------- wrong input
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         (["nothing.toml"], "there is no scenario 'nothing.toml': name a file, or one of one-leaf"),
         (["mine.toml", "--set", "flows.1.rate_gbps=101"], "--set flows.1.rate_gbps: flows.1.rate_gbps: a flow has"),
@@ -186,14 +186,14 @@ def test_cells_without_a_result_are_said(scenario: str, capsys) -> None:
         (["mine.toml", "--set", f"fake.memory_bytes={10**18}"], "a run needs 1000000000.00 GB of memory, but "),
     ],
 )
-def test_wrong_input_is_one_sentence_and_status_2(scenario: str, capsys, arguments: list[str], says: str) -> None:
+def test_wrong_input_is_one_sentence_and_status_2(scenario: str, capsys, arguments: list[str], message: str) -> None:
     status, out, err = fabric(capsys, *arguments)
     assert (status, out) == (2, "") and err.startswith("blast: ") and err.count("\n") == 1
-    assert says in err
+    assert message in err
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "says"),
+    ("old", "new", "line", "message"),
     [
         ("rate_gbps = 99", "rate_gbps = 990", 17, "flows.0.rate_gbps: a flow has more than 0 and up to 100 Gb/s"),
         ("frame_bytes = 512", "frame_byte = 512", 23, "flows.1.frame_byte: unknown field `frame_byte`"),
@@ -204,18 +204,20 @@ def test_wrong_input_is_one_sentence_and_status_2(scenario: str, capsys, argumen
         ("flows", "flow", 9, "flow: unknown field `flow`"),
     ],
 )
-def test_what_is_wrong_in_a_file_is_told_with_its_line(
-    scenario: str, capsys, old: str, new: str, line: int, says: str
+def test_error_in_a_scenario_file_names_its_line(
+    scenario: str, capsys, old: str, new: str, line: int, message: str
 ) -> None:
     Path(scenario).write_text(SMALL.replace(old, new))
     status, _, err = fabric(capsys, scenario)
-    assert status == 2 and err.startswith(f"blast: mine.toml:{line}: {says}") and err.count("\n") == 1
+    assert status == 2 and err.startswith(f"blast: mine.toml:{line}: {message}") and err.count("\n") == 1
 
 
 # ------------------------------------------------------------------------------------------------ the program
 
 
-def test_without_the_program_it_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+def test_missing_simulator_error_names_the_setup_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv(VARIABLE, raising=False)
@@ -224,7 +226,7 @@ def test_without_the_program_it_says_how_to_get_it(tmp_path: Path, monkeypatch: 
     assert "run make setup in a checkout, which needs Rust 1.85" in err
 
 
-def test_it_is_found_beside_python_and_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_simulator_is_found_beside_python_and_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
     here, there = tmp_path / "here", tmp_path / "there"
     for folder in (here, there):
@@ -243,7 +245,7 @@ def test_it_is_found_beside_python_and_on_the_path(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize(
-    ("behavior", "says"),
+    ("behavior", "message"),
     [
         ({"error": "the trace cannot be written"}, "^the trace cannot be written$"),
         ({"status": 101, "stderr": "thread 'main' panicked"}, "ended with status 101: thread 'main' panicked$"),
@@ -253,12 +255,12 @@ def test_it_is_found_beside_python_and_on_the_path(tmp_path: Path, monkeypatch: 
         ({"answers": "[]"}, "succeeded without results"),
     ],
 )
-def test_a_run_that_fails_is_one_sentence(fake: Path, behavior: dict[str, object], says: str) -> None:
-    with pytest.raises(RunFailedError, match=says):
+def test_failed_run_is_reported_in_one_sentence(fake: Path, behavior: dict[str, object], message: str) -> None:
+    with pytest.raises(RunFailedError, match=message):
         Simulator(fake).run({"duration_ns": 1, "flows": [], "fake": behavior})
 
 
-def test_a_check_that_fails_is_one_sentence(fake: Path) -> None:
+def test_failed_check_is_reported_in_one_sentence(fake: Path) -> None:
     with pytest.raises(RunFailedError, match="does not estimate a run"):
         Simulator(fake).check({"duration_ns": "soon", "flows": []})
     fake.write_text("no program")
@@ -266,14 +268,14 @@ def test_a_check_that_fails_is_one_sentence(fake: Path) -> None:
         Simulator(fake).check({})
 
 
-def test_a_scenario_larger_than_a_pipe_is_taken_and_progress_reported(fake: Path) -> None:
+def test_simulator_takes_a_scenario_larger_than_a_pipe(fake: Path) -> None:
     shares: list[float] = []
     flow = {"name": "m" * 300, "source": [0, 0], "to": [[0, 1]] * 9, "frame_bytes": 1522, "rate_gbps": 1}
     results = Simulator(fake).run({"duration_ns": 10, "flows": [flow] * 1000}, shares.append)
     assert results["delivered_copies"] == 63_000 and shares == [0.5]
 
 
-def test_stop_ends_what_runs_and_begins_nothing_more(fake: Path, tmp_path: Path) -> None:
+def test_stop_ends_running_simulations_and_starts_no_more(fake: Path, tmp_path: Path) -> None:
     simulator, log = Simulator(fake), tmp_path / "log"
     failures: list[Exception] = []
 
@@ -301,7 +303,7 @@ def test_stop_ends_what_runs_and_begins_nothing_more(fake: Path, tmp_path: Path)
 # ----------------------------------------------------------------------------------------------------- trace
 
 
-def test_a_trace_is_there_whole_or_not_at_all(scenario: str, capsys) -> None:
+def test_failed_run_leaves_no_partial_trace(scenario: str, capsys) -> None:
     status, _, _ = fabric(capsys, scenario, "--trace", "events.bin")
     assert status == 0 and Path("events.bin").read_bytes().startswith(b"BLASTRF1")
     Path("events.bin").unlink()
@@ -318,26 +320,28 @@ def test_a_trace_is_there_whole_or_not_at_all(scenario: str, capsys) -> None:
 
 
 @pytest.mark.parametrize(
-    ("most", "needs", "available", "runs"),
+    ("max_processes", "needs", "available", "runs"),
     [(4, [10, 10, 10], 100, 3), (2, [10, 10, 10], 100, 2), (4, [60, 30, 30, 1], 100, 2), (4, [99, 98], 100, 1)],
 )
-def test_as_many_run_at_once_as_have_room(most: int, needs: list[int], available: int, runs: int) -> None:
-    assert runs_at_once(most, needs, available) == runs
+def test_parallel_runs_are_limited_by_memory(max_processes: int, needs: list[int], available: int, runs: int) -> None:
+    assert runs_at_once(max_processes, needs, available) == runs
 
 
-def test_a_run_without_room_is_refused() -> None:
+def test_run_larger_than_memory_is_rejected() -> None:
     with pytest.raises(InputError, match=r"^a run needs 0.02 GB of memory, but 1.00 MB are available: use fewer"):
         runs_at_once(4, [10, 20_000_000], 1_000_000)
 
 
-def test_memory_is_what_the_machine_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_available_memory_is_read_from_meminfo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "MEMINFO", tmp_path / "meminfo")
     everything = memory.available_bytes()
     (tmp_path / "meminfo").write_text("MemTotal:  9 kB\nMemAvailable:     42 kB\n")
     assert memory.available_bytes() == 42 * 1024 < everything
 
 
-def test_fewer_run_at_once_where_memory_is_short(scenario: str, capsys, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_runs_fewer_cells_at_once_with_little_memory(
+    scenario: str, capsys, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[int] = []
     real = running.run_cells
 
@@ -352,7 +356,7 @@ def test_fewer_run_at_once_where_memory_is_short(scenario: str, capsys, monkeypa
     assert status == 0 and len(json.loads(out)["cells"]) == 3 and asked == [2]
 
 
-def test_cells_that_run_at_once_keep_their_order(scenario: str, capsys) -> None:
+def test_parallel_cells_keep_their_order(scenario: str, capsys) -> None:
     status, out, _ = fabric(capsys, scenario, "--processes", "4", "--sweep", "fake.seconds=0.3,0,0.1,0.2", "--json")
     assert status == 0
     assert [cell["settings"]["fake.seconds"] for cell in json.loads(out)["cells"]] == [0.3, 0, 0.1, 0.2]

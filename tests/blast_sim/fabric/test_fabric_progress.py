@@ -1,4 +1,4 @@
-"""The bar over cells: those that are over, and the shares of those that are under way."""
+"""The progress bar counts finished cells and the progress of running cells."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from blast_sim.fabric.progress import Bar
 
 
-def test_cells_under_way_count_by_their_share(capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
+def test_bar_counts_the_share_of_running_cells(capsys: pytest.CaptureFixture[str], monkeypatch) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with Bar(4) as bar:
         bar.finished(1)
@@ -24,8 +24,8 @@ def test_cells_under_way_count_by_their_share(capsys: pytest.CaptureFixture[str]
     assert -1 not in [shown.find(step) for step in steps]
 
 
-def test_without_a_terminal_nothing_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    with Bar(1) as bar, bar.under_way() as heard:
-        heard(0.5)
+def test_bar_is_hidden_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with Bar(1) as bar, bar.under_way() as report:
+        report(0.5)
         bar.finished(1)
     assert capsys.readouterr().err == ""

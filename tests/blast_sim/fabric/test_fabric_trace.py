@@ -1,4 +1,4 @@
-"""Traces of the rack fabric: written here by hand, read back, refused where they are not whole."""
+"""Traces of the rack fabric: written here by hand, read back, and rejected when they are incomplete."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def trace(path: Path, events: list[tuple[int, ...]], head: bytes = HEAD) -> Path
     return path
 
 
-def test_a_record_is_the_bytes_that_are_documented(tmp_path: Path) -> None:
+def test_record_has_the_documented_bytes(tmp_path: Path) -> None:
     data = trace(tmp_path / "t", EVENTS[1:2]).read_bytes()
     assert data[:16] == b"BLASTRF1" + bytes([1, 0, 0, 0, 32, 0, 0, 0])
     assert data[16:24] == (2_203).to_bytes(8, "little") and data[24:28] == bytes([8, 1, 3, 0])
@@ -46,7 +46,7 @@ def test_a_record_is_the_bytes_that_are_documented(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("at_once", [1, 3, 100])
-def test_what_is_written_is_read(tmp_path: Path, at_once: int) -> None:
+def test_reader_returns_the_written_events(tmp_path: Path, at_once: int) -> None:
     parts = list(read_trace(trace(tmp_path / "t", EVENTS), at_once))
     assert [tuple(event) for part in parts for event in part.tolist()] == EVENTS
     assert all(len(part) <= at_once for part in parts)
@@ -54,7 +54,7 @@ def test_what_is_written_is_read(tmp_path: Path, at_once: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("head", "says"),
+    ("head", "message"),
     [
         (b"", "is no trace of the rack fabric: name a file that"),
         (b"BLASTRF2" + HEAD[8:], "is no trace of the rack fabric"),
@@ -63,13 +63,13 @@ def test_what_is_written_is_read(tmp_path: Path, at_once: int) -> None:
         (HEADER.pack(MAGIC, 1, 40), "is a trace of version 1 with records of 40 bytes"),
     ],
 )
-def test_what_is_no_such_trace_is_refused(tmp_path: Path, head: bytes, says: str) -> None:
+def test_reader_rejects_other_files_and_versions(tmp_path: Path, head: bytes, message: str) -> None:
     (tmp_path / "t").write_bytes(head)
-    with pytest.raises(InputError, match=says):
+    with pytest.raises(InputError, match=message):
         list(read_trace(tmp_path / "t"))
 
 
-def test_what_is_cut_off_is_refused(tmp_path: Path) -> None:
+def test_reader_rejects_a_truncated_trace(tmp_path: Path) -> None:
     path = trace(tmp_path / "t", EVENTS)
     path.write_bytes(path.read_bytes()[: 16 + 4 * 32 - 1])
     with pytest.raises(InputError, match="is cut off in the middle of an event: write the trace again"):
@@ -77,13 +77,13 @@ def test_what_is_cut_off_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [0, 24])
-def test_an_unknown_kind_is_refused(tmp_path: Path, kind: int) -> None:
+def test_reader_rejects_an_unknown_event_kind(tmp_path: Path, kind: int) -> None:
     with pytest.raises(InputError, match=f"has an event of the unknown kind {kind}: "):
         list(read_trace(trace(tmp_path / "t", [EVENTS[0], (1, kind, 0, 0, 0, 0, 0, 0)])))
 
 
 @given(st.binary(max_size=200), st.booleans())
-def test_any_bytes_are_read_or_refused_in_a_sentence(tmp_path_factory, data: bytes, headed: bool) -> None:
+def test_any_bytes_are_read_or_rejected_in_a_sentence(tmp_path_factory, data: bytes, headed: bool) -> None:
     path = tmp_path_factory.getbasetemp() / "any"
     path.write_bytes(HEAD + data if headed else data)
     try:
@@ -92,7 +92,7 @@ def test_any_bytes_are_read_or_refused_in_a_sentence(tmp_path_factory, data: byt
         assert str(path) in str(wrong) and "\n" not in str(wrong)
 
 
-def test_the_command_counts_by_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_counts_events_by_kind(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = trace(tmp_path / "t", EVENTS)
     assert main(["sim", "fabric-trace", str(path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {
@@ -108,9 +108,9 @@ def test_the_command_counts_by_kind(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out.splitlines()[2].split() == ["packet_sent", "2", "2203", "2203"]
 
 
-def test_the_command_refuses_what_is_no_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_rejects_files_that_are_no_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "t").write_bytes(b"something")
     assert main(["sim", "fabric-trace", str(tmp_path / "t")]) == 2
     assert main(["sim", "fabric-trace", str(tmp_path / "nothing")]) == 2
-    told = capsys.readouterr().err.splitlines()
-    assert len(told) == 2 and all(line.startswith("blast: ") for line in told)
+    errors = capsys.readouterr().err.splitlines()
+    assert len(errors) == 2 and all(line.startswith("blast: ") for line in errors)

@@ -67,8 +67,8 @@ def test_idle_local_delay_is_line_grant_and_crossbar(simulator: Simulator, frame
 def test_idle_remote_delay_adds_grant_links_and_spine(simulator: Simulator, frame_bytes: int) -> None:
     """The grant takes 1000 ns more, and a packet two links of 40 m and, at 25 Gb/s, the lines to and from its spine."""
     remote = _idle_delay(simulator, frame_bytes, (1, 0), spines=32) - _idle_delay(simulator, frame_bytes, (0, 1), 32)
-    least = 1000 + 2 * 40 * 5 + 2 * 256 * 8 / 25
-    assert least <= remote <= least + 200  # What a spine and two leaves do with a packet; the paper does not say.
+    min_delay = 1000 + 2 * 40 * 5 + 2 * 256 * 8 / 25
+    assert min_delay <= remote <= min_delay + 200  # The paper does not state the delay in a spine and two leaves.
 
 
 @pytest.mark.parametrize("frame_bytes", SIZES)
@@ -92,8 +92,8 @@ def test_without_cache_copies_share_payload_line(simulator: Simulator, frame_byt
 def test_output_port_is_m_d_1_queue(simulator: Simulator, frame_bytes: int, load: float) -> None:
     """Poisson arrivals for one output wait load / (2 rate (1 - load)) on average: within 4 standard errors of 6 seeds.
 
-    The crossbar is faster than the output's line, so that the two in a row delay as the line alone; what a frame waits
-    for others of its own source is subtracted by the same formula.
+    The crossbar is faster than the output's line, so that the two in a row delay as the line alone. The wait of a
+    frame for others of its own source is subtracted by the same formula.
     """
     service, leaves = _line_ns(frame_bytes), 12
     sources = [(leaf, port) for leaf in range(1, leaves) for port in range(5)]

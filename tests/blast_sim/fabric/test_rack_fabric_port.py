@@ -1,4 +1,4 @@
-"""The compiled simulator of the rack fabric, held event by event against a model of its ports from the paper alone."""
+"""The compiled simulator of the rack fabric, compared event by event with a model of its ports from the paper."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Scenario = dict[str, Any]
 
 PACKET = 256
 MIN_POOL = 36 * PACKET
-"""A jumbo frame has to fit into every pool."""
+"""A jumbo frame must fit into every pool."""
 
 
 def trace_of(scenario: Scenario) -> list[Event]:
@@ -76,7 +76,7 @@ def flows(draw: st.DrawFn, leaves: int, ethernet: int, classes: list[Scenario]) 
 
 @st.composite
 def scenarios(draw: st.DrawFn) -> Scenario:
-    """Small fabrics with little of everything, so that everything runs out."""
+    """Draw small fabrics with few resources, so that every resource runs out."""
     leaves, ethernet = draw(st.integers(1, 3)), draw(st.integers(2, 5))
     lossless = {"lossless": True}
     classes: list[Scenario] = draw(st.sampled_from([[{}], [lossless], [{}, lossless | {"weight": 3}]]))
@@ -136,12 +136,12 @@ def scenarios(draw: st.DrawFn) -> Scenario:
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(scenario=scenarios())
-def test_the_simulator_does_what_the_paper_says(scenario: Scenario) -> None:
+def test_simulator_follows_the_port_model_of_the_paper(scenario: Scenario) -> None:
     note(json.dumps(scenario))
     follow(scenario, trace_of(scenario))
 
 
-# What the oracle has found
+# Scenarios in which the model found bugs
 
 
 def flow_of(source: list[int], to: list[list[int]], gbps: float, **other: Any) -> Scenario:
@@ -162,7 +162,7 @@ def of_two_classes(flows: list[Scenario], **other: Any) -> Scenario:
     } | other
 
 
-def test_congestion_is_told_to_the_flow_with_most_in_the_buffer_that_is_congested() -> None:
+def test_largest_flow_of_the_congested_buffer_is_notified() -> None:
     flows = [
         flow_of([0, 0], [[0, 1]], 45, frame_bytes=512),
         flow_of([0, 0], [[0, 2]], 50, **{"class": 1}),
@@ -176,7 +176,7 @@ def test_congestion_is_told_to_the_flow_with_most_in_the_buffer_that_is_congeste
     follow(scenario, events)
 
 
-def test_a_lossless_pool_of_headers_holds_what_small_frames_bring() -> None:
+def test_lossless_header_pool_does_not_overflow_with_small_frames() -> None:
     scenario = of_two_classes([flow_of([0, 0], [*LOCAL, *REMOTE[:1], [1, 1], [1, 2], [1, 3]], 99, frame_bytes=64)])
     events = trace_of(scenario)
     assert any(event.kind == TraceEventKind.PAUSE for event in events)
@@ -184,7 +184,7 @@ def test_a_lossless_pool_of_headers_holds_what_small_frames_bring() -> None:
     follow(scenario, events)
 
 
-def test_a_queue_whose_entry_is_released_goes_on() -> None:
+def test_queue_continues_after_its_cam_entry_is_released() -> None:
     scenario = of_two_classes(
         [flow_of([0, 0], [[0, 1], [1, 0]], 5, frame_bytes=64)],
         cache={"packets": 0, "reserve": 0},
@@ -195,7 +195,7 @@ def test_a_queue_whose_entry_is_released_goes_on() -> None:
     follow(scenario, events)
 
 
-def test_lossy_copies_take_no_headers_of_a_lossless_class() -> None:
+def test_lossy_copies_use_no_headers_of_a_lossless_class() -> None:
     surrogates = {"tree": {"surrogates": {"first": 1, "remote": 0}}}
     lossy = {"class": 1}
     flows = [
@@ -218,7 +218,7 @@ def test_lossy_copies_take_no_headers_of_a_lossless_class() -> None:
     follow(scenario, events)
 
 
-# Longer ones, after figures of the paper
+# Longer scenarios, after figures of the paper
 
 
 ONTO_ONE = [flow_of([leaf, port], [[0, 1]], 99, frame_bytes=700) for leaf in (1, 2, 3) for port in (2, 3)]
@@ -294,7 +294,7 @@ TREE: Scenario = {
 for flow in TREE["flows"][:3]:
     flow["tree"] = {"surrogates": {"first": 2, "remote": 1}}
 
-TOLD: Scenario = {
+NOTIFIED: Scenario = {
     "duration_ns": 60_000,
     "topology": FABRIC,
     "classes": [{"lossless": True}],
@@ -306,7 +306,7 @@ TOLD: Scenario = {
     "pause": {"stop_bytes": 200 * PACKET, "go_bytes": 160 * PACKET},
     "qcn": {"points": "inputs", "equilibrium_ingress_bytes": 40_960, "sample_bytes": 15_000},
 }
-"""Figure 10d: congestion points at inputs, and the flow is told that has most."""
+"""Figure 10d: congestion points at inputs notify the flow with the largest share of the buffer."""
 
 LONG = {
     "congested": CONGESTED,
@@ -317,7 +317,7 @@ LONG = {
     "surplus": SURPLUS,
     "thrashed": THRASHED,
     "tree": TREE,
-    "told": TOLD,
+    "notified": NOTIFIED,
 }
 
 
@@ -327,11 +327,11 @@ def long_trace(name: str) -> list[Event]:
 
 
 @pytest.mark.parametrize("name", LONG)
-def test_figures_of_the_paper_are_simulated_as_it_says(name: str) -> None:
+def test_simulated_figures_follow_the_port_model(name: str) -> None:
     follow(LONG[name], long_trace(name))
 
 
-# What a model without teeth would let pass
+# Errors that the model must detect
 
 
 def noticed(name: str, **constants: Any) -> bool:
@@ -356,17 +356,17 @@ CONSTANTS = [
     ("thrashed", "reserve", 1),
     ("tree", "surrogate_voq", 1),
     ("tree", "surrogate_lossy", 1),
-    ("told", "stop", 1),
-    ("told", "go", 3),
-    ("told", "equilibrium_bytes", 4 * PACKET),
-    ("told", "sample_bytes", 1_500),
-    ("told", "weight", 0.1),
+    ("notified", "stop", 1),
+    ("notified", "go", 3),
+    ("notified", "equilibrium_bytes", 4 * PACKET),
+    ("notified", "sample_bytes", 1_500),
+    ("notified", "weight", 0.1),
 ]
 
 
 @pytest.mark.parametrize(("name", "word", "step"), CONSTANTS)
 @pytest.mark.parametrize("sign", [1, -1])
-def test_a_wrong_constant_is_noticed(name: str, word: str, step: float, sign: int) -> None:
+def test_model_detects_a_wrong_constant(name: str, word: str, step: float, sign: int) -> None:
     right = getattr(constants_of(LONG[name]), word)
     assert noticed(name, **{word: right + sign * step})
 
@@ -402,14 +402,14 @@ WRONG_RULES: dict[str, tuple[str, Any, str, Any]] = {
         "held",
         lambda pools, _: pools._held.total(),
     ),
-    "feedback of 63 steps": ("told", port, "STEPS", 63),
+    "feedback of 63 steps": ("notified", port, "STEPS", 63),
 }
 
 
 @pytest.mark.parametrize("rule", WRONG_RULES)
-def test_a_wrong_rule_is_noticed(monkeypatch: pytest.MonkeyPatch, rule: str) -> None:
-    name, where, what, wrong = WRONG_RULES[rule]
-    monkeypatch.setattr(where, what, wrong)
+def test_model_detects_a_wrong_rule(monkeypatch: pytest.MonkeyPatch, rule: str) -> None:
+    name, where, attribute, wrong = WRONG_RULES[rule]
+    monkeypatch.setattr(where, attribute, wrong)
     assert noticed(name)
 
 
@@ -418,7 +418,7 @@ EVERY_KIND = dict.fromkeys(TraceEventKind, "congested") | {
     TraceEventKind.FRAME_DROPPED: "tree",
     TraceEventKind.HEADER_DROPPED: "few headers",
     TraceEventKind.CACHE_EVICTED: "thrashed",
-    TraceEventKind.CNM: "told",
+    TraceEventKind.CNM: "notified",
     TraceEventKind.PAUSE: "tree",
     TraceEventKind.GO: "tree",
 }
@@ -433,7 +433,7 @@ WITH_FLAGS = {TraceEventKind.PACKET_SENT, TraceEventKind.CACHE_EVICTED}
 
 
 @pytest.mark.parametrize("kind", sorted(EVERY_KIND.keys() - NOT_OF_A_PORT), ids=lambda kind: kind.name)
-def test_a_wrong_trace_is_noticed(kind: TraceEventKind) -> None:
+def test_model_detects_a_wrong_trace(kind: TraceEventKind) -> None:
     events = long_trace(EVERY_KIND[kind])
     place, event = next((place, event) for place, event in enumerate(events) if event.kind == kind)
     wrong = [[], [event, event]]

@@ -1,4 +1,4 @@
-"""Where compiled code is kept, and what is done where numba is missing."""
+"""The cache of compiled code, and the solver without numba."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.numba
-def test_compiled_code_is_kept_in_the_users_cache_and_found_again(tmp_path: Path) -> None:
+def test_compiled_code_is_cached_in_the_cache_directory_of_the_user(tmp_path: Path) -> None:
     assert run(COMPILE, XDG_CACHE_HOME=str(tmp_path)).stdout == "0\n"
     assert list((tmp_path / "blast" / "compiled").rglob("*.nbc"))
     assert run(COMPILE, XDG_CACHE_HOME=str(tmp_path)).stdout == "1\n"
@@ -50,7 +50,7 @@ def test_compiled_code_is_kept_in_the_users_cache_and_found_again(tmp_path: Path
 
 
 @pytest.mark.numba
-def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
+def test_solver_compiles_without_a_writable_cache(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     result = run(COMPILE, XDG_CACHE_HOME=str(tmp_path / "file"))
     assert (result.stdout, result.stderr) == ("0\n", "")
@@ -59,12 +59,12 @@ def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
     assert not list(Path(blast_sim.fair.__file__).parent.rglob("*.nbc"))
 
 
-def test_without_numba_everything_works() -> None:
+def test_solver_falls_back_to_numpy_without_numba() -> None:
     result = run(WITHOUT)
     assert result.stdout == "numpy [3. 3.] [6.] [2.]\n", result.stderr
 
 
-def test_the_environment_chooses_the_solver() -> None:
+def test_environment_variable_selects_the_solver() -> None:
     show = "from blast_sim.fair import SOLVER; print(SOLVER)"
     assert run(show, BLAST_FAIR_SOLVER="numpy").stdout == "numpy\n"
     assert "must be numba or numpy" in run(show, BLAST_FAIR_SOLVER="fortran").stderr

@@ -1,4 +1,4 @@
-"""Paths as one array, and the table of flows that come and go."""
+"""Paths as one array, and the table of added and removed flows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def listed(paths: Paths) -> list[list[int]]:
 
 
 @given(LISTS)
-def test_paths_hold_what_they_are_made_of(paths: list[list[int]]) -> None:
+def test_paths_contain_the_given_links(paths: list[list[int]]) -> None:
     made = Paths.of(paths)
     assert listed(made) == paths
     assert len(made) == len(paths)
@@ -26,7 +26,7 @@ def test_paths_hold_what_they_are_made_of(paths: list[list[int]]) -> None:
 
 
 @given(LISTS, st.data())
-def test_taken_paths_are_those_of_the_flows(paths: list[list[int]], data: st.DataObject) -> None:
+def test_take_selects_the_paths_of_flows(paths: list[list[int]], data: st.DataObject) -> None:
     chosen = data.draw(st.lists(st.integers(0, len(paths) - 1), max_size=6) if paths else st.just([]))
     assert listed(Paths.of(paths).take(np.array(chosen, np.int64))) == [paths[flow] for flow in chosen]
     mask = np.array([len(path) > 1 for path in paths], np.bool_)
@@ -44,25 +44,27 @@ def test_rows_are_paths_of_one_length() -> None:
 
 
 @pytest.mark.parametrize(("offsets", "links"), [([1, 2], [0, 0]), ([0, 2, 1], [0]), ([0, 1], [0, 0]), ([], [])])
-def test_offsets_must_rise_from_none_to_all(offsets: list[int], links: list[int]) -> None:
+def test_offsets_must_rise_from_zero_to_the_number_of_links(offsets: list[int], links: list[int]) -> None:
     with pytest.raises(ValueError, match="offsets must rise"):
         Paths(np.array(offsets, np.int64), np.array(links, np.int32))
 
 
 @given(st.lists(st.tuples(LISTS, st.floats(0, 1)), max_size=12))
-def test_flows_keep_their_paths_whatever_comes_and_goes(turns: list[tuple[list[list[int]], float]]) -> None:
-    """Ids are used again only after a recycling, and gaps in the links are closed without harm."""
+def test_flows_keep_their_paths_while_others_are_added_and_removed(
+    changes: list[tuple[list[list[int]], float]],
+) -> None:
+    """Ids are reused only after a recycling, which also compacts the links."""
     table = FlowTable()
     there: dict[int, list[int]] = {}
     resting: set[int] = set()
-    for new, share in turns:
+    for new, share in changes:
         ids = table.add(Paths.of(new), Demands.of(len(new))).tolist()
         assert not set(ids) & (set(there) | resting)
         there.update(zip(ids, new, strict=True))
-        gone = sorted(there)[: round(share * len(there))]
-        table.remove(np.array(gone, np.int64))
-        resting |= set(gone)
-        for flow in gone:
+        removed = sorted(there)[: round(share * len(there))]
+        table.remove(np.array(removed, np.int64))
+        resting |= set(removed)
+        for flow in removed:
             del there[flow]
         if share > 0.5:
             table.recycle()

@@ -1,4 +1,4 @@
-"""Fair rates in cases that others have published, and in those with a closed form."""
+"""Fair rates in published cases and in cases with a closed form."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from blast_sim.fair import FairShares, Paths, Solver, fair_rates
-from tests.support.fair_oracles import EACH_SOLVER
+from tests.support.simulators.fair_oracles import EACH_SOLVER
 
 # Numbers from SimGrid's src/kernel/lmm/maxmin_test.cpp; shares are proportional to 1 / penalty, and a flow that
 # consumes 2 for each unit of its rate names its link twice.
@@ -68,7 +68,7 @@ def test_published_values(
     np.testing.assert_allclose(found, rates, rtol=1e-12)
 
 
-def test_light_is_one_flow_over_all_its_receivers(solver: Solver) -> None:
+def test_optical_session_is_one_flow_over_all_its_receivers(solver: Solver) -> None:
     """The paper's heavy load on Blast: a session beside 1 Gbit/s of background on each server link gets the rest."""
     session = [0, *range(1, 120)]
     paths = Paths.of([session, *([server] for server in range(120))])
@@ -97,7 +97,7 @@ def test_impossible_problems_are_refused(
 
 
 @pytest.mark.parametrize("ids", [[1], [0, 0], [-1], [7]])
-def test_only_flows_that_are_there_can_be_removed(solver: Solver, ids: list[int]) -> None:
+def test_remove_rejects_unknown_flows(solver: Solver, ids: list[int]) -> None:
     shares = FairShares([10.0], solver=solver)
     shares.remove(shares.add(Paths.of([[0], [0]]))[1:])
     with pytest.raises(KeyError):

@@ -1,4 +1,4 @@
-"""Fair rates of both solvers against what they are by definition, and against linear programs."""
+"""Fair rates of both solvers against their definition and against linear programs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blast_sim.fair import fair_rates
-from tests.support.fair_oracles import SOLVERS, FairProblem, check_bottlenecks, fair_problems, lexicographic
+from tests.support.simulators.fair_oracles import SOLVERS, FairProblem, check_bottlenecks, fair_problems, lexicographic
 
 
 @given(st.one_of(fair_problems(flows=40, links=130, longest=123), fair_problems(flows=60, links=8, longest=5)))
@@ -18,13 +18,13 @@ def test_every_flow_is_at_its_cap_or_has_a_bottleneck(problem: FairProblem) -> N
 
 @settings(max_examples=25)
 @given(fair_problems(flows=8, links=6, longest=4))
-def test_rates_are_those_of_the_linear_programs(problem: FairProblem) -> None:
+def test_rates_equal_the_solution_of_the_linear_programs(problem: FairProblem) -> None:
     rates = fair_rates(problem.capacities, problem.csr, **problem.demands, solver="numpy")
     np.testing.assert_allclose(rates, lexicographic(problem), atol=1e-3)
 
 
 @given(fair_problems(flows=20, links=10, longest=5))
-def test_an_entry_of_several_flows_is_as_good_as_several_entries(problem: FairProblem) -> None:
+def test_entry_with_multiplicity_equals_several_entries(problem: FairProblem) -> None:
     rates = fair_rates(problem.capacities, problem.csr, **problem.demands)
     times = np.array(problem.multiplicity)
     single = FairProblem(

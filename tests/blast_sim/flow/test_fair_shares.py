@@ -1,4 +1,4 @@
-"""Shares of flows that come and go are those of flows that are all there at once; ends follow from shares."""
+"""Shares after additions and removals equal the shares of the remaining flows; end times follow from shares."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from blast_sim.fair import FairShares, Paths, fair_rates, finish_times
-from tests.support.fair_oracles import EACH_SOLVER, SOLVERS, FairProblem
+from tests.support.simulators.fair_oracles import EACH_SOLVER, SOLVERS, FairProblem
 
 LINKS = 12
 paths = st.lists(st.integers(0, LINKS - 1), max_size=6)
@@ -23,8 +23,8 @@ flow = st.tuples(
 )
 
 
-class ComingAndGoing(RuleBasedStateMachine):
-    """Every solver follows the same flows; the oracle solves what is there from nothing."""
+class ChangingFlows(RuleBasedStateMachine):
+    """Every solver follows the same changes; the oracle solves the present flows from scratch."""
 
     @initialize(capacities=st.lists(st.sampled_from([0.0, 1.0, 5.0, 5.0, 9.5, 40.0]), min_size=LINKS, max_size=LINKS))
     def start(self, capacities):
@@ -34,7 +34,7 @@ class ComingAndGoing(RuleBasedStateMachine):
         self.flows = []
 
     @rule(new=st.lists(flow, min_size=1, max_size=12))
-    def come(self, new):
+    def add(self, new):
         links, weights, multiplicity, caps = zip(*new, strict=True)
         for shares, ids in zip(self.shares, self.ids, strict=True):
             added = shares.add(Paths.of(links), weights=weights, multiplicity=multiplicity, rate_caps=caps)
@@ -43,14 +43,14 @@ class ComingAndGoing(RuleBasedStateMachine):
         self.flows.extend(new)
 
     @rule(data=st.data())
-    def go(self, data):
+    def remove(self, data):
         if not self.flows:
             return
-        gone = data.draw(st.sets(st.integers(0, len(self.flows) - 1), min_size=1, max_size=6))
+        removed = data.draw(st.sets(st.integers(0, len(self.flows) - 1), min_size=1, max_size=6))
         for place, (shares, ids) in enumerate(zip(self.shares, self.ids, strict=True)):
-            shares.remove([ids[flow] for flow in gone])
-            self.ids[place] = [known for flow, known in enumerate(ids) if flow not in gone]
-        self.flows = [known for flow, known in enumerate(self.flows) if flow not in gone]
+            shares.remove([ids[flow] for flow in removed])
+            self.ids[place] = [known for flow, known in enumerate(ids) if flow not in removed]
+        self.flows = [known for flow, known in enumerate(self.flows) if flow not in removed]
 
     @rule(times=st.integers(1, 30))
     def churn(self, times):
@@ -60,24 +60,24 @@ class ComingAndGoing(RuleBasedStateMachine):
                 shares.remove(shares.add(Paths.rows(np.tile(np.arange(LINKS), (20, 1)))))
 
     @invariant()
-    def rates_are_those_of_all_at_once(self):
+    def rates_equal_those_from_scratch(self):
         if not getattr(self, "flows", []):
             return
         links, weights, multiplicity, caps = zip(*self.flows, strict=True)
         whole = FairProblem(self.capacities, links, multiplicity, weights, caps)
-        wanted = fair_rates(self.capacities, whole.csr, **whole.demands, solver="numpy")
+        expected = fair_rates(self.capacities, whole.csr, **whole.demands, solver="numpy")
         for shares, ids in zip(self.shares, self.ids, strict=True):
             assert len(shares) == len(ids)
-            np.testing.assert_allclose(shares.rates(ids), wanted, rtol=1e-9, atol=1e-11)
+            np.testing.assert_allclose(shares.rates(ids), expected, rtol=1e-9, atol=1e-11)
 
 
-TestComingAndGoing = ComingAndGoing.TestCase
-TestComingAndGoing.settings = settings(max_examples=60, stateful_step_count=20)
+TestChangingFlows = ChangingFlows.TestCase
+TestChangingFlows.settings = settings(max_examples=60, stateful_step_count=20)
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_ends_do_not_depend_on_the_solver_and_carry_all_bits(seed: int) -> None:
-    """Both loops agree, and at any time a link carries what the rates between events say (checked by its total)."""
+def test_end_times_agree_between_solvers_and_carry_all_bits(seed: int) -> None:
+    """The bits that each flow carries at the rates between events sum to its size."""
     rng = np.random.default_rng(seed)
     flows = 60
     table = Paths.of([rng.choice(LINKS, rng.integers(1, 5), replace=False) for _ in range(flows)])
@@ -103,7 +103,7 @@ def _carried(capacities, table, starts, ends):
 
 
 @pytest.mark.parametrize("solver", EACH_SOLVER)
-def test_flows_that_need_no_time_flows_that_never_end_and_flows_that_end_together(solver) -> None:
+def test_finish_times_of_empty_endless_and_simultaneous_flows(solver) -> None:
     table = Paths.of([[], [0], [1], [0]])
     ends = finish_times([2.0, 0.0], table, [8.0, 0.0, 5.0, 6.0], starts=[1.0, 2.0, 0.0, 3.0], solver=solver)
     assert ends.tolist() == [1.0, 2.0, np.inf, 6.0]
@@ -111,6 +111,6 @@ def test_flows_that_need_no_time_flows_that_never_end_and_flows_that_end_togethe
 
 
 @pytest.mark.parametrize(("bits", "starts"), [(-1.0, 0.0), (np.nan, 0.0), (1.0, -1.0), (1.0, np.inf)])
-def test_impossible_flows_are_refused(bits: float, starts: float) -> None:
+def test_invalid_sizes_and_starts_are_rejected(bits: float, starts: float) -> None:
     with pytest.raises(ValueError, match="bits must be"):
         finish_times([1.0], Paths.of([[0]]), bits, starts=starts)

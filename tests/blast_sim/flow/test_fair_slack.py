@@ -1,4 +1,4 @@
-"""Links that are left out of the filling: ends are those of the solver that fills all links."""
+"""Finish times do not change when the solver omits links with slack."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SERVERS, RACKS = 60, 4
 
 
 def flows(uplink: float) -> tuple[np.ndarray, Paths, np.ndarray, np.ndarray]:
-    """So many random transfers that the links are parted several times, some of which start later."""
+    """Return enough random transfers to classify the links several times; some start later."""
     from blast_sim.fair.fluid_numba import FRESH
 
     dice = np.random.default_rng(3)
@@ -28,7 +28,7 @@ def flows(uplink: float) -> tuple[np.ndarray, Paths, np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("uplink", [5.0, 60.0, 1000.0], ids=["uplinks hold", "either holds", "servers hold"])
-def test_ends_are_those_of_all_links_whichever_links_hold(uplink: float) -> None:
+def test_finish_times_are_independent_of_the_links_with_slack(uplink: float) -> None:
     room, paths, bits, starts = flows(uplink)
     before = paths.links.copy()
     ours = finish_times(room, paths, bits, starts=starts, solver="numba")
@@ -36,7 +36,7 @@ def test_ends_are_those_of_all_links_whichever_links_hold(uplink: float) -> None
     assert ours == pytest.approx(finish_times(room, paths, bits, starts=starts, solver="numpy"), rel=1e-9)
 
 
-def test_a_path_that_names_a_link_twice_takes_it_twice() -> None:
+def test_path_with_a_link_twice_uses_it_twice() -> None:
     paths = Paths.of([[0, 0, 1], [0, 2], [1, 2]] * 128)
     bits = np.linspace(1.0, 9.0, len(paths))
     room = [10.0, 10.0, 1000.0]

@@ -1,4 +1,4 @@
-"""Blast on the simulator, whatever is sent: everybody gets the data, and no light is in two hands."""
+"""Blast on the simulator with random multicasts: every receiver gets the data, and no optical link is shared."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from blast_sim.flow.optics import OpticalResources
 from blast_sim.methods.method import Multicast, Phased
 from blast_sim.methods.naive import naive
 from blast_sim.methods.optical import Blast, Control, RequestTerms
-from tests.support.flows import small_network, world
+from tests.support.simulators.flows import small_network, world
 
 NETWORK = small_network(racks=6, servers=3)
 ARRIVALS = st.lists(
@@ -29,7 +29,7 @@ ARRIVALS = st.lists(
 
 
 class Watched:
-    """The sessions on the light links of a world: each has one, and that for itself."""
+    """Check that at most one session uses each optical link of a world."""
 
     def __init__(self, where) -> None:
         simulation = where.simulation
@@ -45,7 +45,7 @@ class Watched:
         def start(paths, bits, ended, *how):
             links = links_of(paths)
             self.lit.update(links)
-            assert all(count <= 1 for count in self.lit.values()), "light in two hands"
+            assert all(count <= 1 for count in self.lit.values()), "an optical link carries two sessions"
 
             def over(places) -> None:
                 self.lit.subtract(links)
@@ -55,11 +55,11 @@ class Watched:
             held[transfer.number] = links
             return transfer
 
-        def broken_off(transfer) -> float:
+        def stopped(transfer) -> float:
             self.lit.subtract(held[transfer.number])
             return stop(transfer)
 
-        simulation.start, simulation.stop = start, broken_off
+        simulation.start, simulation.stop = start, stopped
 
 
 @settings(max_examples=40, deadline=None)
@@ -67,7 +67,9 @@ class Watched:
 @example(
     [(1.0, [*range(9)], 10**6), *3 * [(0.0, [0, 1], 10**6)], (0.0, [*range(9)], 10**6)], "edf", False, False, False, 0
 )
-def test_everybody_gets_the_data_once_and_light_is_in_one_hand(arrivals, policy, pause, split, directional, each_way):
+def test_receivers_get_the_data_once_over_exclusive_optical_links(
+    arrivals, policy, pause, split, directional, each_way
+):
     control = Control(
         OpticalResources(2, 4, directional),
         CoreSettings(policy=policy, keep_warm=60.0),
@@ -92,13 +94,13 @@ def test_everybody_gets_the_data_once_and_light_is_in_one_hand(arrivals, policy,
 
     method, watched, taken = play()
     assert play()[2] == taken, "the same run repeats bit for bit"
-    # Several trees that share a server's own link may take longer than their leases, of twice what each would alone.
+    # Several trees that share a server's link may exceed their leases, which are twice the time of each alone.
     assert not method.fell_back or each_way > 1
     assert not +watched.lit
     groups = Counter(frozenset(servers) for _, servers, _ in arrivals)
     for number, (_, servers, size) in enumerate(arrivals):
         within_rack = len({NETWORK.rack_of(server) for server in servers}) == 1
-        # The light of a group that has been served may still be there.
+        # The light tree of an earlier multicast of the group may still be warm.
         set_up = 0.0 if within_rack or groups[frozenset(servers)] > 1 else 0.01
         assert taken[f"m{number}"] >= set_up + 8 * size / NETWORK.light_rate - 1e-9
         parts = method.driver.core.request((f"t{number % 2}", f"m{number}")).parts

@@ -1,4 +1,4 @@
-"""The engine: exact ends, rounds of background, steps, and what is left when a transfer is stopped."""
+"""The engine: exact end times, rounds of background traffic, steps and stopped transfers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from blast_sim.base.virtual_clock import VirtualClock
 from blast_sim.fair import Paths
 from blast_sim.flow.engine import Simulation, StalledError, Stepping
 from blast_sim.flow.phases import Graph, Phase, in_sequence
-from tests.support.flows import GIGABIT, small_network, world
+from tests.support.simulators.flows import GIGABIT, small_network, world
 
 
 class Ends:
-    """Notes when flows end."""
+    """The end times of flows."""
 
     def __init__(self, simulation: Simulation) -> None:
         self.simulation = simulation
@@ -37,7 +37,7 @@ def flows(count: int) -> Paths:
     return Paths.of([[0]] * count)
 
 
-def test_a_flow_gets_what_another_leaves_from_the_moment_that_it_ends() -> None:
+def test_flow_gets_the_rate_of_another_when_that_ends() -> None:
     simulation, ends = link()
     simulation.start(flows(2), [10.0, 25.0], ends.of("both"))
     simulation.run(lambda: ends.count == 2)
@@ -46,7 +46,7 @@ def test_a_flow_gets_what_another_leaves_from_the_moment_that_it_ends() -> None:
     assert simulation.solves == 2
 
 
-def test_rates_of_flows_that_might_begin_change_nothing() -> None:
+def test_rates_of_hypothetical_flows_change_nothing() -> None:
     simulation, ends = link(12.0)
     simulation.start(flows(2), [12.0, 24.0], ends.of("both"))
     found: list[list[float]] = []
@@ -58,7 +58,7 @@ def test_rates_of_flows_that_might_begin_change_nothing() -> None:
     assert ends.at["both"] == [(2.0, [0]), (3.0, [1])]
 
 
-def test_multiplicity_counts_flows_that_are_alike_and_flows_that_end_at_one_moment_are_told_together() -> None:
+def test_flows_that_end_together_are_reported_in_one_call() -> None:
     simulation, ends = link(12.0)
     simulation.start(flows(2), 10.0, ends.of("a"), multiplicity=[1, 4])
     simulation.start(flows(1), 10.0, ends.of("b"))
@@ -66,7 +66,7 @@ def test_multiplicity_counts_flows_that_are_alike_and_flows_that_end_at_one_mome
     assert ends.at == {"a": [(5.0, [0, 1])], "b": [(5.0, [0])]}
 
 
-def test_what_is_left_when_a_transfer_is_stopped() -> None:
+def test_stop_returns_the_remaining_bits_of_a_transfer() -> None:
     simulation, ends = link()
     going = simulation.start(flows(1), 30.0, ends.of("going"))
     simulation.start(flows(1), 30.0, ends.of("staying"))
@@ -81,12 +81,12 @@ def test_what_is_left_when_a_transfer_is_stopped() -> None:
 @pytest.mark.parametrize(
     ("paths", "bits"), [(Paths.none(), 1.0), (Paths.of([[]]), 1.0), (flows(1), 0.0), (flows(2), [1.0, -1.0])]
 )
-def test_a_transfer_that_would_never_end_or_never_begin_is_refused(paths: Paths, bits: float) -> None:
+def test_transfer_without_bits_or_links_is_rejected(paths: Paths, bits: float) -> None:
     with pytest.raises(ValueError, match="bits and links"):
         link()[0].start(paths, bits, lambda _: None)
 
 
-def test_nothing_left_to_happen_is_an_error_and_not_a_hang() -> None:
+def test_simulation_without_events_raises_stalled_error() -> None:
     simulation, ends = link(0.0)
     with pytest.raises(StalledError, match="nothing happens"):
         simulation.run(lambda: False)
@@ -98,7 +98,7 @@ def test_nothing_left_to_happen_is_an_error_and_not_a_hang() -> None:
 # ------------------------------------------------------------------------------------------------ background
 
 
-def test_a_round_of_background_is_what_the_paper_says() -> None:
+def test_background_round_has_the_flows_of_the_paper() -> None:
     network = small_network(racks=7, servers=2)
     rounds = world(network, 2).simulation._background
     for number in range(9):
@@ -115,7 +115,7 @@ def test_a_round_of_background_is_what_the_paper_says() -> None:
         assert found == sorted(tuple(expected.links[4 * n : 4 * n + 4].tolist()) for n in range(len(pairs)))
 
 
-def test_rates_change_with_the_rounds() -> None:
+def test_rates_change_with_the_background_round() -> None:
     """With 2 each way on 7 racks a server has 4 flows of background in round 0, and 3 in round 1."""
     network = small_network(racks=7, servers=1, uplink=1000)
     where = world(network, 2)
@@ -126,7 +126,7 @@ def test_rates_change_with_the_rounds() -> None:
     assert ends.at["flow"][0][0] == pytest.approx(1 + 2.25 / 2.5)
 
 
-def test_without_flows_rounds_cost_nothing() -> None:
+def test_background_rounds_without_flows_are_not_solved() -> None:
     where = world(small_network(), 2)
     passed: list[float] = []
     where.simulation.clock.at(1000.0, lambda: passed.append(where.simulation.clock.now))
@@ -137,7 +137,7 @@ def test_without_flows_rounds_cost_nothing() -> None:
 # ---------------------------------------------------------------------------------------------------- steps
 
 
-def test_steps_are_right_within_their_bound_and_solve_less_often() -> None:
+def test_stepping_stays_within_its_bound_with_fewer_solves() -> None:
     rng = np.random.default_rng(3)
     network = small_network(racks=8, servers=5)
     sources, targets = rng.integers(0, network.servers, (2, 400))
@@ -177,7 +177,7 @@ def test_steps_are_right_within_their_bound_and_solve_less_often() -> None:
         (in_sequence(Phase(flows(1), 10.0), Phase(flows(2), [5.0, 10.0]), Phase(delay=1.0)), 3.5),
     ],
 )
-def test_phases_in_sequence(phases: list[Phase], over: float) -> None:
+def test_graph_runs_phases_after_their_dependencies(phases: list[Phase], over: float) -> None:
     simulation, _ = link()
     ends: list[float] = []
     Graph(simulation, phases, lambda: ends.append(simulation.clock.now)).start()
@@ -188,17 +188,17 @@ def test_phases_in_sequence(phases: list[Phase], over: float) -> None:
 # ---------------------------------------------------------------------------------------------------- clock
 
 
-def test_late_appointments_come_after_all_others_of_a_moment() -> None:
+def test_late_appointments_run_after_all_others_of_a_moment() -> None:
     clock = VirtualClock()
-    said: list[str] = []
-    clock.at(1.0, lambda: said.append("late"), late=True)
-    clock.at(1.0, lambda: (said.append("first"), clock.at(1.0, lambda: said.append("of the first"))))
-    clock.at(1.0, lambda: said.append("second"))
+    calls: list[str] = []
+    clock.at(1.0, lambda: calls.append("late"), late=True)
+    clock.at(1.0, lambda: (calls.append("first"), clock.at(1.0, lambda: calls.append("of the first"))))
+    clock.at(1.0, lambda: calls.append("second"))
     clock.advance(1.0)
-    assert said == ["first", "second", "of the first", "late"]
+    assert calls == ["first", "second", "of the first", "late"]
 
 
-def test_what_is_over_is_kept_now() -> None:
+def test_appointment_in_the_past_is_due_now() -> None:
     clock = VirtualClock()
     clock.now = 5.0
     clock.at(1.0, lambda: None)

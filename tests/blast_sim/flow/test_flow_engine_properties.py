@@ -1,4 +1,4 @@
-"""The engine against the plainest of all: rates of all flows computed anew after every single end."""
+"""The engine against a reference that recomputes the rates of all flows after each end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from blast_sim.fair import Paths
 from blast_sim.flow.engine import Simulation
-from tests.support.flows import GIGABIT, played_plainly, small_network
+from tests.support.simulators.flows import GIGABIT, played_plainly, small_network
 
 NETWORK = small_network(racks=3, servers=2, uplink=7.0)
 SERVERS = st.integers(0, NETWORK.servers - 1)
@@ -34,7 +34,7 @@ def paths_of(flows):
 
 @settings(max_examples=60, deadline=None)
 @given(FLOWS)
-def test_every_flow_ends_when_the_plain_way_says(flows) -> None:
+def test_end_times_equal_those_of_the_reference(flows) -> None:
     paths = paths_of(flows)
     bits = [size * GIGABIT / 7 for _, _, size in flows]
     simulation = Simulation(NETWORK.capacities)
@@ -49,7 +49,7 @@ def test_every_flow_ends_when_the_plain_way_says(flows) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(FLOWS, st.lists(st.floats(0.0, 3.0), min_size=12, max_size=12))
-def test_starts_at_any_time_repeat_bit_for_bit_and_lose_no_bit(flows, moments) -> None:
+def test_runs_with_random_starts_repeat_exactly_and_lose_no_bit(flows, moments) -> None:
     def play() -> tuple[dict[int, float], float]:
         simulation = Simulation(NETWORK.capacities)
         ends: dict[int, float] = {}
@@ -65,7 +65,7 @@ def test_starts_at_any_time_repeat_bit_for_bit_and_lose_no_bit(flows, moments) -
     first, end = play()
     assert (first, end) == play()
     for number, (sender, _, size) in enumerate(flows):
-        # Nobody is faster than the sender's link, and all of one sender together neither.
+        # Neither one flow nor all flows of one sender together exceed the sender's link.
         assert first[number] >= moments[number] + size * GIGABIT / NETWORK.server_rate - 1e-8
         together = sum(s for o, _, s in flows if o == sender) * GIGABIT / NETWORK.server_rate
         assert end >= min(moments[: len(flows)]) + together - 1e-8

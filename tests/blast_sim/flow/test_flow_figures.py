@@ -1,4 +1,4 @@
-"""`blast figures blast`: what is simulated, what is marked, and where light stops paying."""
+"""`blast figures blast`: simulated cells, marks of the paper and break-even sizes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from blast_sim.papers.blast.figure_cells import break_even
 from blast_sim.scenarios.loading import load
 from tests.blast_sim.flow.test_flow_scenarios import SMALL
 from tests.blast_sim.papers.test_plan_figures import RESULTS
-from tests.support.sim_output import rows_of, run, texts
+from tests.support.simulators.sim_output import rows_of, run, texts
 
 FIG4 = [
     {
@@ -39,7 +39,7 @@ def small_cells(**settings: object):
 
 
 def lit_and_packet(delays: dict[float, float], per_megabyte: float) -> list[dict]:
-    """Rows of Blast, delay + 1 ms a megabyte, and of a method that takes `per_megabyte` ms for each."""
+    """Return rows of Blast (delay + 1 ms per megabyte) and of a method with `per_megabyte` ms per megabyte."""
     sizes = (0.1, 1.0, 10.0, 100.0)
     packet = [{"method": "naive", "background": "none", "megabytes": m, "seconds": m * per_megabyte} for m in sizes]
     lit = [
@@ -50,18 +50,18 @@ def lit_and_packet(delays: dict[float, float], per_megabyte: float) -> list[dict
     return packet + lit
 
 
-def test_light_pays_from_the_size_whose_copies_take_as_long_as_the_switch() -> None:
+def test_break_even_size_balances_switching_and_copies() -> None:
     """Check the break-even size: delay + m = 3 m where m is half the delay."""
     rows = break_even(lit_and_packet({20.0: 20.0, 6.0: 6.0, 2.0: 2.0}, 3.0))
     assert {row["switching_ms"]: row["megabytes"] for row in rows} == pytest.approx({2.0: 1.0, 6.0: 3.0, 20.0: 10.0})
 
 
-def test_light_that_always_pays_and_light_that_never_does() -> None:
+def test_break_even_is_zero_or_none_at_the_extremes() -> None:
     always, never = (break_even(lit_and_packet({1.0: 1e-9}, factor))[0]["megabytes"] for factor in (3.0, 0.5))
     assert always == 0.0 and never is None
 
 
-def test_pictures_sweep_what_their_names_say() -> None:
+def test_figures_sweep_load_splitters_and_size() -> None:
     assert {int(cell.background) for cell in figure_cells.against_load(False)} == {0, 1, 3, 8, 20, 40}
     assert {cell.labels["splitters"] for cell in figure_cells.against_splitters(False)} >= {8, 20, 40}
     sizes = figure_cells.against_size(False)
@@ -90,7 +90,7 @@ def test_optical_switches_exist_and_are_large_enough(racks: int, switches: tuple
     assert (light.switches, light.switch_ports) == switches and cell.scenario.multicasts.pods == light.switches
 
 
-def test_every_group_has_light_on_several_switches() -> None:
+def test_every_group_is_optical_with_several_switches() -> None:
     """Two switches of three racks and a splitter each: groups of three racks, each on one of them."""
     settings = {"light.switches": 2, "light.switch_ports": 8, "multicasts.pods": 2}
     for seed in range(5):
@@ -100,27 +100,27 @@ def test_every_group_has_light_on_several_switches() -> None:
         assert row["seconds_without_computation"] == pytest.approx(0.049)
 
 
-def test_a_group_across_switches_has_no_light() -> None:
+def test_group_across_switches_falls_back() -> None:
     settings = {"light.switches": 2, "light.switch_ports": 8}
     (cell,) = (c for c in small_cells(**settings) if (c.method, c.background) == ("blast", "none"))
     assert sum(run_cell(replace(cell, seed=seed))[0]["fell_back"] for seed in range(5)) > 0
 
 
-def test_what_is_quick_has_fewer_cells_and_no_heavy_load() -> None:
+def test_quick_figures_have_fewer_cells_and_no_heavy_load() -> None:
     for picture in figures.PICTURES:
         quick = picture.cells(True)
         assert len(quick) <= len(picture.cells(False))
         assert all(cell.scenario.background.racks_per_direction[cell.background] < 40 for cell in quick)
 
 
-def test_figure_4_has_its_bars_and_what_the_paper_states() -> None:
+def test_figure_4_has_its_bars_and_the_marks_of_the_paper() -> None:
     figure = Figure()
     other = {"method": "hdfs", "network": "non-blocking", "background": "heavy", "seconds": 15.045, "reading": "x"}
     drawings.figure_four(figure, [*FIG4, other])
     (axes,) = figure.axes
-    said = figure.legends[0].get_title().get_text()
-    assert "HDFS: 102.0 of the paper's 0.295 s (paper: 102; other readings 51 to 102), 113.5 of ours" in said
-    assert "overlay: 37.0 of the paper's 0.295 s (paper: 37), 41.2 of ours" in said
+    title = figure.legends[0].get_title().get_text()
+    assert "HDFS: 102.0 of the paper's 0.295 s (paper: 102; other readings 51 to 102), 113.5 of ours" in title
+    assert "overlay: 37.0 of the paper's 0.295 s (paper: 37), 41.2 of ours" in title
     heights = sorted(round(bar.get_height(), 3) for bar in axes.patches)
     assert heights.count(28.56) == 6 and heights.count(0.265) == 3
     stated = sorted(float(line.get_ydata()[0]) for line in axes.lines)
@@ -128,20 +128,20 @@ def test_figure_4_has_its_bars_and_what_the_paper_states() -> None:
     assert stated == [0.265, 0.295, 0.295]
 
 
-def test_heavy_load_may_be_missing() -> None:
+def test_figure_4_is_drawn_without_heavy_load() -> None:
     figure = Figure()
     drawings.figure_four(figure, [row for row in FIG4 if row["background"] != "heavy"])
     assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == [
         "none",
         "light",
     ]
-    least, most = figure.axes[0].get_ylim()
-    assert 0.3 * 0.265 < least < 0.265 and 30.09 < most < 3.1 * 30.09, "the axis is scaled to what is drawn"
+    low, high = figure.axes[0].get_ylim()
+    assert 0.3 * 0.265 < low < 0.265 and 30.09 < high < 3.1 * 30.09, "the axis is scaled to the drawn bars"
 
 
 @pytest.fixture
 def small_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every picture from a few cells of a small scenario, with the labels that its drawing needs."""
+    """Draw every figure from a few cells of a small scenario, with the labels that its drawing needs."""
     jobs = [
         {
             "name": name, "count": 1, "racks": 2, "iterations": 1, "megabytes": 3.0, "compute_s": 0.1,
@@ -214,17 +214,17 @@ def scripts(tmp_path: Path) -> Path:
     return folder
 
 
-def test_every_picture_is_drawn_with_its_table_and_cells_are_kept(
+def test_command_draws_every_figure_with_its_table(
     small_pictures: None, scripts: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
     words = ("figures", "blast", "--out", out, "--benchmarks", scripts, "--processes", 1)
     status, printed, _ = run(capsys, *words)
-    said = [Path(line).name for line in printed.split()]
+    names_printed = [Path(line).name for line in printed.split()]
     assert status == 0
     names = ["figure-4", "load", "splitters", "racks", "sizes", "jobs", "ip-multicast", "break-even", "computation",
              "optimality", "greedy"]  # fmt: skip
-    assert said == [f"blast-{name}.{kind}" for name in names for kind in ("svg", "csv")]
+    assert names_printed == [f"blast-{name}.{kind}" for name in names for kind in ("svg", "csv")]
     marked = "stated in the paper"
     assert f"Blast, {marked}" in texts(out / "blast-figure-4.svg")
     assert f"Blast, {marked}" in texts(out / "blast-load.svg")
@@ -243,7 +243,7 @@ def test_every_picture_is_drawn_with_its_table_and_cells_are_kept(
     assert len({path.name for path in (out / "cells").iterdir()}) > 12
 
 
-def test_a_cell_without_a_result_is_said_and_status_1(
+def test_cell_without_a_result_is_reported_with_status_1(
     small_pictures: None, scripts: Path, tmp_path: Path, capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(cell):
@@ -251,5 +251,5 @@ def test_a_cell_without_a_result_is_said_and_status_1(
 
     monkeypatch.setattr("blast_sim.papers.blast.figures.run_cell", fail)
     words = ("figures", "blast", "--out", tmp_path, "--benchmarks", scripts, "--processes", 1)
-    told = "blast: naive on 10:1 beside none has none: RuntimeError: too large\n"
-    assert run(capsys, *words) == (1, "", told)
+    error = "blast: naive on 10:1 beside none has none: RuntimeError: too large\n"
+    assert run(capsys, *words) == (1, "", error)

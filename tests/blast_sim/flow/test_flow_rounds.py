@@ -1,4 +1,4 @@
-"""What iterative jobs get of shared light, beside what can be said about it without a simulator."""
+"""Shares of optical capacity among iterative jobs, compared with closed forms."""
 
 from __future__ import annotations
 
@@ -39,24 +39,24 @@ def simulated(jobs, splitters, compute):
     # An iteration takes 10 s without waiting. Two splitters serve 1.58 a second: 8 jobs do not use them up, 20 do.
     [(8, 8.735), (20, 8.735)],
 )
-def test_light_is_shared_up_to_its_limit(jobs, compute):
+def test_multicast_rate_is_limited_by_the_splitters(jobs, compute):
     row = simulated(jobs, 2, compute)
     cycle = SERVICE + SWITCHING + compute
     limit = 2 / (SERVICE + SWITCHING)
     rate = min(jobs / cycle, limit)
     assert row["multicasts_per_second"] == pytest.approx(rate, rel=0.02)
     assert row["splitter_use"] == pytest.approx(rate * SERVICE / 2, rel=0.02)
-    # Little's law: those who neither compute nor receive wait, in the mean.
+    # Little's law: the mean number of waiting jobs is the number that neither computes nor receives.
     assert row["wait_seconds"] == pytest.approx(jobs / rate - SERVICE - compute, abs=0.15)
     assert row["wait_p99_seconds"] >= row["wait_seconds"] >= SWITCHING - 1e-9
     assert row["fell_back"] == 0
 
 
 @given(st.lists(st.tuples(st.integers(0, 90), st.integers(0, 20)), max_size=30), st.integers(1, 5))
-def test_rates_against_a_count_second_by_second(drawn, service):
-    """Whole seconds, so that a look at every one of them is exact."""
+def test_rates_equal_a_count_of_every_second(drawn, service):
+    """All times are whole seconds, so that the count is exact."""
     until = 90
-    rounds = [JobRound(wanted, wanted + wait + service) for wanted, wait in drawn]
+    rounds = [JobRound(submitted, submitted + wait + service) for submitted, wait in drawn]
     row = rates(rounds, until, OpticalShare(service, 0.25))
     window = range(30, until)
     lit = sum(one.arrived - service <= second < one.arrived for one in rounds for second in window)

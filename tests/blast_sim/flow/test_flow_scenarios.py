@@ -1,4 +1,4 @@
-"""Scenario files: what they may say, and the sentence with file and line where they say something else."""
+"""Scenario files: valid contents, and errors with file and line."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def source(text: str = SMALL) -> ScenarioSource:
     return ScenarioSource("mine.toml", text)
 
 
-def test_what_is_shipped_can_be_read() -> None:
+def test_shipped_scenarios_can_be_read() -> None:
     assert shipped() == ["contended", "fig4", "hundreds-of-jobs", "iterative-jobs", "methods", "sites"]
     for name in shipped():
         assert load(find(name)).title
 
 
-def test_a_file_is_found_by_its_path_and_a_name_that_is_nothing_names_what_there_is(tmp_path: Path) -> None:
+def test_find_reads_a_path_and_lists_scenarios_for_an_unknown_name(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(SMALL)
     assert load(find(str(tmp_path / "mine.toml"))).title == "small"
     with pytest.raises(InputError, match="contended, fig4, hundreds-of-jobs, iterative-jobs, methods, sites"):
@@ -60,7 +60,7 @@ def test_a_file_is_found_by_its_path_and_a_name_that_is_nothing_names_what_there
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "says"),
+    ("old", "new", "line", "message"),
     [
         ("splitters = 2", "spliters = 2", 12, "unknown key light.spliters; did you mean splitters?"),
         ('title = "small"', "titel = 1", 1, "unknown key titel; did you mean title?"),
@@ -83,22 +83,22 @@ def test_a_file_is_found_by_its_path_and_a_name_that_is_nothing_names_what_there
         ("racks = 6", "racks = = 6", 1, "not TOML"),
     ],
 )
-def test_a_wrong_scenario_is_one_sentence_with_file_and_line(old: str, new: str, line: int, says: str) -> None:
+def test_invalid_scenario_is_one_sentence_with_file_and_line(old: str, new: str, line: int, message: str) -> None:
     text = SMALL.replace(old, new, 1)
     with pytest.raises(InputError) as wrong:
         load(source(text))
-    told = str(wrong.value)
-    assert says in told and "\n" not in told
-    if "not TOML" in says:
-        assert "line 4" in told
+    error = str(wrong.value)
+    assert message in error and "\n" not in error
+    if "not TOML" in message:
+        assert "line 4" in error
     else:
-        assert told.startswith(f"mine.toml:{line}: ")
+        assert error.startswith(f"mine.toml:{line}: ")
 
 
 # --------------------------------------------------------------------------------------------------- --set
 
 
-def test_keys_are_set_from_outside() -> None:
+def test_settings_override_keys_of_the_scenario() -> None:
     scenario = load(
         source(),
         {
@@ -110,12 +110,12 @@ def test_keys_are_set_from_outside() -> None:
     )
     assert scenario.light.splitters == 1 and scenario.network.uplink_gbps["thin"] == 2
     assert scenario.run[0].methods == ("naive",) and scenario.background.round_seconds == 2
-    text = SMALL.replace("[light]\nsplitters = 2\nways = 4\nswitch_ports = 16\n", "")
+    text = SMALL.replace("[light]\nsplitters = 2\nfan_out = 4\nswitch_ports = 16\n", "")
     assert load(source(text), {"light.switch": "calient"}).light.switching_seconds == 0.2
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "says"),
+    ("key", "value", "message"),
     [
         ("light.spliters", 3, "--set light.spliters: unknown key light.spliters; did you mean splitters?"),
         ("light.splitters", 0, "--set light.splitters: a group of 3 racks needs"),
@@ -125,8 +125,8 @@ def test_keys_are_set_from_outside() -> None:
         ("run.7", 1, "--set run.7: there is nothing to set"),
     ],
 )
-def test_what_is_wrong_with_a_set_key_names_the_key(key: str, value: object, says: str) -> None:
-    with pytest.raises(InputError, match="^" + re.escape(says)):
+def test_error_of_a_setting_names_its_key(key: str, value: object, message: str) -> None:
+    with pytest.raises(InputError, match="^" + re.escape(message)):
         load(source(), {key: value})
 
 
@@ -134,7 +134,7 @@ def test_what_is_wrong_with_a_set_key_names_the_key(key: str, value: object, say
     ("text", "value"),
     [("3", 3), ("2.5", 2.5), ("true", True), ('["naive"]', ["naive"]), ("calient", "calient"), ("10:1", "10:1")],
 )
-def test_values_are_toml_or_words(text: str, value: object) -> None:
+def test_setting_values_are_toml_or_plain_text(text: str, value: object) -> None:
     assert parsed_value(text) == value
 
 
@@ -167,7 +167,7 @@ backgrounds = ["none"]
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "line", "says"),
+    ("old", "new", "line", "message"),
     [
         ('["a", "b", "c"]', '["a", "b", "a"]', 9, "the site 'a' is there twice"),
         ("[8, 4, 0]]", "[8, 4]]", 10, "c needs paths to 3 sites, 0 to itself, not to 2"),
@@ -184,14 +184,14 @@ backgrounds = ["none"]
         ('["wide", "thin"]', '["wise"]', 23, "network has no 'wise'; did you mean 'wide'"),
     ],
 )
-def test_sites_that_cannot_be_are_told_with_file_and_line(old: str, new: str, line: int, says: str) -> None:
+def test_error_in_sites_names_file_and_line(old: str, new: str, line: int, message: str) -> None:
     assert old in SITES
     with pytest.raises(InputError) as wrong:
         load(source(SITES.replace(old, new)))
-    assert re.match(rf"mine\.toml:{line}: ", str(wrong.value)) and says in str(wrong.value)
+    assert re.match(rf"mine\.toml:{line}: ", str(wrong.value)) and message in str(wrong.value)
 
 
-def test_a_scenario_of_no_network_says_so() -> None:
+def test_scenario_without_a_network_is_rejected() -> None:
     text = SITES.replace("uplink_gbps = { thin = 1.0 }\n", "").replace("[network.sites.wide]", "[unknown]")
     with pytest.raises(InputError, match="unknown key"):
         load(source(text))
@@ -210,7 +210,7 @@ def test_racks_and_sites_are_compared_in_one_scenario() -> None:
     assert times["trees", "wide"] >= 8 * 90e6 / 10e6
 
 
-def test_the_shipped_sites_are_the_testbed() -> None:
+def test_shipped_sites_equal_the_testbed() -> None:
     sites = load(find("sites")).network.sites["gridlab"]
     shown, testbed = hosts_of(sites), gridlab("amsterdam")
     assert shown.hosts == testbed.hosts

@@ -1,4 +1,4 @@
-"""The method `trees` on any network: all data to everybody once, no link overloaded, no faster than any plan can be."""
+"""The method `trees` on random networks: complete delivery, no overloaded link, no time below the bound."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from blast_sim.flow.sites import SiteNetwork
 from blast_sim.methods.method import Multicast, Phased
 from blast_sim.methods.pipeline import BLOCK, pipeline
 from blast_sim.methods.trees import trees
-from tests.support.balanced import networks
-from tests.support.flows import GIGABIT, group, small_network, times_of, world
+from tests.support.simulators.balanced import networks
+from tests.support.simulators.flows import GIGABIT, group, small_network, times_of, world
 
 ROUNDING = 1e-6
 SIZES = st.integers(1, 10**9)
@@ -24,14 +24,14 @@ SIZES = st.integers(1, 10**9)
 
 @st.composite
 def sites(draw) -> SiteNetwork:
-    """Networks of the balanced multicast whose rates are above a megabit, so that no transfer takes days."""
+    """Draw networks of the balanced multicast with rates above a megabit, so that no transfer takes days."""
     drawn = draw(networks(min_size=2, max_size=6))
     scale = 1e6 / drawn.widths[drawn.widths > 0].min()
     return SiteNetwork.of(replace(drawn, rates=drawn.rates * scale, out=drawn.out * scale, into=drawn.into * scale))
 
 
 def to_all(network: SiteNetwork, size: int, name: str = "m") -> Multicast:
-    """From the first site to the others."""
+    """Return a multicast from the first site to the others."""
     return Multicast(name, 0, tuple(range(1, network.servers)), size)
 
 
@@ -44,7 +44,7 @@ def flows(network: SiteNetwork, multicast: Multicast) -> tuple[list[list[int]], 
 
 @settings(max_examples=60, deadline=None)
 @given(sites(), SIZES)
-def test_every_receiver_gets_everything_once(network: SiteNetwork, size: int) -> None:
+def test_trees_deliver_all_data_to_each_receiver_once(network: SiteNetwork, size: int) -> None:
     multicast = to_all(network, size)
     links, bits, caps = flows(network, multicast)
     assert bits.sum() == pytest.approx(multicast.bits)
@@ -56,7 +56,7 @@ def test_every_receiver_gets_everything_once(network: SiteNetwork, size: int) ->
 
 @settings(max_examples=60, deadline=None)
 @given(sites(), SIZES)
-def test_alone_every_tree_has_its_rate_and_no_plan_is_faster(network: SiteNetwork, size: int) -> None:
+def test_uncontended_trees_reach_their_rates_and_meet_the_bound(network: SiteNetwork, size: int) -> None:
     multicast = to_all(network, size)
     _, bits, caps = flows(network, multicast)
     where = world(network)
@@ -80,7 +80,7 @@ def over_all(rates, bits: float, wait: int) -> float:
 
 @settings(max_examples=40, deadline=None)
 @given(sites(), st.lists(SIZES, min_size=2, max_size=4))
-def test_multicasts_that_compete_put_no_more_on_a_link_than_it_carries(network: SiteNetwork, sizes: list[int]) -> None:
+def test_concurrent_multicasts_overload_no_link(network: SiteNetwork, sizes: list[int]) -> None:
     multicasts = [to_all(network, size, str(number)) for number, size in enumerate(sizes)]
     where = world(network)
     taken = times_of(where, Phased(where, trees), multicasts)
@@ -99,7 +99,7 @@ def test_multicasts_that_compete_put_no_more_on_a_link_than_it_carries(network: 
     st.integers(0, 2),
     st.integers(1, 10**9),
 )
-def test_where_links_are_alike_trees_are_the_chain(racks: int, servers: int, uplink: float, load: int, size: int):
+def test_trees_equal_the_pipeline_on_uniform_links(racks: int, servers: int, uplink: float, load: int, size: int):
     """The paper's claim (b), also with thin uplinks and beside other traffic."""
     network = small_network(6, servers, uplink)
     if racks * servers < 2:

@@ -23,8 +23,8 @@ from blast_sim.methods.method import Multicast, Phased
 from blast_sim.methods.pipeline import BLOCK, pipeline
 from blast_sim.methods.trees import trees
 from blast_transport.wire.datagram import segment_size_for, segments_for
-from tests.support.balanced import make
-from tests.support.flows import group, small_network, times_of, world
+from tests.support.simulators.balanced import make
+from tests.support.simulators.flows import group, small_network, times_of, world
 
 ROUNDING = 1e-6
 MOMENT = 1e-8
@@ -39,7 +39,7 @@ def lengths_of(size: int) -> list[int]:
 
 
 def arrival(size: int, parents: Sequence[int], rates: Sequence[float], pace: float = np.inf) -> float:
-    """When the last host has the last block: host v >= 1 gets all from parents[v] < v at rates[v] bit/s.
+    """Return the time at which all hosts have all blocks: host v >= 1 receives from parents[v] < v at rates[v] bit/s.
 
     The root begins with a block no sooner than it would have sent those before it at `pace`.
     """
@@ -66,7 +66,7 @@ def simulated(method, parents: Sequence[int], rates: Sequence[float], size: int)
     return times_of(where, Phased(where, method), [Multicast("m", 0, tuple(range(1, len(parents))), size)])["m"]
 
 
-def test_the_model_is_what_arithmetic_says() -> None:
+def test_model_equals_the_closed_form_of_one_and_two_blocks() -> None:
     """Two blocks over 1, 4 and 2 bit/s: the second is 8 B seconds behind the first at the first hop, and catches up."""
     unit = 8.0 * BLOCK
     assert arrival(BLOCK, [0, 0, 1, 2], [0, 1, 4, 2]) == unit * (1 + 1 / 4 + 1 / 2)
@@ -76,7 +76,7 @@ def test_the_model_is_what_arithmetic_says() -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.lists(RATES, min_size=1, max_size=8), SIZES, st.sampled_from([pipeline, trees]))
 @example([165e6, 10e9, 10e9, 165e6, 10e9], 1_000_000, pipeline)
-def test_a_chain_takes_as_long_as_hop_by_hop(rates: list[float], size: int, method) -> None:
+def test_pipeline_time_equals_the_hop_model(rates: list[float], size: int, method) -> None:
     parents, rates = [0, *range(len(rates))], [0.0, *rates]
     found, model = simulated(method, parents, rates, size), arrival(size, parents, rates)
     agrees(found, model, min(rates[1:]))
@@ -86,7 +86,7 @@ def test_a_chain_takes_as_long_as_hop_by_hop(rates: list[float], size: int, meth
 
 @settings(max_examples=100, deadline=None)
 @given(st.data(), st.lists(RATES, min_size=1, max_size=8), SIZES)
-def test_a_tree_takes_as_long_as_hop_by_hop(data, rates: list[float], size: int) -> None:
+def test_tree_time_equals_the_hop_model(data, rates: list[float], size: int) -> None:
     """One tree only, whose root keeps to the rate of the slowest edge."""
     parents = [0] + [data.draw(st.integers(0, host - 1)) for host in range(1, len(rates) + 1)]
     rates = [0.0, *rates]
@@ -98,7 +98,7 @@ def test_a_tree_takes_as_long_as_hop_by_hop(data, rates: list[float], size: int)
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(2, 5), st.integers(1, 4), st.floats(0.05, 10.0), st.integers(0, 2), st.integers(1, 10**7))
-def test_between_racks_beside_other_traffic_it_takes_as_long_as_hop_by_hop(
+def test_pipeline_time_between_racks_equals_the_hop_model(
     racks: int, servers: int, uplink: float, load: int, size: int
 ) -> None:
     """The first round of the background is over after a second, and with it these rates."""
@@ -120,12 +120,12 @@ def hop_rates(network: RackNetwork, multicast: Multicast, load: int) -> list[flo
     return fair_rates(network.capacities, Paths.concatenate([hops, *beside]), solver="numpy")[: len(hops)].tolist()
 
 
-def test_a_block_is_that_of_the_transport() -> None:
+def test_block_size_equals_that_of_the_transport() -> None:
     segment = segment_size_for(1500)
     assert segments_for(segment) * segment == BLOCK
 
 
-def test_the_fill_of_fast_hops_does_not_wait_for_the_slow_one() -> None:
+def test_fast_hops_fill_without_waiting_for_the_slow_one() -> None:
     """1 MB under light load: the hops of two uplinks are slow, and those within racks are not."""
     network = small_network(7, 40, 1.0)
     where = world(network, 2)

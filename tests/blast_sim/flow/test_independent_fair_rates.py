@@ -11,9 +11,9 @@ from blast_sim.fair import Solver
 from blast_sim.fair.fluid import finish_times
 from blast_sim.fair.paths import Paths
 from blast_sim.fair.rates import fair_rates
-from tests.support import exact_fluid
-from tests.support.exact_fluid import Flow, Stage
-from tests.support.fair_oracles import EACH_SOLVER
+from tests.support.simulators import exact_fluid
+from tests.support.simulators.exact_fluid import Flow, Stage
+from tests.support.simulators.fair_oracles import EACH_SOLVER
 
 CAPACITIES = st.lists(st.integers(1, 40).map(Fraction), min_size=1, max_size=6)
 

@@ -20,7 +20,7 @@ from blast_sim.flow.phases import Graph, Phase
 from blast_sim.methods.hdfs import hdfs
 from blast_sim.methods.method import Multicast, World
 from blast_sim.scenarios.schema import MulticastsSection, Scenario
-from tests.support.exact_fluid import Links, Stage, ends
+from tests.support.simulators.exact_fluid import Links, Stage, ends
 
 RACKS, SERVERS, GROUPS = 6, 4, 2
 ALL = RACKS * SERVERS
@@ -58,7 +58,7 @@ def _path(source: int, target: int) -> Links:
 
 
 def _light(sender: int, receivers: Sequence[int]) -> Links:
-    """Return the links of a multicast by light: the sender's server and port, each other rack's port, each receiver."""
+    """Return the links of an optical multicast: the sender's server and port, each other rack's port, each receiver."""
     base, mine = 2 * ALL + 2 * RACKS, sender // SERVERS
     others = {receiver // SERVERS for receiver in receivers} - {mine}
     leaves = (base + RACKS + rack for rack in sorted(others))
@@ -167,7 +167,7 @@ def _lawful(reader: int, sources: Sequence[int], lacked: Sequence[Sequence[int]]
 @pytest.mark.parametrize("load", LOADS)
 @pytest.mark.parametrize("network", UPLINKS)
 def test_hdfs_replicates_and_reads_as_paper_states(network: str, load: str) -> None:
-    """Replicas are those that the method draws; which these may be, and the time, is as in the paper.
+    """The method draws the replicas; their possible places and the time follow the paper.
 
     Readings: one block is written after another, along a chain; every block is read at once; a holder does not read.
     """

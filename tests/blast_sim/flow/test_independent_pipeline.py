@@ -14,7 +14,7 @@ import pytest
 from blast_sim.experiments.cell import Effort, FlowCell
 from blast_sim.experiments.run import run_cell
 from blast_sim.scenarios.schema import Scenario
-from tests.support.exact_fluid import Flow, Links, fair_rates
+from tests.support.simulators.exact_fluid import Flow, Links, fair_rates
 
 RACKS, SERVERS = 6, 4
 ALL = RACKS * SERVERS
@@ -28,7 +28,7 @@ TOLERANCE = 0.05
 
 
 def _arrival(size: int, rates: Sequence[Fraction]) -> Fraction:
-    """Return when the last chunk of so many bytes is over the last hop."""
+    """Return the time at which the last chunk of a transfer has passed the last hop."""
     chunks = [min(CHUNK, size - first) * GBIT for first in range(0, size, CHUNK)]
     over = [Fraction(0)] * len(chunks)
     for rate in rates:

@@ -1,4 +1,4 @@
-"""Blast on the simulator: the project's own core and policies on a virtual clock, nothing that stands in for them."""
+"""Blast on the simulator: the project's own core and policies run on a virtual clock, without substitutes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from blast_sim.flow.optics import OpticalResources
 from blast_sim.methods.method import Multicast, Phased
 from blast_sim.methods.naive import naive
 from blast_sim.methods.optical import Blast, Control, RequestTerms
-from tests.support.flows import GIGABIT, group, small_network, times_of, world
+from tests.support.simulators.flows import GIGABIT, group, small_network, times_of, world
 
 C = 10 * GIGABIT
 D = 2.4 * GIGABIT
 OPTICAL, FORWARDING = 0.025, 0.008
 PAPER = CoreSettings(policy="paper", keep_warm=60.0)
-"""Kept warm, what one gives up goes to the next in one command."""
+"""With warm trees, one command moves circuits from one request to the next."""
 
 CONTROL = Control(OpticalResources(2), PAPER, Delays(OPTICAL, FORWARDING), lambda measured: 0.0)
 
@@ -44,7 +44,7 @@ def two(network):
     return [group(network, (0, 1, 2), name="a"), group(network, (2, 3, 4), 150_000_000, name="b")]
 
 
-def test_a_multicast_is_a_reconfiguration_and_one_copy() -> None:
+def test_multicast_takes_one_reconfiguration_and_one_copy() -> None:
     """Closed form: the devices work side by side, then the data goes at the rate of light."""
     times, method = taken(one)
     assert times == pytest.approx({"m": OPTICAL + D / C})
@@ -52,24 +52,24 @@ def test_a_multicast_is_a_reconfiguration_and_one_copy() -> None:
 
 
 @pytest.mark.parametrize(("optical", "forwarding"), [(0.2, 0.008), (0.005, 0.1)])
-def test_the_slower_device_decides(optical: float, forwarding: float) -> None:
+def test_slower_device_determines_the_setup_time(optical: float, forwarding: float) -> None:
     times, _ = taken(one, replace(CONTROL, delays=Delays(optical, forwarding)))
     assert times["m"] == pytest.approx(max(optical, forwarding) + D / C)
 
 
-def test_calls_and_computation_come_on_top() -> None:
+def test_calls_and_computation_add_to_the_time() -> None:
     control = replace(CONTROL, delays=Delays(OPTICAL, FORWARDING, rpc=0.002), compute=lambda measured: 0.01)
     times, method = taken(one, control)
     assert times["m"] == pytest.approx(0.002 + 0.01 + OPTICAL + D / C)
     assert method.computes == {"m": 0.01}
 
 
-def test_the_computation_is_measured_where_it_is_asked_for() -> None:
+def test_computation_is_measured_on_request() -> None:
     _, method = taken(one, replace(CONTROL, compute=lambda measured: measured))
     assert 0 < method.computes["m"] < 1
 
 
-def test_within_a_rack_there_are_only_rules_to_set_and_two_racks_need_no_splitter() -> None:
+def test_one_rack_needs_no_switch_and_two_need_no_splitter() -> None:
     control = replace(CONTROL, optics=OpticalResources(0))
     for racks, set_up in (((4,), FORWARDING), ((0, 1), OPTICAL)):
         times, _ = taken(lambda network, racks=racks: [group(network, racks)], control)
@@ -86,36 +86,38 @@ def test_within_a_rack_there_are_only_rules_to_set_and_two_racks_need_no_splitte
         (replace(PAPER, policy="smith"), "b", "a", 1),
     ],
 )
-def test_who_shares_a_port_waits(settings: CoreSettings, first: str, second: str, reconfigurations: int) -> None:
+def test_multicast_waits_for_a_shared_port(
+    settings: CoreSettings, first: str, second: str, reconfigurations: int
+) -> None:
     times, _ = taken(two, replace(CONTROL, settings=settings))
     alone = {"a": D / C, "b": D / 2 / C}
     assert times[first] == pytest.approx(OPTICAL + alone[first])
     assert times[second] == pytest.approx(times[first] + reconfigurations * OPTICAL + alone[second])
 
 
-def test_a_port_that_sends_may_receive_from_another_group_where_it_is_directional() -> None:
+def test_directional_port_sends_and_receives_for_two_groups() -> None:
     times, _ = taken(two, replace(CONTROL, optics=OpticalResources(2, directional=True)))
     # Both at once; the receivers in rack 2 have one link each for the two of them, until b is complete.
     assert times == pytest.approx({"a": OPTICAL + D / C + D / 2 / C, "b": OPTICAL + D / C})
 
 
-def test_splitters_are_waited_for() -> None:
+def test_multicast_waits_for_a_splitter() -> None:
     def groups(network):
         return [group(network, (0, 1, 2), name="a"), group(network, (3, 4, 5), 150_000_000, name="b")]
 
     both, _ = taken(groups)
     assert both["b"] == pytest.approx(OPTICAL + D / 2 / C)
-    in_turn, _ = taken(groups, replace(CONTROL, optics=OpticalResources(1)))
-    assert in_turn["b"] == pytest.approx(in_turn["a"] + OPTICAL + D / 2 / C)
+    one_splitter, _ = taken(groups, replace(CONTROL, optics=OpticalResources(1)))
+    assert one_splitter["b"] == pytest.approx(one_splitter["a"] + OPTICAL + D / 2 / C)
 
 
-def test_background_that_a_thin_core_holds_up_leaves_the_rest_of_the_server_links() -> None:
-    """Every server has 1 Gbit/s of background, its share of 4 Gbit/s: light has the other 9."""
+def test_multicast_uses_the_rate_that_background_leaves() -> None:
+    """Every server has 1 Gbit/s of background, its share of 4 Gbit/s; the multicast has the other 9."""
     times, _ = taken(one, network=small_network(6, 4, 4.0), each_way=2)
     assert times["m"] == pytest.approx(OPTICAL + D / (9 * GIGABIT))
 
 
-def test_a_tree_that_is_kept_warm_needs_no_set_up() -> None:
+def test_warm_tree_needs_no_setup() -> None:
     where = world(small_network(6, 4))
     method = blast(where)
     first, second = (group(where.network, (0, 1, 2), name=name) for name in ("first", "second"))
@@ -131,7 +133,7 @@ def test_a_tree_that_is_kept_warm_needs_no_set_up() -> None:
 
 
 def one_after_another(groups, control, terms):
-    """When two multicasts end, of which the second is sent 0.1 s after the first."""
+    """Return the end times of two multicasts, the second sent 0.1 s after the first."""
     where = world(small_network(6, 4))
     method = blast(where, control, terms)
     ends: dict[str, float] = {}
@@ -142,7 +144,7 @@ def one_after_another(groups, control, terms):
     return ends, method
 
 
-def test_a_long_one_pauses_for_a_short_one_and_goes_on_where_it_was() -> None:
+def test_long_multicast_pauses_for_a_short_one_and_resumes() -> None:
     """With leases the short one waits for the end of a lease, not for the end of the long one; no bit is sent twice."""
     control = replace(CONTROL, settings=replace(PAPER, policy="srpt-lease"))
 
@@ -155,12 +157,12 @@ def test_a_long_one_pauses_for_a_short_one_and_goes_on_where_it_was() -> None:
     assert whole["long"] == pytest.approx(OPTICAL + 2.4)
     assert whole["short"] == pytest.approx(whole["long"] + OPTICAL + 0.024)
     assert leased["short"] < 1.0
-    # One more reconfiguration each, and the time of the short one, which also has to ask for and give back its light.
+    # One more reconfiguration each, and the time of the short one with its setup and release.
     assert leased["long"] == pytest.approx(OPTICAL + 2.4 + OPTICAL + 0.024 + OPTICAL, abs=1e-6)
 
 
-def test_a_sender_that_may_not_pause_asks_for_more_time() -> None:
-    """At 1 Gbit/s of light and 4 receivers' worth of background a lease of twice the estimate would not do."""
+def test_sender_that_may_not_pause_extends_its_lease() -> None:
+    """With 1 Gbit/s and heavy background, a lease of twice the estimate would be too short."""
     network = replace(small_network(6, 4, 400.0), server_rate=GIGABIT)
     settings = replace(PAPER, lease_minimum=0.1, lease_factor=1.0)
     times, method = taken(one, replace(CONTROL, settings=settings), network=network, each_way=2)
@@ -169,7 +171,7 @@ def test_a_sender_that_may_not_pause_asks_for_more_time() -> None:
 
 
 def test_receivers_may_be_served_in_parts() -> None:
-    """The port of rack 4 is busy for long: the others need not wait for it, and each has the data once."""
+    """The port of rack 4 is busy for long; the other racks do not wait for it."""
 
     def groups(network):
         return group(network, (4, 5), 3_000_000_000, "long"), group(network, (0, 1, 2, 3, 4), name="wide")
@@ -183,7 +185,7 @@ def test_receivers_may_be_served_in_parts() -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_every_policy_serves_all(policy: str) -> None:
+def test_every_policy_serves_all_multicasts(policy: str) -> None:
     def groups(network):
         return [
             replace(group(network, racks, size, name=str(n)), tenant=f"t{n % 2}", deadline=3.0)
@@ -197,8 +199,8 @@ def test_every_policy_serves_all(policy: str) -> None:
     assert len(times) == 5 and not method.fell_back
 
 
-def test_an_allocator_that_refuses_all_changes_the_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blast has no figures of its own: without the project's allocator there is no light."""
+def test_blast_depends_on_the_allocator_of_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With an allocator that offers nothing, no multicast is granted."""
     monkeypatch.setattr("algorithms.scheduling.scheduler.offer", lambda *about: [])
     times, method = taken(one, terms=RequestTerms(pending_timeout=1.5))
     assert times["m"] == pytest.approx(1.5 + 11 * D / C)
@@ -207,13 +209,13 @@ def test_an_allocator_that_refuses_all_changes_the_figures(monkeypatch: pytest.M
         taken(one)
 
 
-def test_a_group_that_no_tree_can_serve_falls_back_at_once() -> None:
+def test_group_without_a_possible_tree_falls_back_at_once() -> None:
     times, method = taken(one, replace(CONTROL, optics=OpticalResources(0)))
     assert (times["m"], method.fell_back) == (pytest.approx(11 * D / C), 1)
 
 
-def test_a_lease_that_ends_before_the_end_is_told_costs_nobody_anything() -> None:
-    """The word of the end is on its way when the lease is over; everybody has the data."""
+def test_lease_expiry_before_the_finish_report_does_no_harm() -> None:
+    """The lease expires while the finish report is in transit; all receivers have the data."""
     settings = replace(PAPER, lease_minimum=0.01, lease_factor=1.0)
     where = world(small_network(6, 4))
     control = replace(CONTROL, settings=settings, delays=Delays(OPTICAL, FORWARDING, rpc=0.05))
@@ -227,8 +229,8 @@ def test_a_lease_that_ends_before_the_end_is_told_costs_nobody_anything() -> Non
     assert method.driver.core.request(("default", "m")).state.value == "expired"
 
 
-def test_names_may_not_come_twice() -> None:
-    """A second multicast of the same name with other content is the core's to refuse; it is sent all the same."""
+def test_rejected_duplicate_name_is_sent_all_the_same() -> None:
+    """The core rejects a second multicast with the same name and other content; the sender falls back."""
     where = world(small_network(6, 4))
     method = blast(where)
     ended: list[str] = []

@@ -1,6 +1,6 @@
-"""Every method against a closed form: small cases whose completion time a few lines of arithmetic give.
+"""Every method against a closed form, in small cases.
 
-Sizes are in bits, rates in bit/s. `D` is the data, `C` a server's link, `B` what a server of a pipeline passes on.
+Sizes are in bits, rates in bit/s. `D` is the data, `C` a server's link, `B` the block that a pipeline forwards.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from blast_sim.methods.pipeline import BLOCK as PIPELINE_BLOCK
 from blast_sim.methods.pipeline import pipeline
 from blast_sim.methods.rack_fabric import rack_fabric
 from blast_sim.methods.torrent import ON_THE_WIRE, Torrent
-from tests.support.flows import GIGABIT, group, small_network, times_of, world
+from tests.support.simulators.flows import GIGABIT, group, small_network, times_of, world
 
 C = 10 * GIGABIT
 D = 2.4 * GIGABIT
@@ -34,7 +34,7 @@ def completion(network, phases, each_way=0, racks=(0, 1, 2), size=300_000_000):
 
 
 def in_rounds(size: float, rate_of_round) -> float:
-    """When so many bits are sent at a rate that holds for a second."""
+    """Return the time to send `size` bits at a rate that changes every second."""
     now = 0
     while size > rate_of_round(now):
         size -= rate_of_round(now)
@@ -45,7 +45,7 @@ def in_rounds(size: float, rate_of_round) -> float:
 @pytest.mark.parametrize(
     ("phases", "network", "racks", "seconds"),
     [
-        # Within one rack, or with one server in each, there is one stage.
+        # One rack, or one server in each rack, needs one stage.
         (overlay, small_network(6, 4), (2,), D / C),
         (overlay, small_network(6, 1, 400.0), (0, 1, 2), D / C),
         # Thin uplinks hold up the swarm between racks; those within are done meanwhile.
@@ -64,19 +64,19 @@ def in_rounds(size: float, rate_of_round) -> float:
         (ip_multicast, small_network(), (3,), D / C),
     ],
 )
-def test_small_cases_take_what_arithmetic_says(phases, network, racks, seconds) -> None:
+def test_small_cases_take_the_time_of_the_closed_form(phases, network, racks, seconds) -> None:
     assert completion(network, phases, racks=racks) == pytest.approx(seconds)
 
 
-def test_hdfs_within_one_rack_keeps_the_third_replica_elsewhere() -> None:
+def test_hdfs_in_one_rack_keeps_the_third_replica_elsewhere() -> None:
     assert completion(small_network(3, 3, 400.0), hdfs, racks=(1,)) > D / C
 
 
-def test_naive_is_one_copy_for_each_receiver() -> None:
+def test_naive_sends_one_copy_to_each_receiver() -> None:
     assert completion(small_network(6, 4), naive) == pytest.approx(11 * D / C)
 
 
-def test_naive_light_shares_the_senders_link_with_the_background_whatever_the_core_is() -> None:
+def test_naive_under_light_load_is_limited_by_the_senders_link() -> None:
     """2 x 2 flows of background at the sender, 3 in rounds in which one of them is a loop-back."""
     loops = {1, 2, 5, 6}
 
@@ -87,7 +87,7 @@ def test_naive_light_shares_the_senders_link_with_the_background_whatever_the_co
         assert completion(small_network(7, 4, uplink), naive, 2) == pytest.approx(in_rounds(D, rate))
 
 
-def test_naive_heavy_is_held_up_by_the_uplink() -> None:
+def test_naive_under_heavy_load_is_limited_by_the_uplink() -> None:
     """8 flows go to other racks and share the uplink with the background of 4 servers."""
     loops = {1, 2, 5, 6}
 
@@ -97,27 +97,27 @@ def test_naive_heavy_is_held_up_by_the_uplink() -> None:
     assert completion(small_network(7, 4, 1.0), naive, 2) == pytest.approx(in_rounds(D, rate))
 
 
-def test_overlay_is_two_stages_at_line_rate() -> None:
+def test_overlay_has_two_stages_at_line_rate() -> None:
     """A swarm of n: its first member sends each stripe once, every other gets n - 1 stripes by its own link."""
     assert completion(small_network(6, 4, 400.0), overlay) == pytest.approx(2 * D / C)
 
 
-def test_overlay_between_racks_is_held_up_by_thin_uplinks() -> None:
+def test_overlay_between_racks_is_limited_by_thin_uplinks() -> None:
     """Three leaders: every uplink and downlink carries as much as the data, so the stage takes D / uplink."""
     assert completion(small_network(6, 4, 2.0), overlay) == pytest.approx(D / (2 * GIGABIT) + D / C)
 
 
-def test_hdfs_writes_blocks_one_after_another_and_then_reads_them_all() -> None:
+def test_hdfs_writes_blocks_in_sequence_and_reads_them_in_parallel() -> None:
     """Two racks of two servers: sender and second replica are in the first rack, the third in the other one.
 
-    In the first rack everybody has all blocks. In the other one each block is at one of two servers, and the other
+    All servers of the first rack have all blocks. In the other one each block is at one of two servers, and the other
     one reads it from there; their links are full duplex, so that the reads take as long as the larger share of D.
     """
     network = small_network(2, 2, 400.0)
     where = world(network)
     blocks = [BLOCK] * 4 + [300_000_000 - 4 * BLOCK]
     taken = times_of(where, Phased(where, hdfs), [group(network, (0, 1))])["m"]
-    # The same dice, in the same order: the second replica has one choice only, the third has two.
+    # The same random choices in the same order: one candidate for the second replica, two for the third.
     dice = world(network).dice
     held = {2: 0.0, 3: 0.0}
     for block in blocks:
@@ -127,7 +127,7 @@ def test_hdfs_writes_blocks_one_after_another_and_then_reads_them_all() -> None:
 
 
 @pytest.mark.parametrize(("place", "racks"), [("group", {1}), ("cluster", {1, 2, 3})])
-def test_the_third_replica_is_in_another_rack_of_the_group_or_of_the_cluster(place, racks) -> None:
+def test_third_replica_is_in_another_rack_of_group_or_cluster(place, racks) -> None:
     network = small_network(4, 3)
     found = set()
     for seed in range(20):
@@ -140,15 +140,15 @@ def test_the_third_replica_is_in_another_rack_of_the_group_or_of_the_cluster(pla
 def test_hdfs_reads_from_its_own_rack_first() -> None:
     """With an uplink of nearly nothing only the writes cross it: the reads of both racks stay inside."""
     taken = completion(small_network(2, 3, 0.01), hdfs, racks=(0, 1))
-    # The writes of D over 10 Mbit/s, and then reads at C or less of what is in the own rack.
+    # The writes of D at 10 Mbit/s, and then reads within the rack at C or less.
     assert D / 1e7 <= taken <= D / 1e7 + 2 * D / C + 1e-6
 
 
-def test_a_pipeline_takes_one_copy_and_a_block_for_every_other_hop() -> None:
+def test_pipeline_takes_one_copy_and_one_block_per_further_hop() -> None:
     assert completion(small_network(6, 4, 400.0), pipeline) == pytest.approx((D + 10 * B) / C)
 
 
-def test_ip_multicasts_share_the_links_of_their_network() -> None:
+def test_ip_multicasts_share_links() -> None:
     network = small_network(6, 4)
     where = world(network)
     groups = [group(network, (0, 1, 2), name="one"), group(network, (3, 1, 5), name="other")]
@@ -157,19 +157,19 @@ def test_ip_multicasts_share_the_links_of_their_network() -> None:
 
 
 @pytest.mark.parametrize("lossless", [False, True])
-def test_a_rack_fabric_copies_at_the_rate_that_was_measured(lossless: bool) -> None:
+def test_rack_fabric_copies_at_its_measured_rate(lossless: bool) -> None:
     found = next(row for row in measured(lossless) if row.racks == 4)
     phases = partial(rack_fabric, lossless=lossless)
     expected = found.seconds + D / C / found.share
     assert completion(small_network(6, 4), phases, racks=(0, 2, 5)) == pytest.approx(expected)
 
 
-def test_a_rack_fabric_has_sixteen_racks() -> None:
+def test_rack_fabric_rejects_more_than_sixteen_racks() -> None:
     with pytest.raises(ValueError, match="16 racks of 40 servers, and not 17"):
         completion(small_network(17, 2), rack_fabric, racks=tuple(range(17)))
 
 
-def test_torrent_of_one_block_comes_from_the_driver_for_all_who_begin_together() -> None:
+def test_torrent_fetches_the_first_block_from_the_driver() -> None:
     network = small_network(2, 4)
     where = world(network)
     torrent = Torrent(where)
@@ -179,7 +179,7 @@ def test_torrent_of_one_block_comes_from_the_driver_for_all_who_begin_together()
 
 
 def copies(receivers: int, megabytes: int, seed: int) -> float:
-    """Bytes that leave the driver, on the wire, as shares of the data."""
+    """Return the bytes on the wire that leave the driver, as a multiple of the data."""
     where = world(small_network(1, receivers + 1), seed=seed)
     torrent = Torrent(where)
     size = megabytes << 20
@@ -188,11 +188,11 @@ def copies(receivers: int, megabytes: int, seed: int) -> float:
     return torrent.fetched_from[0] * ON_THE_WIRE / size
 
 
-@pytest.mark.parametrize(("receivers", "least", "most"), [(3, 1.8, 2.2), (7, 2.9, 3.3)])
-def test_torrent_copies_on_the_drivers_uplink_are_those_measured_on_spark(receivers, least, most) -> None:
+@pytest.mark.parametrize(("receivers", "min_copies", "max_copies"), [(3, 1.8, 2.2), (7, 2.9, 3.3)])
+def test_torrent_sends_as_many_copies_as_measured_on_spark(receivers, min_copies, max_copies) -> None:
     """Measured on Spark 4.3 with 50, 100 and 300 MB: 1.78-2.17 with 3 executors, 2.85-3.29 with 7."""
     found = [copies(receivers, megabytes, seed) for megabytes in (50, 100) for seed in range(3)]
-    assert least <= statistics.fmean(found) <= most
+    assert min_copies <= statistics.fmean(found) <= max_copies
 
 
 @pytest.mark.parametrize(
@@ -202,12 +202,12 @@ def test_torrent_copies_on_the_drivers_uplink_are_those_measured_on_spark(receiv
         (overlay, 400.0, 3, 1.2317),
     ],
 )
-def test_the_papers_network(phases, uplink, each_way, seconds) -> None:
+def test_times_on_the_network_of_the_paper(phases, uplink, each_way, seconds) -> None:
     """120 racks of 40 servers; one group is as good as 36, since they share no link but with the background."""
     assert completion(small_network(120, 40, uplink), phases, each_way) == pytest.approx(seconds, rel=1e-4)
 
 
-def test_the_papers_overlay_light_in_arithmetic() -> None:
+def test_overlay_time_under_light_load_follows_from_flow_counts() -> None:
     """242 flows on the uplink (2 of the stage, 240 of the background), 202 in rounds 1 to 3."""
     rates = [40 / 242, *[40 / 202] * 3]
     left = 1.2 - sum(rates)

@@ -1,4 +1,4 @@
-"""The method `trees` where a few lines of arithmetic say how long it takes, and what it is for."""
+"""The method `trees` against closed forms, and against the pipeline on uneven sites."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from blast_sim.methods.method import Multicast, Phased
 from blast_sim.methods.naive import naive
 from blast_sim.methods.pipeline import BLOCK, pipeline
 from blast_sim.methods.trees import MAX_PLANNED, planned, trees, worthwhile
-from tests.support.balanced import check, figure_2, make
-from tests.support.flows import GIGABIT, group, small_network, times_of, world
+from tests.support.simulators.balanced import check, figure_2, make
+from tests.support.simulators.flows import GIGABIT, group, small_network, times_of, world
 
 UNIT = 8.0 * BLOCK
 """Bits of a block."""
@@ -33,27 +33,27 @@ def seconds(network: SiteNetwork, phases, size: int, sender: int = 0) -> float:
     return times_of(where, Phased(where, phases), [Multicast("m", sender, receivers, size)])["m"]
 
 
-def test_figure_2_reaches_nine() -> None:
-    """The rate of a tree is what more data takes longer: the block that fills it is there with any size."""
+def test_trees_reach_the_rate_nine_of_figure_2() -> None:
+    """The difference of two sizes gives the rate, because the filling block takes the same time in both."""
     network = SiteNetwork.of(scaled(figure_2(), GIGABIT))
     once, twice = (seconds(network, trees, size) for size in (9 * 10**9, 18 * 10**9))
     assert 8 * 9e9 / (twice - once) == pytest.approx(9 * GIGABIT)
 
 
-def test_trees_fill_with_a_block_for_each_edge_but_the_first() -> None:
+def test_trees_add_one_block_for_each_edge_but_two() -> None:
     """A chain is the only tree: root, 1, 2, 3."""
     network = SiteNetwork.of(make([[0, 1e9, 0, 0], [0, 0, 1e9, 0], [0, 0, 0, 1e9], [0, 0, 0, 0]]))
     assert seconds(network, trees, 100_000_000) == pytest.approx((8e8 + 2 * UNIT) / 1e9)
 
 
-def test_a_tree_whose_blocks_take_too_long_is_left_out() -> None:
+def test_slow_tree_is_omitted_for_small_data() -> None:
     """9 and 1 Gbit/s, the second over five edges: with much data it pays, with little it does not."""
     slowness = [1 / 9e9, 5 / 1e9]
     assert worthwhile(90e9, [9e9, 1e9], slowness) == [pytest.approx(81e9), pytest.approx(9e9)]
     assert worthwhile(90e6, [9e9, 1e9], slowness) == [90e6]
 
 
-def test_a_tree_keeps_to_its_rate_and_yields_to_others() -> None:
+def test_tree_shares_a_link_with_other_flows() -> None:
     """One path of 10, on which two flows run beside the only tree: a third is left."""
     network = SiteNetwork.of(make([[0, 9e9], [0, 0]]))
     where = world(network)
@@ -63,7 +63,7 @@ def test_a_tree_keeps_to_its_rate_and_yields_to_others() -> None:
     assert taken["m"] == pytest.approx(2.4e9 / 3e9)
 
 
-def test_a_root_that_paces_leaves_room_which_others_take() -> None:
+def test_paced_root_leaves_its_spare_rate_to_other_flows() -> None:
     """The tree's narrow edge holds it to 2 of the root's 10: a flow beside it has 8."""
     network = SiteNetwork.of(make([[0, 2e9, 1e10], [0, 0, 2e9], [0, 0, 0]], [1e10, 1e10, 1e10], [1e10, 2e9, 1e10]))
     where = world(network)
@@ -75,10 +75,10 @@ def test_a_root_that_paces_leaves_room_which_others_take() -> None:
 
 
 @pytest.mark.parametrize("root", [0, 4])
-def test_on_uneven_sites_trees_are_faster_than_the_pipeline_at_every_root(root: int) -> None:
+def test_trees_are_faster_than_the_pipeline_on_uneven_sites(root: int) -> None:
     network = SiteNetwork.of(gridlab("amsterdam"))
     receivers = tuple(site for site in range(8) if site != root)
-    # The pipeline's best luck: of some orders the fastest.
+    # The trees must be faster than the pipeline in each of these orders.
     orders = [receivers, receivers[::-1], receivers[3:] + receivers[:3]]
     times = []
     for order in orders:
@@ -90,26 +90,26 @@ def test_on_uneven_sites_trees_are_faster_than_the_pipeline_at_every_root(root: 
     assert all(seconds(network, trees, 200_000_000, root) < taken for taken in times)
 
 
-def test_a_method_that_goes_straight_over_a_dead_path_is_told_which() -> None:
+def test_error_of_a_direct_method_names_the_dead_path() -> None:
     with pytest.raises(DeadPathError, match="h0 to h2 is dead"):
         seconds(SiteNetwork.of(make([[0, 1e9, 0], [0, 0, 1e9], [0, 0, 0]])), naive, 1000)
 
 
-def test_sites_that_no_living_path_reaches_are_named() -> None:
+def test_error_names_the_sites_without_a_live_path() -> None:
     network = SiteNetwork.of(make([[0, 1e9, 1e9], [1e9, 0, 0], [0, 0, 0]]))
     with pytest.raises(DisconnectedError, match="from 'h2' to 'h0', 'h1'"):
         trees(world(network), Multicast("m", 2, (0, 1), 1000))
 
 
-def test_one_link_for_each_way() -> None:
-    """Sites have no racks' links in their paths."""
+def test_site_paths_have_one_link_in_each_direction() -> None:
+    """Paths between sites contain no links of racks."""
     network = SiteNetwork.of(gridlab("berlin"))
     paths = network.unicast([0, 1, 1], [1, 0, 1])
     assert paths.lengths.tolist() == [3, 3, 0]
     assert network.capacities[paths.links].tolist() == [80e6, 17e6, 100e6, 45e6, 37e6, 100e6]
 
 
-def test_a_large_group_gets_the_chain_too_or_one_tree_that_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_group_gets_a_chain_or_one_fitting_tree(monkeypatch: pytest.MonkeyPatch) -> None:
     network = small_network(MAX_PLANNED + 2, 1, 4.0)
     taken = []
     for phases in (trees, pipeline):
@@ -122,7 +122,7 @@ def test_a_large_group_gets_the_chain_too_or_one_tree_that_fits(monkeypatch: pyt
     check(figure_2(), plan)
 
 
-def test_caps_hold_in_the_engine_only_where_they_are_given() -> None:
+def test_rate_cap_applies_only_to_its_own_transfer() -> None:
     where = world(small_network())
     ends: dict[str, float] = {}
     start = where.simulation.start

@@ -1,4 +1,4 @@
-"""What the benchmark that compares real pipelines with the simulator expects, and how it takes times from counters."""
+"""Expected times, and times from counters, of the benchmark that compares real pipelines with the simulator."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from blast_sim.methods.pipeline import BLOCK
 MEGABYTE = 1_000_000
 
 
-def test_even_and_slow_hops_take_what_arithmetic_says() -> None:
+def test_modeled_chains_take_the_time_of_the_closed_form() -> None:
     from benchmarks.transfers.bed.modeled import Chain, simulated, with_slow_hop
 
     even = Chain(3, 50.0)
@@ -23,7 +23,7 @@ def test_even_and_slow_hops_take_what_arithmetic_says() -> None:
     assert simulated(slow, MEGABYTE) == pytest.approx(8 * MEGABYTE * 4 / rate + 2 * 8 * BLOCK / rate)
 
 
-def test_time_is_from_the_first_data_anywhere_to_the_last_everywhere() -> None:
+def test_time_is_from_the_first_data_of_any_receiver_to_the_last() -> None:
     """The second receiver has data first, as in a chain that goes another way; 10 Mbit/s bring 32 KiB in 26 ms."""
     from benchmarks.transfers.bed.modeled import Arrivals
 

@@ -1,4 +1,4 @@
-"""The record of what decisions take: what is written is what `--compute recorded` reads, never of a busy machine."""
+"""The record of decision times that `--compute recorded` reads; a busy machine records nothing."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from blast_sim.papers.blast.measuring import decisions
 ROWS = [{"racks": 120, "requests": 36, "milliseconds": 3.6}, {"racks": 1000, "requests": 300, "milliseconds": 60.0}]
 
 
-def test_what_is_kept_says_where_it_was_taken_and_is_read_back() -> None:
+def test_record_has_the_machine_and_its_rows() -> None:
     table = tomllib.loads(decisions.recorded(ROWS, "2 cores, load 0.1"))
     assert table == {"machine": "2 cores, load 0.1", "decision": ROWS}
 
 
-def test_the_file_that_is_written_is_the_one_that_is_read() -> None:
+def test_simulator_reads_the_recorded_file() -> None:
     first = tomllib.loads(decisions.RECORD.read_text())["decision"][0]
     assert recorded_seconds(first["racks"], first["requests"]) == pytest.approx(first["milliseconds"] / 1000)
 
 
-def test_a_busy_machine_is_refused_before_anything_is_measured(monkeypatch, capsys) -> None:
+def test_busy_machine_measures_nothing(monkeypatch, capsys) -> None:
     monkeypatch.setattr(os, "getloadavg", lambda: (2.0, 1.0, 1.0))
     monkeypatch.setattr(sys, "argv", ["decisions", "--record"])
     monkeypatch.setattr(decisions, "decision_row", lambda *_: pytest.fail("it was measured"))
@@ -32,7 +32,7 @@ def test_a_busy_machine_is_refused_before_anything_is_measured(monkeypatch, caps
     assert "idle machine" in capsys.readouterr().err
 
 
-def test_an_idle_machine_is_kept(monkeypatch, capsys, tmp_path) -> None:
+def test_idle_machine_writes_the_record(monkeypatch, capsys, tmp_path) -> None:
     monkeypatch.setattr(os, "getloadavg", lambda: (0.1, 1.0, 1.0))
     monkeypatch.setattr(sys, "argv", ["decisions", "--record"])
     monkeypatch.setattr(decisions, "RECORD", tmp_path / "recorded_compute.toml")

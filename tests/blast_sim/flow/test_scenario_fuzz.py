@@ -1,4 +1,4 @@
-"""Fuzz tests of scenarios of the flow and rack-fabric simulators: a scenario is read, or refused with a place."""
+"""Fuzz tests of the scenarios of both simulators: each is read, or rejected with a place."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def read(kind: str, text: str, settings: dict[str, object]) -> None:
 
 @both
 @given(text=st.text(max_size=300))
-def test_any_text(kind: str, text: str) -> None:
+def test_any_text_is_read_or_rejected_with_a_place(kind: str, text: str) -> None:
     read(kind, text, {})
 
 
@@ -65,7 +65,7 @@ def test_any_text(kind: str, text: str) -> None:
     changes=st.lists(st.tuples(st.integers(0, 400), WORDS), max_size=4),
     lines=st.sets(st.integers(0, 60), max_size=5),
 )
-def test_shipped_ones_with_words_exchanged_and_without_some_lines(
+def test_mutated_shipped_scenarios_are_read_or_rejected(
     kind: str, data: st.DataObject, changes: list[tuple[int, str]], lines: set[int]
 ) -> None:
     text = data.draw(st.sampled_from(TEXTS[kind]))
@@ -78,7 +78,7 @@ def test_shipped_ones_with_words_exchanged_and_without_some_lines(
 
 @both
 @given(data=st.data())
-def test_any_settings(kind: str, data: st.DataObject) -> None:
+def test_any_settings_are_read_or_rejected_with_a_key(kind: str, data: st.DataObject) -> None:
     values = st.one_of(WORDS, st.text(max_size=20))
     settings = data.draw(st.dictionaries(st.sampled_from(KEYS[kind]), values, max_size=3))
     read(kind, data.draw(st.sampled_from(TEXTS[kind])), {key: parsed_value(value) for key, value in settings.items()})

@@ -1,4 +1,4 @@
-"""`blast figures balanced`: what is planned, what a file of measurements may say, and where points lie."""
+"""`blast figures balanced`: planned rates, files of measurements, and positions of points."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from blast_sim.base.wrong_input import InputError
 from blast_sim.papers.balanced.drawings import SYNTHETIC, for_each_root, with_clusters
 from blast_sim.papers.balanced.figures import METHODS, NODES, OF_CLUSTERS, OF_SITES, PAPER, joined, planned, read
 from blast_sim.papers.balanced.random_networks import SHARES, claim_shares, network_rows, random_rows
-from tests.support.sim_output import rows_of, run, texts
+from tests.support.simulators.sim_output import rows_of, run, texts
 
 PLANNED = planned()
 SITES_FILE = "root,method,planned,measured\nberlin,exact,45e6,42e6\nberlin,exact,45000000,44e6\n"
@@ -30,12 +30,12 @@ def figures(tmp_path, capsys, monkeypatch):
     return partial(run, capsys, "figures", "balanced", *words)
 
 
-def test_every_root_and_method_and_every_number_of_nodes_is_planned():
+def test_plan_covers_every_root_method_and_number_of_nodes():
     assert {(row["root"], row["method"]) for row in PLANNED[OF_SITES]} == {(s, m) for s in SITES for m in METHODS}
     assert [(row["clusters"], row["nodes"]) for row in PLANNED[OF_CLUSTERS]] == [(c, n) for c in (2, 3) for n in NODES]
 
 
-def test_pictures_and_figures_without_measurements(figures, tmp_path):
+def test_figures_are_drawn_without_measurements(figures, tmp_path):
     status, out, _ = figures()
     names = [Path(line).name for line in out.split()]
     assert status == 0
@@ -94,7 +94,7 @@ def test_random_rows_do_not_depend_on_the_number_of_processes():
     assert random_rows(3, 2) == random_rows(3, 1) == [row for seed in range(3) for row in network_rows(seed)]
 
 
-def test_random_rows_keep_what_holds_on_any_network():
+def test_balanced_rate_lies_between_fpfr_and_exact():
     for row in network_rows(5):
         for order in ORDERS:
             assert row[f"fpfr {order}"] <= row[f"balanced {order}"] * (1 + 1e-6)
@@ -126,7 +126,7 @@ def test_measurements_may_begin_with_provenance(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         ("", "lacks columns: add root, method, planned, measured or clusters, nodes"),
         ("root,planned,measured\nberlin,1,1\n", "lacks columns"),
@@ -143,16 +143,16 @@ def test_measurements_may_begin_with_provenance(tmp_path):
         (f"root,method,planned,measured\n{'berlin' * 1000},exact,45e6,1\n", "nothing is planned for 'berlinberlin"),
     ],
 )
-def test_a_file_that_says_something_else_is_refused_in_a_sentence(figures, tmp_path, text, says):
+def test_invalid_measurement_file_is_rejected_in_one_sentence(figures, tmp_path, text, message):
     path = tmp_path / "measured.csv"
     path.write_bytes(text.encode("latin-1"))
     status, out, err = figures("--measured", path)
     assert (status, out, err.count("\n")) == (2, "", 1)
-    assert says in err
+    assert message in err
     assert not (tmp_path / "figures").exists()
 
 
-def test_a_file_without_end_is_refused(tmp_path, monkeypatch):
+def test_measurement_file_with_too_many_rows_is_rejected(tmp_path, monkeypatch):
     monkeypatch.setattr("blast_sim.papers.balanced.figures.MAX_ROWS", 1)
     (tmp_path / "sites.csv").write_text(SITES_FILE)
     with pytest.raises(InputError, match="more than 1 rows"):
@@ -184,5 +184,5 @@ def test_lines_are_planned_and_wide_area_paths_lie_across():
     )
     across = [line.get_ydata()[0] for line in figure.axes[0].lines if line.get_linestyle() == ":"]
     assert across == pytest.approx([52, 45.6])
-    # The paper's points: 62 MB/s of what was 65 there, with six nodes.
+    # The paper's points: 62 of 65 MB/s there, with six nodes.
     assert [6, pytest.approx(49.6)] in [line.get_xydata()[0].tolist() for line in figure.axes[0].lines]

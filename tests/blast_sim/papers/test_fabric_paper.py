@@ -1,4 +1,4 @@
-"""Panels of the paper on rack-fabric multicast: what is simulated for them, and how they are drawn."""
+"""Panels of the paper on rack-fabric multicast: their simulations and drawings."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from blast_sim.papers.rack_fabric.models import flow, model
 from blast_sim.papers.rack_fabric.panel import Panel, PanelCase, between, mean_throughput, throughput_over_time
 from blast_sim.papers.rack_fabric.sensitivity import REPORTED_GBPS, TOLERANCE, variations
 from blast_sim.papers.saving import Gallery, save
-from tests.support.sim_output import rows_of, texts
+from tests.support.simulators.sim_output import rows_of, texts
 
 OF_THE_PAPER = "2c 4a 4b 4c 5b 5c 5d 6a 6b 6c 6d 6e 9a 9b 10a 10b 10c 10d 13a 13b 15 16"
 
 
 def results(**flows: list[list[float]]) -> dict[str, Any]:
-    """Return what the simulator says of flows whose destinations receive these series."""
+    """Return simulator results of flows whose destinations receive these series."""
     received = {
         name: [{"gbps": sum(one) / len(one), "series_gbps": one} for one in series] for name, series in flows.items()
     }
@@ -45,13 +45,13 @@ def results(**flows: list[list[float]]) -> dict[str, Any]:
     }
 
 
-def test_all_panels_with_curves_are_there_once() -> None:
+def test_every_panel_with_curves_exists_once() -> None:
     assert [panel.name for panel in PANELS] == OF_THE_PAPER.split()
     names = [panel.name for panel in [*PANELS, *EXPERIMENTS]]
     assert len(set(names)) == len(names)
 
 
-def test_seeds_change_runs_and_nothing_else_does() -> None:
+def test_cases_differ_only_by_their_seed() -> None:
     for panel in [*PANELS, *EXPERIMENTS]:
         first, again, other = panel.cases(1), panel.cases(1), panel.cases(2)
         assert [case.model for case in first] == [case.model for case in again]
@@ -59,7 +59,7 @@ def test_seeds_change_runs_and_nothing_else_does() -> None:
         assert [(case.line, case.x) for case in first] == [(case.line, case.x) for case in other]
 
 
-def test_the_trees_of_figure_13_ask_as_much_as_the_paper_says() -> None:
+def test_trees_of_figure_13_have_the_demand_of_the_paper() -> None:
     drawn = whole_system.many_trees(1, 25.0)
     assert len(drawn["flows"]) == 60
     assert all(len(set(one["to"]["leaves"])) == 20 for one in drawn["flows"])
@@ -70,14 +70,14 @@ def test_the_trees_of_figure_13_ask_as_much_as_the_paper_says() -> None:
     assert drawn != whole_system.many_trees(2, 25.0)
 
 
-def test_a_scenario_has_the_leaves_that_its_flows_name() -> None:
+def test_scenario_has_the_leaves_of_its_flows() -> None:
     named = [flow("a", (0, 0), ((3, 0), (1, 1))), flow("b", (2, 0), {"leaves": [5, 4]})]
     assert model("some", 1, 0.5, named)["topology"] == {"leaves": 6}
     assert "topology" not in model("all", 1, 0.5, [*named, flow("c", (0, 0), "all")])
     assert model("some", 1, 0.5, named)["duration_ns"] == 500_000
 
 
-def test_a_run_is_a_point_or_a_line() -> None:
+def test_result_of_a_run_is_a_point_or_a_line() -> None:
     found = results(m=[[10.0, 20.0], [30.0, 40.0]], other=[[1.0, 1.0]])
     assert list(mean_throughput(PanelCase("line", 3, {}), found)) == [("line", 3, 25.0)]
     over_time = throughput_over_time({"m": ("first", "second")})
@@ -95,7 +95,7 @@ def holds(curves: Curves) -> tuple[str, bool]:
 
 
 @pytest.mark.parametrize("verdict", [one for one in ClaimVerdict if one is not ClaimVerdict.OUT_OF_SCOPE])
-def test_a_verdict_is_supported_by_its_check(verdict: ClaimVerdict) -> None:
+def test_verdict_agrees_with_its_check(verdict: ClaimVerdict) -> None:
     claim = FabricClaim("1", "a", "", verdict, holds)
     contradicted = verdict in {ClaimVerdict.NOT_REPRODUCED, ClaimVerdict.REFUTED}
     assert CheckedClaim(claim, "", agrees=not contradicted).expected
@@ -124,7 +124,7 @@ def figure_13a(*, sync_gbps: float, no_sync_gbps: float) -> Curves:
     return {"13a": {whole_system.SYNC: [(30.0, sync_gbps)], whole_system.NO_SYNC: [(30.0, no_sync_gbps)]}}
 
 
-def test_83_at_30_is_judged_on_the_line_with_synchronization() -> None:
+def test_claim_of_83_gbps_is_checked_on_the_sync_curve() -> None:
     claim = next(
         claim for claim in CLAIMS if claim.figure == "13a" and "30 Gb/s of a source, with sync" in claim.sentence
     )
@@ -134,7 +134,7 @@ def test_83_at_30_is_judged_on_the_line_with_synchronization() -> None:
 
 
 def made_up(panel: Panel) -> list[dict[str, Any]]:
-    """Lines of this panel with some heights."""
+    """Return lines of this panel with arbitrary heights."""
     names = [f"{facet}, {number}" for facet in panel.facets or ("line",) for number in range(5)]
     return panel.rows(
         {name: [(2.0**x, 20.0 * (1 + number % 5)) for x in range(8)] for number, name in enumerate(names)}
@@ -142,17 +142,17 @@ def made_up(panel: Panel) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.name)
-def test_what_the_paper_states_lies_within_the_picture(panel: Panel) -> None:
+def test_marks_of_the_paper_lie_within_the_panel(panel: Panel) -> None:
     figure = Figure()
     drawing(panel)(figure, made_up(panel))
     for axes in figure.axes:
-        least, most = axes.get_ylim()
-        assert least == 0 and all(mark.y < most for mark in panel.marks)
+        low, high = axes.get_ylim()
+        assert low == 0 and all(mark.y < high for mark in panel.marks)
         heights = [y for line in axes.get_lines() for y in line.get_ydata()]  # type: ignore[union-attr]
-        assert max(heights) < most
+        assert max(heights) < high
 
 
-def test_a_panel_is_a_picture_and_a_table(tmp_path: Path) -> None:
+def test_panel_is_saved_as_picture_and_table(tmp_path: Path) -> None:
     panel = next(panel for panel in PANELS if panel.marks)
     rows = made_up(panel)
     picture, table = save(Gallery(tmp_path), panel.name, rows, drawing(panel))
@@ -173,7 +173,7 @@ def cells_below(head: str) -> list[list[str]]:
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
 
 
-def test_the_guide_has_every_claim_with_its_verdict() -> None:
+def test_guide_lists_every_claim_with_its_verdict() -> None:
     rows = cells_below("| figure | claim | paper | here | verdict |")
     assert [[*row[:3], row[4]] for row in rows] == [
         [claim.figure, claim.sentence, claim.paper, claim.verdict.value] for claim in CLAIMS
@@ -189,13 +189,13 @@ def ids_in(here: str) -> list[str]:
     return re.findall(r"<!--(.*?)\.\d+-->", here)
 
 
-def test_numbers_of_a_row_are_columns() -> None:
+def test_numbers_of_a_claim_become_columns() -> None:
     claim = next(claim for claim in CLAIMS if claim.check)
     (row,) = claim_rows([CheckedClaim(claim, "T2 37.2 Gb/s, 4 % of them", True)])
     assert {key: value for key, value in row.items() if key.startswith("value")} == {"value_1": 37.2, "value_2": 4.0}
 
 
-def test_the_guide_has_every_experiment_and_every_reason() -> None:
+def test_guide_lists_every_experiment_and_reason() -> None:
     rows = cells_below("| figure | experiment | here |")
     assert [row[:2] for row in rows] == [[one.figure, one.sentence] for one in EXPLAINING_EXPERIMENTS]
     checked = [CheckedExperiment(one, "", True) for one in EXPLAINING_EXPERIMENTS]
@@ -205,7 +205,7 @@ def test_the_guide_has_every_experiment_and_every_reason() -> None:
     assert all(any(line.endswith(f": {claim.reason}.") for line in reasons) for claim in CLAIMS if claim.reason)
 
 
-def test_the_guide_has_every_variation_of_the_sensitivity_study() -> None:
+def test_guide_lists_every_variation_of_the_sensitivity_study() -> None:
     rows = cells_below("| parameter | the paper | values tried | highest, Gb/s | within 5 % of 83 |")
     assert [row[:3] for row in rows] == [[one.parameter, one.stated, ", ".join(one.models)] for one in variations(1)]
     for row, variation in zip(rows, variations(1), strict=True):
@@ -216,7 +216,7 @@ def test_the_guide_has_every_variation_of_the_sensitivity_study() -> None:
         assert (abs(float(gbps) / REPORTED_GBPS - 1) <= TOLERANCE) is bool(close)
 
 
-def test_a_variation_changes_its_parameter_alone() -> None:
+def test_variation_changes_only_its_parameter() -> None:
     stated = whole_system.many_trees(1, 30.0)
     for variation in variations(1):
         for label, model_of_label in variation.models.items():

@@ -1,6 +1,6 @@
-"""Every picture of `blast figures` and `blast sim replay`: no words on others, and none outside.
+"""No text of a figure of `blast figures` or `blast sim replay` overlaps another or lies outside.
 
-Rows that were measured once are in tests/data/figures, as the commands wrote them.
+The measured rows are in tests/data/figures, as the commands wrote them.
 """
 
 from __future__ import annotations
@@ -132,26 +132,26 @@ def wrong(rows: Sequence[Row], draw: Drawing) -> list[str]:
 
 
 @pytest.mark.parametrize("name", FROM_FILES)
-def test_words_of_a_measured_picture_do_not_touch(name: str) -> None:
+def test_texts_of_a_measured_figure_do_not_overlap(name: str) -> None:
     assert wrong(rows_of(name), FROM_FILES[name]) == []
 
 
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.name)
-def test_words_of_a_panel_of_the_rack_fabric_do_not_touch(panel) -> None:
+def test_texts_of_a_rack_fabric_panel_do_not_overlap(panel) -> None:
     assert wrong(made_up(panel), drawing(panel)) == []
 
 
 @pytest.mark.parametrize("name", PIPELINE)
-def test_words_of_a_picture_of_the_pipeline_do_not_touch(name: str) -> None:
+def test_texts_of_a_pipeline_figure_do_not_overlap(name: str) -> None:
     scenario, draw = PIPELINE[name]
     assert wrong([scenario_summary(row) for row in ROWS if row["scenario"] == scenario], draw) == []
 
 
-def test_words_of_the_failures_do_not_touch() -> None:
+def test_texts_of_the_failure_figure_do_not_overlap() -> None:
     assert wrong([summary(row) for row in FAILURES if row["seconds"]], of_failures) == []
 
 
-def test_words_of_the_balanced_pictures_do_not_touch() -> None:
+def test_texts_of_the_balanced_figures_do_not_overlap() -> None:
     tables = planned()
     sites = joined(tables[OF_SITES], [], OF_SITES)
     assert wrong([*sites, *other_orders(2)], for_each_root) == []
@@ -161,7 +161,7 @@ def test_words_of_the_balanced_pictures_do_not_touch() -> None:
     assert wrong(claim_shares(random), shares) == []
 
 
-def test_what_is_wrong_is_found() -> None:
+def test_check_finds_texts_that_overlap_or_lie_outside() -> None:
     def draw(figure: Figure, rows: Sequence[Row]) -> None:
         axes = figure.subplots()
         axes.text(0.5, 0.5, "one")

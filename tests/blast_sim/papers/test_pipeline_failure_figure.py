@@ -1,4 +1,4 @@
-"""The picture in which nodes of a pipeline fail: the ways of failing stand side by side, and none covers another."""
+"""The figure of failing pipeline nodes: the bars of different kinds of failure do not overlap."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from blast_sim.papers.pipeline.failure_drawing import of_failures
 from blast_sim.papers.pipeline.figures import summary
 
 SCENARIOS = ("no failure", "2 % at once", "10 % one after the other")
-WAYS = ("killed", "frozen", "vanished")
+FAILURE_KINDS = ("killed", "frozen", "vanished")
 
 
 def failures(way: str, scenario: str, *seconds: float) -> dict[str, object]:
@@ -21,7 +21,7 @@ def failures(way: str, scenario: str, *seconds: float) -> dict[str, object]:
     return summary({"way": way, "scenario": scenario, "seconds": list(seconds), **setting})
 
 
-def test_bars_are_shares_of_the_link_and_the_paper_is_a_line():
+def test_bars_show_shares_of_the_link_and_a_line_shows_the_paper():
     figure = Figure()
     paper = {"scenario": "no failure", "megabytes_per_second": 80.0, "share": 0.64, "from": "the paper"}
     of_failures(figure, [failures("none", "no failure", 25, 25), failures("killed", "2 % at once", 26, 28), paper])
@@ -32,8 +32,8 @@ def test_bars_are_shares_of_the_link_and_the_paper_is_a_line():
 
 
 @settings(max_examples=20, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from(WAYS), st.sampled_from(SCENARIOS[1:])), unique=True, max_size=6))
-def test_every_bar_stands_at_its_scenario_and_beside_the_others(measured: list[tuple[str, str]]):
+@given(st.lists(st.tuples(st.sampled_from(FAILURE_KINDS), st.sampled_from(SCENARIOS[1:])), unique=True, max_size=6))
+def test_bars_are_at_their_scenario_without_overlap(measured: list[tuple[str, str]]):
     figure = Figure()
     rows = [failures("none", SCENARIOS[0], 25.0), *(failures(way, scenario, 30.0) for way, scenario in measured)]
     of_failures(figure, rows)

@@ -1,4 +1,4 @@
-"""`blast figures pipeline`: what is drawn from the results of two benchmark scripts."""
+"""`blast figures pipeline`: figures of the results of two benchmark scripts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from blast_sim.papers.pipeline.figures import BENCHMARKS, draw, summary
 from blast_sim.papers.pipeline.rows import ONE_MACHINE, ONE_START, notes, scenario_summary
 from blast_sim.papers.pipeline.start_drawing import of_start
 from blast_sim.papers.saving import Gallery
-from tests.support.sim_output import rows_of, run, texts
+from tests.support.simulators.sim_output import rows_of, run, texts
 
 
 def row(scenario: str, tool: str, receivers: int, **columns: object) -> dict[str, object]:
@@ -47,7 +47,7 @@ FAILURES = [
 ]
 
 
-def test_every_picture_has_its_figures(tmp_path):
+def test_every_figure_is_drawn_with_its_table(tmp_path):
     written = draw({"rows": ROWS, "failures": FAILURES}, Gallery(tmp_path))
     names = ("scale", "fast", "random", "disk", "sites", "small", "failures")
     assert [path.name for path in written] == [f"pipeline-{name}.{kind}" for name in names for kind in ("svg", "csv")]
@@ -61,7 +61,7 @@ def test_every_picture_has_its_figures(tmp_path):
     assert [row["start_seconds"] for row in rows] == ["2.0"] * 4 + [""]
 
 
-def test_a_tool_that_is_missing_or_failed_is_told_in_the_picture(tmp_path):
+def test_figure_notes_tools_that_are_missing_or_failed(tmp_path):
     rows = [
         row("sites", "pipeline", 2, failures=["h1 ended"], others_share=[0.2, 0.6]),
         row("sites", "udpcast", 2, left_out="no multicast is routed", **NOTHING),
@@ -69,23 +69,23 @@ def test_a_tool_that_is_missing_or_failed_is_told_in_the_picture(tmp_path):
         row("sites", "naive", 3, left_out="not done in 100 s with 2 receivers already", **NOTHING),
     ]
     draw({"rows": rows, "failures": FAILURES}, Gallery(tmp_path))
-    said = texts(tmp_path / "pipeline-sites.svg")
-    assert "Udpcast is left out: no multicast is routed." in said
-    assert any(text.startswith("All hosts start on the processors of one machine") for text in said)
-    assert "Pipeline, 2 receivers: 1 of 3 runs failed." in said
-    assert "Other work had up to 60 % of the machine's processors while this was measured." in said
-    assert "Naive: slower than this, not done in 100 s" in said
-    assert not any("already" in text for text in said)
+    shown = texts(tmp_path / "pipeline-sites.svg")
+    assert "Udpcast is left out: no multicast is routed." in shown
+    assert any(text.startswith("All hosts start on the processors of one machine") for text in shown)
+    assert "Pipeline, 2 receivers: 1 of 3 runs failed." in shown
+    assert "Other work had up to 60 % of the machine's processors while this was measured." in shown
+    assert "Naive: slower than this, not done in 100 s" in shown
+    assert not any("already" in text for text in shown)
     draw({"rows": [{**one, "scenario": "small"} for one in rows], "failures": FAILURES}, Gallery(tmp_path))
     assert "Naive: not done in 100 s" in texts(tmp_path / "pipeline-small.svg")
 
 
-def test_what_one_machine_means_is_told_where_it_sets_the_pace():
+def test_notes_state_the_effect_of_a_single_machine():
     assert notes([scenario_summary(row("ordered", "pipeline", 10))]) == [ONE_START]
     assert notes([scenario_summary(row("small", "pipeline", 10))]) == [ONE_MACHINE]
 
 
-def test_a_summary_is_of_the_throughput():
+def test_failure_summary_has_the_throughput():
     one = summary(FAILURES[1])
     rates = [50 / 26, 50 / 28]
     assert one["megabytes_per_second"] == pytest.approx(sum(rates) / 2)
@@ -95,7 +95,7 @@ def test_a_summary_is_of_the_throughput():
     assert one["runs"] == 2
 
 
-def test_a_transfer_is_what_is_behind_start_up():
+def test_scenario_summary_separates_start_and_transfer():
     one = scenario_summary(row("ordered", "mpi", 10))
     assert (one["seconds"], one["start_seconds"], one["transfer_seconds"]) == (17.0, 2.0, 15.0)
     # 20 MB in 10 and in 20 s, of 2 MB/s.
@@ -108,7 +108,7 @@ def test_a_transfer_is_what_is_behind_start_up():
     assert late["bound"] == pytest.approx(0.1) and late["runs"] == 0 and "share" not in late
 
 
-def test_points_lie_where_the_figures_say():
+def test_points_are_at_the_summarized_values():
     figure = Figure()
     rows = [scenario_summary(row("ordered", "pipeline", receivers)) for receivers in (100, 10)]
     rows.append(scenario_summary(row("ordered", "naive", 10, late=1)))
@@ -120,7 +120,7 @@ def test_points_lie_where_the_figures_say():
     assert [10.0, pytest.approx(0.1)] in [one.get_xydata().tolist()[0] for one in shares.lines if len(one.get_xdata())]
 
 
-def test_bars_are_start_up_with_the_transfer_on_top():
+def test_bars_stack_transfer_time_on_start_time():
     figure = Figure()
     of_start(figure, [scenario_summary(row("small", tool, receivers)) for tool in TOOLS for receivers in (10, 100)])
     bars = [bar for bar in figure.axes[0].patches if bar.get_height()]
@@ -132,8 +132,8 @@ def test_bars_are_start_up_with_the_transfer_on_top():
     assert min(later - earlier for earlier, later in pairwise(places)) >= bars[0].get_width() - 1e-9
 
 
-def test_the_command_draws_what_is_kept_and_says_what_is_missing(tmp_path, capsys):
-    """A scenario that was not measured is left out."""
+def test_command_draws_kept_results_and_reports_missing_ones(tmp_path, capsys):
+    """The figures omit a scenario that was not measured."""
     measured, options = tmp_path / "pipeline_scenarios.json", ("--out", tmp_path, "--benchmarks", tmp_path / "nowhere")
     draw_all = partial(run, capsys, "figures", "pipeline", *options)
     rows = [row("ordered", "pipeline", 10), row("disk", "pipeline", 10, **NOTHING)]
@@ -149,7 +149,7 @@ def test_the_command_draws_what_is_kept_and_says_what_is_missing(tmp_path, capsy
     assert status == 2 and "use --again to repeat the measurement" in err
 
 
-def test_the_scripts_of_this_checkout_are_those_that_are_asked_for():
+def test_benchmark_scripts_of_the_checkout_write_the_read_columns():
     checkout = Path(__file__).parents[3]
     for benchmark in BENCHMARKS:
         folder = checkout / (CHECKOUT if benchmark.needs_checkout else "blast_sim/papers/blast/measuring")
@@ -177,10 +177,10 @@ time.sleep(60)
 """
 
 
-def test_a_long_measurement_that_is_interrupted_ends_in_order_and_keeps_its_cells(tmp_path):
+def test_interrupted_measurement_ends_in_order_and_keeps_its_cells(tmp_path):
     (tmp_path / "pipeline_scenarios.py").write_text(STOPPED)
 
-    def interrupt(_said: str) -> None:
+    def interrupt(_line: str) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -189,7 +189,7 @@ def test_a_long_measurement_that_is_interrupted_ends_in_order_and_keeps_its_cell
     assert not (tmp_path / "pipeline_scenarios.unfinished").exists()
 
 
-def test_cells_go_when_the_result_is_there(tmp_path):
+def test_cells_are_removed_after_the_result_is_written(tmp_path):
     rows = json.dumps({"rows": ROWS})
     source = f"import sys; open(sys.argv[sys.argv.index('--keep') + 1], 'w').close(); print({rows!r})"
     (tmp_path / "pipeline_scenarios.py").write_text(source)

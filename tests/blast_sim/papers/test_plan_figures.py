@@ -1,4 +1,4 @@
-"""`blast figures allocation`: results kept, measured where missing, and drawn."""
+"""`blast figures allocation`: kept results, new measurements and drawings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from blast_sim.papers.blast.measuring.allocation_speed import (
 from blast_sim.papers.drawings import completion_times, decision_times
 from blast_sim.papers.measurements import BENCHMARKS, MeasurementFailedError, _program, kept_in, measure, read
 from blast_sim.papers.saving import Gallery, draw, papers, save
-from tests.support.sim_output import rows_of, run, texts
+from tests.support.simulators.sim_output import rows_of, run, texts
 
 SPEED = {
     "table_one": [
@@ -68,7 +68,7 @@ SPEED_BENCHMARK = BENCHMARKS[0]
 
 @pytest.fixture
 def scripts(tmp_path):
-    """Scripts that write these results, a line about where they are, and a note that they ran."""
+    """Write scripts that print these results and their progress, and log that they ran."""
     folder = tmp_path / "scripts"
     folder.mkdir()
     for name, result in RESULTS.items():
@@ -88,7 +88,7 @@ def blast(capsys):
     return partial(run, capsys, "figures", "allocation")
 
 
-def test_pictures_hold_every_method_and_tables_every_row(tmp_path):
+def test_figures_have_every_method_and_tables_every_row(tmp_path):
     tables = {name: rows for result in RESULTS.values() for name, rows in result.items()}
     written = draw(tables, Gallery(tmp_path))
     assert sorted(path.name for path in written) == sorted(
@@ -111,7 +111,7 @@ def test_pictures_hold_every_method_and_tables_every_row(tmp_path):
     assert len(rows_of(tmp_path / "completion-policies.csv")) == len(COMPLETION["policies"])
 
 
-def test_points_lie_where_the_figures_say():
+def test_points_are_at_the_measured_values():
     figure = Figure()
     decision_times(figure, [*SPEED["table_one"], {**SPEED["papers_table_one"][0], "from": "paper"}])
     lines = {line.get_label(): line.get_xydata().tolist() for line in figure.axes[0].lines}
@@ -119,8 +119,8 @@ def test_points_lie_where_the_figures_say():
     assert lines["Blast, printed in the paper"] == [[1000, 166]]
 
 
-def test_the_greedy_alone_is_not_drawn_as_a_decision():
-    """What the paper's Tables I and II state compares with whole decisions."""
+def test_greedy_without_decision_is_drawn_hollow():
+    """Tables I and II of the paper state times of whole decisions."""
     figure = Figure()
     whole, part = "multicasts, the controller's decision", "multicasts, the greedy alone"
     decision_times(figure, [{"method": method, "racks": 100, "milliseconds": 1.0} for method in (whole, part)])
@@ -130,26 +130,26 @@ def test_the_greedy_alone_is_not_drawn_as_a_decision():
     assert hollow.get_linestyle() == "--" and hollow.get_markerfacecolor() == "white"
 
 
-@pytest.mark.parametrize("what", [MULTICASTS, MIXED])
-def test_whatever_the_greedy_decides_alone_the_controller_decides_too(what):
+@pytest.mark.parametrize("workload", [MULTICASTS, MIXED])
+def test_table_one_has_greedy_and_controller_rows(workload):
     rows = list(table_one((6,), 1, 4))
     methods = [row["method"] for row in rows]
-    for which in (what, ONE_REQUEST):
+    for which in (workload, ONE_REQUEST):
         assert methods.count(f"{which}, {GREEDY_ALONE}") == methods.count(f"{which}, {CONTROLLERS_DECISION}") == 1
     (one,) = (row for row in rows if row["method"] == f"{ONE_REQUEST}, {CONTROLLERS_DECISION}")
     assert (one["racks"], one["edges"], one["multicasts_served"]) == (4, 1, 1)
 
 
-def test_the_papers_rows_name_their_table():
+def test_rows_of_the_paper_name_their_table():
     tables = {row["method"]: row["from"] for row in papers(PAPERS_TABLE_I)}
     assert tables["Blast"].endswith("Table I") and tables["Blast, one request"].endswith("Table II")
 
 
-def test_what_is_missing_is_measured_once_and_kept(blast, scripts, tmp_path, monkeypatch):
+def test_missing_results_are_measured_once_and_kept(blast, scripts, tmp_path, monkeypatch):
     out, ran = tmp_path / "out", tmp_path / "ran"
-    status, said, err = blast("--out", out, "--benchmarks", scripts, "--quick", "--format", "png")
+    status, printed, err = blast("--out", out, "--benchmarks", scripts, "--quick", "--format", "png")
     assert (status, err) == (0, "")
-    assert said.split() == [str(path) for path in map(Path, said.split()) if path.stat().st_size]
+    assert printed.split() == [str(path) for path in map(Path, printed.split()) if path.stat().st_size]
     assert (out / "allocation-time.png").read_bytes().startswith(b"\x89PNG")
     assert ran.read_text().split("\n")[:-1] == [f"{one.script} --json --quick" for one in BENCHMARKS]
     monkeypatch.setattr("blast_sim.papers.saving.draw", lambda *_: [])
@@ -158,9 +158,9 @@ def test_what_is_missing_is_measured_once_and_kept(blast, scripts, tmp_path, mon
     assert blast("--out", out, "--benchmarks", scripts, "--again")[0] == 0
     assert ran.read_text().split("\n")[3:6] == [f"{one.script} --json" for one in BENCHMARKS]
     assert not list(out.glob("*.unfinished"))
-    said = []
-    measure(SPEED_BENCHMARK, scripts, False, tmp_path, said.append)
-    assert said == ["half way"]
+    progress = []
+    measure(SPEED_BENCHMARK, scripts, False, tmp_path, progress.append)
+    assert progress == ["half way"]
     assert read(kept_in(tmp_path, SPEED_BENCHMARK), SPEED_BENCHMARK)["table_one"] == SPEED["table_one"]
 
 
@@ -172,21 +172,21 @@ def test_what_is_missing_is_measured_once_and_kept(blast, scripts, tmp_path, mon
         ("print('{}')", "gave no result"),
     ],
 )
-def test_a_script_that_fails_leaves_nothing_behind(tmp_path, source, sentence):
+def test_failed_script_leaves_no_files(tmp_path, source, sentence):
     (tmp_path / "allocation_speed.py").write_text(source)
     with pytest.raises(MeasurementFailedError, match=sentence):
-        measure(SPEED_BENCHMARK, tmp_path, True, tmp_path, lambda said: None)
+        measure(SPEED_BENCHMARK, tmp_path, True, tmp_path, lambda line: None)
     assert [path.name for path in tmp_path.iterdir()] == ["allocation_speed.py"]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"table_one": [{"method": 1}]}', '{"table_one": []}', "[" * 100_000])
-def test_a_result_that_is_none_is_one_sentence(tmp_path, text):
+def test_malformed_result_is_rejected_in_one_sentence(tmp_path, text):
     kept_in(tmp_path, SPEED_BENCHMARK).write_text(text)
     with pytest.raises(InputError, match="use --again to repeat the measurement"):
         read(kept_in(tmp_path, SPEED_BENCHMARK), SPEED_BENCHMARK)
 
 
-def test_without_scripts_the_program_measures_itself_wherever_it_is_run(tmp_path, monkeypatch):
+def test_command_measures_with_its_own_modules_without_scripts(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ran = {one.script: _program(one, None) for one in BENCHMARKS}
     assert ran == {name: ["-m", f"blast_sim.papers.blast.measuring.{name}"] for name in RESULTS}
@@ -194,7 +194,7 @@ def test_without_scripts_the_program_measures_itself_wherever_it_is_run(tmp_path
         assert find_spec(f"blast_sim.papers.blast.measuring.{name}") is not None
 
 
-def test_the_programs_that_measure_write_the_tables_that_are_asked_for():
+def test_measuring_modules_write_the_read_tables():
     folder = Path(measuring.__path__[0])
     for benchmark in BENCHMARKS:
         source = (folder / f"{benchmark.script}.py").read_text()

@@ -1,4 +1,4 @@
-"""`blast trees`: network files, answers, the picture, and wrong input."""
+"""`blast trees`: network files, output, pictures and invalid input."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from blast_sim.base.wrong_input import InputError
 from blast_sim.trees import network_file
 from blast_sim.trees.network_file import MAX_HOSTS, parse_network
 from blast_sim.trees.trees_plan import LIMITED
-from tests.support.balanced import check
-from tests.support.balanced_families import clustered, sparse, to_half
-from tests.support.results import results_of
-from tests.support.sim_output import run
+from tests.support.simulators.balanced import check
+from tests.support.simulators.balanced_families import clustered, sparse, to_half
+from tests.support.simulators.results import results_of
+from tests.support.simulators.sim_output import run
 
 FIGURE_2 = {
     "hosts": ["root", "h1", "h2"],
@@ -59,7 +59,7 @@ def as_document(network):
 # --------------------------------------------------------------------------------------------------------- the file
 
 
-def test_a_network_as_it_was_written():
+def test_network_file_is_parsed():
     network = parsed(FIGURE_2)
     assert (network.hosts, network.root, network.receivers) == (("root", "h1", "h2"), 0, (1, 2))
     assert network.rates.tolist() == [[0, 10, 8], [0, 0, 4], [0, 4, 0]]
@@ -96,7 +96,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("value", "sentence"), WRONG.values(), ids=WRONG)
-def test_a_wrong_file_is_refused_with_its_place(value, sentence):
+def test_error_in_a_network_file_names_its_place(value, sentence):
     with pytest.raises(InputError, match=sentence) as refusal:
         parsed(value)
     assert "\n" not in str(refusal.value)
@@ -113,7 +113,7 @@ def test_a_wrong_file_is_refused_with_its_place(value, sentence):
         (b'{"root": "a", "root": "b"}', "the key 'root' is there twice"),
     ],
 )
-def test_what_is_no_network_at_all(data, sentence):
+def test_data_other_than_a_network_is_rejected(data, sentence):
     with pytest.raises(InputError, match=sentence):
         parse_network(data)
 
@@ -136,7 +136,7 @@ def file(tmp_path):
 @pytest.mark.parametrize(
     ("method", "rate"), [("exact", 9), ("balanced", 9), ("fpfr", 7.5), ("bottleneck", 5), ("semi-flat", 5)]
 )
-def test_the_answer_as_json(blast, file, method, rate):
+def test_command_prints_the_plan_as_json(blast, file, method, rate):
     status, out, err = blast(file, "--json", "--method", method)
     answer = results_of(out)
     assert (status, err) == (0, "")
@@ -152,7 +152,7 @@ def test_the_answer_as_json(blast, file, method, rate):
         assert reached == {"root", "h1", "h2"}
 
 
-def test_order_of_fpfr_changes_the_plan_and_stands_in_the_table(blast, tmp_path):
+def test_fpfr_order_changes_the_plan_and_is_printed(blast, tmp_path):
     # Access links without a limit; the orders index and widest reserve 3 of 4 (see
     # tests/algorithms/balanced/test_balanced_orders.py).
     names = ["h0", "h1", "h2", "h3"]
@@ -191,7 +191,7 @@ def test_command_offers_the_orders_of_the_algorithm():
     assert ORDERS == trees_command.ORDERS
 
 
-def test_the_answer_as_a_table(blast, file):
+def test_command_prints_the_plan_as_a_table(blast, file):
     status, out, err = blast(file)
     assert (status, err) == (0, "")
     assert re.search(r"^1 +4 +44.4% +root → h[12] → h[12]$", out, re.MULTILINE)
@@ -201,7 +201,7 @@ def test_the_answer_as_a_table(blast, file):
 
 
 @pytest.mark.parametrize("method", LIMITED)
-def test_fewer_trees_and_what_that_costs(blast, file, method):
+def test_command_reports_the_cost_of_a_tree_limit(blast, file, method):
     status, out, _ = blast(file, "--method", method, "--max-trees", 2)
     assert status == 0
     assert "over 2 trees" in out
@@ -209,12 +209,12 @@ def test_fewer_trees_and_what_that_costs(blast, file, method):
     assert "the limit costs" not in blast(file, "--method", method, "--max-trees", 3)[1]
 
 
-def test_standard_input(blast, monkeypatch):
+def test_command_reads_standard_input(blast, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(FIGURE_2).encode())))
     assert json.loads(blast("-", "--json")[1])["rate"] == pytest.approx(9)
 
 
-def test_wrong_input_is_status_2_and_one_line(blast, tmp_path):
+def test_invalid_input_is_status_2_and_one_line(blast, tmp_path):
     path = tmp_path / "wrong.json"
     path.write_text(json.dumps(document(root="x")))
     for given in (path, tmp_path / "none.json"):
@@ -229,13 +229,13 @@ def test_wrong_input_is_status_2_and_one_line(blast, tmp_path):
     [("--method", "best"), ("--max-trees", "0"), ("--max-trees", "x"), ("--method", "fpfr", "--max-trees", "2"),
      ("--json", "--svg", "x.svg")],
 )  # fmt: skip
-def test_wrong_use_is_status_2(blast, file, words):
+def test_invalid_options_are_status_2(blast, file, words):
     status, out, err = blast(file, *words)
     assert (status, out) == (2, "")
     assert err
 
 
-def test_a_file_without_end_is_not_read_to_its_end(blast, monkeypatch):
+def test_oversized_network_file_is_rejected_early(blast, monkeypatch):
     monkeypatch.setattr(network_file, "MAX_BYTES", 100_000)
     with Path("/dev/zero").open() as zeros:
         monkeypatch.setattr("sys.stdin", zeros)
@@ -245,7 +245,7 @@ def test_a_file_without_end_is_not_read_to_its_end(blast, monkeypatch):
             assert errors == "blast: more than 100000 bytes are no network of 1000 hosts\n"
 
 
-def test_a_solver_that_gives_up_is_status_1(blast, file, monkeypatch):
+def test_failed_solver_is_status_1(blast, file, monkeypatch):
     from algorithms.balanced.master import Master, TreeSolverError
 
     def give_up(_):
@@ -255,7 +255,7 @@ def test_a_solver_that_gives_up_is_status_1(blast, file, monkeypatch):
     assert blast(file) == (1, "", "blast: the solver ended with Unknown: try another --method\n")
 
 
-def test_the_help_has_an_example(blast):
+def test_example_in_the_help_is_a_valid_network(blast):
     status, out, _ = blast("--help")
     assert status == 0
     example = out[out.index('{"hosts"') : out.index("JSON output")]
@@ -277,7 +277,7 @@ def drawn(blast, tmp_path, network):
 
 
 @pytest.mark.parametrize("network", [clustered(32, 0), to_half(sparse(16, 0), 0)], ids=["32", "16"])
-def test_the_picture_has_every_tree_with_its_rate_and_hosts(blast, tmp_path, network):
+def test_picture_shows_every_tree_with_its_rate_and_hosts(blast, tmp_path, network):
     out, picture = drawn(blast, tmp_path, as_document(network))
     shown = min(24, int(re.search(r"over (\d+) tree", out)[1]))
     panels = list(picture.iter(f"{SVG}g"))
@@ -296,7 +296,7 @@ def test_the_picture_has_every_tree_with_its_rate_and_hosts(blast, tmp_path, net
         assert all(float(text.get("y")) <= float(box.get("height")) for text in panel.iter(f"{SVG}text"))
 
 
-def test_names_in_the_picture_are_text(blast, tmp_path):
+def test_host_names_in_the_picture_are_escaped_and_cut(blast, tmp_path):
     name = "<b>&amp;" + "x" * 40
     network = {"hosts": ["a", name], "root": "a", "receivers": "all", "links": [["a", name, 1]]}
     texts = [text.text for text in drawn(blast, tmp_path, network)[1].iter(f"{SVG}text")]

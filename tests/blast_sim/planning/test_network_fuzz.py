@@ -1,4 +1,4 @@
-"""The readers of network files, instance files and price tables: something usable, or one InputError."""
+"""Fuzz tests of the readers of network files, instance files and price tables: a valid object, or one InputError."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from blast_sim.allocation.instance_file import parse_instance
 from blast_sim.base.wrong_input import InputError
 from blast_sim.planning.prices import example_text, parse_prices
 from blast_sim.trees.network_file import parse_network
-from tests.support.balanced import check
 from tests.support.fuzzing import Decoder, fuzz, inputs
+from tests.support.simulators.balanced import check
 
 PIECES = [
     "NaN", "Infinity", "-Infinity", "1e999", "-1", "0", "true", "null", "{}", "[]", '""', "9" * 400, "0.5", "1e300",
@@ -193,7 +193,7 @@ FILES = {
 
 
 @pytest.mark.parametrize(("kind", "usual"), [("a network", 3_000), ("an instance", 6_000), ("a price table", 1_500)])
-def test_something_usable_or_one_sentence(kind, usual):
+def test_readers_return_a_valid_object_or_one_sentence(kind, usual):
     run = fuzz(FILES[kind], inputs(usual))
     assert min(run.outcomes[name] for name in (kind, "refused: a sentence on a place")) > run.inputs // 100
     assert run.mutated * 2 == run.inputs

@@ -1,4 +1,4 @@
-"""The paper's claims on costs and power, and a plan's own figures beside them."""
+"""The paper's claims on cost and power, compared with the figures of a plan."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def claims_of(prices: Prices) -> Mapping[str, str]:
     return {claim.paper: claim.here for claim in claims(prices, best, list(static_trees(samples, prices)))}
 
 
-def test_the_papers_own_fabric_is_in_reach_of_its_hundred_thousand_dollars():
+def test_fabric_of_the_paper_costs_about_its_stated_price():
     """Section II-B: around $100,000. The paper gives no price of transceivers: without them it is less."""
     cost = bill(PAPERS_FABRIC, EXAMPLE)
     transceivers = 120 * EXAMPLE.rack_port.price

@@ -20,8 +20,8 @@ from blast_sim.allocation.instance import Instance, InstanceRequest
 from blast_sim.allocation.instance_file import parse_instance
 from blast_sim.allocation.plan_command import as_text
 from blast_sim.base.wrong_input import InputError
-from tests.support.results import results_of
-from tests.support.sim_output import run
+from tests.support.simulators.results import results_of
+from tests.support.simulators.sim_output import run
 
 
 def document(**changes):
@@ -49,7 +49,7 @@ def parsed(value):
 # --------------------------------------------------------------------------------------------------- the file
 
 
-def test_an_instance_as_it_was_written():
+def test_instance_file_is_parsed():
     instance = parsed(document(ports_per_rack=[1, 2, 1, 1, 1, 1, 1, 0], max_splitters_per_tree=3, directional=True))
     assert instance.ports == (1, 2, 1, 1, 1, 1, 1, 0)
     assert dict(instance.pool) == {4: 2}
@@ -89,7 +89,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("value", "sentence"), WRONG.values(), ids=WRONG)
-def test_wrong_input_is_one_sentence(value, sentence):
+def test_invalid_instance_is_rejected_in_one_sentence(value, sentence):
     with pytest.raises(InputError, match=sentence) as refused:
         parsed(value)
     assert "\n" not in str(refused.value)
@@ -109,7 +109,7 @@ def test_wrong_input_is_one_sentence(value, sentence):
         ),
     ],
 )
-def test_what_is_no_instance_is_one_sentence(data, sentence):
+def test_data_other_than_an_instance_is_rejected(data, sentence):
     with pytest.raises(InputError, match=sentence):
         parse_instance(data)
 
@@ -118,7 +118,7 @@ def test_what_is_no_instance_is_one_sentence(data, sentence):
 
 
 def heaviest(instance: Instance) -> float:
-    """By trying every set of requests and, with several sizes, every order in which they take splitters."""
+    """Return the highest weight of all sets of requests and all assignments of splitters."""
     best = 0.0
     for size in range(len(instance.requests) + 1):
         for chosen in itertools.combinations(instance.requests, size):
@@ -182,7 +182,7 @@ def drawn(rng: random.Random) -> Instance:
 
 
 def check(instance: Instance, method: AllocationMethod) -> float:
-    """Whether the plan holds together; its weight."""
+    """Check that a plan is consistent, and return its weight."""
     found = plan(instance, method)
     by_name = {request.name: request for request in instance.requests}
     served = [by_name[name] for name, _ in found.selected]
@@ -200,7 +200,7 @@ def check(instance: Instance, method: AllocationMethod) -> float:
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_against_brute_force(seed):
+def test_plans_agree_with_brute_force(seed):
     instance = drawn(random.Random(f"plan/{seed}"))
     best = heaviest(instance)
     assert check(instance, AllocationMethod(exact=10.0)) == best
@@ -212,8 +212,8 @@ def test_against_brute_force(seed):
 
 
 @pytest.mark.parametrize("method", [AllocationMethod(), AllocationMethod(optimize=0.02), AllocationMethod(exact=10.0)])
-def test_optimal_is_only_what_weighs_as_much_as_the_bound(method):
-    """One unit of ten million lies between the two requests."""
+def test_plan_is_certified_only_if_its_weight_equals_the_bound(method):
+    """The weights of the two requests differ by one in ten million."""
     big, rival = InstanceRequest("big", 0, (1, 2), 10_000_001.0), InstanceRequest("rival", 0, (3,), 10_000_000.0)
     found = plan(Instance((1,) * 8, {4: 2}, (big, rival)), method)
     served = {"rival"} if method == AllocationMethod() else {"big"}
@@ -225,22 +225,22 @@ def test_optimal_is_only_what_weighs_as_much_as_the_bound(method):
 
 WIDE, SHORT = InstanceRequest("wide", 0, (1, 2, 3), 3000.0), InstanceRequest("short", 3, (4,), 10.0)
 RIVALS = Instance((1,) * 6, {4: 1}, (WIDE, SHORT))
-"""A wide group that has more volume per rack, and a short unicast that wants one of its racks."""
+"""A wide group that has more volume per rack, and a short unicast that needs one of its racks."""
 
 
 @pytest.mark.parametrize(("policy", "served"), [("paper", "wide"), ("smith", "short"), ("srpt-lease", "short")])
-def test_the_papers_order_takes_volume_and_smiths_the_shortest(policy, served):
+def test_paper_policy_prefers_volume_and_smith_the_shortest(policy, served):
     assert [name for name, _ in plan(RIVALS, AllocationMethod(policy)).selected] == [served]
 
 
-def test_a_request_lasts_as_long_as_its_volume_for_each_receiver():
+def test_smith_divides_the_volume_by_the_receivers():
     # 1 x sqrt(2) against 2 / 4 x sqrt(5).
     pair, five = InstanceRequest("pair", 0, (1,), 1.0), InstanceRequest("five", 1, (2, 3, 4, 5), 2.0)
     found = plan(Instance((1,) * 6, {4: 1}, (pair, five)), AllocationMethod("smith"))
     assert [name for name, _ in found.selected] == ["five"]
 
 
-def test_smith_optimizes_what_it_values_and_reports_volume():
+def test_smith_optimizes_its_own_score_and_reports_volume():
     found = plan(RIVALS, AllocationMethod("smith", optimize=0.02))
     assert [name for name, _ in found.selected] == ["short"]
     found = found.allocation
@@ -255,15 +255,15 @@ def reasons(instance: Instance) -> dict[str, str]:
 @pytest.mark.parametrize(
     "method", [AllocationMethod("paper"), AllocationMethod("paper", exact=10.0)], ids=["greedy", "exact"]
 )
-def test_names_that_a_solver_would_write_alike_are_different_requests(method):
-    """A model file allows few characters, so that a modeler replaces others."""
+def test_names_that_a_solver_would_merge_stay_distinct(method):
+    """A model file allows few characters, so that a modeling library replaces others."""
     names = ["a b", "a_b", "a-b", "A_b", "a_b ", "ä_b", "x1", "x[1]"]
     requests = [{"id": name, "sender": n, "receivers": [n + 8], "weight": n + 1} for n, name in enumerate(names)]
     found = plan(parsed(document(racks=16, requests=requests)), method)
     assert {name for name, _ in found.selected} == set(names) and found.allocation.certified
 
 
-def test_reasons_name_what_is_missing():
+def test_refusal_names_the_missing_resource():
     big = InstanceRequest("big", 0, tuple(range(1, 8)), 1.0)
     instance = Instance((1,) * 9 + (0,), {4: 1}, (big, InstanceRequest("lost", 8, (9,), 1.0)))
     assert reasons(instance) == {
@@ -301,7 +301,7 @@ def file(tmp_path):
 
 
 @pytest.mark.parametrize("how", [(), ("--optimize", "20"), ("--exact",), ("--policy", "paper")])
-def test_the_answer_as_json(blast, file, how):
+def test_command_prints_the_plan_as_json(blast, file, how):
     status, out, err = blast("plan", file, "--json", *how)
     answer = results_of(out)
     assert (status, err) == (0, "")
@@ -312,19 +312,19 @@ def test_the_answer_as_json(blast, file, how):
     assert 0 <= answer["seconds"] < 60
 
 
-def test_the_answer_as_a_table(blast, file):
+def test_command_prints_the_plan_as_a_table(blast, file):
     status, out, _ = blast("plan", file)
     assert status == 0
     assert "served: 1 x 1:4" in out
     assert "1 of 2 served, weight 900, proven optimal" in out
 
 
-def test_standard_input(blast, monkeypatch):
+def test_command_reads_standard_input(blast, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(document()).encode())))
     assert json.loads(blast("plan", "-", "--json")[1])["weight"] == 900.0
 
 
-def test_no_requests_are_served_optimally(blast, tmp_path):
+def test_empty_instance_is_solved_optimally(blast, tmp_path):
     path = tmp_path / "empty.json"
     path.write_text(json.dumps(document(requests=[])))
     for how in ((), ("--optimize", "5"), ("--exact",)):
@@ -332,7 +332,7 @@ def test_no_requests_are_served_optimally(blast, tmp_path):
         assert (answer["selected"], answer["weight"], answer["gap"], answer["optimal"]) == ([], 0, 0.0, True)
 
 
-def test_wrong_input_is_status_2_and_one_line(blast, tmp_path):
+def test_invalid_input_is_status_2_and_one_line(blast, tmp_path):
     path = tmp_path / "wrong.json"
     path.write_text(json.dumps(with_request(sender=99)))
     status, out, err = blast("plan", path)
@@ -346,19 +346,19 @@ def test_wrong_input_is_status_2_and_one_line(blast, tmp_path):
 @pytest.mark.parametrize(
     "options", [("--optimize", "0"), ("--optimize", "nan"), ("--policy", "edf"), ("--time-limit", "inf")]
 )
-def test_wrong_use_is_status_2_and_one_line(blast, file, options):
+def test_invalid_options_are_status_2_and_one_line(blast, file, options):
     status, out, err = blast("plan", file, *options)
     assert (status, out, err.count("\n")) == (2, "", 1)
 
 
-def test_the_commands_load_without_the_libraries_that_calculate():
+def test_commands_load_without_numerical_libraries():
     code = "import sys, blast_sim.command; print(sorted({'numpy','highspy','pulp','matplotlib'} & set(sys.modules)))"
     root = Path(__file__).parents[3]
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
     assert found.stdout.strip() == "[]"
 
 
-def test_a_missing_library_is_named(blast, file, monkeypatch):
+def test_command_names_a_missing_library(blast, file, monkeypatch):
     from blast_sim.base import options as ours
 
     monkeypatch.setattr(ours, "LIBRARIES", ("no_such_library",))

@@ -1,4 +1,4 @@
-"""`blast fabric plan`: the price table, bills, proposals, what is chosen and what comes next."""
+"""`blast fabric plan`: the price table, bills, proposals, the chosen fabric and the next piece."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from blast_sim.planning.hardware import Hardware, bill
 from blast_sim.planning.pool_program import PoolProgram, SplitterSize
 from blast_sim.planning.prices import example_text, parse_prices
 from blast_sim.planning.samples import from_family
-from tests.support.results import results_of
-from tests.support.sim_output import run
+from tests.support.simulators.results import results_of
+from tests.support.simulators.sim_output import run
 
 EXAMPLE = parse_prices(example_text())
 PLAIN = """
@@ -49,7 +49,7 @@ CHEAP = parse_prices(PLAIN)
 # -------------------------------------------------------------------------------------------------- price table
 
 
-def test_the_example_has_the_papers_prices():
+def test_example_has_the_prices_of_the_paper():
     assert {fan_out: offer.item.price for fan_out, offer in EXAMPLE.splitters.items()} == {4: 40, 16: 80, 64: 250}
     (switch,) = [offer for offer in EXAMPLE.switches if offer.ports == 320]
     assert (switch.item.price, switch.item.watts) == (85_000, 50)
@@ -70,7 +70,7 @@ def test_the_example_has_the_papers_prices():
         ("watts = 5", "", "optical_switch number 1 has no 'watts'"),
     ],
 )
-def test_a_wrong_price_table_is_one_sentence(old, new, sentence):
+def test_invalid_price_table_is_rejected_in_one_sentence(old, new, sentence):
     with pytest.raises(InputError, match=sentence):
         parse_prices(PLAIN.replace(old, new, 1))
 
@@ -78,7 +78,7 @@ def test_a_wrong_price_table_is_one_sentence(old, new, sentence):
 # --------------------------------------------------------------------------------------------------------- bills
 
 
-def test_the_papers_fabric_needs_its_320_ports():
+def test_fabric_of_the_paper_needs_320_ports():
     hardware = Hardware(120, 1, {4: 40})
     assert hardware.switch_ports == 320
     assert replace(hardware, packed=True).switch_ports == 280
@@ -92,7 +92,7 @@ def test_the_papers_fabric_needs_its_320_ports():
     assert cost.watts == 50 + 120 * 1.5
 
 
-def test_one_port_more_needs_the_next_switch_and_beyond_the_last_there_is_none():
+def test_bill_uses_the_smallest_sufficient_switch():
     assert bill(Hardware(10, 2, {}), CHEAP).price == 100 + 20 * 10
     assert bill(Hardware(7, 3, {}), CHEAP).price == 300 + 21 * 10
     assert bill(Hardware(41, 1, {}), CHEAP) is None
@@ -102,7 +102,7 @@ def test_one_port_more_needs_the_next_switch_and_beyond_the_last_there_is_none()
 
 
 def worlds(*groups: tuple[tuple[int, ...], float], racks: int = 12) -> list[Instance]:
-    """One sample with these groups (racks, the sender's first, and weight)."""
+    """Return one sample with these groups (racks, the sender's first, and weight)."""
     requests = tuple(InstanceRequest(str(n), of[0], of[1:], weight) for n, (of, weight) in enumerate(groups))
     return [Instance((1,) * racks, {4: 1}, requests)]
 
@@ -113,7 +113,7 @@ def candidates(question: PlanQuestion, *ports: int) -> list:
     return pareto(candidate for candidate in found if candidate is not None)
 
 
-def test_two_narrow_groups_and_a_wide_one_get_the_splitters_that_fit_them():
+def test_planner_buys_splitters_that_fit_the_groups():
     samples = worlds(((0, 1, 2), 10.0), ((3, 4, 5), 10.0), ((6, 7, 8, 9, 10, 11), 10.0))
     best = candidates(PlanQuestion(samples, CHEAP), 1)[-1]
     # Two 1:4 splitters do the wide group as well, but take ten switch ports, and the 1:8 nine.
@@ -122,20 +122,20 @@ def test_two_narrow_groups_and_a_wide_one_get_the_splitters_that_fit_them():
     assert best.bound == pytest.approx(1.0)
 
 
-def test_what_is_never_used_is_not_bought():
+def test_planner_buys_no_unused_splitters():
     samples = worlds(((0, 1, 2), 10.0))
     planner = Planner(PlanQuestion(samples, CHEAP))
     assert dict(planner.tried(Hardware(12, 1, {4: 3, 8: 1})).hardware.pool) == {4: 1}
     assert planner.tried(Hardware(12, 4, {4: 1})) is None
 
 
-def test_without_splitters_on_offer_only_circuits_between_two_racks_are_planned():
+def test_only_lightpaths_are_planned_without_splitters():
     none = replace(EXAMPLE, splitters={})
     assert [one.served for one in candidates(PlanQuestion(worlds(((0, 1), 1.0), ((2, 3, 4), 3.0)), none), 1)] == [0.25]
     assert [one.served for one in candidates(PlanQuestion(worlds(((2, 3, 4), 3.0)), none), 1)] == [0.0]
 
 
-def test_a_pool_suffices_for_the_neediest_sample():
+def test_pool_is_sufficient_for_the_largest_sample():
     (few,) = worlds(((0, 1, 2), 1.0))
     (many,) = worlds(((0, 1, 2), 1.0), ((3, 4, 5), 1.0), ((6, 7, 8), 1.0))
     best = candidates(PlanQuestion([few, many], CHEAP), 1)[-1]
@@ -144,7 +144,7 @@ def test_a_pool_suffices_for_the_neediest_sample():
 
 
 @pytest.mark.parametrize("family", ["S-many", "FB"])
-def test_fabrics_cost_more_only_where_they_serve_more(family):
+def test_pareto_fabrics_cost_more_only_if_they_serve_more(family):
     samples = from_family(family, 24, 12, 2)
     found = candidates(PlanQuestion(samples, EXAMPLE), 1, 2)
     prices, served = ([pick(one) for one in found] for pick in (lambda c: c.bill.price, lambda c: c.served))
@@ -159,15 +159,15 @@ def test_fabrics_cost_more_only_where_they_serve_more(family):
         best_for(found, prices[0] - 1)
 
 
-def test_no_fabric_of_any_pool_serves_more_than_all_that_is_of_use():
+def test_served_share_is_limited_by_the_exact_optimum():
     samples = [replace(one, pool={4: 24, 16: 24}) for one in from_family("FB", 24, 30, 2)]
     prices = replace(EXAMPLE, light=None)
     best = candidates(PlanQuestion(samples, prices), 1)[-1]
     optimum = [plan(one, AllocationMethod(exact=10.0)) for one in samples]
     volumes = [sum(request.weight for request in one.requests) for one in samples]
-    most = sum(one.allocation.value / volume for one, volume in zip(optimum, volumes, strict=True)) / len(samples)
-    assert best.served == pytest.approx(most, rel=0.02)
-    assert best.served <= most + 1e-9
+    max_served = sum(one.allocation.value / volume for one, volume in zip(optimum, volumes, strict=True)) / len(samples)
+    assert best.served == pytest.approx(max_served, rel=0.02)
+    assert best.served <= max_served + 1e-9
 
 
 def test_proposals_stay_within_the_largest_switch():
@@ -184,7 +184,7 @@ def program(instance: Instance, sizes: list[SplitterSize], max_ports: int = 1000
     return PoolProgram([options(instance.groups(), instance.feasibility())], sizes, max_ports)
 
 
-def test_the_program_buys_only_for_whom_the_ports_let_in():
+def test_program_buys_splitters_only_for_groups_with_free_ports():
     (rivals,) = worlds(((0, 1, 2), 3.0), ((2, 3, 4), 2.0))
     found = program(replace(rivals, pool={4: 9}), [SplitterSize(4, 1.0, 5)])
     assert found.solve(0.01) == {4: 1}
@@ -193,14 +193,14 @@ def test_the_program_buys_only_for_whom_the_ports_let_in():
     assert found.solve(0.61) == {4: 0}
 
 
-def test_the_program_serves_nobody_twice():
+def test_program_serves_each_group_once():
     (one,) = worlds(((0, 1, 2), 1.0))
     plenty = replace(one, ports=(2,) * 12, pool={4: 9, 8: 9})
     assert program(plenty, [SplitterSize(4, 1.0, 5), SplitterSize(8, 2.0, 9)]).solve(0.01) == {4: 1, 8: 0}
 
 
-def test_the_program_rounds_to_what_the_switch_has_ports_for():
-    # Ports would do for one and a half of the splitters that all three groups want.
+def test_program_rounds_down_to_the_ports_of_the_switch():
+    # The ports are enough for one and a half of the three splitters that the groups need.
     (three,) = worlds(((0, 1, 2), 1.0), ((3, 4, 5), 1.0), ((6, 7, 8), 1.0))
     assert program(replace(three, pool={4: 9}), [SplitterSize(4, 1.0, 5)], 8).solve(0.01) == {4: 1}
     assert program(replace(three, pool={4: 9}), [SplitterSize(4, 1.0, 5)], 10).solve(0.01) == {4: 2}
@@ -209,7 +209,7 @@ def test_the_program_rounds_to_what_the_switch_has_ports_for():
 # ---------------------------------------------------------------------------------------------------- light budget
 
 
-def test_a_tree_that_would_be_dark_is_not_counted():
+def test_tree_beyond_the_power_budget_is_not_counted():
     samples = worlds((tuple(range(12)), 1.0))
     light = "[light]\nbudget_db = {}\npass_loss_db = 1.5\n"
     losses = PLAIN.replace("fan_out = 4", "fan_out = 4\nloss_db = 7").replace(
@@ -222,7 +222,7 @@ def test_a_tree_that_would_be_dark_is_not_counted():
     assert candidates(PlanQuestion(samples, CHEAP), 1)[-1].served == pytest.approx(1.0)
 
 
-def test_the_papers_limit_on_splitters_in_a_tree():
+def test_limit_on_splitters_per_tree_is_respected():
     samples = worlds((tuple(range(12)), 1.0))
     # Eleven leaves: one 1:8 and one 1:4 without a light budget, four 1:4 within one.
     for prices, needed in ((CHEAP, 2), (replace(EXAMPLE, splitters={4: EXAMPLE.splitters[4]}), 4)):
@@ -235,7 +235,7 @@ def test_the_papers_limit_on_splitters_in_a_tree():
 # -------------------------------------------------------------------------------------------------- the next piece
 
 
-def test_the_next_piece():
+def test_planner_reports_gain_and_price_of_the_next_piece():
     # One splitter is there for two groups; a third sends from a rack that receives, and a fourth needs a second port.
     samples = worlds(((0, 1, 2), 10.0), ((3, 4, 5), 3.0), ((1, 6), 2.0), ((0, 7), 1.0))
     planner = Planner(PlanQuestion(samples, CHEAP))
@@ -265,7 +265,7 @@ def test_the_next_piece():
         ("ADV-star", 20, 5, "use more racks"),
     ],
 )
-def test_workloads_that_cannot_be(name, racks, groups, sentence):
+def test_impossible_workloads_are_rejected(name, racks, groups, sentence):
     with pytest.raises(InputError, match=sentence):
         from_family(name, racks, groups, 1)
 
@@ -292,7 +292,7 @@ def files(folder, groups, prices):
     return "--workload", folder / "requests.json", "--prices", folder / "prices.toml"
 
 
-def test_a_plan_for_a_family_repeats(blast):
+def test_plan_for_a_workload_family_is_reproducible(blast):
     arguments = ("--racks", 24, "--workload", "S-many", "--groups", 12, "--samples", 2, "--json")
     (status, out, err), again = blast(*arguments), blast(*arguments)
     assert (status, err) == (0, "")
@@ -301,12 +301,12 @@ def test_a_plan_for_a_family_repeats(blast):
     assert answer["chosen"]["served"] >= 0.95 * max(fabric["served"] for fabric in answer["fabrics"])
     assert answer["chosen"]["price"] == sum(line["price"] for line in answer["chosen"]["bill"])
     assert {piece["item"] for piece in answer["next"]} >= {"a 1:4 splitter", "an optical port at every rack"}
-    told = blast(*arguments[:-1])[1]
-    assert "none: no rack repeats a multicast that the listed splitters can serve." in told
-    assert "none is proposed" in told
+    text = blast(*arguments[:-1])[1]
+    assert "none: no rack repeats a multicast that the listed splitters can serve." in text
+    assert "none is proposed" in text
 
 
-def test_a_plan_for_a_file_with_prices_of_ones_own(blast, tmp_path):
+def test_command_plans_a_workload_file_with_own_prices(blast, tmp_path):
     options = files(tmp_path, [((0, 1, 2), 4.0), ((3, 4, 5), 3.0)], PLAIN)
     status, out, _ = blast(*options, "--serve", 100)
     assert status == 0
@@ -321,13 +321,13 @@ def test_a_plan_for_a_file_with_prices_of_ones_own(blast, tmp_path):
     assert (status, err.count("\n")) == (2, 1)
 
 
-def test_the_example_table_can_be_read_back(blast, tmp_path):
+def test_printed_example_prices_can_be_parsed(blast, tmp_path):
     status, out, _ = blast("--example-prices")
     assert status == 0
     assert parse_prices(out) == EXAMPLE
 
 
-def test_text_and_json_say_the_same(blast, tmp_path):
+def test_text_and_json_output_agree(blast, tmp_path):
     prices = example_text().replace("budget_db = 28.0", "budget_db = 12.0")
     options = files(tmp_path, [(range(12), 9.0)], prices)
     status, out, _ = blast(*options, "--json")
@@ -367,7 +367,7 @@ def test_text_and_json_say_the_same(blast, tmp_path):
         (("--workload", "P-contig", "--racks", "9", "--ports", "1,0"), "not a whole number"),
     ],
 )
-def test_wrong_use_is_status_2_and_one_line(blast, arguments, sentence):
+def test_invalid_options_are_status_2_and_one_line(blast, arguments, sentence):
     status, out, err = blast(*arguments)
     assert (status, out, err.count("\n")) == (2, "", 1)
     assert sentence in err

@@ -1,4 +1,4 @@
-"""Amplifiers in `blast fabric plan`: their offer, the trees behind them, and when they are bought."""
+"""Amplifiers in `blast fabric plan`: price table, trees with an amplifier, and purchases."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from blast_sim.planning.prices import (
 from tests.blast_sim.planning.test_plan_fabric import EXAMPLE, PLAIN, candidates, worlds
 
 
-def test_the_example_has_the_papers_amplifier():
+def test_example_has_the_amplifier_of_the_paper():
     assert EXAMPLE.amplifier is not None
     assert EXAMPLE.amplifier.item.price == 1000
     assert 10 <= EXAMPLE.amplifier.item.watts < 100, "on the order of tens of watts"
@@ -46,14 +46,14 @@ def test_the_example_has_the_papers_amplifier():
         ("[light]\nbudget_db = 28.0", "", None),
     ],
 )
-def test_a_wrong_amplifier_is_one_sentence(old, new, sentence):
+def test_invalid_amplifier_is_rejected_in_one_sentence(old, new, sentence):
     text = example_text().replace(old, new, 1)
     assert text != example_text()
     with pytest.raises(InputError, match=sentence):
         parse_prices(text)
 
 
-def test_an_amplifier_without_a_light_budget_or_without_splitters_behind_it_is_none():
+def test_amplifier_needs_a_power_budget_and_its_splitters():
     amplifier = "[amplifier]\nprice = 1\nwatts = 1\ngain_db = 1\nmax_output_db = 1\n"
     with pytest.raises(InputError, match=r"\[amplifier\] and no \[light\]"):
         parse_prices(amplifier + PLAIN)
@@ -72,7 +72,7 @@ def table_of(budget: float, gain: float, output: float = 100.0) -> Prices:
 
 
 def below(light: float, pool: Mapping[int, int], budget: float) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """By hand: every (leaves, splitters) of a slot with so much light, before it passes the switch."""
+    """Yield every (leaves, splitters) of a slot with this optical power in front of the switch."""
     yield int(light - 1.0 >= -budget), ()
     for fan_out, loss in LOSS.items():
         if pool.get(fan_out, 0):
@@ -120,7 +120,7 @@ def price_of(first: int | None, pieces) -> float:
     st.integers(0, 2),
     st.integers(2, 6),
 )
-def test_trees_behind_an_amplifier_are_those_that_exist(budget, gain, output, first, of_first, of_other, leaves):
+def test_amplified_tree_choice_agrees_with_exhaustive_search(budget, gain, output, first, of_first, of_other, leaves):
     prices = table_of(budget, gain, output)
     pool = {first: of_first, 5 - first: of_other if first == 3 else 0}
     offer = TreeSplitters({fan_out: price_of(first, [fan_out]) for fan_out in LOSS}, 3, 1.0)
@@ -130,8 +130,8 @@ def test_trees_behind_an_amplifier_are_those_that_exist(budget, gain, output, fi
     assert (math.inf if chosen is None else price_of(first, chosen)) == expected
 
 
-def test_a_thousand_ways_need_an_amplifier_and_have_light_with_one():
-    """Section II-B: "trees of up to 1000-way multicasts are realizable" by cascading and amplifying."""
+def test_tree_of_1000_leaves_needs_an_amplifier():
+    """Section II-B of the paper: trees of up to 1000 leaves are possible with cascades and amplifiers."""
     offer = TreeSplitters(
         {fan_out: one.item.price for fan_out, one in EXAMPLE.splitters.items()}, 100, EXAMPLE.light.pass_loss_db
     )
@@ -151,16 +151,16 @@ def planned(samples: list[Instance], prices: Prices):
     return Planner(question).reach, candidates(question, 1)
 
 
-def test_where_nothing_needs_an_amplifier_none_is_bought_and_it_is_said():
+def test_planner_buys_no_amplifier_without_need():
     samples = worlds((tuple(range(12)), 10.0))
     reach, found = planned(samples, EXAMPLE)
     assert (reach.widest, reach.too_wide, reach.amplified) == (11, 0.0, 0.0)
     assert found == planned(samples, replace(EXAMPLE, amplifier=None))[1]
-    told = amplifier_summary(reach, found[-1].hardware, EXAMPLE)
-    assert told == "Amplifiers: none. Every group, the widest of 11 leaves, has a passive tree within 28 dB."
+    summary = amplifier_summary(reach, found[-1].hardware, EXAMPLE)
+    assert summary == "Amplifiers: none. Every group, the widest of 11 leaves, has a passive tree within 28 dB."
 
 
-def test_a_group_that_is_too_wide_for_a_transceiver_gets_an_amplifier_if_that_is_worth_it():
+def test_planner_buys_amplifiers_for_a_group_that_is_too_wide():
     samples = worlds((tuple(range(12)), 30.0), ((12, 13, 14), 10.0), racks=15)
     # Three passes and two splitters 1:4 lose 19.3 dB.
     short = replace(EXAMPLE, splitters={4: EXAMPLE.splitters[4]}, light=PricedLightBudget(19.0, 1.5))
@@ -171,13 +171,16 @@ def test_a_group_that_is_too_wide_for_a_transceiver_gets_an_amplifier_if_that_is
     assert [(line.name, line.count) for line in best.bill.lines][-2:] == [("1:4 splitter", 5), ("optical amplifier", 5)]
     assert best.bill.price - bill(replace(best.hardware, amplified=None), short).price == 5 * 1000
     assert best.bill.watts - bill(replace(best.hardware, amplified=None), short).watts == 5 * 20
-    told = [amplifier_summary(reach, one.hardware, short) for one in found]
-    assert told[-1] == "Amplifiers: 5, before the 1:4 splitters: 75.0% of the volume has no passive tree within 19 dB."
-    assert "none in the chosen fabric" in told[0]
+    summaries = [amplifier_summary(reach, one.hardware, short) for one in found]
+    assert (
+        summaries[-1]
+        == "Amplifiers: 5, before the 1:4 splitters: 75.0% of the volume has no passive tree within 19 dB."
+    )
+    assert "none in the chosen fabric" in summaries[0]
     assert planned(samples, replace(short, amplifier=None))[1][-1].served == pytest.approx(0.25)
 
 
-def test_an_amplifier_that_is_too_weak_is_not_bought():
+def test_planner_buys_no_amplifier_with_insufficient_gain():
     samples = worlds((tuple(range(12)), 30.0))
     short = replace(EXAMPLE, splitters={4: EXAMPLE.splitters[4]}, light=PricedLightBudget(19.0, 1.5))
     weak = replace(short, amplifier=replace(short.amplifier, gain_db=0.2))
@@ -190,7 +193,7 @@ def test_an_amplifier_that_is_too_weak_is_not_bought():
     assert "no tree is too wide" in amplifier_summary(reach, found[-1].hardware, replace(weak, light=None))
 
 
-def test_the_next_piece_may_be_an_amplified_splitter():
+def test_next_piece_may_be_an_amplified_splitter():
     samples = worlds((tuple(range(12)), 30.0), ((12, 13, 14), 10.0), racks=15)
     short = replace(EXAMPLE, light=PricedLightBudget(16.5, 1.5))
     planner = Planner(PlanQuestion(samples, short))

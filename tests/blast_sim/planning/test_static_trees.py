@@ -1,4 +1,4 @@
-"""Static trees in `blast fabric plan`: whom they serve, when they are worth it, and what they cost."""
+"""Static trees in `blast fabric plan`: served groups, benefit and cost."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from blast_sim.planning.static_trees import static_trees
 from tests.blast_sim.planning.test_plan_fabric import EXAMPLE, worlds
 
 
-def test_hot_spots_over_sixteen_racks_cost_a_few_thousand_dollars():
+def test_static_trees_for_hot_spots_cost_a_few_thousand_dollars():
     """Section II-B, at the paper's prices of splitters and the example's of transceivers."""
     hot = [(tuple(range(8)), 50.0), (tuple(range(8, 16)), 40.0)]
     (sample,) = worlds(*hot, ((16, 17, 18), 10.0), racks=20)
@@ -30,14 +30,14 @@ def test_hot_spots_over_sixteen_racks_cost_a_few_thousand_dollars():
     assert 1000 <= steps[1].bill.price < 10_000
 
 
-def test_a_static_tree_serves_one_group_at_a_time_the_heaviest_that_it_covers():
+def test_static_tree_serves_the_heaviest_group_that_it_covers():
     (sample,) = worlds(((0, 1, 2, 3), 6.0), ((0, 2, 3), 3.0), ((1, 2, 3), 1.0), racks=5)
     first, second, *_ = static_trees([sample], EXAMPLE)
     assert (first.trees[0].root, first.trees[0].leaves, first.served) == (0, (1, 2, 3), 0.6)
-    assert second.served == pytest.approx(0.9), "a second one for the group that had to wait"
+    assert second.served == pytest.approx(0.9), "a second tree for the group that waited"
 
 
-def test_what_does_not_come_again_gets_no_static_tree():
+def test_group_that_does_not_repeat_gets_no_static_tree():
     (once,) = worlds(((0, 1, 2), 5.0), ((3, 4, 5), 5.0))
     (other,) = worlds(((0, 1, 2), 5.0), ((3, 4, 6), 5.0))
     (step,) = static_trees([once, other], EXAMPLE)
@@ -45,14 +45,14 @@ def test_what_does_not_come_again_gets_no_static_tree():
     assert not list(static_trees(worlds(((0, 1), 5.0)), EXAMPLE)), "a fiber is no tree"
 
 
-def test_a_tree_of_the_next_moment_may_be_within_one_of_this():
+def test_static_tree_serves_a_subset_of_its_leaves():
     (wide,) = worlds(((0, 1, 2, 3), 5.0))
     (narrow,) = worlds(((0, 1, 3), 5.0))
     (step, *_) = static_trees([wide, narrow], EXAMPLE)
     assert (step.trees[0].leaves, step.served) == ((1, 2, 3), 1.0)
 
 
-def test_static_trees_pass_no_switch_and_are_amplified_where_light_is_short():
+def test_static_trees_are_amplified_beyond_the_power_budget():
     samples = worlds((tuple(range(12)), 5.0))
     only = replace(EXAMPLE, splitters={4: EXAMPLE.splitters[4]})
     # Two splitters 1:4 in a row lose 14.8 dB, with three passes 19.3.
@@ -71,7 +71,7 @@ def test_static_trees_pass_no_switch_and_are_amplified_where_light_is_short():
         max_size=3,
     )
 )
-def test_static_trees_serve_no_request_twice_and_each_adds_something(drawn):
+def test_each_static_tree_adds_served_volume_and_cost(drawn):
     samples = [
         Instance(
             (1,) * 6,
@@ -90,9 +90,9 @@ def test_static_trees_serve_no_request_twice_and_each_adds_something(drawn):
         served, price = step.served, step.bill.price
         for sample, share in zip(samples, step.shares, strict=True):
             volume = sum(request.weight for request in sample.requests)
-            most = Counter(tree.root for tree in step.trees)
+            max_groups = Counter(tree.root for tree in step.trees)
             heaviest = sum(
                 sum(sorted((r.weight for r in sample.requests if r.sender == root), reverse=True)[:count])
-                for root, count in most.items()
+                for root, count in max_groups.items()
             )
             assert share <= heaviest / volume + 1e-9

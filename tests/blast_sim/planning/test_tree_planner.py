@@ -1,4 +1,4 @@
-"""What plans trees for a transfer: by names, for some of the hosts, and anew when the network is another one."""
+"""`NetworkTreePlanner`: trees by host names, for some of the hosts, and new trees after changes of the network."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ EVEN = {
     "links": [[i, j, 10] for i in ("root", "one", "two") for j in ("one", "two") if i != j],
     "out": dict.fromkeys(["root", "one", "two"], 10),
 }
-"""Whatever a path loses another one makes good."""
+"""A network in which other paths replace the rate that one path loses."""
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def load(planned, parent, child):
     return sum(rate for rate, parents in planned.trees if parents.get(child) == parent)
 
 
-def test_the_papers_example_by_names(planner):
+def test_planner_reaches_the_rate_of_figure_2(planner):
     assert planner.better() is None
     planned = planner.plan(["one", "two"])
     assert planner.better() is None, "nothing has changed"
@@ -61,38 +61,38 @@ def test_the_papers_example_by_names(planner):
     assert planner.root == "root"
 
 
-def test_only_those_that_receive_pass_on(planner):
+def test_only_receivers_forward(planner):
     planned = planner.plan(["two"])
     assert [dict(parents) for _, parents in planned.trees] == [{"two": "root"}]
     assert planned.rate == pytest.approx(8)
-    # Of a pipeline.
+    # The rate of a pipeline.
     assert planner.chain_rate(["one", "two"]) == 4
     assert planner.chain_rate(["two"]) == 8
 
 
 @pytest.mark.parametrize("use", [lambda p, to: p.plan(to), lambda p, to: p.chain_rate(to)])
-def test_hosts_that_the_file_does_not_know_are_named(planner, use):
+def test_error_names_hosts_missing_from_the_file(planner, use):
     with pytest.raises(InputError, match="no host 'three'"):
         use(planner, ["one", "three"])
 
 
-def test_hosts_that_nobody_reaches_are_named(tmp_path):
+def test_error_names_unreachable_hosts(tmp_path):
     network = {"hosts": ["a", "b", "c"], "root": "a", "receivers": ["b"], "links": [["a", "b", 1]]}
     with pytest.raises(InputError, match="to 'c'"):
         NetworkTreePlanner(network_file(tmp_path, network)).plan(["b", "c"])
 
 
-def test_a_path_that_halves_is_planned_around_and_used_again_when_a_probe_finds_it(tmp_path):
+def test_planner_avoids_a_slow_path_until_a_probe_finds_it_fast(tmp_path):
     planner = NetworkTreePlanner(network_file(tmp_path, EVEN))
     before = planner.plan(["one", "two"])
     used = "one" if load(before, "root", "one") else "two"
-    wanted = load(before, "root", used)
+    rate = load(before, "root", used)
     for now in range(3):
-        planner.see([("root", used, wanted / 2, wanted, True)], [], float(now))
+        planner.see([("root", used, rate / 2, rate, True)], [], float(now))
     around = planner.better()
     assert around is not None and around.rate == pytest.approx(10)
     left = load(around, "root", used)
-    assert left <= wanted / 2 * 1.001
+    assert left <= rate / 2 * 1.001
     assert planner.better() is None
     planner.see([("root", used, left, left, False)], [], 4.0)
     suspect = planner.suspect(4.0 + PROBE_SECONDS)
@@ -103,20 +103,20 @@ def test_a_path_that_halves_is_planned_around_and_used_again_when_a_probe_finds_
     assert planner.suspect(4.0 + 9 * PROBE_SECONDS) is None
 
 
-def test_trees_are_planned_anew_where_what_was_lost_has_come_back(planner):
+def test_planner_uses_a_lost_path_again_after_a_probe(planner):
     before = planner.plan(["one", "two"])
-    wanted = load(before, "root", "one")
+    rate = load(before, "root", "one")
     planner.see([], [("root", "one")], 0.0)
     around = planner.better()
     assert around is not None and around.rate == pytest.approx(4), "no faster, but one of the trees has stopped"
     assert load(around, "root", "one") == 0
-    planner.probed(planner.suspect(PROBE_SECONDS), wanted)
+    planner.probed(planner.suspect(PROBE_SECONDS), rate)
     again = planner.better()
     assert again is not None and again.rate == pytest.approx(before.rate)
 
 
 @pytest.mark.parametrize("root", ["amsterdam", "berlin"])
-def test_trees_that_are_too_thin_to_pay_are_left_out_and_cost_next_to_nothing(tmp_path, root):
+def test_planner_omits_thin_trees_at_little_cost(tmp_path, root):
     network = gridlab(root)
     links = [
         [one, other, float(network.rates[i, j])]

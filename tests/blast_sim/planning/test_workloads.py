@@ -1,4 +1,4 @@
-"""The benchmark's workloads are what the fact sheet says, and come back bit for bit."""
+"""The benchmark's workloads follow the fact sheet and are reproducible."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from blast_sim.allocation import workloads
 from blast_sim.allocation.papers_mixture import sharing
 
 
-def test_an_instance_comes_back_and_another_seed_is_another():
+def test_instance_depends_only_on_its_seed():
     for name in [*workloads.FAMILIES, "P-contig+uni", "P-rackrecv+uni"]:
         groups = 36 if name.startswith("S36") else 50
         first, again = (workloads.instance(name, 1, 120, groups) for _ in range(2))
@@ -20,7 +20,7 @@ def test_an_instance_comes_back_and_another_seed_is_another():
             assert first.edges != workloads.instance(name, 2, 120, groups).edges
 
 
-def test_p_contig_by_hand():
+def test_p_contig_follows_its_definition():
     rng = random.Random("P-contig/7/200/2")
     for edge in workloads.instance("P-contig", 7, 200, 2).edges:
         servers = rng.randint(100, 1000)
@@ -29,7 +29,7 @@ def test_p_contig_by_hand():
         assert edge.weight == 300 * (servers - 1)
 
 
-def test_heavy_tail_by_hand():
+def test_heavy_tail_follows_its_definition():
     rng = random.Random("FB/0/60/3")
     for edge in workloads.instance("FB", 0, 60, 3).edges:
         racks = min(30, 2 + int(rng.paretovariate(0.8)))
@@ -49,13 +49,13 @@ def test_heavy_tail_by_hand():
         ("ADV-star", {4: 200}, {1}),
     ],
 )
-def test_ports_and_splitters(name, pool, budgets):
+def test_family_has_its_splitters_and_port_budgets(name, pool, budgets):
     made = workloads.instance(name, 0, 200, 50)
     assert dict(made.pool) == pool
     assert set(made.budgets) == budgets
 
 
-def test_unicast_is_four_pairs_a_rack_behind_the_multicasts():
+def test_unicast_adds_four_pairs_per_rack_after_the_multicasts():
     made = workloads.instance("P-contig+uni", 3, 200, 60)
     pairs = made.edges[60:]
     assert made.multicasts == 60
@@ -64,13 +64,13 @@ def test_unicast_is_four_pairs_a_rack_behind_the_multicasts():
     assert max(edge.weight for edge in workloads.instance("P-rackrecv+uni", 3, 200, 60).edges[60:]) == 300
 
 
-def test_the_papers_own_case_has_no_contention():
+def test_case_of_the_paper_has_no_contention():
     made = workloads.instance("S36-disjoint", 0, 120, 36)
     racks = [rack for edge in made.edges for rack in edge.racks]
     assert len(racks) == len(set(racks)) == 108
 
 
-def test_the_baits_touch_one_rack_of_each_good_group():
+def test_baits_share_one_rack_with_each_good_group():
     made = workloads.instance("ADV-star", 0, 200, 0)
     assert len(made.edges) == 22
     for block in (made.edges[:11], made.edges[11:]):
@@ -78,7 +78,7 @@ def test_the_baits_touch_one_rack_of_each_good_group():
         assert all(len(set(edge.racks) & set(bait.racks)) == 1 for edge in good)
 
 
-def test_directional_ports_are_twice_as_many():
+def test_directional_instance_has_twice_as_many_ports():
     made = workloads.instance("R3-5", 0, 50, 10)
     one, two = made.groups(), made.groups(directional=True)
     assert [g.ports.bit_count() for g in one] == [g.ports.bit_count() for g in two]
@@ -87,7 +87,7 @@ def test_directional_ports_are_twice_as_many():
     assert {g.ports.bit_length() <= 50 for g in two} == {False}
 
 
-def test_groups_that_may_share_racks_have_pairs_everywhere():
+def test_sharing_instance_has_groups_and_pairs():
     made = sharing("random", 5, 1, "racks")
     assert (made.racks, len(made.edges), dict(made.pool)) == (200, 805, {4: 66})
     assert made == sharing("random", 5, 1, "racks")

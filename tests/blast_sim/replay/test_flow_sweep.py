@@ -1,4 +1,4 @@
-"""Cells of a scenario: which there are, how they are run and kept, and what `blast sim flow` prints."""
+"""Cells of a scenario: combinations, runs, kept results and the output of `blast sim flow`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_every_combination_is_a_cell() -> None:
     ]
 
 
-def test_a_cell_is_known_by_all_that_matters_to_its_result() -> None:
+def test_key_of_a_cell_covers_all_inputs_of_its_result() -> None:
     base = small_cells()
     again = small_cells()
     assert [cell.key for cell in base] == [cell.key for cell in again] and len({cell.key for cell in base}) == 4
@@ -78,15 +78,15 @@ def test_a_cell_is_known_by_all_that_matters_to_its_result() -> None:
 
 
 @pytest.mark.parametrize("compute", ["recorded", "2.5"])
-def test_all_but_measured_times_repeat_bit_for_bit(compute: str) -> None:
+def test_cells_without_measured_times_are_reproducible(compute: str) -> None:
     def run() -> str:
         return json.dumps([run_cell(cell) for cell in small_cells(seeds=(0, 1), effort=Effort(compute))])
 
     assert run() == run()
 
 
-def test_the_time_has_the_computation_in_it_and_the_time_without_stands_beside() -> None:
-    """As section VI-A of the Blast paper adds it."""
+def test_row_has_times_with_and_without_computation() -> None:
+    """Section VI-A of the Blast paper adds the computation to the completion time."""
     (slow,), (fast,) = (run_cell(small_cells(effort=Effort(ms))[2]) for ms in ("1000", "0"))
     assert slow["compute_seconds"] == 1.0 and fast["compute_seconds"] == 0.0
     assert slow["seconds_without_computation"] == pytest.approx(fast["seconds"])
@@ -94,7 +94,7 @@ def test_the_time_has_the_computation_in_it_and_the_time_without_stands_beside()
         assert slow[column] == pytest.approx(fast[column] + 1.0)
 
 
-def test_seeds_change_who_is_in_a_group_and_not_how_long_that_takes() -> None:
+def test_seed_changes_the_groups_but_not_their_times() -> None:
     rows = [run_cell(cell)[0]["seconds"] for cell in small_cells(seeds=(0, 1, 2)) if cell.background == "none"]
     assert rows[:3] == pytest.approx([6 * 30 * 8e-3 / 4] * 3) and rows[3:] == pytest.approx([0.049] * 3)
 
@@ -102,22 +102,21 @@ def test_seeds_change_who_is_in_a_group_and_not_how_long_that_takes() -> None:
 # ---------------------------------------------------------------------------------------- running and keeping
 
 
-def test_processes_give_what_one_gives() -> None:
+def test_several_processes_give_the_results_of_one() -> None:
     cells = small_cells()
     several, one = (run_cells(run_cell, cells, Workers(count), Kept(None)) for count in (2, 1))
     assert several == one and not any(isinstance(result, Failure) for result in one)
 
 
 def test_worker_with_other_solver_refuses_cell() -> None:
-    """What another solver computes would be kept as a result of this one: the last digits may differ."""
+    """The cell would keep results of another solver, whose last digits may differ."""
     other = "numpy" if software().solver == "numba" else "numba"
     cells = [replace(cell, software=replace(software(), solver=other)) for cell in small_cells()]
     (result, *_) = run_cells(run_cell, cells, Workers(1), Kept(None))
     assert isinstance(result, Failure) and f"the solver is {software().solver} and not {other}" in result.reason
 
 
-def test_what_is_kept_is_not_run_again(tmp_path: Path) -> None:
-    """A sweep that is ended in the middle goes on where it was."""
+def test_interrupted_sweep_continues_without_repeating_kept_cells(tmp_path: Path) -> None:
     cells = small_cells()
     ran: list[str] = []
     alive = 3
@@ -138,13 +137,13 @@ def test_what_is_kept_is_not_run_again(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(f"{key}.json" for key in ran)
 
 
-def test_an_unfinished_file_is_not_taken_for_a_result(tmp_path: Path) -> None:
+def test_unfinished_file_is_not_read_as_a_result(tmp_path: Path) -> None:
     cell = small_cells()[0]
     (tmp_path / f"{cell.key}.4711.unfinished").write_text('{"rows"')
     assert Kept(tmp_path).get(cell) is None
 
 
-def test_one_bad_cell_does_not_take_the_others_with_it() -> None:
+def test_failed_cell_does_not_stop_the_others() -> None:
     def run(cell: FlowCell):
         if cell.method == "blast":
             raise RuntimeError("no light")
@@ -157,11 +156,11 @@ def test_one_bad_cell_does_not_take_the_others_with_it() -> None:
 # -------------------------------------------------------------------------------------------------- command
 
 
-def test_json_is_cells(scenario_file: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_output_lists_cells(scenario_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     status, out, _ = flow(capsys, scenario_file, "--json", "--compute", "0", "--set", "run.0.methods=['naive']")
     cells = json.loads(out)["cells"]
     assert status == 0 and [cell["background"] for cell in cells] == ["none", "some"]
-    # Six copies of 30 MB leave the rack by 4 Gbit/s.
+    # Six copies of 30 MB leave the rack at 4 Gbit/s.
     assert cells[0]["seconds"] == pytest.approx(6 * 30 * 8e-3 / 4)
 
 
@@ -181,7 +180,7 @@ def test_csv_has_the_swept_keys_and_seeds(scenario_file: str, capsys: pytest.Cap
     assert float(rows[-1]["seconds"]) == pytest.approx(0.2 + 0.24)
 
 
-def test_the_chosen_columns_are_printed_and_results_kept(
+def test_command_prints_chosen_columns_and_keeps_results(
     scenario_file: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     columns = ("--set", "columns=['method', 'seconds']", "--backgrounds", "none")
@@ -191,14 +190,14 @@ def test_the_chosen_columns_are_printed_and_results_kept(
     assert len(list((tmp_path / "kept").iterdir())) == 2 and flow(capsys, *words) == (status, out, "")
 
 
-def test_a_scenario_is_shown_as_a_start(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_show_prints_a_shipped_scenario(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     status, out, _ = flow(capsys, "fig4", "--show")
     (tmp_path / "mine.toml").write_text(out)
     assert status == 0 and out.startswith("# Figure 4 of the Blast paper")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         (["nothing.toml"], "there is no scenario 'nothing.toml'"),
         (["fig4", "--set", "light.spliters=3"], "--set light.spliters: unknown key"),
@@ -210,15 +209,15 @@ def test_a_scenario_is_shown_as_a_start(capsys: pytest.CaptureFixture[str], tmp_
         (["fig4", "--set", "network.racks=100"], "--set network.racks" ),
     ],
 )  # fmt: skip
-def test_wrong_input_is_one_sentence_and_status_2(capsys, arguments: list[str], says: str) -> None:
+def test_wrong_input_is_one_sentence_and_status_2(capsys, arguments: list[str], message: str) -> None:
     status, out, err = flow(capsys, *arguments)
     assert (status, out) == (2, "") and err.startswith("blast: ") and err.count("\n") == 1
     if "racks=100" not in arguments[-1]:
-        assert says in err
+        assert message in err
 
 
 @pytest.mark.parametrize("text", ["", "x", "3-", "1,,2", "5-3"])
-def test_seeds_that_are_none(capsys, text: str) -> None:
+def test_malformed_seeds_are_status_2(capsys, text: str) -> None:
     assert main(["sim", "flow", "fig4", "--seeds", text]) == 2
     assert "seeds" in capsys.readouterr().err
 

@@ -1,7 +1,7 @@
-"""Queueing laws that hold exactly for multicasts that wait for light, whatever simulates them.
+"""Queueing laws that hold exactly for multicasts that wait for the optical network, in any simulator.
 
 Arrivals and sizes are given, so that Little's law, Lindley's recursion and the decision process of the Blast paper
-(section III-C.2, with the reconfiguration of section VI-A) say when each multicast ends, to rounding.
+(section III-C.2, with the reconfiguration of section VI-A) determine the end of each multicast, to rounding.
 """
 
 import random
@@ -19,7 +19,7 @@ from blast_sim.replay.setting import Setting
 from blast_sim.scenarios.schema import LightSection, Scenario
 from blast_sim.traces.workload import TraceMulticast, Workload
 
-RACKS, WAYS, RECONFIGURATION, BYTES_A_SECOND = 10, 4, 0.025, 1.25e9
+RACKS, FAN_OUT, RECONFIGURATION, BYTES_A_SECOND = 10, 4, 0.025, 1.25e9
 EXACT = 1e-9
 
 
@@ -35,7 +35,7 @@ def _poisson(per_second: float, widths: Sequence[int], sizes: Sequence[int], see
 
 def _played(multicasts: Sequence[TraceMulticast], policy: str, **light: object) -> tuple[Row, list[float]]:
     """Return the row of results and the seconds of each multicast, in order of arrival."""
-    section = LightSection.model_validate({"fan_out": WAYS, **light})
+    section = LightSection.model_validate({"fan_out": FAN_OUT, **light})
     setting = Setting(RACKS, 40, 10.0, 40.0, section, "0")
     row = play(ReplayRun(Workload(RACKS, tuple(multicasts), (), {}), setting, policy)).row
     by_name = {completion["name"]: completion["seconds"] for completion in row["completions"]}
@@ -103,7 +103,7 @@ def test_mean_does_not_depend_on_order_of_equal_sizes() -> None:
 
 
 @pytest.mark.parametrize("policy", ["paper", "srpt-lease", "las-lease", "fair-share"])
-def test_little(policy: str) -> None:
+def test_mean_number_in_system_obeys_littles_law(policy: str) -> None:
     """The mean number in the system, integrated over time, is the rate of arrivals times the reported mean time.
 
     Pauses, parts and kept trees are allowed; no multicast takes less time than its data takes at the rate of light.
@@ -136,7 +136,7 @@ def _score(multicast: TraceMulticast) -> Fraction:
 
 
 def _splitters(multicast: TraceMulticast) -> int:
-    return -((len(multicast.receivers) - 1) // -(WAYS - 1))
+    return -((len(multicast.receivers) - 1) // -(FAN_OUT - 1))
 
 
 def _by_paper(multicasts: Sequence[TraceMulticast], splitters: int) -> list[float]:
@@ -180,7 +180,7 @@ def test_iterative_jobs_obey_response_time_law(jobs: int) -> None:
         {
             "title": "jobs on one splitter",
             "network": {"racks": 18, "servers_per_rack": 4, "uplink_gbps": {"any": 40.0}},
-            "light": {"splitters": 1, "fan_out": WAYS, "warm_reserve": 0.0},
+            "light": {"splitters": 1, "fan_out": FAN_OUT, "warm_reserve": 0.0},
             "jobs": [kind],
             "run": [{"methods": ["blast"], "networks": ["any"], "backgrounds": ["none"], "policies": ["paper"]}],
         }

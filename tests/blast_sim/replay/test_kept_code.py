@@ -1,4 +1,4 @@
-"""What is kept belongs to the code that has made it: also to that of policies and methods outside the package."""
+"""A kept result belongs to the code that computed it, including policies and methods outside the package."""
 
 from __future__ import annotations
 
@@ -18,7 +18,15 @@ from blast_sim.experiments.cell import Effort, FlowCell, cells_of
 from blast_sim.experiments.run import run_cell
 from blast_sim.plugins.loading import plugins_of
 from blast_sim.scenarios.loading import load
-from tests.support.plugin_modules import CONTENDED, NARROWEST, POLICY, WIDEST, imported, new_name, write_module
+from tests.support.simulators.plugin_modules import (
+    CONTENDED,
+    NARROWEST,
+    POLICY,
+    WIDEST,
+    imported,
+    new_name,
+    write_module,
+)
 
 
 def contended(policy: str) -> FlowCell:
@@ -96,7 +104,7 @@ def test_policy_of_the_package_is_covered_by_its_code() -> None:
 
 
 def test_result_of_a_policy_without_a_file_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a class in a cell of a notebook is."""
+    """An example is a class in a cell of a notebook."""
     names: dict[str, Any] = {"__name__": "nowhere_in_particular"}
     exec(POLICY.format(key=NARROWEST), names)
     monkeypatch.setitem(POLICIES, "mine", names["Mine"]())

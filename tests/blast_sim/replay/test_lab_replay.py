@@ -1,4 +1,4 @@
-"""Traces made small for the lab: what folding and scaling keep, and results in the simulator's format."""
+"""Traces reduced for the lab: invariants of folding and scaling, and results in the simulator's format."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ few_racks = st.integers(2, 8)
 
 
 @given(workloads(), few_racks, factors, factors)
-def test_groups_are_folded_and_those_within_a_rack_dropped_and_counted(
+def test_scaling_folds_groups_and_counts_those_within_a_rack(
     workload: Workload, racks: int, scale: float, speed: float
 ) -> None:
     small = scaled(workload, racks, scale, speed)
@@ -62,7 +62,7 @@ def test_groups_are_folded_and_those_within_a_rack_dropped_and_counted(
 
 
 @given(workloads(), few_racks, factors, factors)
-def test_bytes_are_kept_up_to_the_scale_and_arrivals_in_their_order(
+def test_scaling_divides_bytes_and_keeps_the_order_of_arrivals(
     workload: Workload, racks: int, scale: float, speed: float
 ) -> None:
     before = {one.name: one for one in workload.multicasts}
@@ -76,9 +76,7 @@ def test_bytes_are_kept_up_to_the_scale_and_arrivals_in_their_order(
 
 
 @given(workloads(), few_racks, factors, factors)
-def test_a_scaled_trace_that_is_written_reads_as_it_was(
-    workload: Workload, racks: int, scale: float, speed: float
-) -> None:
+def test_written_scaled_trace_can_be_read_back(workload: Workload, racks: int, scale: float, speed: float) -> None:
     small = scaled(workload, racks, scale, speed)
     trace = parse_coflows(written(as_coflows(small)).encode(), "again")
     again = derived(trace, "job-broadcast", Volume(measure="maximum"), 0)
@@ -86,13 +84,13 @@ def test_a_scaled_trace_that_is_written_reads_as_it_was(
     assert scaled(again, racks, 1.0, 1.0).multicasts == small.multicasts
 
 
-def test_a_trace_that_folds_into_one_rack_each_is_refused() -> None:
+def test_trace_whose_groups_fold_into_one_rack_is_rejected() -> None:
     work = Workload(8, (TraceMulticast("a", 0.0, 1, (3, 5), 9),), (), {})
     with pytest.raises(InputError, match="within one of 2 racks: fold it onto more"):
         scaled(work, 2, 1.0, 1.0)
 
 
-def test_the_first_hosts_of_racks_stand_for_them() -> None:
+def test_first_host_represents_its_rack() -> None:
     plan = LabPlan(racks=4, hosts_per_rack=1)
     work = Workload(4, (TraceMulticast("job/1 of 2", 1.5, 2, (0, 3), 77),), (), {})
     assert requests_of(work, plan, may_pause=True, may_split=False) == [
@@ -111,7 +109,7 @@ def test_results_have_the_simulators_format() -> None:
     assert [one["name"] for one in row["completions"]] == ["a", "b"]
 
 
-def test_a_failure_has_its_reason() -> None:
+def test_failure_reports_its_reason() -> None:
     asked = MixRequest("a", 0.0, "r1h1", ("r2h1", "r3h1"), 1, True, True)
     outcomes = (
         ReceiverOutcome("r2h1", True, "", 0, None),
@@ -124,7 +122,7 @@ def test_a_failure_has_its_reason() -> None:
     assert failure_of(ServedRequest(asked, 1.0, (), intact=False)) == "a copy differs"
 
 
-def test_data_takes_a_little_less_than_the_rate_of_light() -> None:
+def test_payload_rate_is_slightly_below_the_optical_rate() -> None:
     assert 0.99 * SHARE < payload_gbps(LabPlan(light_rate_mbps=1000.0)) < SHARE
     assert payload_gbps(LabPlan(mtu=1500)) < payload_gbps(LabPlan())
 
@@ -132,7 +130,7 @@ def test_data_takes_a_little_less_than_the_rate_of_light() -> None:
 # ------------------------------------------------------------------------------------------------ the command
 
 
-def test_a_scaled_trace_is_written_without_a_lab(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_writes_a_scaled_trace_without_a_lab(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "scaled"
     assert main(["lab", "replay", "sample", "--first", "5", "--racks", "4", "--write-scaled", str(file)]) == 0
     assert "5 multicasts on 4 racks, bytes 1:250, arrivals 1 times as fast" in capsys.readouterr().err
@@ -149,7 +147,9 @@ def test_a_scaled_trace_is_written_without_a_lab(tmp_path: Path, capsys: pytest.
         (["nowhere"], "nowhere: No such file"),
     ],
 )
-def test_wrong_input_is_one_sentence(capsys: pytest.CaptureFixture[str], options: list[str], words: str) -> None:
+def test_invalid_options_are_rejected_in_one_sentence(
+    capsys: pytest.CaptureFixture[str], options: list[str], words: str
+) -> None:
     assert main(["lab", "replay", *options]) == 2
     error = capsys.readouterr().err
     assert words in error

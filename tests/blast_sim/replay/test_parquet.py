@@ -21,7 +21,7 @@ ROWS = [
 
 
 @pytest.mark.pyarrow
-def test_rows_come_back_with_their_types_and_provenance(tmp_path: Path) -> None:
+def test_parquet_keeps_types_and_provenance(tmp_path: Path) -> None:
     provenance = Recording().provenance(Origin("flow", {"scenario": {"text": "é\n"}}, (1,)))
     path = tmp_path / "rows.parquet"
     write_parquet(path, ROWS, provenance)
@@ -50,7 +50,7 @@ def test_result_as_parquet_repeats(
     assert capsys.readouterr().out.splitlines()[-1] == f"{count} results: {count} identical"
 
 
-def test_missing_library_is_said_before_anything_runs(
+def test_missing_pyarrow_is_reported_before_the_simulation(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "pyarrow" else find_spec(name))

@@ -1,4 +1,4 @@
-"""Policies and methods from outside the package: found by their names, checked, and named when they fail."""
+"""Policies and methods outside the package: lookup by name, checks and errors."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from blast_sim.plugins.loading import (
 )
 from blast_sim.scenarios.loading import load
 from tests.blast_sim.planning.test_plan import document
-from tests.support.plugin_modules import CONTENDED, METHOD, NARROWEST, POLICY, WIDEST, write_module
-from tests.support.results import results_of
+from tests.support.simulators.plugin_modules import CONTENDED, METHOD, NARROWEST, POLICY, WIDEST, write_module
+from tests.support.simulators.results import results_of
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "research" / "plugins"
 
@@ -55,7 +55,7 @@ def flow(capsys: pytest.CaptureFixture[str], *words: str) -> list[Row]:
 # ------------------------------------------------------------------------------------------------------ use
 
 
-def test_policy_by_its_name_decides(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_flow_simulation_uses_a_policy_by_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine.toml").write_text(CONTENDED)
     widest, narrowest = (write_module(tmp_path, POLICY.format(key=key)) for key in (WIDEST, NARROWEST))
     rows = flow(capsys, "--policy", f"paper,{widest}:Mine,{narrowest}:Mine")
@@ -63,7 +63,7 @@ def test_policy_by_its_name_decides(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert rows[1]["seconds"] > rows[2]["seconds"]
 
 
-def test_method_by_its_name_sends(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_flow_simulation_uses_a_method_by_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine.toml").write_text(CONTENDED.replace('"blast"', '"naive"'))
     name = write_module(tmp_path, METHOD.format(factor=2))
     naive, mine = flow(capsys, "--method", f"naive,{name}:mine")
@@ -81,13 +81,15 @@ def test_scenario_file_names_plugins(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert [row["method"] for row in flow(capsys)] == ["blast", f"{method}:mine"]
 
 
-def test_fault_of_scenario_file_has_its_line() -> None:
+def test_plugin_error_names_the_line_of_the_scenario_file() -> None:
     with pytest.raises(InputError, match=r"^mine\.toml:22: run\[1\]\.policies\[1\]: the module nowhere of the policy"):
         load(ScenarioSource("mine.toml", CONTENDED.replace('["paper"]', '["nowhere:Mine"]')))
 
 
 @pytest.mark.parametrize("processes", ["1", "2"])
-def test_replay_under_a_policy_from_outside(tmp_path: Path, capsys: pytest.CaptureFixture[str], processes: str) -> None:
+def test_replay_uses_a_plugin_policy_and_records_its_digest(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], processes: str
+) -> None:
     name = write_module(tmp_path, POLICY.format(key=NARROWEST))
     words = ["--first", "12", "--splitters", "2", "--policy", f"paper,{name}:Mine", "--processes", processes, "--json"]
     assert main(["sim", "replay", "contended", *words]) == 0
@@ -98,7 +100,7 @@ def test_replay_under_a_policy_from_outside(tmp_path: Path, capsys: pytest.Captu
     ]
 
 
-def test_plan_in_the_order_of_a_policy_from_outside(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plan_uses_the_order_of_a_plugin_policy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "instance.json").write_text(json.dumps(document()))
     name = write_module(tmp_path, POLICY.format(key="job.group.weight"))
     assert main(["plan", "instance.json", "--policy", f"{name}:Mine", "--json"]) == 0
@@ -110,7 +112,7 @@ def test_plan_in_the_order_of_a_policy_from_outside(tmp_path: Path, capsys: pyte
 def test_example_runs_by_names_and_by_entry_points(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As its README has it; an installed package is a folder of modules beside one of entry points."""
+    """Run the commands of its README; a folder with entry points stands for an installed package."""
     monkeypatch.chdir(EXAMPLE)
     (tmp_path / "mine.toml").write_text(CONTENDED.replace('["blast"]', '["naive", "blast"]'))
     example = "narrow_relay.policies:NarrowestFirst", "narrow_relay.methods:relay", "narrow_relay.methods:BinaryTree"
@@ -138,7 +140,7 @@ def test_example_runs_by_names_and_by_entry_points(
 
 
 @pytest.mark.parametrize(
-    ("text", "attribute", "error", "says"),
+    ("text", "attribute", "error", "message"),
     [
         ("", "Mine", PluginAttributeError, "has no 'Mine'"),
         ("interface = 1\nMine = 3", "Mine", PluginTypeError, "must be a subclass of blast_sim.plugins.Policy"),
@@ -153,35 +155,35 @@ def test_example_runs_by_names_and_by_entry_points(
         ("import no_such_library", "Mine", PluginMissingError, "needs the module no_such_library"),
     ],
 )
-def test_policy_that_cannot_be_used(
-    tmp_path: Path, text: str, attribute: str, error: type[PluginError], says: str
+def test_unusable_policy_raises_its_error(
+    tmp_path: Path, text: str, attribute: str, error: type[PluginError], message: str
 ) -> None:
     name = write_module(tmp_path, text)
-    with pytest.raises(error, match=says) as found:
+    with pytest.raises(error, match=message) as found:
         require_plugin("policy", f"{name}:{attribute}")
     assert isinstance(found.value, InputError) and name in str(found.value)
 
 
 @pytest.mark.parametrize("name", ["nowhere:Mine", "nowhere.inside:Mine", "Mine:", ":Mine", "unknown"])
-def test_plugin_that_is_nowhere(name: str) -> None:
+def test_unknown_plugin_raises_missing_error(name: str) -> None:
     for kind in ("policy", "method"):
         with pytest.raises(PluginMissingError):
             require_plugin(kind, name)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("text", ["mine = 3", "class mine: pass", POLICY.format(key="0") + "mine = Mine"])
-def test_method_of_the_wrong_type(tmp_path: Path, text: str) -> None:
+def test_method_of_a_wrong_type_is_rejected(tmp_path: Path, text: str) -> None:
     name = write_module(tmp_path, f"{text}\ninterface = {INTERFACE_VERSION}\n")
     with pytest.raises(PluginTypeError, match="is not a method: it must be a function"):
         require_plugin("method", f"{name}:mine")
 
 
-def test_only_names_of_no_own_policy_or_method_are_plugins() -> None:
+def test_built_in_and_unknown_names_are_no_plugins() -> None:
     assert is_plugin("policy", "a:b") and is_plugin("method", "a:b")
     assert not any(is_plugin("policy", name) for name in (*POLICIES, "unknown", ""))
 
 
-def test_error_while_a_plugin_is_imported_names_it(tmp_path: Path) -> None:
+def test_import_error_of_a_plugin_names_it(tmp_path: Path) -> None:
     name = write_module(tmp_path, "interface = 1\n1 / 0\n")
     with pytest.raises(
         PluginFailedError, match=rf"the policy {name}:Mine raised ZeroDivisionError \({name}.py, line 2"
@@ -190,21 +192,23 @@ def test_error_while_a_plugin_is_imported_names_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "says"),
+    ("key", "message"),
     [
         ("1 / 0", "raised ZeroDivisionError ({name}.py, line 8, in key): division by zero. This is an error of the"),
         ("'soon'", "returned 'soon' from key, which must be a number"),
         ("float('nan')", "returned nan from key, which must be a number"),
     ],
 )
-def test_policy_that_fails_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str, says: str) -> None:
+def test_error_of_a_failing_policy_names_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str, message: str
+) -> None:
     (tmp_path / "mine.toml").write_text(CONTENDED)
     name = write_module(tmp_path, POLICY.format(key=key))
-    said = f"the policy {name}:Mine {says.format(name=name)}"
+    expected = f"the policy {name}:Mine {message.format(name=name)}"
     assert main(["sim", "flow", "mine.toml", "--compute", "1", "--processes", "1", "--policy", f"{name}:Mine"]) == 1
-    assert said in capsys.readouterr().err
+    assert expected in capsys.readouterr().err
     assert main(["sim", "replay", "sample", "--first", "3", "--policy", f"paper,{name}:Mine", "--processes", "2"]) == 1
-    assert said in capsys.readouterr().err
+    assert expected in capsys.readouterr().err
 
 
 LATE = """\
@@ -224,15 +228,17 @@ class mine:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "message"),
     [
         (METHOD.format(factor="'x'"), "raised TypeError"),
         ("interface = 1\ndef mine(world, multicast):\n    return 3\n", "returned 3, which must be a list of phases"),
         (LATE, "raised KeyError"),
     ],
 )
-def test_method_that_fails_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, says: str) -> None:
+def test_error_of_a_failing_method_names_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, message: str
+) -> None:
     (tmp_path / "mine.toml").write_text(CONTENDED)
     name = write_module(tmp_path, text)
     assert main(["sim", "flow", "mine.toml", "--processes", "1", "--method", f"{name}:mine"]) == 1
-    assert f"the method {name}:mine {says}" in capsys.readouterr().err
+    assert f"the method {name}:mine {message}" in capsys.readouterr().err

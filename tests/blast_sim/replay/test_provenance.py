@@ -1,4 +1,4 @@
-"""Provenance: what every result says of itself, and that nothing but it differs between two runs."""
+"""Provenance of every result, which is the only difference between two runs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tests.blast_sim.fabric import test_fabric_command
 from tests.blast_sim.flow.test_flow_scenarios import SMALL
 from tests.blast_sim.planning.test_balanced_command import FIGURE_2
 from tests.blast_sim.planning.test_plan import document
-from tests.support.fake_rack_fabric import write_fake
-from tests.support.results import results_of
+from tests.support.simulators.fake_rack_fabric import write_fake
+from tests.support.simulators.results import results_of
 
 KEYS = [
     "blast", "command", "date", "duration", "engine", "format", "kind", "machine", "plugins", "request", "seeds",
@@ -50,7 +50,7 @@ def inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.usefixtures("inputs")
 @pytest.mark.parametrize("kind", COMMANDS)
-def test_every_json_result_says_where_it_is_from(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_json_result_has_provenance(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(COMMANDS[kind]) == 0
     out = capsys.readouterr().out
     record = json.loads(out)["provenance"]
@@ -68,7 +68,7 @@ def test_every_json_result_says_where_it_is_from(kind: str, capsys: pytest.Captu
 
 @pytest.mark.usefixtures("inputs")
 @pytest.mark.parametrize("kind", ["flow", "replay", "fabric", "trees", "fabric plan"])
-def test_all_but_provenance_repeats_bit_for_bit(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_are_reproducible_except_for_provenance(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     found = []
     words = [*COMMANDS[kind], "--compute", "recorded"] if kind in ("flow", "replay") else COMMANDS[kind]
     for _ in range(2):
@@ -112,7 +112,7 @@ def test_csv_keeps_lines_and_quotes_of_a_scenario() -> None:
     assert rest == "a,b\n1,# no comment\n"
 
 
-def test_kept_cell_says_where_it_is_from(inputs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_kept_cell_has_provenance(inputs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*COMMANDS["flow"], "--backgrounds", "none", "--keep", "kept"]) == 0
     capsys.readouterr()
     (kept,) = (inputs / "kept").iterdir()

@@ -1,4 +1,4 @@
-"""`blast sim rerun`: what it says of results that repeat, that do not, and that cannot be computed again."""
+"""`blast sim rerun`: reports on results that repeat, that differ, and that cannot be computed again."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from blast_sim.rerun.result_file import (
 from blast_sim.traces.coflow_file import written
 from blast_sim.traces.synthetic import synthetic
 from tests.blast_sim.flow.test_flow_scenarios import SMALL
-from tests.support.plugin_modules import NARROWEST, POLICY, WIDEST, imported, write_module
-from tests.support.results import results_of
+from tests.support.simulators.plugin_modules import NARROWEST, POLICY, WIDEST, imported, write_module
+from tests.support.simulators.results import results_of
 
 Capture = pytest.CaptureFixture[str]
 
@@ -63,7 +63,7 @@ def rerun(capsys: Capture, path: Path, *words: str) -> tuple[int, str, str]:
 
 
 def edited(path: Path, *keys: str | int, value: object) -> None:
-    """Put a value into a JSON file."""
+    """Set a value in a JSON file."""
     content: Any = json.loads(path.read_text())
     here = content
     for key in keys[:-1]:
@@ -75,7 +75,7 @@ def edited(path: Path, *keys: str | int, value: object) -> None:
 # ------------------------------------------------------------------------------------------------ comparing
 
 
-def test_first_field_that_differs_is_named_with_both_values(capsys: Capture) -> None:
+def test_rerun_names_the_first_different_field_with_both_values(capsys: Capture) -> None:
     path = flow_result(capsys)
     before = json.loads(path.read_text())["cells"][1]["seconds"]
     edited(path, "cells", 1, "seconds", value=before + 1e-15)
@@ -104,7 +104,7 @@ def test_first_field_that_differs_is_named_with_both_values(capsys: Capture) -> 
         ({"a": 1, "b": None}, {"a": 1}, "b"),
     ],
 )
-def test_what_differs_in_a_bit_differs(recorded: object, now: object, field: str) -> None:
+def test_values_that_differ_in_one_bit_are_different(recorded: object, now: object, field: str) -> None:
     (found,) = compared([recorded], [ComparedPart("it", now)])
     assert (found.verdict, found.field) == ("different", field)
 
@@ -121,7 +121,7 @@ def test_missing_result_is_a_difference(capsys: Capture) -> None:
     assert status == 1 and "number of results is 1 in the file and 2 now" in out
 
 
-def test_measured_computation_is_not_repeatable_and_no_difference(capsys: Capture) -> None:
+def test_measured_computation_is_reported_as_not_repeatable(capsys: Capture) -> None:
     path = flow_result(capsys, "--compute", "measured")
     status, out, _ = rerun(capsys, path)
     assert status == 0
@@ -134,7 +134,7 @@ def test_measured_computation_is_not_repeatable_and_no_difference(capsys: Captur
     assert status == 0 and "srpt-lease: not repeatable: computation was measured" in out
 
 
-def test_commit_is_named_where_the_code_differs(capsys: Capture) -> None:
+def test_rerun_names_different_code_and_libraries(capsys: Capture) -> None:
     path = flow_result(capsys)
     for key, value in (("code", "0" * 64), ("commit", "c0ffee"), ("modified", True)):
         edited(path, "provenance", "blast", key, value=value)
@@ -150,7 +150,7 @@ def test_commit_is_named_where_the_code_differs(capsys: Capture) -> None:
 # --------------------------------------------------------------------------------------------------- inputs
 
 
-def test_scenario_that_was_edited_is_refused(capsys: Capture) -> None:
+def test_rerun_rejects_an_edited_scenario(capsys: Capture) -> None:
     path = flow_result(capsys)
     edited(path, "provenance", "request", "scenario", "text", value=SMALL.replace("30", "31"))
     with pytest.raises(ScenarioChangedError, match="the file was changed after it was written"):
@@ -158,7 +158,7 @@ def test_scenario_that_was_edited_is_refused(capsys: Capture) -> None:
     assert rerun(capsys, path)[0] == 2
 
 
-def test_kept_scenario_that_was_edited_is_refused(capsys: Capture) -> None:
+def test_rerun_rejects_an_edited_kept_scenario(capsys: Capture) -> None:
     flow_result(capsys, "--methods", "naive", "--keep", "kept")
     (path,) = Path("kept").iterdir()
     assert rerun(capsys, path)[0] == 0
@@ -167,7 +167,7 @@ def test_kept_scenario_that_was_edited_is_refused(capsys: Capture) -> None:
         again(read_result(path), 1)
 
 
-def test_trace_has_to_be_the_same(capsys: Capture) -> None:
+def test_rerun_rejects_a_changed_or_missing_trace(capsys: Capture) -> None:
     path = replay_result(capsys)
     assert rerun(capsys, path)[0] == 0
     trace = Path("trace.txt")
@@ -181,7 +181,7 @@ def test_trace_has_to_be_the_same(capsys: Capture) -> None:
     assert (status, out) == (2, "") and err.startswith("blast: result was made from the trace")
 
 
-def test_plugin_has_to_be_the_same(capsys: Capture, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rerun_rejects_a_changed_plugin(capsys: Capture, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = write_module(folder, POLICY.format(key=NARROWEST))
     monkeypatch.setitem(POLICIES, "mine", imported(monkeypatch, folder, name).Mine())
     path = replay_result(capsys, "--policy", "paper,mine")
@@ -203,7 +203,7 @@ def test_plugin_has_to_be_the_same(capsys: Capture, folder: Path, monkeypatch: p
         "# no provenance\na,b\n1,2\n", "# format: {\na,b\n", "a,b\n1,2\n",
     ],
 )  # fmt: skip
-def test_file_that_is_no_result_is_wrong_input(capsys: Capture, text: str) -> None:
+def test_rerun_rejects_a_file_that_is_no_result(capsys: Capture, text: str) -> None:
     path = Path("result")
     path.write_text(text)
     status, out, err = rerun(capsys, path)
@@ -223,14 +223,14 @@ def test_file_that_is_no_result_is_wrong_input(capsys: Capture, text: str) -> No
         ("methods", "naive"),
     ],
 )
-def test_option_of_the_wrong_type_is_wrong_input(capsys: Capture, option: str, value: object) -> None:
+def test_rerun_rejects_a_recorded_option_of_a_wrong_type(capsys: Capture, option: str, value: object) -> None:
     path = flow_result(capsys)
     edited(path, "provenance", "request", option, value=value)
     with pytest.raises(UnusableResultError):
         again(read_result(path), 1)
 
 
-def test_file_that_is_not_there(capsys: Capture) -> None:
+def test_rerun_reports_a_missing_file(capsys: Capture) -> None:
     status, _, err = rerun(capsys, Path("nothing.json"))
     assert (status, err) == (2, "blast: nothing.json: No such file or directory: name another file\n")
 

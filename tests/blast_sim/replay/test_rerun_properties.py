@@ -14,7 +14,7 @@ from blast_sim.fabric.simulator import VARIABLE
 from blast_sim.traces.coflow_file import written
 from blast_sim.traces.synthetic import synthetic
 from tests.blast_sim.fabric import test_fabric_command
-from tests.support.fake_rack_fabric import write_fake
+from tests.support.simulators.fake_rack_fabric import write_fake
 
 FLOW = """\
 title = "Random"
@@ -120,7 +120,7 @@ def test_random_simulated_result_repeats_from_its_file_alone(
     assert main(["sim", *words, "--processes", "1", form, *keep]) == 0
     result = tmp_path / "result"
     result.write_text(capsys.readouterr().out)
-    # What a result names by its digest stays; what it holds itself is gone.
+    # Inputs that a result names by digest stay; inputs that it contains are deleted.
     (tmp_path / "random.toml").unlink(missing_ok=True)
     cells = sorted((tmp_path / "kept").glob("*.json")) if keep else []
     assert not keep or cells

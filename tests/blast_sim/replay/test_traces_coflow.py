@@ -1,4 +1,4 @@
-"""The coflow format, the rules that make multicasts of shuffles, and the published trace where it is at hand."""
+"""The coflow format, the rules that derive multicasts from shuffles, and the published trace if available."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PUBLISHED = Path(__file__).parents[3].parent / "shared" / "data" / "FB2010-1Hr-1
 SMALL = "4 3\n1 0 2 0 1 2 1:8.0 2:2\n2 1500 1 3 3 0:1.0 1:5.5 3:9\n7 1500 1 2 1 2:4.0\n"
 
 
-def test_a_small_trace_reads_as_it_is_written() -> None:
+def test_parser_reads_a_small_trace() -> None:
     trace = parse_coflows(SMALL.encode(), "small")
     assert trace == CoflowTrace(
         4,
@@ -47,7 +47,7 @@ def traces(draw: st.DrawFn) -> CoflowTrace:
 
 
 @given(traces())
-def test_what_is_written_reads_as_it_was(trace: CoflowTrace) -> None:
+def test_written_trace_can_be_read_back(trace: CoflowTrace) -> None:
     assert parse_coflows(written(trace).encode(), "again") == trace
 
 
@@ -72,7 +72,7 @@ def test_what_is_written_reads_as_it_was(trace: CoflowTrace) -> None:
         ("4 1\n1 0 1 0 1 1:1é\n", "t:2", "ASCII"),
     ],
 )
-def test_malformed_traces_are_refused_with_file_and_line(text: str, place: str, words: str) -> None:
+def test_error_in_a_trace_names_file_and_line(text: str, place: str, words: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_coflows(text.encode(), "t")
     assert str(caught.value).startswith(f"{place}: ")
@@ -93,7 +93,7 @@ def test_every_job_broadcasts_to_its_racks_before_its_shuffle() -> None:
     assert workload.rules == {"rule": "job-broadcast", "volume": "300 MB", "seed": 3}
 
 
-def test_the_sender_follows_from_seed_and_name() -> None:
+def test_sender_depends_only_on_seed_and_name() -> None:
     trace = synthetic(2, 20, 40)
     same, again, other = (derived(trace, "job-broadcast", Volume(), seed).multicasts for seed in (1, 1, 2))
     assert same == again
@@ -103,14 +103,14 @@ def test_the_sender_follows_from_seed_and_name() -> None:
 
 
 @pytest.mark.parametrize(("volume", "size"), [(Volume(2.5), 2_500_000), (Volume(measure="median"), 5_500_000)])
-def test_volumes_and_the_first_multicasts_with_the_shuffles_beside_them(volume: Volume, size: int) -> None:
+def test_first_keeps_multicasts_with_their_shuffles_and_volume(volume: Volume, size: int) -> None:
     workload = derived(parse_coflows(SMALL.encode(), "small"), "job-broadcast", volume, 0)
     assert workload.multicasts[1].bytes == size
     kept = first(workload, 1)
     assert [one.name for one in kept.multicasts] == [one.name for one in kept.shuffles] == ["1"]
 
 
-def test_coflows_of_one_mapper_are_multicasts_and_the_others_stay_shuffles() -> None:
+def test_one_to_many_rule_converts_coflows_of_one_mapper() -> None:
     workload = derived(parse_coflows(SMALL.encode(), "small"), "one-to-many", Volume(measure="maximum"), 0)
     assert workload.multicasts == (TraceMulticast("2", 1.5, 3, (0, 1), 9_000_000),)
     assert [shuffle.name for shuffle in workload.shuffles] == ["1", "7"]
@@ -126,7 +126,7 @@ def test_iterations_repeat_multicasts_only() -> None:
     assert often.rules["iterations"] == 3
 
 
-def test_the_sample_is_what_its_seed_makes_in_a_file_of_the_format() -> None:
+def test_shipped_sample_equals_its_synthetic_trace() -> None:
     assert sample() == synthetic(1, 40, 60)
     assert sample(CONTENDED) == synthetic(1, 40, 200, 70.0)
     shipped = Path(blast_sim.traces.__file__).with_name(SAMPLE_FILE)
@@ -134,14 +134,14 @@ def test_the_sample_is_what_its_seed_makes_in_a_file_of_the_format() -> None:
     assert written(sample()).encode() == shipped.read_bytes()
 
 
-def test_a_trace_is_named_or_a_file(tmp_path: Path) -> None:
+def test_load_workload_accepts_a_name_or_a_file(tmp_path: Path) -> None:
     (tmp_path / "small").write_text(SMALL)
     workload = load_workload(str(tmp_path / "small"), "coflow", Derivation(iterations=2, period=9.0, first=1))
     assert [one.arrival for one in workload.multicasts] == [0.0, 9.0]
     assert load_workload("sample", "coflow", Derivation()).racks == 40
 
 
-def test_a_trace_without_multicasts_is_refused(tmp_path: Path) -> None:
+def test_trace_without_multicasts_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "local").write_text("4 1\n1 0 1 2 1 2:5\n")
     with pytest.raises(InputError, match="no multicast by the rule 'job-broadcast'"):
         load_workload(str(tmp_path / "local"), "coflow", Derivation())
@@ -149,7 +149,7 @@ def test_a_trace_without_multicasts_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.published
 @pytest.mark.skipif(not PUBLISHED.exists(), reason="the published trace is not on this machine")
-def test_the_published_trace_has_the_counts_of_its_authors() -> None:
+def test_published_trace_has_the_counts_of_its_authors() -> None:
     """The trace of coflow/coflow-benchmark at 90fc587."""
     digest = hashlib.sha256(PUBLISHED.read_bytes()).hexdigest()
     assert digest == "cdd0d94d26c6ab10ce3634cf6a0f836859578e914de6b6faa980a245237dbc6e"
@@ -179,5 +179,5 @@ def test_whole_bytes_survive_their_notation_in_megabytes(size: int) -> None:
     assert whole_bytes(float(str(size / MEGABYTE))) == size
 
 
-def test_a_part_of_a_byte_counts_as_a_byte() -> None:
+def test_fractions_of_a_byte_are_rounded_up() -> None:
     assert [whole_bytes(size) for size in (1.1, 1.0000004, 1e-7)] == [1_100_000, 1_000_001, 1]

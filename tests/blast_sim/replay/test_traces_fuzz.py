@@ -1,4 +1,4 @@
-"""The readers of traces on thousands of texts: something usable, or one InputError."""
+"""Fuzz tests of the readers of traces: a valid trace, or one InputError."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def check_coflows(_: random.Random, text: str) -> str:
 
 
 def check_jobs(parse: Callable[[str], JobTable], text: str) -> str:
-    """Return whether these are jobs that have their places, or one line."""
+    """Check that the text yields jobs with placements, or one line."""
     try:
         table = parse(text)
     except InputError as error:
@@ -140,7 +140,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("kind", FILES)
-def test_something_usable_or_one_sentence(kind: str) -> None:
+def test_readers_return_a_valid_trace_or_one_sentence(kind: str) -> None:
     run = fuzz(FILES[kind], inputs(1_500))
     assert min(run.outcomes[name] for name in ("a trace", "refused")) > run.inputs // 100
     assert run.mutated * 2 == run.inputs

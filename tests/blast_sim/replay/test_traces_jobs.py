@@ -1,4 +1,4 @@
-"""Job tables of Philly and Alibaba, and where their machines stand."""
+"""Job tables of Philly and Alibaba, and the racks of their machines."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_attempts_on_several_servers_are_jobs() -> None:
         (log({"start_time": "2017-10-07 01:12:09", "detail": 3}), "detail must be a list"),
     ],
 )
-def test_malformed_logs_are_refused(data: bytes, words: str) -> None:
+def test_malformed_philly_logs_are_rejected(data: bytes, words: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_philly(data, "log")
     assert str(caught.value).startswith("log: ")
@@ -78,7 +78,7 @@ def lines(*rows: str) -> list[str]:
 
 
 @pytest.mark.parametrize("header", [(), (",".join(COLUMNS),)])
-def test_machines_of_a_job_are_a_group_from_its_first_start_on(header: tuple[str, ...]) -> None:
+def test_machines_of_a_job_form_a_group_at_its_first_start(header: tuple[str, ...]) -> None:
     table = parse_alibaba(lines(*header, *ROWS), "table")
     assert table.jobs == (TraceJob("j1", 0.0, ("m1", "m2")), TraceJob("j4", 21.0, ("m10", "m9")))
     assert table.left_out == 2
@@ -96,7 +96,7 @@ def test_machines_of_a_job_are_a_group_from_its_first_start_on(header: tuple[str
         (['"j1'], "t:1", "no CSV"),
     ],
 )
-def test_malformed_tables_are_refused_with_file_and_line(rows: list[str], place: str, words: str) -> None:
+def test_error_in_an_alibaba_table_names_file_and_line(rows: list[str], place: str, words: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_alibaba(lines(*rows), "t")
     assert str(caught.value).startswith(f"{place}: ")
@@ -108,7 +108,7 @@ def test_neighbors_by_name_share_a_rack() -> None:
     assert [place[f"m{number}"] for number in (0, 9, 10, 39, 40, 79, 80, 99)] == [0, 0, 0, 0, 1, 1, 2, 2]
 
 
-def test_hashed_machines_are_spread_and_stay_where_they_are() -> None:
+def test_hashed_placement_is_even_and_independent_of_order() -> None:
     names = [f"m{number}" for number in range(400)]
     place = racks_of(names, 40, "hash")
     assert set(place.values()) == set(range(10))
@@ -125,7 +125,7 @@ def test_jobs_in_several_racks_are_multicasts() -> None:
     assert workload.rules["left_out"] == 5
 
 
-def test_both_are_loaded_from_files(tmp_path: Path) -> None:
+def test_job_tables_are_loaded_from_files(tmp_path: Path) -> None:
     (tmp_path / "log").write_text(json.dumps(PHILLY))
     (tmp_path / "table").write_text("\n".join(ROWS))
     how = Derivation(machines_per_rack=1)

@@ -1,4 +1,4 @@
-"""Processes that calculate: their results, their ends, and what Ctrl-C leaves of them."""
+"""Worker processes: results, failures and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def die(number: int) -> int:
 
 
 def never(folder: str) -> None:
-    """Begin, say so, and come to no end; a worker that heard Ctrl-C would leave a trace."""
+    """Create a file as a sign of the start, and never end; a worker that handled Ctrl-C would print a traceback."""
     (Path(folder) / str(os.getpid())).touch()
     while True:
-        time.sleep(60)  # it is at work, and looks at nothing
+        time.sleep(60)  # the worker handles no messages
 
 
 def test_every_item_has_its_result():
@@ -54,23 +54,23 @@ def test_every_item_has_its_result():
     assert multiprocessing.active_children() == []
 
 
-def test_items_may_be_larger_than_what_a_pipe_holds():
+def test_items_may_be_larger_than_a_pipe():
     assert dict(computed(sizes, [bytes(1 << 20)] * 5, 2)) == dict.fromkeys(range(5), 1 << 20)
 
 
-def test_who_waits_is_called_meanwhile():
+def test_callback_is_called_while_the_caller_waits():
     calls = []
     assert len(list(computed(square, range(3), 1, lambda: calls.append(1)))) == 3
     assert calls
 
 
-def test_what_the_work_raises_is_raised_and_no_process_is_left():
+def test_error_of_the_work_is_raised_and_all_processes_end():
     with pytest.raises(ValueError, match="not 3"):
         list(computed(fail, [0, 0, 3, 0], 2))
     assert multiprocessing.active_children() == []
 
 
-def test_a_process_that_dies_is_told():
+def test_killed_worker_raises_worker_died_error():
     with pytest.raises(
         WorkerDiedError, match="ended with status -9, perhaps for want of memory: try fewer --processes"
     ):
@@ -78,7 +78,7 @@ def test_a_process_that_dies_is_told():
     assert multiprocessing.active_children() == []
 
 
-def test_who_stops_asking_ends_the_processes():
+def test_closing_the_iterator_ends_the_processes():
     with closing(computed(square, range(100), 2)) as coming:
         next(coming)
         assert multiprocessing.active_children() != []
@@ -115,7 +115,7 @@ def running(program, text, *words):
 
 
 @pytest.mark.parametrize("send", [os.killpg, os.kill], ids=["as a terminal does", "to the first alone"])
-def test_processes_that_are_at_work_end_with_who_has_started_them(tmp_path, send):
+def test_busy_workers_end_with_their_parent(tmp_path, send):
     folder = tmp_path / "begun"
     folder.mkdir()
     with running(tmp_path / "program.py", PROGRAM, folder) as process:
@@ -135,12 +135,12 @@ start = util.spawnv_passfds
 
 def interrupted_start(*words):
     pid = start(*words)
-    os.kill(os.getpid(), signal.SIGINT)  # before the process is told what it is for
+    os.kill(os.getpid(), signal.SIGINT)  # before the process receives its work
     time.sleep(0.2)
     return pid
 
 if __name__ == "__main__":
-    # As a library's threads: they mask nothing.
+    # Like a thread of a library, it masks no signals.
     threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
     resource_tracker.ensure_running()
     util.spawnv_passfds = interrupted_start
@@ -151,7 +151,7 @@ if __name__ == "__main__":
 """
 
 
-def test_an_interrupt_that_another_thread_takes_waits_for_the_start_of_the_processes(tmp_path):
+def test_interrupt_in_another_thread_waits_for_process_start(tmp_path):
     with running(tmp_path / "program.py", STARTING) as process:
         _, err = process.communicate(timeout=TIMEOUT)
     assert (process.returncode, err) == (130, "")
@@ -167,7 +167,7 @@ from blast_client.cli.command import main
 
 def solve(self, program):
     Path(sys.argv[1]).touch()
-    # As a solver's C++: it never looks up, and lets other threads run.
+    # Like a solver in C++, it never checks for signals, and lets other threads run.
     endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
     sqlite3.connect(":memory:").execute(endless).fetchone()
 
@@ -176,7 +176,7 @@ sys.exit(main(["plan", sys.argv[2], "--exact", "--time-limit", "3600"]))
 """
 
 
-def test_an_interrupt_ends_a_solver_that_does_not_look_up(tmp_path):
+def test_interrupt_ends_a_solver_that_checks_no_signals(tmp_path):
     solving, instance = tmp_path / "solving", tmp_path / "instance.json"
     instance.write_text(json.dumps(INSTANCE))
     process = subprocess.Popen(
@@ -205,7 +205,7 @@ def begun(process, count):
     ],
     ids=lambda value: "-".join(value[:2]) if isinstance(value, tuple) else str(value),
 )
-def test_an_interrupt_ends_a_simulation_at_once_and_without_a_word(tmp_path, words, processes):
+def test_interrupt_ends_a_simulation_at_once_without_output(tmp_path, words, processes):
     words = [str(tmp_path / word) if word == "figures" and place else word for place, word in enumerate(words)]
     with started(*words) as process:
         # The two workers, the tracker of their resources, and the command itself: workers are still importing.

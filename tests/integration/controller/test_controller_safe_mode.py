@@ -43,7 +43,7 @@ class Controller:
         self.address = ""
 
     def start(self) -> Client:
-        command = [sys.executable, "-m", "tests.support.poisonable_controller"]
+        command = [sys.executable, "-m", "tests.support.controller.poisonable_controller"]
         with self.log.open("a") as log:
             self.process = subprocess.Popen(
                 [*command, "controller", "run", "--config", str(self.config), "--log-format", "json"],

@@ -9,7 +9,7 @@ from blast_controller.core.model.records import Record
 from blast_controller.store.errors import JournalError
 from blast_controller.store.etcd.access import EtcdTimeouts
 from blast_controller.store.etcd.errors import StoreUnavailableError
-from tests.support.etcd_server import LONG, SHORT, Controllers, EtcdServer
+from tests.support.controller.etcd_server import LONG, SHORT, Controllers, EtcdServer
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.etcd

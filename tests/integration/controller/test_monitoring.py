@@ -19,8 +19,8 @@ import pytest
 from blast_controller.core.model.events import FinishRequested
 from blast_controller.core.model.requests import TransferReport
 from tests.blast_controller.rpc.test_monitoring_files import serving
-from tests.support.core import key_of, multicast
-from tests.support.live_server import LiveServer
+from tests.support.controller.core import key_of, multicast
+from tests.support.controller.live_server import LiveServer
 from tests.support.waiting import eventually
 
 MONITORING = Path(__file__).resolve().parents[3] / "packaging" / "monitoring"

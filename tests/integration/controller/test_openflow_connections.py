@@ -39,7 +39,7 @@ from tests.integration.controller.openflow_harness import (
     controller,
     forward,
 )
-from tests.support.openflow_entries import entry, raw_entry
+from tests.support.controller.openflow_entries import entry, raw_entry
 
 ADD = 0
 STEP_SECONDS = 2.0

@@ -23,9 +23,9 @@ from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.settings import CoreSettings
 from blast_controller.optimizer.process import GRACE, OptimizerProcess
 from blast_controller.optimizer.worker import NICENESS
-from tests.support.core import key_of, make_fabric
-from tests.support.core import multicast as request
-from tests.support.runtime import TIMEOUT, Running, running
+from tests.support.controller.core import key_of, make_fabric
+from tests.support.controller.core import multicast as request
+from tests.support.controller.runtime import TIMEOUT, Running, running
 from tests.support.waiting import eventually
 
 STARTS = 30.0

@@ -34,9 +34,9 @@ from blast_controller.rpc.connections.server_state import ServerLimits
 from blast_controller.rpc.methods import ROLES
 from blast_controller.serving import tls
 from tests.support.certificates import Authority, Pair
-from tests.support.core import make_fabric
-from tests.support.memory_controller import MemoryController
-from tests.support.runtime import running
+from tests.support.controller.core import make_fabric
+from tests.support.controller.memory_controller import MemoryController
+from tests.support.controller.runtime import running
 from tests.support.waiting import eventually
 
 TIMEOUT = 30.0

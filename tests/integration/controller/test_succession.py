@@ -34,7 +34,7 @@ from mininet_topos.kernel.errors import HostError
 from mininet_topos.kernel.process import LabProcess
 from mininet_topos.lab.lab import Lab, _entering, blast_controller
 from mininet_topos.topology.plan import LabPlan
-from tests.support.fabric_truth import assert_converged, held_circuits, rule_ages
+from tests.support.controller.fabric_truth import assert_converged, held_circuits, rule_ages
 
 pytestmark = [pytest.mark.lab, pytest.mark.etcd, pytest.mark.timeout(900)]
 

@@ -21,11 +21,11 @@ import pytest
 from blast_client import Client
 from blast_controller.core.model.commands import CircuitChange
 from blast_controller.core.model.events import DeviceConnected, DeviceDisconnected, StepConfirmed, StepFailed
-from tests.support import ssh_server, tl1
-from tests.support.executor_contract import SwitchThread, bench, circuits
+from tests.support.controller import ssh_server, tl1
+from tests.support.controller.executor_contract import SwitchThread, bench, circuits
+from tests.support.controller.ssh_server import Sshd, free_port, run
+from tests.support.controller.tl1 import Lab, scripted
 from tests.support.needs import ROOT
-from tests.support.ssh_server import Sshd, free_port, run
-from tests.support.tl1 import Lab, scripted
 from tests.support.waiting import eventually, eventually_async
 from tl1_driver.client import SwitchClient
 from tl1_driver.dialects import DIALECTS, Dialect

@@ -22,8 +22,8 @@ from tests.integration.frameworks.test_java_client import (  # noqa: F401 - one 
     jar,
     maven,
 )
-from tests.support.spark_cluster import BLAST
-from tests.support.transport_hosts import agent_process
+from tests.support.transport.spark_cluster import BLAST
+from tests.support.transport.transport_hosts import agent_process
 
 pytestmark = [pytest.mark.java, pytest.mark.test_all, pytest.mark.timeout(BUILD_SECONDS + 600)]
 

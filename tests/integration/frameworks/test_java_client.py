@@ -19,7 +19,7 @@ from xml.etree import ElementTree
 import pytest
 
 from blast_client import Client, MulticastRequest
-from tests.support.memory_controller import MemoryController, serving
+from tests.support.controller.memory_controller import MemoryController, serving
 
 BUILD_SECONDS = 900
 """The first build downloads Maven's own artifacts over a network of unknown speed."""

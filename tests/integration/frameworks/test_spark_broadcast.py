@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.spark_cluster import PYTHON, ROOT, agent_process, in_spark
+from tests.support.transport.spark_cluster import PYTHON, ROOT, agent_process, in_spark
 
 pytestmark = [pytest.mark.spark, pytest.mark.test_all]
 

@@ -45,9 +45,9 @@ from blast_client.spark import (
 from blast_client.spark.application import application_of
 from blast_client.spark.asking import CopyKind, DriverAddress, DriverAnswer, DriverUnreachableError, ask, fetch
 from blast_client.spark.parcel import ParcelForm, SparkParcel, ValueKind
-from tests.support.memory_controller import MemoryController, serving
-from tests.support.store_faults import before_writes
-from tests.support.transport_hosts import LOOPBACK, Agent, agent
+from tests.support.controller.memory_controller import MemoryController, serving
+from tests.support.controller.store_faults import before_writes
+from tests.support.transport.transport_hosts import LOOPBACK, Agent, agent
 from tests.support.waiting import HANGING, eventually
 
 DRIVER = "127.0.0.1:1"

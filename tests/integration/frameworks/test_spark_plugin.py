@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from tests.integration.frameworks.test_java_client import jar  # noqa: F401 - the fixture
-from tests.support.memory_controller import MemoryController, serving
-from tests.support.spark_cluster import BLAST, PYTHON, ROOT, agent_process, in_spark
+from tests.support.controller.memory_controller import MemoryController, serving
+from tests.support.transport.spark_cluster import BLAST, PYTHON, ROOT, agent_process, in_spark
 from tests.support.waiting import look_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.test_all, pytest.mark.timeout(900)]

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.test_all]
 
 
 def test_received_tensors_equal_sent_tensors() -> None:
-    words = [SYSTEM_PYTHON, "-W", "error::UserWarning", "-m", "tests.support.torch_tensors"]
+    words = [SYSTEM_PYTHON, "-W", "error::UserWarning", "-m", "tests.support.transport.torch_tensors"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -16,7 +16,7 @@ from blast_client import Client
 from mininet_topos.lab.agents import Agents
 from mininet_topos.lab.cleanup import marked_processes
 from mininet_topos.topology.plan import LabPlan
-from tests.support.folder_trees import seen, varied
+from tests.support.transport.folder_trees import seen, varied
 from tests.support.waiting import HANGING, eventually
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ if "BLAST_RUN_EVERY_TEST" not in os.environ:
     pytest.importorskip("mininet")
 
 from mininet_topos.lab.lab import Lab
-from tests.support.fabric_truth import held_circuits
-from tests.support.fault_bench import EIGHT_RACKS, LEASE_MS, FaultBench
+from tests.support.controller.fabric_truth import held_circuits
+from tests.support.controller.fault_bench import EIGHT_RACKS, LEASE_MS, FaultBench
 from tests.support.waiting import at_rest, eventually
 
 pytestmark = pytest.mark.lab

@@ -29,7 +29,7 @@ from mininet_topos.kernel.addresses import ReservedAddresses
 from mininet_topos.kernel.process import LabProcess
 from mininet_topos.lab.lab import blast_controller
 from mininet_topos.topology.build import tor_name
-from tests.support.fabric_truth import (
+from tests.support.controller.fabric_truth import (
     assert_converged,
     dump_flows,
     guards,
@@ -39,9 +39,9 @@ from tests.support.fabric_truth import (
     rule_ages,
     tl1,
 )
-from tests.support.fault_bench import EIGHT_RACKS, TIMEOUT, FaultBench, Lab, fault_bench, wait_for
+from tests.support.controller.fault_bench import EIGHT_RACKS, TIMEOUT, FaultBench, Lab, fault_bench, wait_for
 from tests.support.interrupted import frozen
-from tests.support.live_transfer import LiveTransfer
+from tests.support.transport.live_transfer import LiveTransfer
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.lab

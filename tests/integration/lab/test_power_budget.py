@@ -15,9 +15,9 @@ from mininet_topos.topology.plan import LabPlan
 if "BLAST_RUN_EVERY_TEST" not in os.environ:
     pytest.importorskip("mininet")
 
-from tests.support.fabric_truth import powers
-from tests.support.fault_bench import FaultBench, fault_bench
-from tests.support.live_transfer import LiveTransfer
+from tests.support.controller.fabric_truth import powers
+from tests.support.controller.fault_bench import FaultBench, fault_bench
+from tests.support.transport.live_transfer import LiveTransfer
 
 pytestmark = pytest.mark.lab
 

@@ -21,7 +21,7 @@ from mininet_topos.kernel.namespace import run_in_network_of
 from mininet_topos.kernel.netdev import query
 from mininet_topos.topology.counters import Traffic, interface_traffic
 from mininet_topos.topology.plan import preset
-from tests.support.fabric_truth import held_circuits
+from tests.support.controller.fabric_truth import held_circuits
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.lab

@@ -15,8 +15,8 @@ from blast_controller.rpc.clients.access import AccessPolicy
 from blast_controller.rpc.clients.identity import Identity, Role
 from blast_controller.rpc.clients.tokens import digest_of
 from tests.integration.page.browser import Window, chromium
-from tests.support.core import key_of, make_fabric, multicast
-from tests.support.live_server import LiveServer, More, live
+from tests.support.controller.core import key_of, make_fabric, multicast
+from tests.support.controller.live_server import LiveServer, More, live
 from tests.support.waiting import eventually
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from blast_controller.rpc.clients.identity import Identity, Role
 from blast_controller.rpc.clients.tokens import digest_of
 from tests.integration.page.browser import has_text, hidden, is_live, is_titled, number_of, request_row, visible
 from tests.integration.page.conftest import POLICY
-from tests.support.core import key_of, multicast
+from tests.support.controller.core import key_of, multicast
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.browser

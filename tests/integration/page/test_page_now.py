@@ -21,8 +21,8 @@ from blast_controller.process import http_services as http_side
 from blast_controller.rpc.clients.access import OPEN_POLICY
 from blast_controller.rpc.fabric_reading import FabricReading
 from tests.integration.page.browser import has, has_text, hidden, is_live, is_titled, number_of, request_row, visible
-from tests.support.core import key_of, make_fabric, multicast
-from tests.support.live_server import More, live
+from tests.support.controller.core import key_of, make_fabric, multicast
+from tests.support.controller.live_server import More, live
 
 pytestmark = pytest.mark.browser
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.integration.page.browser import click_track, has_text, hidden, number_of, request_row
-from tests.support.core import multicast
+from tests.support.controller.core import multicast
 
 pytestmark = pytest.mark.browser
 

@@ -20,7 +20,7 @@ from tests.integration.page.browser import (
     request_row,
     visible,
 )
-from tests.support.core import key_of, multicast
+from tests.support.controller.core import key_of, multicast
 from tests.support.waiting import eventually
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from blast_transport.session.settings import SenderSettings
 from blast_transport.transports.choices import Unicast
 from blast_transport.wire.codec import ControlDecoder, encode
 from blast_transport.wire.messages import Abort, Fin, Hello, Ready
-from tests.support.transport_hosts import Process
+from tests.support.transport.transport_hosts import Process
 
 BLAST = str(Path(sys.executable).with_name("blast"))
 SECRET = SharedSecret(b"0123456789abcdef" * 2)

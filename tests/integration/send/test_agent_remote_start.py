@@ -21,7 +21,7 @@ from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from blast_transport.transports.choices import Chain, Unicast
-from tests.support.ssh_server import Sshd, lacks
+from tests.support.controller.ssh_server import Sshd, lacks
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.skipif(lacks() is not None, reason=lacks() or "")

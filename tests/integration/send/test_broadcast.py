@@ -35,9 +35,9 @@ from blast_transport.base.report import Progress
 from blast_transport.credentials.material import SharedSecret
 from blast_transport.transports.choices import Chain
 from blast_transport.wire.transports import OPTICAL, PIPELINE
-from tests.support.memory_controller import MemoryController, serving
-from tests.support.store_faults import before_writes
-from tests.support.transport_hosts import LOOPBACK, Agent, agent
+from tests.support.controller.memory_controller import MemoryController, serving
+from tests.support.controller.store_faults import before_writes
+from tests.support.transport.transport_hosts import LOOPBACK, Agent, agent
 from tests.support.waiting import HANGING, eventually
 
 HOSTS = ("h21", "h31", "h41")

@@ -16,7 +16,7 @@ from blast_transport.session.route import Route
 from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.transports.choices import Chain, TransportChoice, Tree, Trees, Unicast
 from blast_transport.wire.messages import MEMORY
-from tests.support.transport_hosts import LOOPBACK, MTU, FaultyLight, agent, light, sender_to
+from tests.support.transport.transport_hosts import LOOPBACK, MTU, FaultyLight, agent, light, sender_to
 
 pytestmark = pytest.mark.compiled
 

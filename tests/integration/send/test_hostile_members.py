@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.soak.members import CONTENT, LIMIT_SECONDS, cases, play
-from tests.support.hostile_members import KINDS, session
+from tests.support.transport.hostile_members import KINDS, session
 
 SAMPLE = 24
 

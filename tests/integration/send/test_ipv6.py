@@ -13,8 +13,8 @@ from blast_client.cli.command import main
 from blast_transport.session.route import Route
 from blast_transport.transports.choices import Chain, TransportChoice, Unicast
 from tests.integration.transport.test_streams import chains
-from tests.support.memory_controller import MemoryController, serving
-from tests.support.transport_hosts import Agent, agents, sender_to
+from tests.support.controller.memory_controller import MemoryController, serving
+from tests.support.transport.transport_hosts import Agent, agents, sender_to
 
 
 @pytest.fixture

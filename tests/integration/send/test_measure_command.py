@@ -17,8 +17,8 @@ from blast_transport.credentials.admission import dialer
 from blast_transport.credentials.material import SharedSecret, read_secret
 from blast_transport.measuring.flows import HERE, SHORT, measure_flows
 from tests.support.interrupted import ended, members, started
-from tests.support.measured_hosts import host_process
-from tests.support.transport_hosts import BLAST, Process
+from tests.support.transport.measured_hosts import host_process
+from tests.support.transport.transport_hosts import BLAST, Process
 from tests.support.waiting import HANGING, eventually
 
 QUICK = ("--root", "here", "--bytes", "1MiB")

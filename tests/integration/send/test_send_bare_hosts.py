@@ -20,8 +20,8 @@ from subprocess import CompletedProcess
 
 import pytest
 
-from tests.support import ssh_server
-from tests.support.ssh_server import SSHD, await_port, free_port
+from tests.support.controller import ssh_server
+from tests.support.controller.ssh_server import SSHD, await_port, free_port
 
 DEVICES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9), "tty": (5, 0)}
 SENDER = "n1"

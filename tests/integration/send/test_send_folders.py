@@ -20,9 +20,9 @@ from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.store.sources.folder_source import FolderSource
 from blast_transport.transports.choices import Chain, OpticalChoice, TransportChoice, Unicast
 from blast_transport.wire.messages import FOLDER
-from tests.support.folder_trees import names_in, seen, varied
-from tests.support.store_faults import before_writes
-from tests.support.transport_hosts import LOOPBACK, MTU, Agent, agent, agents, light
+from tests.support.controller.store_faults import before_writes
+from tests.support.transport.folder_trees import names_in, seen, varied
+from tests.support.transport.transport_hosts import LOOPBACK, MTU, Agent, agent, agents, light
 
 BLAST = (str(Path(sys.executable).with_name("blast")), "send")
 

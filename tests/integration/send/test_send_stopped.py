@@ -18,9 +18,9 @@ import pytest
 from blast_api.ttypes import PartState
 from blast_base.endpoint import Endpoint
 from blast_transport.store.targets.command_target import CommandTarget
-from tests.support.memory_controller import MemoryController, serving
-from tests.support.store_faults import before_writes
-from tests.support.transport_hosts import Agent, agent, light
+from tests.support.controller.memory_controller import MemoryController, serving
+from tests.support.controller.store_faults import before_writes
+from tests.support.transport.transport_hosts import Agent, agent, light
 from tests.support.waiting import HANGING, eventually
 
 BLAST = (str(Path(sys.executable).with_name("blast")), "send")

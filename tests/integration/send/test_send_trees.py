@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.transport_hosts import Agent, agents
+from tests.support.transport.transport_hosts import Agent, agents
 
 BLAST = str(Path(sys.executable).with_name("blast"))
 SIZE = 3 << 20

@@ -15,8 +15,8 @@ import pytest
 
 import blast_client
 from blast_client.send.sender_job import MAX_SENDS
-from tests.support.memory_controller import MemoryController, serving
-from tests.support.transport_hosts import LOOPBACK, Agent, agent
+from tests.support.controller.memory_controller import MemoryController, serving
+from tests.support.transport.transport_hosts import LOOPBACK, Agent, agent
 from tests.support.waiting import eventually
 
 HOSTS = ("h21", "h31")

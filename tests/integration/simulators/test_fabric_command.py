@@ -15,9 +15,9 @@ from blast_sim.base.scenario_file import find_in
 from blast_sim.fabric.scenario import HERE
 from blast_sim.fabric.simulator import VARIABLE
 from tests.blast_sim.fabric.test_fabric_command import SMALL
-from tests.support.fake_rack_fabric import write_fake
 from tests.support.interrupted import TIMEOUT, ended, members, started
-from tests.support.results import results_of
+from tests.support.simulators.fake_rack_fabric import write_fake
+from tests.support.simulators.results import results_of
 from tests.support.waiting import eventually
 
 

@@ -16,9 +16,9 @@ import pytest
 from blast_sim.fabric.simulator import VARIABLE
 from tests.blast_sim.fabric import test_fabric_command
 from tests.blast_sim.flow.test_flow_scenarios import SMALL
-from tests.support.fake_rack_fabric import write_fake
-from tests.support.plugin_modules import CONTENDED, METHOD, NARROWEST, POLICY, WIDEST
-from tests.support.results import results_of
+from tests.support.simulators.fake_rack_fabric import write_fake
+from tests.support.simulators.plugin_modules import CONTENDED, METHOD, NARROWEST, POLICY, WIDEST
+from tests.support.simulators.results import results_of
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.distributed

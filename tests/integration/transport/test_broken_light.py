@@ -22,7 +22,7 @@ from blast_transport.store.sources.source import StreamSource
 from blast_transport.transports.choices import Chain, Unicast
 from blast_transport.transports.optical import sender as optical_sender
 from blast_transport.transports.optical.interface import open_sender_socket
-from tests.support.transport_hosts import LOOPBACK, TOLERANT, FaultyLight, agents, light, sender_to, sending
+from tests.support.transport.transport_hosts import LOOPBACK, TOLERANT, FaultyLight, agents, light, sender_to, sending
 from tests.support.waiting import eventually
 
 

@@ -16,7 +16,7 @@ from blast_transport.session.route import Route
 from blast_transport.session.sender_core import SenderCore
 from blast_transport.store.blocks.store import SessionStore
 from blast_transport.transports.choices import Chain, OpticalChoice, Tree, Trees, Unicast
-from tests.support.transport_hosts import Agent, agents, sender_to
+from tests.support.transport.transport_hosts import Agent, agents, sender_to
 from tests.support.waiting import eventually
 
 TRANSFERS = 3

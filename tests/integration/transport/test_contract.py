@@ -32,10 +32,10 @@ from blast_transport.transports.pipeline.connections.pump import Intake
 from blast_transport.transports.trees.root import Root
 from blast_transport.wire.messages import COMMAND, MEMORY
 from blast_transport.wire.transports import TRANSPORTS
-from tests.support import toy_transports
-from tests.support.engines import BOTH, asked_engine, asking_for
-from tests.support.toy_transports import Outside, Relay
-from tests.support.transport_hosts import (
+from tests.support.transport import toy_transports
+from tests.support.transport.engines import BOTH, asked_engine, asking_for
+from tests.support.transport.toy_transports import Outside, Relay
+from tests.support.transport.transport_hosts import (
     LOOPBACK,
     MTU,
     TIMEOUT,

@@ -19,8 +19,8 @@ from blast_transport.session.route import Route
 from blast_transport.session.settings import SenderSettings
 from blast_transport.store.targets.file_target import FileTarget
 from blast_transport.transports.choices import Chain, TransportChoice, Unicast
-from tests.support.store_faults import before_writes
-from tests.support.transport_hosts import LOOPBACK, MTU, agent, light, receiver_process, sender_to, sending
+from tests.support.controller.store_faults import before_writes
+from tests.support.transport.transport_hosts import LOOPBACK, MTU, agent, light, receiver_process, sender_to, sending
 from tests.support.waiting import eventually
 
 SIZE = 4 << 20

@@ -25,8 +25,8 @@ from blast_transport.transports.pipeline.connections import copy_pump
 from blast_transport.transports.pipeline.source import PipelineSource
 from blast_transport.wire.messages import COMMAND
 from tests.support.certificates import Authority
-from tests.support.measured_hosts import host_process
-from tests.support.transport_hosts import agent, sending
+from tests.support.transport.measured_hosts import host_process
+from tests.support.transport.transport_hosts import agent, sending
 from tests.support.waiting import eventually
 
 SIZE = 14 << 20

@@ -37,9 +37,9 @@ from blast_transport.transports.pipeline.protocol.messages import (
 from blast_transport.transports.pipeline.protocol.phase import ChainMember, PipelinePhase
 from blast_transport.wire.datagram import HEADER
 from blast_transport.wire.messages import EndOfData, Hello, Nack
-from tests.support.pipeline_chain import SEGMENT, SUITE, content_of, digests_of, file_store
-from tests.support.transport_data import InOrder
-from tests.support.transport_hosts import LOOPBACK, TIMEOUT, agent, agents, datagram, light, sender_to
+from tests.support.transport.pipeline_chain import SEGMENT, SUITE, content_of, digests_of, file_store
+from tests.support.transport.transport_data import InOrder
+from tests.support.transport.transport_hosts import LOOPBACK, TIMEOUT, agent, agents, datagram, light, sender_to
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.usefixtures("every_engine")

@@ -20,7 +20,7 @@ from blast_transport.session.settings import SenderSettings
 from blast_transport.store.targets.target import Target
 from blast_transport.transports.choices import Chain, TransportChoice, Tree, Trees, Unicast
 from blast_transport.wire.messages import Hello
-from tests.support.transport_hosts import LOOPBACK, MTU, Agent, agents, light, sender_to, sending
+from tests.support.transport.transport_hosts import LOOPBACK, MTU, Agent, agents, light, sender_to, sending
 from tests.support.waiting import HANGING, eventually
 
 SIZE = 1 << 20

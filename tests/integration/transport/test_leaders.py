@@ -19,7 +19,7 @@ from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import Destination, SenderSettings
 from blast_transport.transports.choices import Chain, TransportChoice, Tree, Trees, Unicast
-from tests.support.transport_hosts import LOOPBACK, Agent, Process, agent, light, receiver_process, transfer
+from tests.support.transport.transport_hosts import LOOPBACK, Agent, Process, agent, light, receiver_process, transfer
 
 SIZE = 2 << 20
 RECEIVERS, RACKS = 12, 3

@@ -18,7 +18,7 @@ from blast_transport.session.route import Route
 from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from tests.support.certificates import Authority
-from tests.support.transport_hosts import LOOPBACK, Agent, agent, light
+from tests.support.transport.transport_hosts import LOOPBACK, Agent, agent, light
 
 NAMES = ("h0", "h1", "h2")
 SECRET = SharedSecret(b"0123456789abcdef" * 2)

@@ -20,7 +20,7 @@ from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from blast_transport.transports.choices import Chain, TransportChoice, Unicast
 from blast_transport.transports.optical.interface import open_group_socket, open_sender_socket
-from tests.support.transport_hosts import (
+from tests.support.transport.transport_hosts import (
     LOOPBACK,
     MTU,
     TIMEOUT,

@@ -49,8 +49,9 @@ from blast_transport.transports.pipeline.source import PipelineSource
 from blast_transport.wire.joining import Join
 from blast_transport.wire.pipeline_bounds import LARGEST_BUFFER
 from tests.support.certificates import Authority
-from tests.support.engines import BOTH, asked_engine, asking_for
-from tests.support.pipeline_chain import (
+from tests.support.controller.store_faults import before_writes
+from tests.support.transport.engines import BOTH, asked_engine, asking_for
+from tests.support.transport.pipeline_chain import (
     SEGMENT,
     SUITE,
     content_of,
@@ -60,7 +61,6 @@ from tests.support.pipeline_chain import (
     memory_store,
     open_descriptors,
 )
-from tests.support.store_faults import before_writes
 from tests.support.waiting import HANGING, at_rest, eventually
 
 BLOCK = BlockLayout(None, SEGMENT).block_size

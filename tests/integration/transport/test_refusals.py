@@ -31,7 +31,7 @@ from blast_transport.wire.messages import (
     Ready,
     Repair,
 )
-from tests.support.transport_hosts import (
+from tests.support.transport.transport_hosts import (
     LOOPBACK,
     MTU,
     TIMEOUT,

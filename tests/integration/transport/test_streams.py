@@ -26,7 +26,7 @@ from blast_transport.transports.choices import Chain, TransportChoice, Tree, Tre
 from blast_transport.wire.datagram import segment_size_for, segments_for
 from blast_transport.wire.joining import Join
 from blast_transport.wire.messages import COMMAND, Phase
-from tests.support.transport_hosts import MTU, TOLERANT, Agent, agents, light, sender_to
+from tests.support.transport.transport_hosts import MTU, TOLERANT, Agent, agents, light, sender_to
 
 SIZE = 8 << 20
 RING = 2 << 20

@@ -25,10 +25,10 @@ from blast_transport.session.sender import Sender
 from blast_transport.session.settings import SenderSettings
 from blast_transport.transports.choices import Tree, Trees
 from blast_transport.transports.sight import PhaseMeasurement
-from tests.support import transport_hosts
 from tests.support.certificates import Authority
-from tests.support.store_faults import before_writes
-from tests.support.transport_hosts import LOOPBACK, MTU, agent, agents, sender_to
+from tests.support.controller.store_faults import before_writes
+from tests.support.transport import transport_hosts
+from tests.support.transport.transport_hosts import LOOPBACK, MTU, agent, agents, sender_to
 from tests.support.waiting import HANGING, eventually
 
 SIZE = 8 << 20

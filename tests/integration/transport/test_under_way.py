@@ -11,8 +11,8 @@ import pytest
 from blast_transport.wire.codec import ControlDecoder, encode
 from blast_transport.wire.messages import FILE, Digests, EndOfData, Fin, Hello, Message, Phase, Ready, Repair
 from blast_transport.wire.transports import UNICAST
-from tests.support.transport_data import SUITE, Data, data_of
-from tests.support.transport_hosts import Agent, agent
+from tests.support.transport.transport_data import SUITE, Data, data_of
+from tests.support.transport.transport_hosts import Agent, agent
 
 SESSION = 7
 DATA = data_of(200_000, 1456, 44)

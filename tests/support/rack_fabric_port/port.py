@@ -130,7 +130,7 @@ class HeaderPools:
         return max(self._held[lane] for lane in range(number * LANES, (number + 1) * LANES))
 
     def fates(self, lane: int, held: int) -> set[bool]:
-        """Return the possible fates of a header, given the headers in its lane: accepted or not (random early detection)."""
+        """Return the possible fates of a header, accepted or not, by the headers in its lane (early detection)."""
         constants = self._constants
         if constants.lossless(lane):
             return {True} if held < constants.lossless_headers else set()
@@ -431,7 +431,7 @@ class Cache:
 
 
 class Leaf:
-    """The shared parts of the ports of a leaf: the cache, and the slots of a packet's time at the crossbar (section 3)."""
+    """The shared parts of the ports of a leaf: the cache, and the packet slots of the crossbar (section 3)."""
 
     def __init__(self, constants: Constants) -> None:
         self.cache = Cache(constants)

@@ -11,8 +11,8 @@ from blast_api import ttypes
 from blast_client.api.address import Address
 from blast_client.api.freshness import Freshness, StaleAnswerError
 from blast_controller.core.model.errors import NotLeaderError as CoreNotLeader
-from tests.support.linearizability import Operation
-from tests.support.modeled_etcd import UnansweredError
+from tests.support.controller.linearizability import Operation
+from tests.support.controller.modeled_etcd import UnansweredError
 from tests.support.succession.history import Asked, Call, EventReceived, Finished, Looked, Reading, RefusedToFinish
 from tests.support.succession.network import between
 from tests.support.succession.room import Controller, Room

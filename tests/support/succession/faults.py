@@ -6,8 +6,8 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from blast_api.ttypes import Rejected
-from tests.support.core_faults import phase_of
-from tests.support.modeled_etcd import UnansweredError
+from tests.support.controller.core_faults import phase_of
+from tests.support.controller.modeled_etcd import UnansweredError
 from tests.support.succession.clients import NOT_LEADING, Client, Histories
 from tests.support.succession.room import Controller, Room
 

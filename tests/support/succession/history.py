@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from tests.support.linearizability import Operation, Verdict, check
+from tests.support.controller.linearizability import Operation, Verdict, check
 
 
 @dataclass(frozen=True)

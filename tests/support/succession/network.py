@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from blast_controller.store.errors import JournalError
+from tests.support.controller.modeled_etcd import InstantNetwork, ModeledEtcd, UnansweredError
 from tests.support.dice import Dice
-from tests.support.modeled_etcd import InstantNetwork, ModeledEtcd, UnansweredError
 from tests.support.succession.scheduler import Process, Scheduler, Wake
 
 Act = Callable[[], Any]

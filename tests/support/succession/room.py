@@ -56,9 +56,9 @@ from blast_controller.succession import by_etcd as by_etcd_module
 from blast_controller.succession import candidate as candidate_module
 from blast_controller.succession import following as following_module
 from blast_controller.succession.by_etcd import EtcdSuccession, LeaderTerms
-from tests.support.core import make_fabric
+from tests.support.controller.core import make_fabric
+from tests.support.controller.modeled_etcd import ModeledConnection, ModeledEtcd, UnansweredError
 from tests.support.dice import SeededDice
-from tests.support.modeled_etcd import ModeledConnection, ModeledEtcd, UnansweredError
 from tests.support.succession.devices import (
     ModeledClient,
     ModeledServer,

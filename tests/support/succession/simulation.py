@@ -12,11 +12,11 @@ from blast_controller.store.etcd.keys import Keys
 from blast_controller.store.holdings import Holdings
 from blast_controller.store.rows import encode
 from tests.soak.episodes import Counts
-from tests.support.core_checks import check_desired
-from tests.support.core_invariants import Invariants
-from tests.support.core_light import LightWorld
-from tests.support.fake_devices import FakeSwitch, FakeTor
-from tests.support.modeled_etcd import InstantNetwork, ModeledConnection
+from tests.support.controller.core_checks import check_desired
+from tests.support.controller.core_invariants import Invariants
+from tests.support.controller.core_light import LightWorld
+from tests.support.controller.fake_devices import FakeSwitch, FakeTor
+from tests.support.controller.modeled_etcd import InstantNetwork, ModeledConnection
 from tests.support.succession.clients import Histories, Job, Reader
 from tests.support.succession.faults import FAULTS, TAKEOVER_SECONDS, Fault, phases
 from tests.support.succession.history import verdict

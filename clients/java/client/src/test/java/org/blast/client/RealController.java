@@ -14,7 +14,7 @@ import java.util.regex.Pattern;
 import org.blast.MulticastRequest;
 
 /**
- * The real server and core, in a child process that ends with this one: tests/support/served_controller.py.
+ * The real server and core, in a child process that ends with this one: tests/support/controller/served_controller.py.
  * BLAST_PYTHON names the Python interpreter. Default: that of the project's virtual environment.
  */
 final class RealController {
@@ -29,7 +29,7 @@ final class RealController {
     Path own = PROJECT.resolve(".venv/bin/python").toAbsolutePath();
     String python = System.getenv().getOrDefault("BLAST_PYTHON", Files.exists(own) ? own.toString() : "python3");
     ProcessBuilder command =
-        new ProcessBuilder(python, "-m", "tests.support.served_controller")
+        new ProcessBuilder(python, "-m", "tests.support.controller.served_controller")
             .directory(PROJECT.toFile())
             .redirectError(ProcessBuilder.Redirect.INHERIT);
     command.environment().put("PYTHONPATH", new File(PROJECT.toString()).getCanonicalPath());

@@ -51,7 +51,7 @@ from blast_transport.transports.optical.interface import open_group_socket
 from blast_transport.transports.receiving import GroupOpener
 from blast_transport.wire.datagram import HEADER
 from blast_transport.wire.messages import Hello
-from tests.support.engines import asked_engine
+from tests.support.transport.engines import asked_engine
 from tests.support.waiting import HANGING, eventually
 
 LOOPBACK = "127.0.0.1"
@@ -261,7 +261,7 @@ def started(name: str, directory: Path, command: Sequence[str]) -> Iterator[Proc
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         running = Process(name, directory, process)
         try:
-            running.port = running.said()["port"]
+            running.port = running.next_line()["port"]
             yield running
         finally:
             running.thaw()

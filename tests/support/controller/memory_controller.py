@@ -39,6 +39,7 @@ from blast_api.ttypes import (
 )
 from blast_controller.rpc.connections.connection import settle, settle_with_error
 from blast_controller.rpc.connections.framed_server import FramedServer, ServerLimits
+from blast_controller.rpc.connections.messages import ServiceCodec
 
 LIGHT_RATE = 100_000_000
 RACKS = range(1, 5)
@@ -56,6 +57,13 @@ class MemoryController:
         self.calls: list[str] = []
         self.disconnects: list[int] = []
         self._lock = threading.RLock()
+
+    def __getattr__(self, name):
+        """Reject the methods of the interface that this controller lacks, as a server without the feature does."""
+        if name not in ServiceCodec(BlastOperator).methods:
+            raise AttributeError(name)
+
+        return self._reject
 
     def submit(self, connection, request):
         with self._lock:
@@ -150,10 +158,8 @@ class MemoryController:
     def elements(self, connection):
         return [ElementStatus(f"splitter:s{n}", "free") for n in range(1, self.splitters + 1)]
 
-    def _unsupported(self, connection, *arguments):
+    def _reject(self, connection, *arguments):
         raise Unsupported("operators", "this server only grants requests")
-
-    login = drain = reconcile = verifyFabric = quarantine = releaseElement = resume = stepDown = journal = _unsupported
 
     def disconnected(self, connection):
         self.disconnects.append(connection.id)

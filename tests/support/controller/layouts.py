@@ -8,7 +8,7 @@ from blast_controller.core.light.forwarding import forwards_for
 from blast_controller.core.light.layout import Layout
 from blast_controller.core.light.light_tree import LightTree, build, good_outputs, grow, prune, rehang
 from blast_controller.core.model.fabric import Fabric
-from tests.support.core import make_fabric
+from tests.support.controller.core import make_fabric
 
 FABRIC: Fabric = make_fabric(8, [4, 4, 2, 2])
 SENDER = "r1h1"

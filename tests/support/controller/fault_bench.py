@@ -11,8 +11,8 @@ from blast_api.ttypes import FabricStatus, Grant, LightTreeStatus, MulticastRequ
 from blast_client import Client
 from mininet_topos.lab.lab import Lab
 from mininet_topos.topology.plan import LabPlan
-from tests.support.fabric_truth import assert_converged, guards, held_circuits, held_rules
-from tests.support.live_transfer import LiveTransfer
+from tests.support.controller.fabric_truth import assert_converged, guards, held_circuits, held_rules
+from tests.support.transport.live_transfer import LiveTransfer
 from tests.support.waiting import look_until
 
 GRANT_SECONDS = 30.0

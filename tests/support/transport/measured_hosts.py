@@ -15,7 +15,7 @@ from blast_transport.agent.settings import AgentAccessSection, AgentClientSectio
 from blast_transport.credentials.material import Credentials
 from blast_transport.links.dialling import Address
 from blast_transport.measuring.sink import Sink
-from tests.support.transport_hosts import Process, agent_process, serving
+from tests.support.transport.transport_hosts import Process, agent_process, serving
 from tests.support.waiting import eventually
 
 

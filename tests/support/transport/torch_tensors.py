@@ -1,4 +1,4 @@
-"""Checks for an interpreter with PyTorch, which the tests' own may lack: `python3 -m tests.support.torch_tensors`.
+"""Checks for an interpreter with PyTorch: `python3 -m tests.support.transport.torch_tensors`.
 
 It prints the names of the passed checks, as one JSON list.
 """
@@ -18,7 +18,7 @@ import torch
 
 from blast_client.api.base_error import InvalidArgumentError
 from blast_client.objects.encoding import opened
-from tests.support.objects import there
+from tests.support.transport.objects import there
 
 Tensors = dict[str, Any]
 

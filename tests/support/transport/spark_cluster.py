@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tests.support import transport_hosts
 from tests.support.interrupted import members
+from tests.support.transport import transport_hosts
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 PYTHON = str(ROOT / ".venv-spark" / "bin" / "python")
 BLAST = str(Path(sys.executable).with_name("blast"))
 

@@ -24,9 +24,9 @@ from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import EventKind, MulticastRequest, Part, Request, RequestEvent
 from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.core.rollout.reservation_states import ReservationState
-from tests.support.core import World
-from tests.support.core_power import Supply, can_be_lit, can_light_each_other, sorts_of, supply_of
-from tests.support.journal import Journal
+from tests.support.controller.core import World
+from tests.support.controller.core_power import Supply, can_be_lit, can_light_each_other, sorts_of, supply_of
+from tests.support.controller.journal import Journal
 
 
 def splitters_of(reservations: Sequence[Reservation]) -> Counter[str]:

@@ -26,7 +26,7 @@ from blast_controller.core.model.events import (
 from blast_controller.core.model.fabric import CrossConnect, Fabric, OpticalPort, StaticTree
 from blast_controller.core.model.identifiers import Device
 from blast_controller.core.model.settings import CoreSettings
-from tests.support.core import World, make_fabric
+from tests.support.controller.core import World, make_fabric
 
 End = OpticalPort | str | None
 """A port, a splitter by its name, or nothing."""

@@ -40,11 +40,11 @@ from blast_controller.core.model.part_states import PartState
 from blast_controller.core.model.requests import EventKind, Extension, MulticastRequest, RequestKey
 from blast_controller.core.model.settings import CoreSettings, TenantLimits
 from blast_controller.core.rollout.reservation import Reservation
-from tests.support.core import by_sides, make_fabric, multicast
-from tests.support.core_checks import Life, audited, image
-from tests.support.core_faults import Faults, is_passing, phase_of
-from tests.support.core_light import LightWorld
-from tests.support.core_power import with_optics
+from tests.support.controller.core import by_sides, make_fabric, multicast
+from tests.support.controller.core_checks import Life, audited, image
+from tests.support.controller.core_faults import Faults, is_passing, phase_of
+from tests.support.controller.core_light import LightWorld
+from tests.support.controller.core_power import with_optics
 from tests.support.dice import Dice
 
 FEW_ADDRESSES = IPv4Network("239.77.0.0/29")
@@ -417,7 +417,7 @@ class CoreMachine(Faults):
             # The state already includes the effect of the next event.
             return
         assert set(reservation.layout.receivers) == set(publish.event.grant.receivers)
-        if any(not self.has_heard(name) for name in self.harmed.get(reservation.id, ())):
+        if any(not self.is_synchronized(name) for name in self.harmed.get(reservation.id, ())):
             return
         # The client's change is in effect, also where a leaf that has gone dark is being moved already.
         if publish.event.kind is EventKind.CHANGED and (self.is_harmed(reservation) or reservation.change is not None):

@@ -54,7 +54,7 @@ from blast_controller.core.model.records import Record
 from blast_controller.core.model.requests import Extension, MulticastRequest, Part, Request, RequestKey
 from blast_controller.core.model.settings import CoreSettings
 from blast_controller.store.memory import MemoryStore
-from tests.support.fake_devices import FakeSwitch, FakeTor, SessionCutError, operations
+from tests.support.controller.fake_devices import FakeSwitch, FakeTor, SessionCutError, operations
 
 T = TypeVar("T")
 LIGHT_RATE = 10e9

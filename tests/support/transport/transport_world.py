@@ -39,7 +39,7 @@ from blast_transport.wire.messages import (
     Repair,
 )
 from blast_transport.wire.transports import OPTICAL, PIPELINE, UNICAST
-from tests.support.transport_data import SUITE, Data, InOrder
+from tests.support.transport.transport_data import SUITE, Data, InOrder
 
 SPACING = 0.001
 """Seconds between two blocks on the optical transport, and on the pipeline."""

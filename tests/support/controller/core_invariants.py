@@ -28,8 +28,8 @@ from blast_controller.history.encoder import Encoder, all_rows
 from blast_controller.history.moment import Moment
 from blast_controller.rpc.fabric_reading import FabricReading
 from blast_controller.store.rows import encode
-from tests.support.core import World, reached_by
-from tests.support.core_checks import (
+from tests.support.controller.core import World, reached_by
+from tests.support.controller.core_checks import (
     audited,
     check_desired,
     check_history,
@@ -38,11 +38,11 @@ from tests.support.core_checks import (
     image,
     splitters_of,
 )
-from tests.support.core_light import LightWorld
-from tests.support.core_power import is_lit_well
-from tests.support.fake_devices import FakeSwitch, FakeTor
-from tests.support.journal import Journal
-from tests.support.published import rebuilt_snapshot
+from tests.support.controller.core_light import LightWorld
+from tests.support.controller.core_power import is_lit_well
+from tests.support.controller.fake_devices import FakeSwitch, FakeTor
+from tests.support.controller.journal import Journal
+from tests.support.controller.published import rebuilt_snapshot
 
 ENDED = (PartState.DONE, PartState.WITHDRAWN, PartState.EXPIRED, PartState.FAILED)
 HELD = (ReservationState.LIT, ReservationState.CHANGING)

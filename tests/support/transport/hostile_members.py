@@ -29,7 +29,7 @@ from blast_transport.transports.pipeline.protocol import messages as pipeline
 from blast_transport.transports.trees.protocol import messages as trees
 from blast_transport.wire import codec
 from blast_transport.wire.codec import FRAME
-from tests.support.transport_hosts import LOOPBACK, MTU, Agent, FaultyLight, agent, light
+from tests.support.transport.transport_hosts import LOOPBACK, MTU, Agent, FaultyLight, agent, light
 
 MEMBERS = 7
 RATE = 400e6

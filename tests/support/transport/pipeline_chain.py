@@ -13,7 +13,7 @@ from blast_transport.store.blocks.block_store import BlockStore
 from blast_transport.store.blocks.store import SessionStore
 from blast_transport.store.targets.file_target import FileTarget, open_directory
 from blast_transport.store.targets.memory_target import MemoryTarget
-from tests.support.engines import asked_engine, checked_store
+from tests.support.transport.engines import asked_engine, checked_store
 
 SEGMENT = 1456
 SUITE = SUITES[BEST]

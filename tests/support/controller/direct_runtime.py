@@ -13,7 +13,7 @@ from blast_controller.core.snapshot.snapshot import Snapshot
 from blast_controller.runtime.runtime import CoreContext, PublishedState
 from blast_controller.runtime.settling import run_into
 from blast_controller.runtime.waiting import WaitingRoom
-from tests.support.core import World
+from tests.support.controller.core import World
 
 
 class DirectRuntime:

@@ -3,7 +3,7 @@
 Prints where it listens and which papers there are as one line of JSON, and ends when its input does. Racks are named
 r1, r2, …, r6, their hosts r1h1, r1h2, …; there is one optical port per rack.
 
-    python -m tests.support.served_controller
+    python -m tests.support.controller.served_controller
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from blast_controller.rpc.convert import REFUSALS
 from blast_controller.rpc.methods import ROLES
 from blast_controller.serving import tls
 from tests.support.certificates import Authority
-from tests.support.core import make_fabric
-from tests.support.memory_controller import serving
-from tests.support.runtime import running
+from tests.support.controller.core import make_fabric
+from tests.support.controller.memory_controller import serving
+from tests.support.controller.runtime import running
 
 
 def serve_with_papers(serve: Callable[..., str], folder: Path) -> dict[str, str]:

@@ -13,7 +13,7 @@ from blast_transport.blocks.layout import BlockLayout
 from blast_transport.store.blocks.block_store import BlockStore
 from blast_transport.store.opening import open_store
 from blast_transport.store.targets.file_target import ANY_PRIVATE, FileRules, FileTarget, open_directory
-from tests.support.transport_data import SUITE
+from tests.support.transport.transport_data import SUITE
 
 BOTH = (PYTHON, pytest.param(COMPILED, marks=pytest.mark.compiled))
 """For parametrize. Where every test must run, those of an engine that is not there fail."""

@@ -25,7 +25,7 @@ from blast_controller.rpc.clients.access import OPEN_POLICY, AccessPolicy
 from blast_controller.rpc.clients.gate import Gate
 from blast_controller.rpc.methods import ROLES
 from blast_controller.serving.tls import ServerTlsSettings
-from tests.support.runtime import TIMEOUT, Running, running
+from tests.support.controller.runtime import TIMEOUT, Running, running
 
 
 class BackdatedRecorder(Recorder):

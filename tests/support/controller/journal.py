@@ -9,7 +9,7 @@ from blast_controller.core.model.fabric import CrossConnect, Fabric
 from blast_controller.core.model.records import Record
 from blast_controller.core.rollout.reservation import Reservation
 from blast_controller.store.memory import MemoryStore
-from tests.support.core import remembered
+from tests.support.controller.core import remembered
 
 
 class Journal:

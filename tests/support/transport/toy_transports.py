@@ -324,7 +324,7 @@ def read_bytes(sock: socket.socket, size: int) -> memoryview:
 
 
 for choice in (Relay, Outside):
-    classes = (f"tests.support.toy_transports:{choice.__name__}{end}" for end in ("", "Sender", "Receiver"))
+    classes = (f"tests.support.transport.toy_transports:{choice.__name__}{end}" for end in ("", "Sender", "Receiver"))
     TRANSPORTS[choice.transport] = Traits(*classes, repairs_itself=True)
 
 if __name__ == "__main__":

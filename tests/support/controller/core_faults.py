@@ -15,10 +15,10 @@ from blast_controller.core.model.identifiers import Device
 from blast_controller.core.model.part_states import PartState
 from blast_controller.core.rollout.reservation import ChangePhase, Reservation
 from blast_controller.core.rollout.reservation_states import ReservationState
-from tests.support.core_invariants import Invariants
-from tests.support.core_light import NONCE, Place, Wiring
+from tests.support.controller.core_invariants import Invariants
+from tests.support.controller.core_light import NONCE, Place, Wiring
+from tests.support.controller.fake_devices import FakeSwitch
 from tests.support.dice import Dice
-from tests.support.fake_devices import FakeSwitch
 
 MAX_ROUNDS = 200
 
