@@ -161,8 +161,8 @@ class OpenFlowDriver:
         """Send a probe frame from a port and return at once.
 
         Wherever it enters an optical port of a configured ToR, `on_event` gets a ProbeReceived with its payload.
-        Nothing is sent to a disconnected ToR. A packet network that floods into fibers lets hosts forge probes, so the payload
-        must contain something unpredictable. Raises ValueError for a payload that does not fit into a frame.
+        Nothing is sent to a disconnected ToR. A packet network that floods into fibers lets hosts forge probes, so the
+        payload must contain something unpredictable. Raises ValueError for a payload that does not fit into a frame.
         """
         if len(payload) > MAX_BYTES:
             raise ValueError(f"a probe of {len(payload)} bytes is longer than {MAX_BYTES}")

@@ -4,38 +4,25 @@ from __future__ import annotations
 
 import random
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
-from blast_controller.core.model.settings import CoreSettings
 from blast_sim.base.percentiles import percentile
 from blast_sim.base.report import Row
-from blast_sim.controller.compute import compute_of
-from blast_sim.controller.core_driver import Delays
 from blast_sim.experiments.cell import FlowCell
 from blast_sim.experiments.groups import multicasts
 from blast_sim.experiments.jobs import JobRun, JobTimes, draw_jobs
+from blast_sim.experiments.methods import new_method
 from blast_sim.experiments.rounds import light_of, rates
 from blast_sim.flow.background import Rounds
 from blast_sim.flow.engine import EXACT, Simulation, Stepping
 from blast_sim.flow.network import RackNetwork
-from blast_sim.flow.optics import OpticalResources
 from blast_sim.flow.sites import SiteNetwork
-from blast_sim.methods.hdfs import HdfsReading, hdfs
-from blast_sim.methods.ip_multicast import ip_multicast
-from blast_sim.methods.method import Method, Multicast, Phased, World
-from blast_sim.methods.naive import naive
-from blast_sim.methods.optical import Blast, Control, RequestTerms
-from blast_sim.methods.overlay import overlay
-from blast_sim.methods.pipeline import pipeline
-from blast_sim.methods.rack_fabric import rack_fabric
-from blast_sim.methods.torrent import Torrent
-from blast_sim.methods.trees import trees
-from blast_sim.plugins.loading import blamed, method_named, require_plugins_here
+from blast_sim.methods.method import Method, Multicast, World
+from blast_sim.methods.optical import Blast
+from blast_sim.plugins.loading import blamed, require_plugins_here
 from blast_sim.scenarios.schema import Scenario
 from blast_sim.scenarios.sites import hosts_of
-
-PHASED = {"naive": naive, "pipeline": pipeline, "trees": trees}
 
 
 def run_cell(cell: FlowCell) -> list[Row]:
@@ -82,47 +69,6 @@ def build_world(cell: FlowCell) -> World:
     return World(network, simulation, random.Random(f"flow/method/{cell.seed}"))
 
 
-def build_method(cell: FlowCell, world: World, servers: Iterable[int], together: int) -> Method:
-    """Return the method of this cell; up to `together` multicasts begin at the same time."""
-    if cell.method == "blast":
-        return _blast(cell, world, servers, together)
-    return packet_method(cell.method, cell.scenario, world)
-
-
-def packet_method(name: str, scenario: Scenario, world: World) -> Method:
-    """Return a method that needs no optical network."""
-    if name == "torrent":
-        return Torrent(world)
-    if name == "ip-multicast":
-        return Phased(world, partial(ip_multicast, set_up=scenario.packet_multicast.set_up_ms / 1000))
-    if name == "hdfs":
-        return Phased(world, partial(hdfs, reading=HdfsReading(**scenario.hdfs.model_dump())))
-    if name == "overlay":
-        return Phased(world, partial(overlay, stages=scenario.overlay.stages))
-    if name == "rack-fabric":
-        return Phased(world, partial(rack_fabric, lossless=scenario.rack_fabric.lossless))
-    return Phased(world, PHASED[name]) if name in PHASED else method_named(name, world)
-
-
-def _blast(cell: FlowCell, world: World, servers: Iterable[int], together: int) -> Blast:
-    light = cell.scenario.light
-    settings = CoreSettings(
-        policy=cell.policy,
-        max_splitters_per_tree=light.max_splitters_per_tree,
-        keep_warm=light.keep_warm_ms / 1000,
-        warm_reserve=light.warm_reserve,
-        optimize=light.optimizer_budget_ms / 1000,
-    )
-    control = Control(
-        OpticalResources(light.splitters, light.fan_out, light.directional, light.switches),
-        settings,
-        Delays(light.switching_seconds, light.openflow_ms / 1000, light.rpc_ms / 1000),
-        compute_of(cell.effort.compute, world.network.racks, together),
-    )
-    terms = RequestTerms(light.may_pause, light.may_split, light.pending_timeout_s)
-    return Blast(world, servers, control, terms, packet_method(light.fallback, cell.scenario, world))
-
-
 # --------------------------------------------------------------------------------------------- multicasts
 
 
@@ -132,7 +78,7 @@ def _send_all(cell: FlowCell, world: World) -> Row:
     planned = multicasts(section, world.network, cell.seed)
     servers = [server for _, one in planned for server in one.servers]
     together = 1 if section.arrivals_per_second is not None else len(planned)
-    method = build_method(cell, world, dict.fromkeys(servers), together)
+    method = new_method(cell, world, dict.fromkeys(servers), together)
     clock, taken = world.simulation.clock, dict[str, float]()
 
     def begin(at: float, one: Multicast) -> None:
@@ -171,7 +117,7 @@ def compute_by_multicast(method: Method) -> dict[str, float]:
 def _run_jobs(cell: FlowCell, world: World) -> list[Row]:
     jobs = draw_jobs(cell.scenario.jobs, world.network, cell.seed)
     servers = dict.fromkeys(server for job in jobs for server in job.servers)
-    method = build_method(cell, world, servers, 1)
+    method = new_method(cell, world, servers, 1)
     left = {job.name for job in jobs}
     runs = [
         JobRun(job, world, method, random.Random(f"flow/job/{cell.seed}/{job.name}"), partial(left.discard, job.name))

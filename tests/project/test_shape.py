@@ -55,7 +55,7 @@ def test_any_is_rare() -> None:
 
 
 def rust_modules(source: Path) -> dict[str, set[str]]:
-    """Return the modules of a crate (by path, without `mod`), each with those that it uses; tests are left out."""
+    """Return the modules of a crate (by path, without `mod`), each with the modules that it uses, without tests."""
     files = {_rust_name(path, source): path for path in source.rglob("*.rs") if path.name not in {"main.rs", "lib.rs"}}
 
     def known(used: str) -> str | None:

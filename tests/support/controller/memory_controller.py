@@ -1,4 +1,4 @@
-# ruff: noqa: N802, N803, N815 - the method and argument names are those of the interface
+# ruff: noqa: N802, N803 - the method and argument names are those of the interface
 """A small controller in memory behind the real Thrift server: for tests of clients, commands and other languages.
 
 It knows a fabric of racks with two hosts each and lights `splitters` groups at a time; there are no devices.
