@@ -70,7 +70,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "blast_controller.core.fibers": _floors("model", "inventory", "light", "rollout"),
     "blast_controller.core.snapshot": _floors("model", "inventory", "light", "policy", "requests", "rollout"),
     "blast_controller.core.policy": {*_floors("model", "inventory", "light", "rollout"), "algorithms"},
-    "blast_controller.core.lifecycle": _floors("model", "inventory", "light", "rollout", "requests", "policy"),
+    "blast_controller.core.lifecycle": {
+        *_floors("model", "inventory", "light", "rollout", "requests", "policy"),
+        "algorithms",
+    },
     "blast_controller.core.placing": {
         *_floors("model", "inventory", "light", "rollout", "requests", "policy", "lifecycle"),
         "algorithms",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from algorithms.b_matching.residual import Group
 from blast_controller.core.model.fabric import Fabric
 from blast_controller.core.model.requests import MulticastRequest
 
@@ -44,3 +45,12 @@ def leaves_of(racks: int, loop_leaf: bool) -> int:
     A single receiver is lit in both directions by one more cross-connect, without a splitter.
     """
     return racks + (1 if loop_leaf and racks > 1 else 0)
+
+
+def group_of(request: MulticastRequest, receivers: Sequence[str], fabric: Fabric, loop_leaf: bool) -> Group | None:
+    """Return the hyper-edge that these receivers of a request are; None when all are in the sender's rack."""
+    edge = hyper_edge(request, receivers, fabric, loop_leaf)
+    if not edge.others:
+        return None
+    ends = frozenset({fabric.root_end(edge.sender), *map(fabric.leaf_end, edge.others)})
+    return Group(request.id, ends, edge.leaves, edge.volume, request.tenant)

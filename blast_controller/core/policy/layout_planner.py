@@ -14,10 +14,9 @@ from blast_controller.core.light.light_tree import LightTree, prune
 from blast_controller.core.light.static_tree import StaticLight, covers, light_of
 from blast_controller.core.model.errors import RejectedError
 from blast_controller.core.model.fabric import Fabric, Host, rack_of
-from blast_controller.core.model.hyper_edge import other_racks
+from blast_controller.core.model.hyper_edge import group_of, other_racks
 from blast_controller.core.model.requests import MulticastRequest
 from blast_controller.core.model.settings import StandingOrders
-from blast_controller.core.policy.admission import group_of
 from blast_controller.core.policy.tree_planner import LightTreePlanner
 
 
