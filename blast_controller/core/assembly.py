@@ -15,13 +15,13 @@ from blast_controller.core.inventory.addresses import GroupAddresses
 from blast_controller.core.inventory.inventory import Inventory
 from blast_controller.core.inventory.links import Links
 from blast_controller.core.lifecycle.admission_control import AdmissionControl
-from blast_controller.core.lifecycle.appointments import ScheduledChecks
 from blast_controller.core.lifecycle.endings import Endings
 from blast_controller.core.lifecycle.grants import Grants
 from blast_controller.core.lifecycle.lifecycle import Failures, Granting, Lifecycle
 from blast_controller.core.lifecycle.light_watch import LightRepair, LightWatch
 from blast_controller.core.lifecycle.missing_light import MissingLight
 from blast_controller.core.lifecycle.quarantine import Quarantine
+from blast_controller.core.lifecycle.scheduled_checks import ScheduledChecks
 from blast_controller.core.light.light_budget import LightBudget
 from blast_controller.core.model.fabric import Fabric
 from blast_controller.core.model.settings import CoreSettings, StandingOrders

@@ -17,7 +17,7 @@ from blast_controller.core.fibers.fiber_judge import FiberFault, judge
 from blast_controller.core.fibers.fiber_survey import FiberMap, Pair, Survey, SurveyRound, survey
 from blast_controller.core.fibers.probe_circuits import ProbeCircuits
 from blast_controller.core.inventory.inventory import Inventory
-from blast_controller.core.lifecycle.appointments import ScheduledChecks
+from blast_controller.core.lifecycle.scheduled_checks import ScheduledChecks
 from blast_controller.core.model.commands import Announce, SendProbe
 from blast_controller.core.model.events import (
     DeviceConnected,

@@ -21,9 +21,9 @@ from blast_controller.openflow.framework import (
     ending_the_process,
 )
 from blast_controller.openflow.screening import is_readable
+from blast_controller.serving.admission_slots import AdmissionSlots
 from blast_controller.serving.listener import Acceptor, Listener
 from blast_controller.serving.loop_thread import LoopThread
-from blast_controller.serving.places import AdmissionSlots
 from blast_controller.serving.tls import ServerTlsSettings, certificate_names
 
 LOG = logging.getLogger(__name__)

@@ -39,7 +39,7 @@ from blast_controller.openflow.driver import SPARE_CONNECTIONS, OpenFlowDriver
 from blast_controller.openflow.framework import FRAMEWORK
 from blast_controller.openflow.server import EchoProbe
 from blast_controller.ops.activity_log import ActivityLog
-from blast_controller.ops.http.crowd import MAX_GUESTS, MAX_KNOWN
+from blast_controller.ops.http.client_counts import MAX_GUESTS, MAX_KNOWN
 from blast_controller.ops.logging import fields
 from blast_controller.optical.executor import OpticalExecutor, SwitchSettings
 from blast_controller.optical.light_check import LightCheck

@@ -21,7 +21,7 @@ from blast_controller.ops.http.server import HttpServer
 from blast_controller.ops.live.actions import Actions, Now
 from blast_controller.ops.live.broadcast import LiveBroadcast
 from blast_controller.ops.live.routes import LivePage, live_routes
-from blast_controller.ops.live.signs import VitalsPublisher
+from blast_controller.ops.live.vitals_publisher import VitalsPublisher
 from blast_controller.ops.metering import Metering
 from blast_controller.ops.metrics import Metrics
 from blast_controller.ops.page.files import page_files

@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any
 
 from blast_controller.core.model.errors import RejectedError, RequestError
-from blast_controller.runtime.audience import WaiterIndex
 from blast_controller.runtime.faults import logged, without_frames
 from blast_controller.runtime.parked_future import ParkedFuture
+from blast_controller.runtime.waiter_index import WaiterIndex
 
 MAX_ANSWERED = 64
 """Answers given at once: making one may mean to describe a large grant, or to find out what a request waits for."""

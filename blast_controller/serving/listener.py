@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from blast_controller.runtime.faults import without_frames
-from blast_controller.serving.places import AdmissionSlots
+from blast_controller.serving.admission_slots import AdmissionSlots
 from blast_controller.serving.tls import ServerTlsSettings, reason_of, server_context
 from blast_controller.serving.untied import untie_transports
 

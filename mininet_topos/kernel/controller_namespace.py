@@ -14,8 +14,7 @@ from enum import Enum
 
 from blast_base.endpoint import parse_endpoint
 from mininet_topos.kernel.errors import ProcessError
-from mininet_topos.kernel.names import MARK
-from mininet_topos.kernel.passages import (
+from mininet_topos.kernel.gated_relays import (
     GatedRelay,
     GatedRelays,
     TrafficGate,
@@ -24,6 +23,7 @@ from mininet_topos.kernel.passages import (
     listening_within,
     within,
 )
+from mininet_topos.kernel.names import MARK
 
 _HOLD = "ip link set lo up && echo && exec sleep infinity"
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from blast_base.endpoint import parse_endpoint
-from mininet_topos.kernel.passages import GatedRelay, GatedRelays, here, listening_within
+from mininet_topos.kernel.gated_relays import GatedRelay, GatedRelays, here, listening_within
 from mininet_topos.lab.lab import Lab
 
 ADDRESS = ("127.0.0.1", 9090)

@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from mininet_topos.kernel.passages import GatedRelay, GatedRelays, here, listening_here
+from mininet_topos.kernel.gated_relays import GatedRelay, GatedRelays, here, listening_here
 
 
 @pytest.fixture

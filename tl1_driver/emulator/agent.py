@@ -14,12 +14,12 @@ import logging
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 
-from tl1_driver.emulator.bench import FAILED, CrossbarChange, ManualCircuits
 from tl1_driver.emulator.connection import EmulatedConnection
 from tl1_driver.emulator.crossbar import Crossbar, RefusalError
 from tl1_driver.emulator.faults import Faults
 from tl1_driver.emulator.languages import LANGUAGES
 from tl1_driver.emulator.light import PowerModel, PowerMonitors, no_light
+from tl1_driver.emulator.manual_circuits import FAILED, CrossbarChange, ManualCircuits
 from tl1_driver.emulator.replies import answer, denial, message
 from tl1_driver.emulator.requests import NOT_A_COMMAND, ReceivedCommand
 from tl1_driver.emulator.timing import TIMER_GRAIN, Clock, DurationEstimate

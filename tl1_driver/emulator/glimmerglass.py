@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tl1_driver.emulator.bench import CrossbarChange, ManualCircuits
 from tl1_driver.emulator.crossbar import UNKNOWN_PORT, RefusalError
 from tl1_driver.emulator.language import Language
 from tl1_driver.emulator.light import DARK_DBM
+from tl1_driver.emulator.manual_circuits import CrossbarChange, ManualCircuits
 from tl1_driver.emulator.requests import BAD_PARAMETER, ReceivedCommand
 from tl1_driver.protocol.circuits import DARK_BELOW_DBM, Circuit, Port
 

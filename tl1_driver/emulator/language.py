@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from tl1_driver.emulator.bench import CrossbarChange, ManualCircuits
 from tl1_driver.emulator.crossbar import UNKNOWN_PORT, RefusalError
+from tl1_driver.emulator.manual_circuits import CrossbarChange, ManualCircuits
 from tl1_driver.emulator.requests import ReceivedCommand
 from tl1_driver.protocol.circuits import Circuit, Port
 

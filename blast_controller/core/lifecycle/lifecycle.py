@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from blast_controller.core.lifecycle.admission_control import AdmissionControl
-from blast_controller.core.lifecycle.appointments import ScheduledChecks
 from blast_controller.core.lifecycle.endings import Endings
 from blast_controller.core.lifecycle.grants import Grants
 from blast_controller.core.lifecycle.light_watch import LightRepair
 from blast_controller.core.lifecycle.missing_light import MissingLight
+from blast_controller.core.lifecycle.scheduled_checks import ScheduledChecks
 from blast_controller.core.model.part_states import PartEvent
 from blast_controller.core.model.requests import EventKind
 from blast_controller.core.model.settings import StandingOrders

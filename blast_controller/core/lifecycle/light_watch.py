@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from blast_controller.core.inventory.links import Links
-from blast_controller.core.lifecycle.appointments import ScheduledChecks
 from blast_controller.core.lifecycle.missing_light import MissingLight
+from blast_controller.core.lifecycle.scheduled_checks import ScheduledChecks
 from blast_controller.core.light.light_tree import Leaf
 from blast_controller.core.light.static_tree import StaticLight
 from blast_controller.core.model.events import LightAlarmRaised, PortChanged

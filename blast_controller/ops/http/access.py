@@ -15,12 +15,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.types import Scope
 
-from blast_controller.ops.http.crowd import ConnectionLimitError
+from blast_controller.ops.http.client_counts import ConnectionLimitError
 from blast_controller.ops.http.protocol import CONNECTION, NAMES, Protocol
 from blast_controller.ops.http.sessions import COOKIE, BrowserSession, Sessions, is_repeated
 from blast_controller.rpc.clients.access import AccessPolicy
 from blast_controller.rpc.clients.identity import Identity, Role
-from blast_controller.serving.places import host_of
+from blast_controller.serving.admission_slots import host_of
 
 REST = 0.25
 """Seconds before a wrong token is refused."""

@@ -14,8 +14,8 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from blast_controller.ops.http.crowd import ClientCounts
-from blast_controller.serving.places import AdmissionSlots, host_of
+from blast_controller.ops.http.client_counts import ClientCounts
+from blast_controller.serving.admission_slots import AdmissionSlots, host_of
 from blast_controller.serving.tls import certificate_names
 
 SECONDS_TO_ASK = 10.0

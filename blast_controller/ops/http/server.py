@@ -11,11 +11,11 @@ from starlette.types import ASGIApp, Scope
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from blast_controller.ops.http.crowd import MAX_GUESTS, MAX_GUESTS_PER_HOST, ClientCounts
+from blast_controller.ops.http.client_counts import MAX_GUESTS, MAX_GUESTS_PER_HOST, ClientCounts
 from blast_controller.ops.http.protocol import Protocol
+from blast_controller.serving.admission_slots import AdmissionSlots
 from blast_controller.serving.listener import HANDSHAKES, HANDSHAKES_PER_HOST, Acceptor, Listener
 from blast_controller.serving.loop_thread import LoopThread, address_of, listening_socket
-from blast_controller.serving.places import AdmissionSlots
 from blast_controller.serving.tls import ServerTlsSettings
 
 _log = logging.getLogger(__name__)

@@ -18,8 +18,8 @@ from blast_controller.ops.http.sessions import COOKIE, IDLE_SECONDS
 from blast_controller.ops.live.actions import Actions
 from blast_controller.ops.live.broadcast import LiveBroadcast, PageLimitError, PageListener, event_of
 from blast_controller.ops.live.calling import called
-from blast_controller.ops.live.signs import VitalsPublisher
 from blast_controller.ops.live.timeline import TimelineReader
+from blast_controller.ops.live.vitals_publisher import VitalsPublisher
 from blast_controller.ops.page.files import CONTENT_SECURITY_POLICY, PAGE, PageFile
 from blast_controller.rpc.clients.identity import Role
 

@@ -13,9 +13,9 @@ from blast_controller.rpc.connections.connection import Guard, Handler
 from blast_controller.rpc.connections.errors import MalformedMessageError
 from blast_controller.rpc.connections.frames import FRAME_BYTES
 from blast_controller.rpc.connections.messages import ServiceCodec
+from blast_controller.serving.admission_slots import AdmissionSlots
 from blast_controller.serving.listener import HANDSHAKES, HANDSHAKES_PER_HOST
 from blast_controller.serving.loop_thread import LoopThread
-from blast_controller.serving.places import AdmissionSlots
 
 _READ_BYTES = 65_536
 _SHORT_CALL = 16_384

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from blast_transport.transports.trees.protocol.words import HostReport
+from blast_transport.transports.trees.protocol.fields import HostReport
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from blast_transport.transports.trees.edge import ChildPath, Edge, EdgeState
 from blast_transport.transports.trees.events import Event, ReportReady, TreesEnded, TreeStoreFailed
 from blast_transport.transports.trees.parcel import Parcel
 from blast_transport.transports.trees.plan import TreesPhase
-from blast_transport.transports.trees.protocol.words import HostReport
+from blast_transport.transports.trees.protocol.fields import HostReport
 from blast_transport.wire.codec import FRAME, VERSION
 from blast_transport.wire.joining import JOIN_TYPE, Join, encode_join
 

@@ -21,6 +21,7 @@ from blast_transport.transports.trees.host import TreeHost
 from blast_transport.transports.trees.inlet import Inlet
 from blast_transport.transports.trees.parcel import BufferSpace, Parcel
 from blast_transport.transports.trees.plan import NOWHERE, TreesPhase
+from blast_transport.transports.trees.protocol.fields import HostReport
 from blast_transport.transports.trees.protocol.messages import (
     MAX_RANGES,
     MAX_STREAMS,
@@ -30,7 +31,6 @@ from blast_transport.transports.trees.protocol.messages import (
     TreeBlock,
     TreeDecoder,
 )
-from blast_transport.transports.trees.protocol.words import HostReport
 from blast_transport.transports.trees.stream import EdgeStream
 
 _MEMORY_BYTES = 64 << 20

@@ -16,7 +16,7 @@ from blast_transport.links.dialling import SOURCE
 from blast_transport.store.blocks.store_pace import StorePace
 from blast_transport.transports.sight import HostFlow, PhaseMeasurement
 from blast_transport.transports.trees.plan import TreesPhase
-from blast_transport.transports.trees.protocol.words import HostReport
+from blast_transport.transports.trees.protocol.fields import HostReport
 
 _SETTLING_SECONDS = 0.3
 """Time after the loss of an edge in which every live host has reported, and control connections of lost hosts have

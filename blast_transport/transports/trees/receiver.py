@@ -20,7 +20,7 @@ from blast_transport.transports.receiving import (
 from blast_transport.transports.trees.events import Event, ReportReady, Settled, TreeStoreFailed
 from blast_transport.transports.trees.node import TreeNode
 from blast_transport.transports.trees.parameters import trees_phase
-from blast_transport.transports.trees.protocol.words import encode_report
+from blast_transport.transports.trees.protocol.fields import encode_report
 from blast_transport.wire.joining import Join
 from blast_transport.wire.messages import Phase
 

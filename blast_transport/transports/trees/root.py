@@ -12,7 +12,7 @@ from blast_transport.base.errors import ForgottenError, SourceChangedError
 from blast_transport.blocks.block_map import BlockMap
 from blast_transport.links.dialling import Dialer, dial
 from blast_transport.store.sources.block_reader import BlockReader
-from blast_transport.transports.trees.dealing import BlockDistributor
+from blast_transport.transports.trees.distribution import BlockDistributor
 from blast_transport.transports.trees.edge import Edge
 from blast_transport.transports.trees.events import BlocksDistributed, Event, TreesDrained
 from blast_transport.transports.trees.host import TreeHost

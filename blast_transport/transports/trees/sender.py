@@ -23,7 +23,7 @@ from blast_transport.transports.trees.events import BlocksDistributed, Event, Re
 from blast_transport.transports.trees.oversight import Oversight
 from blast_transport.transports.trees.parameters import TreesParameters, trees_phase
 from blast_transport.transports.trees.plan import NOWHERE
-from blast_transport.transports.trees.protocol.words import decode_report
+from blast_transport.transports.trees.protocol.fields import decode_report
 from blast_transport.transports.trees.pruning import pruned
 from blast_transport.transports.trees.root import Root
 from blast_transport.wire.fields import to_parameters

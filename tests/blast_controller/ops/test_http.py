@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from blast_controller.core.model.events import DeviceDisconnected, FinishRequested, RequestSubmitted
 from blast_controller.core.model.requests import MulticastRequest, TransferReport
 from blast_controller.ops.http import protocol as http_protocol
-from blast_controller.ops.http.crowd import (
+from blast_controller.ops.http.client_counts import (
     ACCOUNT_RATE,
     FOR_OPERATORS,
     GUEST_RATE,

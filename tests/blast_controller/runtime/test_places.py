@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from blast_controller.serving.places import AdmissionSlots, host_of
+from blast_controller.serving.admission_slots import AdmissionSlots, host_of
 
 
 def test_oldest_client_of_the_largest_host_is_evicted():

@@ -7,7 +7,7 @@ import math
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, rule
 
-from blast_controller.runtime.audience import WaiterIndex
+from blast_controller.runtime.waiter_index import WaiterIndex
 
 NUMBERS = st.integers(min_value=-2, max_value=8)
 
